@@ -1,0 +1,11 @@
+//! Lock-free parts of Clockjack, each with its protocol written down beside it.
+#![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(test, loom, mutants))]
+extern crate std;
+
+pub mod mutant;
+pub mod pad;
+pub mod prim;

@@ -1,0 +1,5 @@
+//! Clockjack's time: ticks, clocks, the timer wheel, shards and tick drivers.
+#![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;

@@ -1,0 +1,3 @@
+//! Every developer command of Clockjack.
+
+fn main() {}
