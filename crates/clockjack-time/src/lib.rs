@@ -3,3 +3,16 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+
+mod full;
+mod tick;
+pub mod wheel;
+
+pub use full::Full;
+pub use tick::{Resolution, Tick, TickSpan};
+pub use wheel::{
+    Admitted, Advance, Class, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, Wheel,
+    WheelConfig,
+};
+#[cfg(feature = "alloc")]
+pub use wheel::{GrowingWheel, Slab};

@@ -1,0 +1,300 @@
+//! Moving time: what falls due, in order, within a budget.
+//!
+//! One unit of the budget pays for one timer fired, moved down a level, or brought back from the
+//! overflow. Wherever the budget ends, the wheel is whole: a half-done cascade waits in its own
+//! list, the tick whose timers are firing stays open, and new timers queue up behind those that
+//! were there before them.
+
+use super::{
+    Storage, TimerId, Wheel,
+    level::{self, AT_ONCE, RANGE, SLOTS, SUSPENDED},
+    overflow,
+    store::{due_ahead, due_behind},
+};
+use crate::{Tick, TickSpan};
+
+/// A timer that fired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired<T> {
+    /// Its id, which names nothing any more.
+    pub id: TimerId,
+    /// When it was due. For a timer that was armed past its deadline this goes back 2^30 ticks at
+    /// the most.
+    pub deadline: Tick,
+    /// The time up to which the wheel was advanced.
+    pub now: Tick,
+    /// What it was armed with.
+    pub value: T,
+}
+
+impl<T> Expired<T> {
+    /// How long after its deadline the timer fired: never negative.
+    #[must_use]
+    pub fn late(&self) -> TickSpan {
+        self.now.checked_since(self.deadline).unwrap_or(TickSpan::ZERO)
+    }
+}
+
+/// The timers that fall due up to a tick, in order; made by [`Wheel::advance`].
+///
+/// Time moves as the iterator is drained. To drop it early is to stop there: the rest comes at the
+/// next call.
+#[derive(Debug)]
+#[must_use = "time moves only as this is drained"]
+pub struct Advance<'w, T, S> {
+    wheel: &'w mut Wheel<T, S>,
+    to: u64,
+    budget: usize,
+}
+
+impl<T, S: Storage<T>> Wheel<T, S> {
+    /// Moves time to `to` and yields what fell due, in order of deadline and registration.
+    ///
+    /// Does at most `budget` units of work: timers fired and timers moved inside the wheel. If it
+    /// ended there, [`Advance::more`] says so, and the next call goes on where this one stopped;
+    /// nothing is skipped and no order is lost. A `to` that lies before [`elapsed`](Self::elapsed)
+    /// counts as `elapsed`.
+    ///
+    /// # Examples
+    /// ```
+    /// use clockjack_time::{FixedWheel, Tick};
+    ///
+    /// let mut wheel = FixedWheel::<&str, 8>::fixed(Tick::ZERO);
+    /// for (deadline, name) in [(30, "c"), (10, "a"), (10, "b")] {
+    ///     wheel.insert(Tick::new(deadline), name)?;
+    /// }
+    /// let mut due = wheel.advance(Tick::new(29), 100);
+    /// assert_eq!(due.by_ref().map(|timer| timer.value).collect::<Vec<_>>(), ["a", "b"]);
+    /// assert!(!due.more());
+    /// assert_eq!(wheel.next_deadline(), Some(Tick::new(30)));
+    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// ```
+    pub fn advance(&mut self, to: Tick, budget: usize) -> Advance<'_, T, S> {
+        let to = to.get().max(self.elapsed);
+        Advance { wheel: self, to, budget }
+    }
+
+    /// Whether an advance to `to` would have anything to do besides moving the clock hand.
+    fn has_work(&self, to: u64) -> bool {
+        self.occupancy.has(AT_ONCE)
+            || self.occupancy.has(SUSPENDED)
+            || self.occupancy.next(self.elapsed).is_some_and(|event| event.tick <= to)
+            || overflow::first(&self.store).is_some_and(|far| far.deadline <= to)
+    }
+
+    /// Moves the hand to a tick whose slots are empty or are dealt with at once by the caller.
+    #[inline(always)]
+    fn enter(&mut self, tick: u64) {
+        debug_assert!(tick >= self.elapsed, "time went back from {} to {tick}", self.elapsed);
+        if tick != self.elapsed {
+            self.elapsed = tick;
+            self.reinsertions_left = self.reinsertion_batch_limit;
+            if self.store.far().is_empty() {
+                self.near_end = tick.saturating_add(RANGE);
+            } else {
+                self.set_near_end();
+            }
+        }
+        self.open = tick;
+    }
+
+    /// Brings timers that have come into range back from the overflow, at most as many as this
+    /// tick may. Only between cascades, so that none of them overtakes one that is in a slot.
+    #[inline(always)]
+    fn reinsert(&mut self, budget: &mut usize) {
+        if self.store.far().is_empty() || self.reinsertions_left == 0 {
+            return;
+        }
+        self.reinsert_some(budget);
+    }
+
+    fn reinsert_some(&mut self, budget: &mut usize) {
+        while self.reinsertions_left > 0 && *budget > 0 {
+            let Some(far) = overflow::first(&self.store) else { break };
+            if far.deadline - self.elapsed >= RANGE {
+                break;
+            }
+            overflow::pop(&mut self.store);
+            let head = level::place(far.deadline, self.elapsed);
+            self.append(head, far.index);
+            self.reinsertions_left -= 1;
+            *budget -= 1;
+        }
+        self.set_near_end();
+    }
+
+    /// Deals the entries of the suspended slot out to finer slots, as far as the budget goes.
+    #[inline(always)]
+    fn cascade(&mut self, budget: &mut usize) {
+        let mut index = self.store.next(SUSPENDED);
+        while index != SUSPENDED && *budget > 0 {
+            let next = self.store.next(index);
+            let deadline = due_ahead(self.store.due(index), self.elapsed);
+            let head = level::place(deadline, self.elapsed);
+            self.append(head, index);
+            index = next;
+            *budget -= 1;
+        }
+        self.store.set_next(SUSPENDED, index);
+        self.store.set_prev(index, SUSPENDED);
+        if index == SUSPENDED {
+            self.list_became_empty(SUSPENDED);
+        }
+    }
+
+    /// Puts a whole slot on the suspended list.
+    #[inline(always)]
+    fn suspend(&mut self, head: u32) {
+        let first = self.store.next(head);
+        let last = self.store.prev(head);
+        self.store.set_next(SUSPENDED, first);
+        self.store.set_prev(first, SUSPENDED);
+        self.store.set_prev(SUSPENDED, last);
+        self.store.set_next(last, SUSPENDED);
+        self.store.set_next(head, head);
+        self.store.set_prev(head, head);
+        self.occupancy.clear(head);
+        self.occupancy.set(SUSPENDED);
+        self.suspended_span = level::span(head);
+    }
+
+    /// Decides and takes out the first timer of a list. `None` if somebody else had cancelled it.
+    #[inline(always)]
+    fn fire_first(&mut self, head: u32, to: u64) -> Option<Expired<T>> {
+        let index = self.store.next(head);
+        let next = self.store.next(index);
+        self.store.set_next(head, next);
+        self.store.set_prev(next, head);
+        if next == head {
+            self.list_became_empty(head);
+        }
+        let due = self.store.due(index);
+        let deadline = if head == AT_ONCE { due_behind(due, self.elapsed) } else { self.elapsed };
+        self.finish(index, deadline, to)
+    }
+
+    /// Decides a timer that is in no list any more.
+    #[inline(always)]
+    fn finish(&mut self, index: u32, deadline: u64, to: u64) -> Option<Expired<T>> {
+        let generation = self.store.generation(index);
+        if let Some(generation) = generation
+            && self.store.fire(index, generation)
+        {
+            let value = self.vacate(index)?;
+            let id = self.id(index, generation);
+            return Some(Expired { id, deadline: Tick::new(deadline), now: Tick::new(to), value });
+        }
+        self.detach(index);
+        None
+    }
+
+    /// Leaves a cancelled timer in a list of its own until its slot is returned.
+    #[cold]
+    pub(crate) fn detach(&mut self, index: u32) {
+        self.store.set_next(index, index);
+        self.store.set_prev(index, index);
+    }
+
+    #[inline(always)]
+    fn current_slot(&self) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "masked to six bits")]
+        let slot = (self.elapsed & u64::from(SLOTS - 1)) as u32;
+        slot
+    }
+}
+
+impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
+    type Item = Expired<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Expired<T>> {
+        loop {
+            if self.budget == 0 {
+                return None;
+            }
+            let wheel = &mut *self.wheel;
+            // Most often: one more of the tick that is firing.
+            let slot = wheel.current_slot();
+            if wheel.open == wheel.elapsed
+                && wheel.occupancy.has(slot)
+                && !wheel.occupancy.has(AT_ONCE)
+                && !wheel.occupancy.has(SUSPENDED)
+            {
+                self.budget -= 1;
+                if let Some(expired) = wheel.fire_first(slot, self.to) {
+                    return Some(expired);
+                }
+                continue;
+            }
+            if wheel.occupancy.has(AT_ONCE) {
+                self.budget -= 1;
+                if let Some(expired) = wheel.fire_first(AT_ONCE, self.to) {
+                    return Some(expired);
+                }
+                continue;
+            }
+            if wheel.occupancy.has(SUSPENDED) {
+                wheel.cascade(&mut self.budget);
+                continue;
+            }
+            wheel.reinsert(&mut self.budget);
+            match self.turn() {
+                Turn::Moved => {}
+                Turn::Fired(expired) => return Some(expired),
+                Turn::Done => return None,
+            }
+        }
+    }
+}
+
+enum Turn<T> {
+    Moved,
+    Fired(Expired<T>),
+    Done,
+}
+
+impl<T, S: Storage<T>> Advance<'_, T, S> {
+    /// Whether the budget ended before the work did. Then call [`Wheel::advance`] again before
+    /// sleeping.
+    #[must_use]
+    pub fn more(&self) -> bool {
+        self.budget == 0 && self.wheel.has_work(self.to)
+    }
+
+    /// Moves the hand to the next slot or overflow entry that is due, or to the end.
+    #[inline]
+    fn turn(&mut self) -> Turn<T> {
+        let wheel = &mut *self.wheel;
+        let far = overflow::first(&wheel.store).map_or(u64::MAX, |far| far.deadline);
+        if let Some(event) = wheel.occupancy.next(wheel.elapsed)
+            && event.tick <= self.to
+            && event.tick <= far
+        {
+            wheel.enter(event.tick);
+            if !event.fires() {
+                wheel.suspend(event.head);
+            }
+            return Turn::Moved;
+        }
+        if far <= self.to && !wheel.store.far().is_empty() {
+            return self.fire_far();
+        }
+        wheel.enter(self.to);
+        wheel.open = self.to.saturating_add(1);
+        wheel.reinsert(&mut self.budget);
+        Turn::Done
+    }
+
+    /// Fires straight from the overflow a timer that could not be brought back in time.
+    fn fire_far(&mut self) -> Turn<T> {
+        let wheel = &mut *self.wheel;
+        let Some(far) = overflow::pop(&mut wheel.store) else { return Turn::Done };
+        wheel.enter(far.deadline);
+        wheel.set_near_end();
+        self.budget = self.budget.saturating_sub(1);
+        match wheel.finish(far.index, far.deadline, self.to) {
+            Some(expired) => Turn::Fired(expired),
+            None => Turn::Moved,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Making room: a more important timer displaces a less important one, and saturation drops the
+//! least important first.
+
+use super::{Class, Storage, TimerId, Wheel, due_class};
+use crate::{Full, Tick};
+
+/// How many slots an insert looks at for somebody to displace: bounded, so that a full wheel
+/// costs an insert a few hundred nanoseconds and no more.
+const EVICTION_SCAN_MAX: usize = 256;
+
+/// A timer that was given up for want of room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped<T> {
+    /// Its id, which names nothing any more.
+    pub id: TimerId,
+    /// How much it mattered.
+    pub class: Class,
+    /// What it was armed with.
+    pub value: T,
+}
+
+/// What became of an insert that may displace others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admitted<T> {
+    /// The new timer.
+    pub id: TimerId,
+    /// Who had to go for it.
+    pub evicted: Option<Dropped<T>>,
+}
+
+impl<T, S: Storage<T>> Wheel<T, S> {
+    /// Arms a timer and, if there is no room, gives up one of a strictly lower class for it.
+    ///
+    /// Only a timer of the lowest class that is armed is given up, and only one that a bounded
+    /// search finds; the search goes on from there at the next call.
+    ///
+    /// # Errors
+    /// [`Full`], which holds the value, if nobody of a lower class was found. Then nothing has
+    /// changed.
+    ///
+    /// # Examples
+    /// ```
+    /// use clockjack_time::{Class, FixedWheel, Tick};
+    ///
+    /// let mut wheel = FixedWheel::<&str, 1>::fixed(Tick::ZERO);
+    /// wheel.insert_class(Tick::new(9), Class::Low, "telemetry")?;
+    /// let admitted = wheel.insert_or_evict(Tick::new(5), Class::High, "watchdog")?;
+    /// assert_eq!(admitted.evicted.unwrap().value, "telemetry");
+    /// assert!(wheel.insert_or_evict(Tick::new(5), Class::High, "another").is_err());
+    /// # Ok::<(), clockjack_time::Full<&str>>(())
+    /// ```
+    pub fn insert_or_evict(
+        &mut self,
+        deadline: Tick,
+        class: Class,
+        value: T,
+    ) -> Result<Admitted<T>, Full<T>> {
+        let victim = if self.overflow_is_full_for(deadline.get()) {
+            self.find_far_below(class)
+        } else if self.store_is_full() {
+            self.find_below(class, EVICTION_SCAN_MAX)
+        } else {
+            None
+        };
+        // The slot of a far timer serves a near one too, and a near one goes only if there is room
+        // in the overflow: so what is given up is never given up for nothing.
+        let evicted = victim.and_then(|index| self.drop_timer(index));
+        let id = self.insert_class(deadline, class, value)?;
+        Ok(Admitted { id, evicted })
+    }
+
+    /// Gives up one timer of the lowest class that is armed: `Low` while there are any, then
+    /// `Normal`, then `High`.
+    ///
+    /// Looks at no more than `scan_max` slots. `None` means that nothing is armed or that this
+    /// many were not enough; the next call goes on from there.
+    pub fn shed(&mut self, scan_max: usize) -> Option<Dropped<T>> {
+        let class = self.lowest_class()?;
+        let index = self.find_class(class, scan_max)?;
+        self.drop_timer(index)
+    }
+
+    fn lowest_class(&self) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| self.len_of(*class) > 0)
+    }
+
+    fn find_below(&mut self, class: Class, scan_max: usize) -> Option<u32> {
+        let lowest = self.lowest_class().filter(|lowest| *lowest < class)?;
+        self.find_class(lowest, scan_max)
+    }
+
+    fn find_class(&mut self, class: Class, scan_max: usize) -> Option<u32> {
+        let slots = self.store.slots();
+        for _ in 0..scan_max.min(slots as usize) {
+            if self.eviction_cursor >= slots {
+                self.eviction_cursor = 0;
+            }
+            let index = super::HEADS + self.eviction_cursor;
+            self.eviction_cursor += 1;
+            if due_class(self.store.due(index)) == Some(class) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// The last entries of the overflow's heap are among its latest: they are looked at first.
+    fn find_far_below(&self, class: Class) -> Option<u32> {
+        let far = self.store.far().iter().rev().take(EVICTION_SCAN_MAX);
+        let lowest = far.filter_map(|entry| {
+            let of = due_class(self.store.due(entry.index))?;
+            (of < class).then_some((of, entry.index))
+        });
+        lowest.min_by_key(|(of, _)| *of).map(|(_, index)| index)
+    }
+
+    fn drop_timer(&mut self, index: u32) -> Option<Dropped<T>> {
+        let class = due_class(self.store.due(index))?;
+        let generation = self.store.generation(index)?;
+        if !self.store.claim(index, generation) {
+            return None;
+        }
+        let value = self.remove(index)?;
+        Some(Dropped { id: self.id(index, generation), class, value })
+    }
+}
