@@ -3,3 +3,9 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+
+mod instant;
+mod tick;
+
+pub use instant::TimerInstant;
+pub use tick::{Resolution, Tick, TickSpan};
