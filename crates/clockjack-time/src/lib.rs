@@ -5,10 +5,12 @@
 extern crate alloc;
 
 mod full;
+mod instant;
 mod tick;
 pub mod wheel;
 
 pub use full::Full;
+pub use instant::TimerInstant;
 pub use tick::{Resolution, Tick, TickSpan};
 pub use wheel::{
     Admitted, Advance, Class, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, Wheel,

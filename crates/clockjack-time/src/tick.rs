@@ -240,7 +240,7 @@ impl Resolution {
     /// Zero for a tick longer than a second.
     #[inline]
     pub const fn hertz(self) -> u32 {
-        NANOS_PER_SEC as u32 / self.0.get()
+        1_000_000_000 / self.0.get()
     }
 }
 
