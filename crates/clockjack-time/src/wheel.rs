@@ -3,9 +3,11 @@
 mod advance;
 mod eviction;
 mod fixed;
-pub(crate) mod level;
-pub(crate) mod overflow;
+mod level;
+mod list;
+mod overflow;
 mod priority;
+mod record;
 #[cfg(feature = "alloc")]
 mod slab;
 pub(crate) mod store;
@@ -21,17 +23,15 @@ pub use self::{
     priority::Class,
 };
 use self::{
-    level::{AT_ONCE, HEADS, Occupancy, RANGE, SUSPENDED},
-    overflow::IN_OVERFLOW,
-    store::{Columns, DUE_MASK, Far, Generation, due_class, index_of, pack_due},
+    level::{AT_ONCE, RANGE},
+    list::Lists,
+    record::Seat,
+    store::{Columns, DUE_MASK, Entry, Far, Generation, Place},
 };
 use crate::{Full, Tick};
 
-/// The end of the free list.
-const NO_SLOT: u32 = u32::MAX;
-
 /// How many entries of a coarse slot [`Wheel::next_deadline`] looks at for an exact answer.
-const DEADLINE_SCAN_MAX: usize = 64;
+const DEADLINE_SCAN_MAX: u32 = 64;
 
 /// What a [`Wheel`] can keep its entries in; sealed.
 ///
@@ -108,21 +108,24 @@ impl Default for WheelConfig {
 ///
 /// The [module](self) tells how it works and what it promises.
 pub struct Wheel<T, S> {
-    pub(crate) store: S,
+    store: S,
     /// Where time stands. All before it has fired.
     elapsed: u64,
     /// The first tick that is not finished: `elapsed` while its timers are firing, else one more.
     /// What is due before it goes to the at-once list.
     open: u64,
-    /// What is due before this goes to the wheel, what is due later to the overflow: the end of
-    /// the range or the first deadline of the overflow, whichever is earlier (rule 3).
-    near_end: u64,
-    /// How many ticks the suspended cascade spans, from `elapsed` on; 0 if there is none.
+    /// How many ticks from `open` on belong to the wheel's slots. What is due later belongs to the
+    /// overflow: at the end of the range, or at the overflow's first deadline if that is earlier
+    /// (rule 3).
+    near_len: u64,
+    /// How many ticks the slot spans, from `elapsed` on, whose cascade was interrupted; 0 if there
+    /// is none (rule 4).
     suspended_span: u64,
-    occupancy: Occupancy,
-    free: u32,
-    /// Live timers of each class.
-    len: [u32; 3],
+    /// The list of that slot.
+    suspended: u32,
+    lists: Lists,
+    /// Live timers by the code of their class; the first is not used.
+    len: [u32; 4],
     /// Where the search for somebody to evict goes on.
     eviction_cursor: u32,
     /// How many timers may still return from the overflow at this tick.
@@ -164,11 +167,11 @@ impl<T, S> Wheel<T, S> {
             store,
             elapsed,
             open: elapsed.saturating_add(1),
-            near_end: elapsed.saturating_add(RANGE),
+            near_len: RANGE - 1,
             suspended_span: 0,
-            occupancy: Occupancy::EMPTY,
-            free: NO_SLOT,
-            len: [0; 3],
+            suspended: 0,
+            lists: Lists::EMPTY,
+            len: [0; 4],
             eviction_cursor: 0,
             reinsertions_left: 0,
             reinsertion_batch_limit: WheelConfig::DEFAULT.reinsertion_batch_limit,
@@ -195,7 +198,7 @@ impl<T, S> Wheel<T, S> {
     /// How many timers are armed.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.len[0] as usize + self.len[1] as usize + self.len[2] as usize
+        self.len[1] as usize + self.len[2] as usize + self.len[3] as usize
     }
 
     /// Whether no timer is armed.
@@ -207,7 +210,7 @@ impl<T, S> Wheel<T, S> {
     /// How many timers of a class are armed.
     #[must_use]
     pub const fn len_of(&self, class: Class) -> usize {
-        self.len[class.position()] as usize
+        self.len[class.code() as usize] as usize
     }
 }
 
@@ -236,7 +239,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// How many slots of the wheel hold timers, for dumps.
     #[must_use]
     pub fn occupied_slots(&self) -> usize {
-        self.occupancy.slots() as usize
+        self.lists.occupancy.slots() as usize
     }
 
     /// Arms a timer of class [`Class::Normal`].
@@ -275,27 +278,25 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         class: Class,
         value: T,
     ) -> Result<TimerId, Full<T>> {
-        let Some(index) = self.allocate() else { return Err(Full::store(value)) };
-        if !self.link(index, deadline.get()) {
-            self.release(index);
+        let deadline = deadline.get();
+        if self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(value));
         }
-        self.store.put(index, self.column_due(deadline.get(), class), value);
-        self.len[class.position()] += 1;
+        let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
         let generation = self.next_generation();
-        self.store.arm(index, generation);
-        Ok(self.id(index, generation))
+        self.enter_timer(timer, generation, deadline, class, value);
+        Ok(self.id(timer, generation))
     }
 
     /// Disarms a timer and gives its value back: `None` if it has fired, was cancelled already, or
     /// is not of this wheel. All that the timer held is free again when this returns.
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
-        let index = self.index(id)?;
-        if !self.store.claim(index, id.generation) {
-            return None;
-        }
-        self.remove(index)
+        let timer = self.timer(id)?;
+        let (place, value) = self.store.claim(timer, id.generation)?;
+        let class_code = self.unlink(place);
+        self.free(timer, class_code);
+        Some(value)
     }
 
     /// Moves an armed timer to another deadline, as a new registration: among equal deadlines it
@@ -306,45 +307,45 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// [`Full`] if the new deadline lies in an overflow that has no room; the timer stays armed as
     /// it was, under its old id.
     pub fn rearm(&mut self, id: TimerId, deadline: Tick) -> Result<Option<TimerId>, Full<()>> {
-        let Some(index) = self.index(id) else { return Ok(None) };
-        if !self.store.is_armed(index, id.generation) {
+        let Some(timer) = self.timer(id) else { return Ok(None) };
+        if !self.store.is_armed(timer, id.generation) {
             return Ok(None);
         }
         let deadline = deadline.get();
-        let was_far = self.store.next(index) == IN_OVERFLOW;
+        let Some(place) = self.store.seat(timer).map(Seat::place) else { return Ok(None) };
+        let was_far = place.position().is_some();
         if !was_far && self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(()));
         }
         let generation = self.next_generation();
-        if !self.store.rearm(index, id.generation, generation) {
+        if !self.store.rearm(timer, id.generation, generation) {
             return Ok(None);
         }
-        let class = due_class(self.store.due(index)).unwrap_or_default();
-        self.unlink(index);
-        let linked = self.link(index, deadline);
-        assert!(linked, "room in the overflow was made sure of before");
-        self.store.set_due(index, self.column_due(deadline, class));
-        Ok(Some(self.id(index, generation)))
+        let class = Class::from_code(self.unlink(place)).unwrap_or_default();
+        let place = self.link(timer, deadline, class);
+        self.store.set_place(timer, place);
+        self.settle(place);
+        Ok(Some(self.id(timer, generation)))
     }
 
     /// Whether the timer is armed: not yet fired and not cancelled.
     #[must_use]
     pub fn contains(&self, id: TimerId) -> bool {
-        self.index(id).is_some_and(|index| self.store.is_armed(index, id.generation))
+        self.timer(id).is_some_and(|timer| self.store.is_armed(timer, id.generation))
     }
 
     /// A look at the value of an armed timer.
     #[must_use]
     pub fn get(&self, id: TimerId) -> Option<&T> {
-        let index = self.index(id)?;
-        if self.store.is_armed(index, id.generation) { self.store.value(index) } else { None }
+        let timer = self.timer(id).filter(|_| self.contains(id))?;
+        self.store.seat(timer)?.value()
     }
 
     /// A look at the value of an armed timer, to change it.
     #[must_use]
     pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
-        let index = self.index(id)?;
-        if self.store.is_armed(index, id.generation) { self.store.value_mut(index) } else { None }
+        let timer = self.timer(id).filter(|_| self.contains(id))?;
+        self.store.seat_mut(timer)?.value_mut()
     }
 
     /// When the host should call [`advance`](Self::advance) next; `None` if nothing is armed.
@@ -355,10 +356,11 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// interrupted, it is the tick at which the wheel stands.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Tick> {
-        if self.occupancy.has(AT_ONCE) || self.occupancy.has(SUSPENDED) {
+        if self.lists.occupancy.has(AT_ONCE) || self.is_suspended() {
             return Some(Tick::new(self.elapsed));
         }
         let in_wheel = self
+            .lists
             .occupancy
             .next(self.elapsed)
             .map(|event| if event.fires() { event.tick } else { self.earliest_in(event) });
@@ -374,169 +376,148 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     pub fn shrink(&mut self) {
         if self.is_empty() {
             self.store.reset();
-            self.free = NO_SLOT;
             self.eviction_cursor = 0;
         }
     }
 
+    #[inline(always)]
     fn overflow_is_full_for(&self, deadline: u64) -> bool {
-        let is_far = deadline >= self.near_end && deadline >= self.open;
-        is_far && self.store.far().len() == self.store.far_max()
+        let is_near = deadline.wrapping_sub(self.open) < self.near_len;
+        !is_near && deadline >= self.open && self.store.far().len() == self.store.far_max()
     }
 
-    fn store_is_full(&self) -> bool {
-        self.free == NO_SLOT && self.store.slots() == self.store.slots_max()
+    fn is_suspended(&self) -> bool {
+        self.suspended_span != 0 && self.lists.occupancy.has(self.suspended)
     }
 
     fn earliest_in(&self, event: level::Event) -> u64 {
         let mut earliest = u64::MAX;
-        let mut index = self.store.next(event.head);
-        for _ in 0..DEADLINE_SCAN_MAX {
-            if index == event.head {
-                return earliest;
-            }
-            earliest = earliest.min(store::due_ahead(self.store.due(index), event.tick));
-            index = self.store.next(index);
-        }
-        if index == event.head { earliest } else { event.tick }
+        let mut seen = 0;
+        self.lists.walk(&self.store, event.list, |entry| {
+            seen += 1;
+            earliest = earliest.min(entry.ahead(event.tick));
+            seen <= DEADLINE_SCAN_MAX
+        });
+        if seen > DEADLINE_SCAN_MAX { event.tick } else { earliest }
     }
 
     #[inline(always)]
-    pub(crate) fn index(&self, id: TimerId) -> Option<u32> {
-        if id.shard != self.shard || id.slot >= self.store.slots() {
-            return None;
-        }
-        index_of(id.slot)
+    fn timer(&self, id: TimerId) -> Option<u32> {
+        (id.shard == self.shard).then_some(id.slot)
     }
 
     #[inline(always)]
-    pub(crate) const fn id(&self, index: u32, generation: Generation) -> TimerId {
-        TimerId { slot: index - HEADS, shard: self.shard, generation }
+    const fn id(&self, timer: u32, generation: Generation) -> TimerId {
+        TimerId { slot: timer, shard: self.shard, generation }
     }
 
     #[inline(always)]
-    pub(crate) fn next_generation(&mut self) -> Generation {
+    fn next_generation(&mut self) -> Generation {
         self.generation =
             if self.generation == store::GENERATION_MAX { 1 } else { self.generation + 1 };
         Generation::new(self.generation).unwrap_or(Generation::MIN)
     }
 
+    /// Fills a slot of the store and enters the timer where its deadline belongs. There is room in
+    /// the overflow if it belongs there.
     #[inline(always)]
-    pub(crate) fn allocate(&mut self) -> Option<u32> {
-        let index = self.free;
-        if index != NO_SLOT {
-            self.free = self.store.next(index);
-            return Some(index);
+    fn enter_timer(
+        &mut self,
+        timer: u32,
+        generation: Generation,
+        deadline: u64,
+        class: Class,
+        value: T,
+    ) {
+        let place = self.link(timer, deadline, class);
+        self.store.fill(timer, generation, place, value);
+        self.len[class.code() as usize] += 1;
+        self.settle(place);
+    }
+
+    /// Enters a timer where its deadline belongs, behind all that are there for the same tick, and
+    /// says where that is.
+    #[inline(always)]
+    fn link(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+        if deadline.wrapping_sub(self.open) >= self.near_len {
+            return self.link_edge(timer, deadline, class);
         }
-        if self.store.add_slot() { Some(HEADS + self.store.slots() - 1) } else { None }
-    }
-
-    #[inline(always)]
-    pub(crate) fn release(&mut self, index: u32) {
-        self.store.set_next(index, self.free);
-        self.free = index;
-    }
-
-    /// What the deadline column of a timer says. A past deadline is remembered as far back as the
-    /// column reaches.
-    #[inline(always)]
-    fn column_due(&self, deadline: u64, class: Class) -> u32 {
-        pack_due(class, deadline.max(self.elapsed.saturating_sub(DUE_MASK)))
-    }
-
-    /// Puts a timer where its deadline belongs, behind all that are there for the same tick.
-    /// False if that is the overflow and it is full.
-    #[inline(always)]
-    fn link(&mut self, index: u32, deadline: u64) -> bool {
-        let head = if deadline < self.open {
-            AT_ONCE
-        } else if deadline >= self.near_end {
-            return self.link_far(index, deadline);
+        let list = if deadline - self.elapsed < self.suspended_span {
+            self.suspended
         } else {
-            self.head_for(deadline)
+            level::place(deadline, self.elapsed)
         };
-        self.append(head, index);
-        true
+        self.lists.append(&mut self.store, list, Entry::new(timer, class, deadline))
     }
 
-    /// The list for a deadline that is in range and not past.
-    #[inline(always)]
-    fn head_for(&self, deadline: u64) -> u32 {
-        if deadline - self.elapsed < self.suspended_span {
-            return SUSPENDED;
+    /// Enters a timer that is past or far.
+    #[cold]
+    fn link_edge(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+        if deadline >= self.open {
+            return self.link_far(timer, deadline, class);
         }
-        level::place(deadline, self.elapsed)
+        // An entry remembers a past deadline as far back as its bits reach.
+        let deadline = deadline.max(self.elapsed.saturating_sub(DUE_MASK));
+        self.lists.append(&mut self.store, AT_ONCE, Entry::new(timer, class, deadline))
+    }
+
+    fn link_far(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+        let pushed = self.store.far_push(Far { deadline, sequence: self.sequence, timer, class });
+        assert!(pushed, "room in the overflow was made sure of before");
+        self.sequence += 1;
+        self.near_len = self.near_len.min(deadline - self.open);
+        #[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^30 slots")]
+        let last = self.store.far().len() as u32 - 1;
+        Place::in_overflow(last)
+    }
+
+    /// Brings a timer that was just appended to the overflow to its place in there.
+    #[inline(always)]
+    fn settle(&mut self, place: Place) {
+        if place.position().is_some() {
+            overflow::settle_last(&mut self.store);
+        }
+    }
+
+    /// Takes a timer out of whatever list it is in, without asking which, and says the code of
+    /// its class; 0 if it was in none.
+    #[inline(always)]
+    fn unlink(&mut self, place: Place) -> u32 {
+        match place.cell() {
+            Some(cell) => self.lists.remove(&mut self.store, cell).class_code(),
+            None => self.unlink_far(place),
+        }
     }
 
     #[cold]
-    fn link_far(&mut self, index: u32, deadline: u64) -> bool {
-        let entry = Far { deadline, sequence: self.sequence, index };
-        if !overflow::push(&mut self.store, entry) {
-            return false;
-        }
-        self.sequence += 1;
-        self.near_end = self.near_end.min(deadline);
-        true
+    fn unlink_far(&mut self, place: Place) -> u32 {
+        let Some(position) = place.position() else { return 0 };
+        let class = self.store.far()[position as usize].class;
+        overflow::remove(&mut self.store, position as usize);
+        self.set_near_len();
+        class.code()
     }
 
+    /// To be called after every change of `elapsed`, of `open` and of the overflow's first entry.
     #[inline(always)]
-    pub(crate) fn append(&mut self, head: u32, index: u32) {
-        let last = self.store.prev(head);
-        self.store.set_next(last, index);
-        self.store.set_prev(index, last);
-        self.store.set_next(index, head);
-        self.store.set_prev(head, index);
-        self.occupancy.set(head);
-    }
-
-    /// Takes a timer out of whatever list it is in, without asking which.
-    #[inline(always)]
-    pub(crate) fn unlink(&mut self, index: u32) {
-        let next = self.store.next(index);
-        if next == IN_OVERFLOW {
-            overflow::remove(&mut self.store, index);
-            self.set_near_end();
-            return;
-        }
-        let prev = self.store.prev(index);
-        self.store.set_next(prev, next);
-        self.store.set_prev(next, prev);
-        if prev == next && prev < HEADS {
-            self.list_became_empty(prev);
-        }
-    }
-
-    #[inline(always)]
-    fn list_became_empty(&mut self, head: u32) {
-        self.occupancy.clear(head);
-        if head == SUSPENDED {
-            self.suspended_span = 0;
-        }
-    }
-
-    fn set_near_end(&mut self) {
+    fn set_near_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
-        self.near_end =
-            overflow::first(&self.store).map_or(range_end, |far| range_end.min(far.deadline));
+        let far = overflow::first(&self.store).map_or(u64::MAX, |far| far.deadline);
+        self.near_len = range_end.min(far).saturating_sub(self.open);
     }
 
-    /// Frees everything of a timer whose arming the caller has decided.
+    /// Gives back the slot of a timer that is in no list and has no value. `class_code` is what
+    /// it counted as; 0 if it does not count any more.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
-        self.unlink(index);
-        self.vacate(index)
+    fn free(&mut self, timer: u32, class_code: u32) {
+        self.uncount(class_code);
+        self.store.give_slot(timer);
     }
 
-    /// Frees the slot of a timer that is in no list.
     #[inline(always)]
-    pub(crate) fn vacate(&mut self, index: u32) -> Option<T> {
-        if let Some(class) = due_class(self.store.due(index)) {
-            self.len[class.position()] -= 1;
-        }
-        let value = self.store.take(index);
-        self.store.disarm(index);
-        self.release(index);
-        value
+    fn uncount(&mut self, class_code: u32) {
+        let len = &mut self.len[(class_code & 3) as usize];
+        *len = len.wrapping_sub(1);
     }
 }
 

@@ -22,10 +22,20 @@ const STARTS: [u64; 8] = [
 
 #[derive(Clone, Debug)]
 enum Op {
-    Insert { ahead: i64 },
-    Cancel { nth: usize },
-    Rearm { nth: usize, ahead: i64 },
-    Advance { by: u64, budget: usize },
+    Insert {
+        ahead: i64,
+    },
+    Cancel {
+        nth: usize,
+    },
+    Rearm {
+        nth: usize,
+        ahead: i64,
+    },
+    Advance {
+        by: u64,
+        budget: usize,
+    },
     /// Advances to exactly what `next_deadline` says, as a host does that sleeps until then.
     Sleep,
 }
@@ -189,7 +199,11 @@ impl<S: Storage<u64>> Run<S> {
         }
         if !more {
             let left = self.model.earliest();
-            assert!(left.is_none_or(|d| d > self.now), "{left:?} is due at {} and was kept", self.now);
+            assert!(
+                left.is_none_or(|d| d > self.now),
+                "{left:?} is due at {} and was kept",
+                self.now
+            );
         }
     }
 
@@ -238,11 +252,7 @@ fn run<S: Storage<u64>>(wheel: Wheel<u64, S>, ops: &[Op]) {
 }
 
 fn config(start: u64, limit: u32) -> WheelConfig {
-    WheelConfig {
-        start: Tick::new(start),
-        reinsertion_batch_limit: limit,
-        ..WheelConfig::DEFAULT
-    }
+    WheelConfig { start: Tick::new(start), reinsertion_batch_limit: limit, ..WheelConfig::DEFAULT }
 }
 
 proptest! {

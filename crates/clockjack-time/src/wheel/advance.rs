@@ -7,9 +7,10 @@
 
 use super::{
     Storage, TimerId, Wheel,
-    level::{self, AT_ONCE, RANGE, SLOTS, SUSPENDED},
+    level::{self, AT_ONCE, RANGE, SLOTS},
+    list::Lists,
     overflow,
-    store::{due_ahead, due_behind},
+    store::{Entry, Place},
 };
 use crate::{Tick, TickSpan};
 
@@ -76,9 +77,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     /// Whether an advance to `to` would have anything to do besides moving the clock hand.
     fn has_work(&self, to: u64) -> bool {
-        self.occupancy.has(AT_ONCE)
-            || self.occupancy.has(SUSPENDED)
-            || self.occupancy.next(self.elapsed).is_some_and(|event| event.tick <= to)
+        self.lists.occupancy.has(AT_ONCE)
+            || self.is_suspended()
+            || self.lists.occupancy.next(self.elapsed).is_some_and(|event| event.tick <= to)
             || overflow::first(&self.store).is_some_and(|far| far.deadline <= to)
     }
 
@@ -89,13 +90,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         if tick != self.elapsed {
             self.elapsed = tick;
             self.reinsertions_left = self.reinsertion_batch_limit;
-            if self.store.far().is_empty() {
-                self.near_end = tick.saturating_add(RANGE);
-            } else {
-                self.set_near_end();
-            }
         }
         self.open = tick;
+        self.set_near_len();
     }
 
     /// Brings timers that have come into range back from the overflow, at most as many as this
@@ -115,84 +112,71 @@ impl<T, S: Storage<T>> Wheel<T, S> {
                 break;
             }
             overflow::pop(&mut self.store);
-            let head = level::place(far.deadline, self.elapsed);
-            self.append(head, far.index);
+            let list = level::place(far.deadline, self.elapsed);
+            let entry = Entry::new(far.timer, far.class, far.deadline);
+            let place = self.lists.append(&mut self.store, list, entry);
+            self.store.set_place(far.timer, place);
             self.reinsertions_left -= 1;
             *budget -= 1;
         }
-        self.set_near_end();
+        self.set_near_len();
     }
 
-    /// Deals the entries of the suspended slot out to finer slots, as far as the budget goes.
+    /// Deals the entries of the slot that time has entered out to finer slots, as far as the
+    /// budget goes.
     #[inline(always)]
     fn cascade(&mut self, budget: &mut usize) {
-        let mut index = self.store.next(SUSPENDED);
-        while index != SUSPENDED && *budget > 0 {
-            let next = self.store.next(index);
-            let deadline = due_ahead(self.store.due(index), self.elapsed);
-            let head = level::place(deadline, self.elapsed);
-            self.append(head, index);
-            index = next;
-            *budget -= 1;
+        let elapsed = self.elapsed;
+        let place = |lists: &mut Lists, store: &mut S, entry: Entry| {
+            let list = level::place(entry.ahead(elapsed), elapsed);
+            let place = lists.append(store, list, entry);
+            store.set_place(entry.timer(), place);
+        };
+        while *budget > 0 {
+            let moved = self.lists.pop_chunk(&mut self.store, self.suspended, *budget, place);
+            *budget -= moved;
+            if moved == 0 {
+                let Some(entry) = self.lists.pop(&mut self.store, self.suspended) else {
+                    self.suspended_span = 0;
+                    return;
+                };
+                place(&mut self.lists, &mut self.store, entry);
+                *budget -= 1;
+            }
         }
-        self.store.set_next(SUSPENDED, index);
-        self.store.set_prev(index, SUSPENDED);
-        if index == SUSPENDED {
-            self.list_became_empty(SUSPENDED);
-        }
-    }
-
-    /// Puts a whole slot on the suspended list.
-    #[inline(always)]
-    fn suspend(&mut self, head: u32) {
-        let first = self.store.next(head);
-        let last = self.store.prev(head);
-        self.store.set_next(SUSPENDED, first);
-        self.store.set_prev(first, SUSPENDED);
-        self.store.set_prev(SUSPENDED, last);
-        self.store.set_next(last, SUSPENDED);
-        self.store.set_next(head, head);
-        self.store.set_prev(head, head);
-        self.occupancy.clear(head);
-        self.occupancy.set(SUSPENDED);
-        self.suspended_span = level::span(head);
     }
 
     /// Decides and takes out the first timer of a list. `None` if somebody else had cancelled it.
     #[inline(always)]
-    fn fire_first(&mut self, head: u32, to: u64) -> Option<Expired<T>> {
-        let index = self.store.next(head);
-        let next = self.store.next(index);
-        self.store.set_next(head, next);
-        self.store.set_prev(next, head);
-        if next == head {
-            self.list_became_empty(head);
-        }
-        let due = self.store.due(index);
-        let deadline = if head == AT_ONCE { due_behind(due, self.elapsed) } else { self.elapsed };
-        self.finish(index, deadline, to)
+    fn fire_first(&mut self, list: u32, to: u64) -> Option<Expired<T>> {
+        let entry = self.lists.pop(&mut self.store, list)?;
+        let deadline = if list == AT_ONCE { entry.behind(self.elapsed) } else { self.elapsed };
+        self.finish(entry.timer(), entry.class_code(), deadline, to)
     }
 
     /// Decides a timer that is in no list any more.
     #[inline(always)]
-    fn finish(&mut self, index: u32, deadline: u64, to: u64) -> Option<Expired<T>> {
-        let generation = self.store.generation(index);
-        if let Some(generation) = generation
-            && self.store.fire(index, generation)
-        {
-            let value = self.vacate(index)?;
-            let id = self.id(index, generation);
-            return Some(Expired { id, deadline: Tick::new(deadline), now: Tick::new(to), value });
-        }
-        self.detach(index);
-        None
+    fn finish(
+        &mut self,
+        timer: u32,
+        class_code: u32,
+        deadline: u64,
+        to: u64,
+    ) -> Option<Expired<T>> {
+        let Some((generation, value)) = self.store.fire(timer) else {
+            self.detach(timer, class_code);
+            return None;
+        };
+        self.free(timer, class_code);
+        let id = self.id(timer, generation);
+        Some(Expired { id, deadline: Tick::new(deadline), now: Tick::new(to), value })
     }
 
-    /// Leaves a cancelled timer in a list of its own until its slot is returned.
+    /// Leaves a timer that somebody else has cancelled out of all lists until it is returned.
     #[cold]
-    pub(crate) fn detach(&mut self, index: u32) {
-        self.store.set_next(index, index);
-        self.store.set_prev(index, index);
+    fn detach(&mut self, timer: u32, class_code: u32) {
+        self.uncount(class_code);
+        self.store.set_place(timer, Place::DETACHED);
     }
 
     #[inline(always)]
@@ -216,9 +200,9 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
             // Most often: one more of the tick that is firing.
             let slot = wheel.current_slot();
             if wheel.open == wheel.elapsed
-                && wheel.occupancy.has(slot)
-                && !wheel.occupancy.has(AT_ONCE)
-                && !wheel.occupancy.has(SUSPENDED)
+                && wheel.lists.occupancy.has(slot)
+                && !wheel.lists.occupancy.has(AT_ONCE)
+                && wheel.suspended_span == 0
             {
                 self.budget -= 1;
                 if let Some(expired) = wheel.fire_first(slot, self.to) {
@@ -226,14 +210,14 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 }
                 continue;
             }
-            if wheel.occupancy.has(AT_ONCE) {
+            if wheel.lists.occupancy.has(AT_ONCE) {
                 self.budget -= 1;
                 if let Some(expired) = wheel.fire_first(AT_ONCE, self.to) {
                     return Some(expired);
                 }
                 continue;
             }
-            if wheel.occupancy.has(SUSPENDED) {
+            if wheel.suspended_span != 0 {
                 wheel.cascade(&mut self.budget);
                 continue;
             }
@@ -266,13 +250,14 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
     fn turn(&mut self) -> Turn<T> {
         let wheel = &mut *self.wheel;
         let far = overflow::first(&wheel.store).map_or(u64::MAX, |far| far.deadline);
-        if let Some(event) = wheel.occupancy.next(wheel.elapsed)
+        if let Some(event) = wheel.lists.occupancy.next(wheel.elapsed)
             && event.tick <= self.to
             && event.tick <= far
         {
             wheel.enter(event.tick);
             if !event.fires() {
-                wheel.suspend(event.head);
+                wheel.suspended = event.list;
+                wheel.suspended_span = level::span(event.list);
             }
             return Turn::Moved;
         }
@@ -281,6 +266,7 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         }
         wheel.enter(self.to);
         wheel.open = self.to.saturating_add(1);
+        wheel.set_near_len();
         wheel.reinsert(&mut self.budget);
         Turn::Done
     }
@@ -290,9 +276,9 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         let wheel = &mut *self.wheel;
         let Some(far) = overflow::pop(&mut wheel.store) else { return Turn::Done };
         wheel.enter(far.deadline);
-        wheel.set_near_end();
+        wheel.set_near_len();
         self.budget = self.budget.saturating_sub(1);
-        match wheel.finish(far.index, far.deadline, self.to) {
+        match wheel.finish(far.timer, far.class.code(), far.deadline, self.to) {
             Some(expired) => Turn::Fired(expired),
             None => Turn::Moved,
         }

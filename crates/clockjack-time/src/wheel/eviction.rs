@@ -1,10 +1,10 @@
 //! Making room: a more important timer displaces a less important one, and saturation drops the
 //! least important first.
 
-use super::{Class, Storage, TimerId, Wheel, due_class};
+use super::{Class, Storage, TimerId, Wheel, store::Entry};
 use crate::{Full, Tick};
 
-/// How many slots an insert looks at for somebody to displace: bounded, so that a full wheel
+/// How many entries an insert looks at for somebody to displace: bounded, so that a full wheel
 /// costs an insert a few hundred nanoseconds and no more.
 const EVICTION_SCAN_MAX: usize = 256;
 
@@ -57,14 +57,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     ) -> Result<Admitted<T>, Full<T>> {
         let victim = if self.overflow_is_full_for(deadline.get()) {
             self.find_far_below(class)
-        } else if self.store_is_full() {
-            self.find_below(class, EVICTION_SCAN_MAX)
+        } else if !self.store.has_slot() {
+            self.find_below(class)
         } else {
             None
         };
         // The slot of a far timer serves a near one too, and a near one goes only if there is room
         // in the overflow: so what is given up is never given up for nothing.
-        let evicted = victim.and_then(|index| self.drop_timer(index));
+        let evicted = victim.and_then(|(timer, class)| self.drop_timer(timer, class));
         let id = self.insert_class(deadline, class, value)?;
         Ok(Admitted { id, evicted })
     }
@@ -72,55 +72,68 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Gives up one timer of the lowest class that is armed: `Low` while there are any, then
     /// `Normal`, then `High`.
     ///
-    /// Looks at no more than `scan_max` slots. `None` means that nothing is armed or that this
+    /// Looks at no more than `scan_max` entries. `None` means that nothing is armed or that this
     /// many were not enough; the next call goes on from there.
     pub fn shed(&mut self, scan_max: usize) -> Option<Dropped<T>> {
         let class = self.lowest_class()?;
-        let index = self.find_class(class, scan_max)?;
-        self.drop_timer(index)
+        let timer = self.find_class(class, scan_max)?;
+        self.drop_timer(timer, class)
     }
 
     fn lowest_class(&self) -> Option<Class> {
         Class::ALL.into_iter().find(|class| self.len_of(*class) > 0)
     }
 
-    fn find_below(&mut self, class: Class, scan_max: usize) -> Option<u32> {
+    fn find_below(&mut self, class: Class) -> Option<(u32, Class)> {
         let lowest = self.lowest_class().filter(|lowest| *lowest < class)?;
-        self.find_class(lowest, scan_max)
+        Some((self.find_class(lowest, EVICTION_SCAN_MAX)?, lowest))
     }
 
+    /// Looks through the lists' entries and then the overflow's, round and round.
     fn find_class(&mut self, class: Class, scan_max: usize) -> Option<u32> {
-        let slots = self.store.slots();
-        for _ in 0..scan_max.min(slots as usize) {
-            if self.eviction_cursor >= slots {
+        let (cells, far) = (self.store.cells(), self.store.far());
+        let total = cells as usize + far.len();
+        let header = (1 << S::CHUNK_BITS) - 1;
+        let mut looked = 0;
+        // Headers of chunks are passed over without being counted, so twice as many at the most.
+        for _ in 0..total {
+            if looked == scan_max {
+                break;
+            }
+            if self.eviction_cursor as usize >= total {
                 self.eviction_cursor = 0;
             }
-            let index = super::HEADS + self.eviction_cursor;
+            let at = self.eviction_cursor;
             self.eviction_cursor += 1;
-            if due_class(self.store.due(index)) == Some(class) {
-                return Some(index);
+            let found = if at >= cells {
+                let far = far[(at - cells) as usize];
+                (far.class == class).then_some(far.timer)
+            } else if at & header == 0 {
+                continue;
+            } else {
+                let entry = Entry(self.store.chunk(at >> S::CHUNK_BITS)[(at & header) as usize]);
+                (entry.class() == Some(class)).then_some(entry.timer())
+            };
+            looked += 1;
+            if found.is_some() {
+                return found;
             }
         }
         None
     }
 
     /// The last entries of the overflow's heap are among its latest: they are looked at first.
-    fn find_far_below(&self, class: Class) -> Option<u32> {
-        let far = self.store.far().iter().rev().take(EVICTION_SCAN_MAX);
-        let lowest = far.filter_map(|entry| {
-            let of = due_class(self.store.due(entry.index))?;
-            (of < class).then_some((of, entry.index))
-        });
-        lowest.min_by_key(|(of, _)| *of).map(|(_, index)| index)
+    fn find_far_below(&self, class: Class) -> Option<(u32, Class)> {
+        let last = self.store.far().iter().rev().take(EVICTION_SCAN_MAX);
+        let lower = last.filter(|far| far.class < class);
+        lower.min_by_key(|far| far.class).map(|far| (far.timer, far.class))
     }
 
-    fn drop_timer(&mut self, index: u32) -> Option<Dropped<T>> {
-        let class = due_class(self.store.due(index))?;
-        let generation = self.store.generation(index)?;
-        if !self.store.claim(index, generation) {
-            return None;
-        }
-        let value = self.remove(index)?;
-        Some(Dropped { id: self.id(index, generation), class, value })
+    fn drop_timer(&mut self, timer: u32, class: Class) -> Option<Dropped<T>> {
+        let place = self.store.seat(timer)?.place();
+        let (generation, value) = self.store.fire(timer)?;
+        self.unlink(place);
+        self.free(timer, class.code());
+        Some(Dropped { id: self.id(timer, generation), class, value })
     }
 }

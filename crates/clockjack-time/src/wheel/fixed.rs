@@ -1,78 +1,48 @@
 //! The store of fixed capacity: no allocation, can be a static.
 
-use core::{fmt, mem::MaybeUninit};
+use core::fmt;
 
 use super::{
-    level::HEADS,
-    store::{Columns, Far},
+    list::CHUNKS_MAX,
+    record::{Record, Seat, record_columns},
+    store::{Columns, Far, Generation, Place},
 };
 
-const HEADS_USIZE: usize = HEADS as usize;
+/// Marks a generation as the link of a free record: no generation is that great.
+const FREE: u64 = 1 << 63;
+/// The end of the chain of free records, and of free chunks.
+const NONE: u32 = u32::MAX;
 
 /// A store for `N` timers of which `FAR` may lie beyond the wheel's range, all inside itself.
 ///
-/// 20 bytes and the value for each of `N`, 24 for each of `FAR`, 1.6 KiB for the list heads.
+/// 28 bytes and the value for each of `N`, 24 for each of `FAR`.
 pub struct Fixed<T, const N: usize, const FAR: usize = N> {
-    next: Links<N>,
-    prev: Links<N>,
-    due: [u32; N],
-    generation: [u64; N],
-    values: [MaybeUninit<T>; N],
+    records: [Record<T>; N],
+    /// Chunks of one entry: with so few timers, room counts for more than neighbourhood.
+    chunks: [[u64; 2]; N],
     far: [Far; FAR],
     far_len: usize,
     slots: u32,
-}
-
-/// One column of links: list heads first, timers behind them, addressed as one.
-#[derive(Clone)]
-struct Links<const N: usize> {
-    heads: [u32; HEADS_USIZE],
-    timers: [u32; N],
-}
-
-impl<const N: usize> Links<N> {
-    /// Every list head linked to itself: all lists are empty.
-    const fn new() -> Self {
-        let mut heads = [0; HEADS_USIZE];
-        let mut head = 0;
-        while head < HEADS {
-            heads[head as usize] = head;
-            head += 1;
-        }
-        Self { heads, timers: [0; N] }
-    }
-
-    #[inline(always)]
-    fn get(&self, index: u32) -> u32 {
-        match index.checked_sub(HEADS) {
-            Some(slot) => self.timers[slot as usize],
-            None => self.heads[index as usize],
-        }
-    }
-
-    #[inline(always)]
-    fn set(&mut self, index: u32, link: u32) {
-        match index.checked_sub(HEADS) {
-            Some(slot) => self.timers[slot as usize] = link,
-            None => self.heads[index as usize] = link,
-        }
-    }
+    n_chunks: u32,
+    free_record: u32,
+    free_chunk: u32,
 }
 
 impl<T, const N: usize, const FAR: usize> Fixed<T, N, FAR> {
     /// An empty store. A `const fn`, so a wheel can be a static's initial value.
+    #[must_use]
     pub const fn new() -> Self {
-        const { assert!(N < (u32::MAX - HEADS) as usize, "slots are numbered by 32 bits") };
+        const { assert!(N < CHUNKS_MAX as usize, "chunks are numbered by 26 bits") };
         const { assert!(FAR <= N, "no more timers can be far than there can be") };
         Self {
-            next: Links::new(),
-            prev: Links::new(),
-            due: [0; N],
-            generation: [0; N],
-            values: [const { MaybeUninit::uninit() }; N],
+            records: [const { Record::VACANT }; N],
+            chunks: [[0; 2]; N],
             far: [Far::NONE; FAR],
             far_len: 0,
             slots: 0,
+            n_chunks: 0,
+            free_record: NONE,
+            free_chunk: NONE,
         }
     }
 }
@@ -84,6 +54,8 @@ impl<T, const N: usize, const FAR: usize> Default for Fixed<T, N, FAR> {
 }
 
 impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
+    const CHUNK_BITS: u32 = 1;
+
     #[inline(always)]
     fn slots(&self) -> u32 {
         self.slots
@@ -95,67 +67,78 @@ impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
         max
     }
 
+    fn has_slot(&self) -> bool {
+        self.free_record != NONE || self.slots < self.slots_max()
+    }
+
     #[inline]
-    fn add_slot(&mut self) -> bool {
-        if self.slots == self.slots_max() {
-            return false;
+    fn take_slot(&mut self) -> Option<u32> {
+        let timer = self.free_record;
+        if timer != NONE {
+            let record = &mut self.records[timer as usize];
+            #[expect(clippy::cast_possible_truncation, reason = "the link is the low half")]
+            let next = record.generation() as u32;
+            self.free_record = next;
+            record.set_generation(0);
+            return Some(timer);
+        }
+        let timer = self.slots;
+        if timer == self.slots_max() {
+            return None;
         }
         self.slots += 1;
-        true
+        Some(timer)
+    }
+
+    #[inline]
+    fn give_slot(&mut self, timer: u32) {
+        self.records[timer as usize].set_generation(FREE | u64::from(self.free_record));
+        self.free_record = timer;
     }
 
     fn reset(&mut self) {
-        self.slots = 0;
+        // Nothing is in use, and there is no memory to give back.
+    }
+
+    record_columns!();
+
+    #[inline]
+    fn take_chunk(&mut self) -> u32 {
+        let chunk = self.free_chunk;
+        if chunk != NONE {
+            let header = &mut self.chunks[chunk as usize][0];
+            #[expect(clippy::cast_possible_truncation, reason = "the link is the low half")]
+            let next = *header as u32;
+            self.free_chunk = next;
+            *header = 0;
+            return chunk;
+        }
+        assert!(
+            (self.n_chunks as usize) < N,
+            "every chunk has an entry, and there are {N} of them"
+        );
+        self.n_chunks += 1;
+        self.n_chunks - 1
+    }
+
+    #[inline]
+    fn give_chunk(&mut self, chunk: u32) {
+        self.chunks[chunk as usize][0] = u64::from(self.free_chunk);
+        self.free_chunk = chunk;
+    }
+
+    fn cells(&self) -> u32 {
+        self.n_chunks << 1
     }
 
     #[inline(always)]
-    fn next(&self, index: u32) -> u32 {
-        self.next.get(index)
+    fn chunk(&self, chunk: u32) -> &[u64] {
+        &self.chunks[chunk as usize]
     }
 
     #[inline(always)]
-    fn set_next(&mut self, index: u32, next: u32) {
-        self.next.set(index, next);
-    }
-
-    #[inline(always)]
-    fn prev(&self, index: u32) -> u32 {
-        self.prev.get(index)
-    }
-
-    #[inline(always)]
-    fn set_prev(&mut self, index: u32, prev: u32) {
-        self.prev.set(index, prev);
-    }
-
-    #[inline(always)]
-    fn dues(&self) -> &[u32] {
-        &self.due
-    }
-
-    #[inline(always)]
-    fn dues_mut(&mut self) -> &mut [u32] {
-        &mut self.due
-    }
-
-    #[inline(always)]
-    fn values(&self) -> &[MaybeUninit<T>] {
-        &self.values
-    }
-
-    #[inline(always)]
-    fn values_mut(&mut self) -> &mut [MaybeUninit<T>] {
-        &mut self.values
-    }
-
-    #[inline(always)]
-    fn generations(&self) -> &[u64] {
-        &self.generation
-    }
-
-    #[inline(always)]
-    fn generations_mut(&mut self) -> &mut [u64] {
-        &mut self.generation
+    fn chunk_mut(&mut self, chunk: u32) -> &mut [u64] {
+        &mut self.chunks[chunk as usize]
     }
 
     #[inline(always)]
@@ -182,12 +165,6 @@ impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
     fn far_pop(&mut self) -> Option<Far> {
         self.far_len = self.far_len.checked_sub(1)?;
         Some(self.far[self.far_len])
-    }
-}
-
-impl<T, const N: usize, const FAR: usize> Drop for Fixed<T, N, FAR> {
-    fn drop(&mut self) {
-        self.drop_values();
     }
 }
 

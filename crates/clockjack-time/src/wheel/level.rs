@@ -1,18 +1,15 @@
-//! Where a deadline goes: four levels of slots, their list heads and one occupancy bitmap each.
+//! Where a deadline goes: four levels of slots and one occupancy bitmap each.
 //!
 //! ```text
-//!   level   slots   one slot spans     head index
+//!   level   slots   one slot spans      list
 //!     0       64        1 tick           0..64
 //!     1       64       64 ticks         64..128
 //!     2       64     4096 ticks        128..192
 //!     3        4   262144 ticks        192..196      range: 4 × 2^18 = 2^20 ticks
-//!            at-once list              196
-//!            suspended cascade         197
+//!            the at-once list          196
 //! ```
 //!
-//! A list head is a node like any other: lists are circular through it, so linking and unlinking
-//! have no special case at either end, and an unlink never asks in which slot the entry was. Bit
-//! `head % 64` of word `head / 64` says that the list is not empty.
+//! Bit `list % 64` of word `list / 64` says that the list is not empty.
 //!
 //! The level is that of the highest digit in which deadline and elapsed time differ (as in tokio's
 //! and Varghese and Lauck's hierarchical wheels); what lies a whole range ahead is the overflow's.
@@ -30,18 +27,16 @@ pub(crate) const RANGE_BITS: u32 = TOP * BITS + TOP_BITS;
 /// How many ticks ahead a deadline may lie and still be in the wheel; beyond is the overflow.
 pub(crate) const RANGE: u64 = 1 << RANGE_BITS;
 
-/// Head of the list of timers that were due when they came.
+/// The list of timers that were due when they came.
 pub(crate) const AT_ONCE: u32 = TOP * SLOTS + (1 << TOP_BITS);
-/// Head of the list of a slot that is being cascaded and was interrupted by the budget.
-pub(crate) const SUSPENDED: u32 = AT_ONCE + 1;
-/// How many list heads there are; timers' indices begin here.
-pub(crate) const HEADS: u32 = SUSPENDED + 1;
+/// How many lists there are.
+pub(crate) const LISTS: u32 = AT_ONCE + 1;
 
-/// The bits of the top level's slots in its bitmap word; the other two lists use bits above them.
+/// The bits of the top level's slots in its bitmap word; the at-once list uses the bit above them.
 const TOP_MASK: u64 = (1 << (1 << TOP_BITS)) - 1;
 
 const _: () = assert!(RANGE == 1 << 20, "the range is a contract");
-const _: () = assert!(HEADS <= 4 * SLOTS, "every list has its bit in one of four words");
+const _: () = assert!(LISTS <= 4 * SLOTS, "every list has its bit in one of four words");
 
 /// Which lists are not empty.
 #[derive(Clone, Debug)]
@@ -50,8 +45,8 @@ pub(crate) struct Occupancy([u64; 4]);
 /// The next slot that time meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// List head of the slot.
-    pub(crate) head: u32,
+    /// The slot's list.
+    pub(crate) list: u32,
     /// First tick of the slot; for level 0 the deadline of all in it.
     pub(crate) tick: u64,
 }
@@ -60,7 +55,7 @@ impl Event {
     /// Whether the slot holds a single tick, so that its entries fire.
     #[inline(always)]
     pub(crate) const fn fires(self) -> bool {
-        self.head < SLOTS
+        self.list < SLOTS
     }
 }
 
@@ -68,18 +63,18 @@ impl Occupancy {
     pub(crate) const EMPTY: Self = Self([0; 4]);
 
     #[inline(always)]
-    pub(crate) fn set(&mut self, head: u32) {
-        self.0[(head >> BITS) as usize & 3] |= 1 << (head & (SLOTS - 1));
+    pub(crate) fn set(&mut self, list: u32) {
+        self.0[(list >> BITS) as usize & 3] |= 1 << (list & (SLOTS - 1));
     }
 
     #[inline(always)]
-    pub(crate) fn clear(&mut self, head: u32) {
-        self.0[(head >> BITS) as usize & 3] &= !(1 << (head & (SLOTS - 1)));
+    pub(crate) fn clear(&mut self, list: u32) {
+        self.0[(list >> BITS) as usize & 3] &= !(1 << (list & (SLOTS - 1)));
     }
 
     #[inline(always)]
-    pub(crate) fn has(&self, head: u32) -> bool {
-        self.0[(head >> BITS) as usize & 3] & (1 << (head & (SLOTS - 1))) != 0
+    pub(crate) fn has(&self, list: u32) -> bool {
+        self.0[(list >> BITS) as usize & 3] & (1 << (list & (SLOTS - 1))) != 0
     }
 
     /// How many slots, of all levels, hold something.
@@ -98,7 +93,7 @@ impl Occupancy {
         let ahead = self.0[0] & (u64::MAX << (elapsed & u64::from(SLOTS - 1)));
         if ahead != 0 {
             let slot = ahead.trailing_zeros();
-            return Some(Event { head: slot, tick: (elapsed & !63) | u64::from(slot) });
+            return Some(Event { list: slot, tick: (elapsed & !63) | u64::from(slot) });
         }
         for level in 1..TOP {
             let shift = level * BITS;
@@ -108,7 +103,7 @@ impl Occupancy {
                 let slot = ahead.trailing_zeros();
                 let base = elapsed >> (shift + BITS) << (shift + BITS);
                 let tick = base | (u64::from(slot) << shift);
-                return Some(Event { head: level * SLOTS + slot, tick });
+                return Some(Event { list: level * SLOTS + slot, tick });
             }
         }
         self.next_top(elapsed)
@@ -130,7 +125,7 @@ impl Occupancy {
             (all.trailing_zeros(), base.wrapping_add(RANGE))
         };
         let tick = base.wrapping_add(u64::from(slot) << shift);
-        Some(Event { head: TOP * SLOTS + slot, tick })
+        Some(Event { list: TOP * SLOTS + slot, tick })
     }
 }
 
@@ -144,7 +139,7 @@ pub(crate) fn place(deadline: u64, elapsed: u64) -> u32 {
     let highest_bit = 63 - ((deadline ^ elapsed) | 1).leading_zeros();
     let level = (highest_bit / BITS).min(TOP);
     let shift = level * BITS;
-    // The top level has four slots: their digit is cut to two bits by what the level's heads allow.
+    // The top level has four slots: their digit is cut to two bits by what the level's slots allow.
     let mask = if level == TOP { (1 << TOP_BITS) - 1 } else { u64::from(SLOTS - 1) };
     #[expect(clippy::cast_possible_truncation, reason = "masked to six bits")]
     let digit = ((deadline >> shift) & mask) as u32;
@@ -152,8 +147,8 @@ pub(crate) fn place(deadline: u64, elapsed: u64) -> u32 {
 }
 
 /// How many ticks a slot of this list spans.
-pub(crate) const fn span(head: u32) -> u64 {
-    1 << ((head >> BITS) * BITS)
+pub(crate) const fn span(list: u32) -> u64 {
+    1 << ((list >> BITS) * BITS)
 }
 
 #[cfg(test)]
@@ -162,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_deadline_goes_to_the_level_of_its_highest_differing_digit() {
-        let check = |deadline: u64, elapsed: u64, head: u32| {
-            assert_eq!(place(deadline, elapsed), head, "deadline {deadline} seen from {elapsed}");
+        let check = |deadline: u64, elapsed: u64, list: u32| {
+            assert_eq!(place(deadline, elapsed), list, "deadline {deadline} seen from {elapsed}");
         };
         check(0, 0, 0);
         check(63, 0, 63);
@@ -183,16 +178,16 @@ mod tests {
         let mut occupancy = Occupancy::EMPTY;
         assert_eq!(occupancy.next(0), None);
         occupancy.set(192 + 2);
-        assert_eq!(occupancy.next(0), Some(Event { head: 194, tick: 2 << 18 }));
+        assert_eq!(occupancy.next(0), Some(Event { list: 194, tick: 2 << 18 }));
         occupancy.set(128 + 5);
-        assert_eq!(occupancy.next(0), Some(Event { head: 133, tick: 5 << 12 }));
+        assert_eq!(occupancy.next(0), Some(Event { list: 133, tick: 5 << 12 }));
         occupancy.set(64 + 9);
-        assert_eq!(occupancy.next(0), Some(Event { head: 73, tick: 9 << 6 }));
+        assert_eq!(occupancy.next(0), Some(Event { list: 73, tick: 9 << 6 }));
         occupancy.set(7);
-        assert_eq!(occupancy.next(7), Some(Event { head: 7, tick: 7 }));
+        assert_eq!(occupancy.next(7), Some(Event { list: 7, tick: 7 }));
         assert_eq!(occupancy.slots(), 4);
         occupancy.clear(7);
-        assert_eq!(occupancy.next(7), Some(Event { head: 73, tick: 9 << 6 }));
+        assert_eq!(occupancy.next(7), Some(Event { list: 73, tick: 9 << 6 }));
     }
 
     #[test]
@@ -200,18 +195,17 @@ mod tests {
         let mut occupancy = Occupancy::EMPTY;
         occupancy.set(192);
         let elapsed = (3 << 18) + 17;
-        assert_eq!(occupancy.next(elapsed), Some(Event { head: 192, tick: 1 << 20 }));
+        assert_eq!(occupancy.next(elapsed), Some(Event { list: 192, tick: 1 << 20 }));
         // The slot of the cursor itself holds the next lap's entries.
-        assert_eq!(occupancy.next(5), Some(Event { head: 192, tick: 1 << 20 }));
+        assert_eq!(occupancy.next(5), Some(Event { list: 192, tick: 1 << 20 }));
     }
 
     #[test]
     fn lists_that_are_not_slots_are_no_events() {
         let mut occupancy = Occupancy::EMPTY;
         occupancy.set(AT_ONCE);
-        occupancy.set(SUSPENDED);
         assert_eq!(occupancy.next(0), None);
         assert_eq!(occupancy.slots(), 0);
-        assert!(occupancy.has(AT_ONCE) && occupancy.has(SUSPENDED));
+        assert!(occupancy.has(AT_ONCE));
     }
 }

@@ -1,15 +1,12 @@
 //! The overflow: an indexed 4-ary heap of what lies beyond the wheel's range.
 //!
-//! Ordered by deadline, then by registration, so that equal deadlines keep their order. While an
-//! entry is here, its `next` link is [`IN_OVERFLOW`] and its `prev` link is its position in the
-//! heap: a cancel finds it at once and takes it out in O(log n); nothing stays behind.
+//! Ordered by deadline, then by registration, so that equal deadlines keep their order. A timer's
+//! place is its position in the heap: a cancel finds it at once and takes it out in O(log n);
+//! nothing stays behind.
 
-use super::store::{Columns, Far};
+use super::store::{Columns, Far, Place};
 
-/// What stands in the `next` link of an entry of the overflow.
-pub(crate) const IN_OVERFLOW: u32 = u32::MAX;
-
-/// Children of a node: four share a cache line and a half, and halve the depth of a binary heap.
+/// Children of a node: a shallower tree than a binary one, and siblings lie side by side.
 const ARITY: usize = 4;
 
 /// The entry that is due first.
@@ -18,32 +15,15 @@ pub(crate) fn first<T, S: Columns<T>>(store: &S) -> Option<Far> {
     store.far().first().copied()
 }
 
-/// Adds an entry. False if the overflow is full; then nothing has changed.
-pub(crate) fn push<T, S: Columns<T>>(store: &mut S, entry: Far) -> bool {
-    if !store.far_push(entry) {
-        return false;
-    }
-    store.set_next(entry.index, IN_OVERFLOW);
-    let last = store.far().len() - 1;
-    sift_up(store, last);
-    true
-}
-
 /// Takes out the entry that is due first.
 pub(crate) fn pop<T, S: Columns<T>>(store: &mut S) -> Option<Far> {
     let entry = first(store)?;
-    remove_at(store, 0);
+    remove(store, 0);
     Some(entry)
 }
 
-/// Takes out the entry of a timer whose `next` link says that it is here.
-pub(crate) fn remove<T, S: Columns<T>>(store: &mut S, index: u32) {
-    debug_assert_eq!(store.next(index), IN_OVERFLOW, "timer {index} is not in the overflow");
-    let position = store.prev(index) as usize;
-    remove_at(store, position);
-}
-
-fn remove_at<T, S: Columns<T>>(store: &mut S, position: usize) {
+/// Takes out the entry at a position.
+pub(crate) fn remove<T, S: Columns<T>>(store: &mut S, position: usize) {
     let Some(last) = store.far_pop() else { return };
     if position == store.far().len() {
         return;
@@ -51,6 +31,12 @@ fn remove_at<T, S: Columns<T>>(store: &mut S, position: usize) {
     let gone = store.far()[position];
     store.far_mut()[position] = last;
     if last < gone { sift_up(store, position) } else { sift_down(store, position) }
+}
+
+/// Brings the entry that was appended last to where it belongs. Its timer is not vacant.
+pub(crate) fn settle_last<T, S: Columns<T>>(store: &mut S) {
+    let last = store.far().len() - 1;
+    sift_up(store, last);
 }
 
 fn sift_up<T, S: Columns<T>>(store: &mut S, mut position: usize) {
@@ -72,12 +58,12 @@ fn sift_down<T, S: Columns<T>>(store: &mut S, mut position: usize) {
     loop {
         let first_child = position * ARITY + 1;
         let far = store.far();
-        let last_child = (first_child + ARITY).min(far.len());
-        if first_child >= last_child {
+        let children_end = (first_child + ARITY).min(far.len());
+        if first_child >= children_end {
             break;
         }
         let mut least = first_child;
-        for child in first_child + 1..last_child {
+        for child in first_child + 1..children_end {
             if far[child] < far[least] {
                 least = child;
             }
@@ -92,8 +78,8 @@ fn sift_down<T, S: Columns<T>>(store: &mut S, mut position: usize) {
     seat(store, position, entry);
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^32 slots")]
+#[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^30 slots")]
 fn seat<T, S: Columns<T>>(store: &mut S, position: usize, entry: Far) {
     store.far_mut()[position] = entry;
-    store.set_prev(entry.index, position as u32);
+    store.set_place(entry.timer, Place::in_overflow(position as u32));
 }

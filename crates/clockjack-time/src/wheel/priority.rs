@@ -37,11 +37,6 @@ impl Class {
             _ => None,
         }
     }
-
-    #[inline(always)]
-    pub(crate) const fn position(self) -> usize {
-        self as usize - 1
-    }
 }
 
 impl fmt::Display for Class {

@@ -1,41 +1,90 @@
 //! The store that grows.
 
 use alloc::vec::Vec;
-use core::{fmt, mem::MaybeUninit};
+use core::fmt;
 
 use super::{
-    level::HEADS,
-    store::{Columns, Far},
+    list::CHUNKS_MAX,
+    record::{Record, Seat, record_columns},
+    store::{Columns, Far, Generation, Place},
 };
 
-/// A store that grows up to a limit: 20 bytes and the value for each timer.
+/// A store that grows up to a limit.
 ///
-/// It never shrinks by itself; [`Wheel::shrink`](super::Wheel::shrink) gives the memory of an
-/// empty wheel back.
+/// 12 bytes and the value for each timer, 64 for seven entries of a list, 24 for a timer that is
+/// in the overflow. It never shrinks by itself; [`Wheel::shrink`](super::Wheel::shrink) gives the
+/// memory of an empty wheel back.
 pub struct Slab<T> {
-    next: Vec<u32>,
-    prev: Vec<u32>,
-    due: Vec<u32>,
-    generation: Vec<u64>,
-    values: Vec<MaybeUninit<T>>,
-    far: Vec<Far>,
+    records: Vec<Record<T>>,
+    /// Records that are free. Not a chain through them, so that taking one waits for no other.
+    free: Vec<u32>,
+    pub(crate) chunks: Chunks,
+    pub(crate) far: Vec<Far>,
     slots_max: u32,
     far_max: usize,
 }
 
+/// One cache line of a list: a header and seven entries.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Chunk([u64; 8]);
+
+/// Chunks that are made as they are needed.
+#[derive(Default)]
+pub(crate) struct Chunks {
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+}
+
+impl Chunks {
+    pub(crate) const BITS: u32 = 3;
+
+    #[inline]
+    pub(crate) fn take(&mut self) -> u32 {
+        if let Some(chunk) = self.free.pop() {
+            return chunk;
+        }
+        let number = u32::try_from(self.chunks.len()).unwrap_or(CHUNKS_MAX);
+        assert!(number < CHUNKS_MAX, "every chunk has an entry, and slots are fewer than chunks");
+        self.chunks.push(Chunk([0; 8]));
+        number
+    }
+
+    #[inline]
+    pub(crate) fn give(&mut self, chunk: u32) {
+        self.free.push(chunk);
+    }
+
+    pub(crate) fn cells(&self) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "fewer than CHUNKS_MAX chunks")]
+        let chunks = self.chunks.len() as u32;
+        chunks << Self::BITS
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, chunk: u32) -> &[u64] {
+        &self.chunks[chunk as usize].0
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, chunk: u32) -> &mut [u64] {
+        &mut self.chunks[chunk as usize].0
+    }
+}
+
 impl<T> Slab<T> {
-    /// A store for at most `slots_max` timers, of which `far_max` may be in the overflow.
-    ///
-    /// Numbers beyond what 32-bit indices reach are cut to that.
+    /// The most timers that a store can hold: what its chunks can be numbered for.
+    pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - 1;
+
+    /// A store for at most `slots_max` timers, of which `far_max` may be in the overflow. Greater
+    /// numbers than 2^26 - 2 are cut to that.
+    #[must_use]
     pub fn new(slots_max: usize, far_max: usize) -> Self {
-        let limit = u32::MAX - HEADS - 1;
-        let slots_max = u32::try_from(slots_max).unwrap_or(limit).min(limit);
+        let slots_max = u32::try_from(slots_max).unwrap_or(u32::MAX).min(Self::SLOTS_MAX);
         Self {
-            next: (0..HEADS).collect(),
-            prev: (0..HEADS).collect(),
-            due: Vec::new(),
-            generation: Vec::new(),
-            values: Vec::new(),
+            records: Vec::new(),
+            free: Vec::new(),
+            chunks: Chunks::default(),
             far: Vec::new(),
             slots_max,
             far_max: far_max.min(slots_max as usize),
@@ -44,10 +93,12 @@ impl<T> Slab<T> {
 }
 
 impl<T> Columns<T> for Slab<T> {
+    const CHUNK_BITS: u32 = Chunks::BITS;
+
     #[inline(always)]
     fn slots(&self) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "at most slots_max, which is a u32")]
-        let slots = self.due.len() as u32;
+        let slots = self.records.len() as u32;
         slots
     }
 
@@ -55,71 +106,56 @@ impl<T> Columns<T> for Slab<T> {
         self.slots_max
     }
 
-    #[inline]
-    fn add_slot(&mut self) -> bool {
-        if self.slots() == self.slots_max {
-            return false;
+    fn has_slot(&self) -> bool {
+        !self.free.is_empty() || self.slots() < self.slots_max
+    }
+
+    #[inline(always)]
+    fn take_slot(&mut self) -> Option<u32> {
+        if let Some(timer) = self.free.pop() {
+            return Some(timer);
         }
-        self.next.push(0);
-        self.prev.push(0);
-        self.due.push(0);
-        self.generation.push(0);
-        self.values.push(MaybeUninit::uninit());
-        true
+        let timer = self.slots();
+        if timer == self.slots_max {
+            return None;
+        }
+        self.records.push(Record::VACANT);
+        Some(timer)
+    }
+
+    #[inline(always)]
+    fn give_slot(&mut self, timer: u32) {
+        self.free.push(timer);
     }
 
     fn reset(&mut self) {
         *self = Self::new(self.slots_max as usize, self.far_max);
     }
 
-    #[inline(always)]
-    fn next(&self, index: u32) -> u32 {
-        self.next[index as usize]
+    record_columns!();
+
+    #[inline]
+    fn take_chunk(&mut self) -> u32 {
+        self.chunks.take()
+    }
+
+    #[inline]
+    fn give_chunk(&mut self, chunk: u32) {
+        self.chunks.give(chunk);
+    }
+
+    fn cells(&self) -> u32 {
+        self.chunks.cells()
     }
 
     #[inline(always)]
-    fn set_next(&mut self, index: u32, next: u32) {
-        self.next[index as usize] = next;
+    fn chunk(&self, chunk: u32) -> &[u64] {
+        self.chunks.get(chunk)
     }
 
     #[inline(always)]
-    fn prev(&self, index: u32) -> u32 {
-        self.prev[index as usize]
-    }
-
-    #[inline(always)]
-    fn set_prev(&mut self, index: u32, prev: u32) {
-        self.prev[index as usize] = prev;
-    }
-
-    #[inline(always)]
-    fn dues(&self) -> &[u32] {
-        &self.due
-    }
-
-    #[inline(always)]
-    fn dues_mut(&mut self) -> &mut [u32] {
-        &mut self.due
-    }
-
-    #[inline(always)]
-    fn values(&self) -> &[MaybeUninit<T>] {
-        &self.values
-    }
-
-    #[inline(always)]
-    fn values_mut(&mut self) -> &mut [MaybeUninit<T>] {
-        &mut self.values
-    }
-
-    #[inline(always)]
-    fn generations(&self) -> &[u64] {
-        &self.generation
-    }
-
-    #[inline(always)]
-    fn generations_mut(&mut self) -> &mut [u64] {
-        &mut self.generation
+    fn chunk_mut(&mut self, chunk: u32) -> &mut [u64] {
+        self.chunks.get_mut(chunk)
     }
 
     #[inline(always)]
@@ -146,12 +182,6 @@ impl<T> Columns<T> for Slab<T> {
 
     fn far_pop(&mut self) -> Option<Far> {
         self.far.pop()
-    }
-}
-
-impl<T> Drop for Slab<T> {
-    fn drop(&mut self) {
-        self.drop_values();
     }
 }
 

@@ -1,108 +1,183 @@
-//! What the wheel keeps its entries in: columns of links, deadlines, values and generations.
+//! What the wheel keeps its timers in: records of timers, chunks of list entries, the overflow.
 //!
 //! The trait is sealed. A store is memory with rules, not a place for behaviour; the wheel decides
 //! what stands in it. Three stores exist: [`Slab`](super::Slab) grows, [`Fixed`](super::Fixed)
 //! lives wherever its owner puts it and never allocates, and the shard's store shares its
 //! generations with other threads.
 //!
-//! Rules that the wheel relies on, for every index `HEADS <= i < HEADS + slots()`:
+//! Rules that the wheel keeps and relies on:
 //!
-//! 1. `value` is initialised exactly while `class(i) != VACANT`; `put` and `take` keep that.
-//! 2. `slots()` only changes in `add_slot` and `reset`; a slot stays where it is until then.
-//! 3. `claim` and `fire` say true at most once for each `arm`, whoever calls them.
+//! 1. A timer's value is initialised exactly while its place is not [`Place::VACANT`]: `put` and
+//!    `take` of [`Seat`] keep that.
+//! 2. A slot taken by `take_slot` is nobody else's until `give_slot`; likewise for chunks. All
+//!    cells of a chunk that is not taken are 0.
+//! 3. `claim` and `fire` succeed at most once for each `fill`, whoever calls them.
 
-#![expect(unsafe_code, reason = "values stand in slots that the class column says are filled")]
+use core::num::NonZeroU64;
 
-use core::{mem::MaybeUninit, num::NonZeroU64};
+use super::{priority::Class, record::Seat};
 
-use super::{level::HEADS, priority::Class};
-
-/// A generation: names one arming of one slot, never used again by the same store.
+/// A generation: names one arming of one slot, not used again by the same store.
 pub(crate) type Generation = NonZeroU64;
 
 /// The last generation before they begin again: what a timer word has room for on every target.
 /// At a hundred million armings a second they last for a month.
 pub(crate) const GENERATION_MAX: u64 = (1 << 48) - 1;
 
-/// Bits of the deadline column that hold the deadline; the two above hold the class.
-const DUE_BITS: u32 = 30;
-/// The part of a deadline that is kept: enough, since what is in the wheel is near.
-pub(crate) const DUE_MASK: u64 = (1 << DUE_BITS) - 1;
+/// Where a timer is.
+///
+/// ```text
+///   0 cell                       in a list: which cell of which chunk
+///   10 position                  in the overflow: where in its heap
+///   1111..10                     in no list, until its slot is returned
+///   1111..11                     nowhere: the slot is free or reserved
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+impl Place {
+    pub(crate) const VACANT: Self = Self(u32::MAX);
+    pub(crate) const DETACHED: Self = Self(u32::MAX - 1);
+    const FAR: u32 = 1 << 31;
+
+    #[inline(always)]
+    pub(crate) const fn in_list(cell: u32) -> Self {
+        debug_assert!(cell < Self::FAR, "cells are numbered by 31 bits");
+        Self(cell)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn in_overflow(position: u32) -> Self {
+        debug_assert!(position < Self::FAR >> 1, "positions are numbered by 30 bits");
+        Self(Self::FAR | position)
+    }
+
+    /// The cell, if the timer is in a list.
+    #[inline(always)]
+    pub(crate) const fn cell(self) -> Option<u32> {
+        if self.0 < Self::FAR { Some(self.0) } else { None }
+    }
+
+    /// The position, if the timer is in the overflow.
+    #[inline(always)]
+    pub(crate) const fn position(self) -> Option<u32> {
+        if self.0 >> 30 == 2 { Some(self.0 & !Self::FAR) } else { None }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_vacant(self) -> bool {
+        self.0 == u32::MAX
+    }
+}
+
+/// An entry of a list: which timer, its class and the low bits of its deadline. 0 is a hole.
+///
+/// ```text
+///   63..62 class   61..32 deadline   31..0 timer
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry(pub(crate) u64);
+
+/// The part of a deadline that an entry keeps: enough, since what is in the wheel is near.
+pub(crate) const DUE_MASK: u64 = (1 << 30) - 1;
+
+impl Entry {
+    #[inline(always)]
+    pub(crate) const fn new(timer: u32, class: Class, deadline: u64) -> Self {
+        Self((class.code() as u64) << 62 | (deadline & DUE_MASK) << 32 | timer as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn timer(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The class, `None` for a hole.
+    pub(crate) const fn class(self) -> Option<Class> {
+        Class::from_code(self.class_code())
+    }
+
+    /// The class as a number below 4, 0 for a hole.
+    #[inline(always)]
+    pub(crate) const fn class_code(self) -> u32 {
+        (self.0 >> 62) as u32
+    }
+
+    /// The whole deadline, which lies in `elapsed..elapsed + 2^30`.
+    #[inline(always)]
+    pub(crate) const fn ahead(self, elapsed: u64) -> u64 {
+        elapsed.wrapping_add((self.0 >> 32).wrapping_sub(elapsed) & DUE_MASK)
+    }
+
+    /// The whole deadline, which lies in `elapsed - 2^30 + 1..=elapsed`.
+    #[inline(always)]
+    pub(crate) const fn behind(self, elapsed: u64) -> u64 {
+        elapsed.wrapping_sub(elapsed.wrapping_sub(self.0 >> 32) & DUE_MASK)
+    }
+}
 
 /// An entry of the overflow: 24 bytes, ordered by deadline, then by registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Far {
     pub(crate) deadline: u64,
     pub(crate) sequence: u64,
-    pub(crate) index: u32,
+    pub(crate) timer: u32,
+    pub(crate) class: Class,
 }
 
 impl Far {
-    pub(crate) const NONE: Self = Self { deadline: 0, sequence: 0, index: 0 };
+    pub(crate) const NONE: Self = Self { deadline: 0, sequence: 0, timer: 0, class: Class::Low };
 }
 
-/// Packs what a slot's deadline column holds.
-#[inline(always)]
-pub(crate) const fn pack_due(class: Class, deadline: u64) -> u32 {
-    let low = (deadline & DUE_MASK) as u32;
-    (class.code() << DUE_BITS) | low
-}
-
-/// The class in a slot's deadline column, `None` for a slot without a value.
-#[inline(always)]
-pub(crate) const fn due_class(due: u32) -> Option<Class> {
-    Class::from_code(due >> DUE_BITS)
-}
-
-/// The full deadline of an entry in the wheel, which lies in `elapsed..elapsed + 2^30`.
-#[inline(always)]
-pub(crate) fn due_ahead(due: u32, elapsed: u64) -> u64 {
-    elapsed.wrapping_add(u64::from(due).wrapping_sub(elapsed) & DUE_MASK)
-}
-
-/// The full deadline of an at-once entry, which lies in `elapsed - 2^30 + 1..=elapsed`.
-#[inline(always)]
-pub(crate) fn due_behind(due: u32, elapsed: u64) -> u64 {
-    elapsed.wrapping_sub(elapsed.wrapping_sub(u64::from(due)) & DUE_MASK)
-}
-
-/// Turns a slot number into an index of the columns, where list heads come first.
-pub(crate) const fn index_of(slot: u32) -> Option<u32> {
-    slot.checked_add(HEADS)
-}
-
-/// Position of a timer's index in the columns that have no list heads.
-#[inline(always)]
-pub(crate) const fn at(index: u32) -> usize {
-    (index - HEADS) as usize
-}
+const _: () = assert!(size_of::<Far>() == 24, "an entry of the overflow costs 24 bytes");
 
 /// Sealed: only this crate's stores have it.
-///
-/// A store gives its columns as slices; what is done with them is written once, here. The
-/// generation column of a store with one owner is plain memory; the shard's store overrides the
-/// calls on it by compare-exchanges.
 pub trait Columns<T> {
-    /// How many slots exist by now.
+    /// log2 of the cells of a chunk; the first cell is its header, the others hold entries.
+    const CHUNK_BITS: u32;
+
+    /// How many slots were ever taken.
     fn slots(&self) -> u32;
-    /// How many slots there may ever be.
+    /// How many slots there may be.
     fn slots_max(&self) -> u32;
-    /// Adds one slot, which is vacant. False if there may be no more.
-    fn add_slot(&mut self) -> bool;
-    /// Gives memory back if nothing is in use: afterwards there are no slots.
+    /// Whether `take_slot` would find one.
+    fn has_slot(&self) -> bool;
+    /// Takes a slot, which is vacant.
+    fn take_slot(&mut self) -> Option<u32>;
+    /// Gives a slot back that is vacant.
+    fn give_slot(&mut self, timer: u32);
+    /// Gives memory back. Nothing is in use.
     fn reset(&mut self);
 
-    fn next(&self, index: u32) -> u32;
-    fn set_next(&mut self, index: u32, next: u32);
-    fn prev(&self, index: u32) -> u32;
-    fn set_prev(&mut self, index: u32, prev: u32);
+    /// Where a timer is and its value.
+    fn seat(&self, timer: u32) -> Option<&Seat<T>>;
+    fn seat_mut(&mut self, timer: u32) -> Option<&mut Seat<T>>;
+    /// Moves a timer that is not vacant to a place that is not vacant either.
+    fn set_place(&mut self, timer: u32, place: Place);
 
-    fn dues(&self) -> &[u32];
-    fn dues_mut(&mut self) -> &mut [u32];
-    fn values(&self) -> &[MaybeUninit<T>];
-    fn values_mut(&mut self) -> &mut [MaybeUninit<T>];
-    fn generations(&self) -> &[u64];
-    fn generations_mut(&mut self) -> &mut [u64];
+    /// Fills a slot and arms it under a new generation.
+    fn fill(&mut self, timer: u32, generation: Generation, place: Place, value: T);
+    /// Whether the slot is armed under this generation and neither fired nor cancelled.
+    fn is_armed(&self, timer: u32, generation: Generation) -> bool;
+    /// Cancel: decides the race for this arming and, if it is won, empties the slot.
+    fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)>;
+    /// Expiry: decides the race for the present arming and, if it is won, empties the slot and
+    /// says which arming it was. `None` if somebody cancelled it and will return the slot by
+    /// another way.
+    fn fire(&mut self, timer: u32) -> Option<(Generation, T)>;
+    /// Changes the generation of an armed slot. If false, it was cancelled meanwhile.
+    fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool;
+
+    /// Takes a chunk, whose cells are 0. There is always one: no list keeps a chunk without an
+    /// entry, and there are as many chunks as slots.
+    fn take_chunk(&mut self) -> u32;
+    /// Gives a chunk back, whose cells are 0 but for the header.
+    fn give_chunk(&mut self, chunk: u32);
+    /// How many cells all chunks have that were ever taken.
+    fn cells(&self) -> u32;
+    /// The cells of a chunk: its header and its entries.
+    fn chunk(&self, chunk: u32) -> &[u64];
+    fn chunk_mut(&mut self, chunk: u32) -> &mut [u64];
 
     /// The overflow's entries.
     fn far(&self) -> &[Far];
@@ -113,106 +188,4 @@ pub trait Columns<T> {
     fn far_push(&mut self, entry: Far) -> bool;
     /// Takes the last entry away.
     fn far_pop(&mut self) -> Option<Far>;
-
-    /// What the deadline column says: a class and the low bits of a deadline.
-    #[inline(always)]
-    fn due(&self, index: u32) -> u32 {
-        self.dues()[at(index)]
-    }
-
-    /// Fills a vacant slot. `due` carries a class.
-    #[inline(always)]
-    fn put(&mut self, index: u32, due: u32, value: T) {
-        debug_assert!(due_class(self.due(index)).is_none(), "slot {index} is filled");
-        debug_assert!(due_class(due).is_some(), "a filled slot has a class");
-        self.values_mut()[at(index)] = MaybeUninit::new(value);
-        self.dues_mut()[at(index)] = due;
-    }
-
-    /// Writes the deadline of an occupied slot anew; the class in `due` is not vacant.
-    #[inline(always)]
-    fn set_due(&mut self, index: u32, due: u32) {
-        debug_assert!(due_class(self.due(index)).is_some(), "slot {index} is vacant");
-        debug_assert!(due_class(due).is_some(), "a filled slot has a class");
-        self.dues_mut()[at(index)] = due;
-    }
-
-    /// Empties a slot and hands out what was in it; `None` if it was vacant.
-    #[inline(always)]
-    fn take(&mut self, index: u32) -> Option<T> {
-        let due = &mut self.dues_mut()[at(index)];
-        due_class(*due)?;
-        *due = 0;
-        // SAFETY: the class was not vacant, so `put` has written the value (rule 1), and it is
-        // marked vacant now, so nobody reads it a second time.
-        Some(unsafe { self.values()[at(index)].assume_init_read() })
-    }
-
-    /// A look at the value of an occupied slot.
-    fn value(&self, index: u32) -> Option<&T> {
-        due_class(*self.dues().get(at(index))?)?;
-        // SAFETY: the class is not vacant, so `put` has written the value (rule 1).
-        Some(unsafe { self.values()[at(index)].assume_init_ref() })
-    }
-
-    /// A look at the value of an occupied slot, to change it.
-    fn value_mut(&mut self, index: u32) -> Option<&mut T> {
-        due_class(*self.dues().get(at(index))?)?;
-        // SAFETY: the class is not vacant, so `put` has written the value (rule 1).
-        Some(unsafe { self.values_mut()[at(index)].assume_init_mut() })
-    }
-
-    /// Drops every value that is still there.
-    fn drop_values(&mut self) {
-        if core::mem::needs_drop::<T>() {
-            for slot in 0..self.slots() {
-                drop(self.take(HEADS + slot));
-            }
-        }
-    }
-
-    /// Arms a slot that nobody else may touch under a new generation.
-    #[inline(always)]
-    fn arm(&mut self, index: u32, generation: Generation) {
-        self.generations_mut()[at(index)] = generation.get();
-    }
-
-    /// The generation that an armed slot has.
-    #[inline(always)]
-    fn generation(&self, index: u32) -> Option<Generation> {
-        Generation::new(self.generations()[at(index)])
-    }
-
-    /// Whether the slot is armed under this generation and neither fired nor cancelled.
-    #[inline(always)]
-    fn is_armed(&self, index: u32, generation: Generation) -> bool {
-        self.generations().get(at(index)) == Some(&generation.get())
-    }
-
-    /// Cancel: decides the race for this arming. The slot is the caller's if true.
-    #[inline(always)]
-    fn claim(&mut self, index: u32, generation: Generation) -> bool {
-        self.is_armed(index, generation)
-    }
-
-    /// Expiry: decides the race for this arming. If false, somebody cancelled it and will return
-    /// the slot by another way.
-    #[inline(always)]
-    fn fire(&mut self, _index: u32, _generation: Generation) -> bool {
-        true
-    }
-
-    /// Changes the generation of an armed slot. If false, it was cancelled meanwhile.
-    #[inline(always)]
-    fn rearm(&mut self, index: u32, from: Generation, to: Generation) -> bool {
-        debug_assert!(self.is_armed(index, from), "slot {index} is not armed");
-        self.arm(index, to);
-        true
-    }
-
-    /// Ends an arming after `claim` or `fire`.
-    #[inline(always)]
-    fn disarm(&mut self, index: u32) {
-        self.generations_mut()[at(index)] = 0;
-    }
 }
