@@ -4,8 +4,37 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+/// Makes a constructor `const`, except under loom, whose atomics cannot be made so.
+#[cfg(not(loom))]
+macro_rules! const_unless_loom {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])* $visibility const fn $($rest)*
+    };
+}
+/// Leaves a constructor as it is: under loom atomics cannot be made in a constant.
+#[cfg(loom)]
+macro_rules! const_unless_loom {
+    ($($constructor:tt)*) => { $($constructor)* };
+}
+
 mod instant;
 mod tick;
+pub mod word;
+#[doc(hidden)]
+#[path = "word/narrow.rs"]
+pub mod word_narrow;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "word/wide.rs"]
+pub mod word_wide;
 
 pub use instant::TimerInstant;
 pub use tick::{Resolution, Tick, TickSpan};
+pub use word::{CancelledFrom, Generation};
+
+/// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
+#[cfg(any(loom, target_has_atomic = "64"))]
+pub type TimerWord = word::Word<word_wide::Wide>;
+/// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
+#[cfg(not(any(loom, target_has_atomic = "64")))]
+pub type TimerWord = word::Word<word_narrow::Narrow>;
