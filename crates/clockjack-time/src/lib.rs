@@ -17,8 +17,24 @@ macro_rules! const_unless_loom {
     ($($constructor:tt)*) => { $($constructor)* };
 }
 
+mod clock;
+pub mod driver;
+#[doc(hidden)]
+#[path = "driver/gate_narrow.rs"]
+pub mod gate_narrow;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "driver/gate_wide.rs"]
+pub mod gate_wide;
 mod instant;
 mod tick;
+#[doc(hidden)]
+#[path = "clock/ticks_narrow.rs"]
+pub mod ticks_narrow;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "clock/ticks_wide.rs"]
+pub mod ticks_wide;
 pub mod word;
 #[doc(hidden)]
 #[path = "word/narrow.rs"]
@@ -28,6 +44,8 @@ pub mod word_narrow;
 #[path = "word/wide.rs"]
 pub mod word_wide;
 
+pub use clock::{ClockKind, ManualClock, MonotonicClock};
+pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickDriver, TickToken};
 pub use instant::TimerInstant;
 pub use tick::{Resolution, Tick, TickSpan};
 pub use word::{CancelledFrom, Generation};
@@ -38,3 +56,19 @@ pub type TimerWord = word::Word<word_wide::Wide>;
 /// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub type TimerWord = word::Word<word_narrow::Narrow>;
+
+/// The tick count of this target: one 64-bit atomic where there is one, else three of 32 bits. One
+/// writer, any number of readers, only rising.
+#[cfg(any(loom, target_has_atomic = "64"))]
+pub type MonotoneTicks = ticks_wide::WideTicks;
+/// The tick count of this target: one 64-bit atomic where there is one, else three of 32 bits. One
+/// writer, any number of readers, only rising.
+#[cfg(not(any(loom, target_has_atomic = "64")))]
+pub type MonotoneTicks = ticks_narrow::NarrowTicks;
+
+/// The gate of this target's drivers.
+#[cfg(any(loom, target_has_atomic = "64"))]
+pub(crate) type TickGate = gate_wide::WideGate;
+/// The gate of this target's drivers.
+#[cfg(not(any(loom, target_has_atomic = "64")))]
+pub(crate) type TickGate = gate_narrow::NarrowGate;
