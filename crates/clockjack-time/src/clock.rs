@@ -213,8 +213,10 @@ impl Turn {
     /// Waits for the turn; it ends when the guard is dropped. Nothing is called meanwhile that
     /// could wait or panic, so the wait is as long as a few divisions.
     pub(crate) fn take(&self) -> TurnGuard<'_> {
-        // Acquire pairs with the release of the guard's drop.
-        while self.0.swap(true, Ordering::Acquire) && !mutant!("clock_turn_ignored") {
+        // Acquire pairs with the release of the guard's drop. Relaxed on failure: it only waits.
+        while self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
+            && !mutant!("clock_turn_ignored")
+        {
             hint::spin_loop();
         }
         TurnGuard(self)
