@@ -95,8 +95,9 @@ impl InterruptDriver {
     /// Counts one tick and wakes the loop if this is the first one that it has not taken. After
     /// [`stop_and_flush`](TickDriver::stop_and_flush) the clock goes on, and nobody is woken.
     ///
-    /// Called by one interrupt, which does not interrupt itself: two calls at once may count as
-    /// one.
+    /// Calls must not overlap: it is for one interrupt, which does not interrupt itself. Of two
+    /// calls at once one may be lost, and with it rule 1 of the clock. Targets without wide atomics
+    /// have no cheaper way to count, and a lock would be met by the interrupt.
     #[inline]
     pub fn notify_tick(&self) {
         self.supply.arrive(1);
