@@ -12,7 +12,7 @@ mod record;
 mod slab;
 pub(crate) mod store;
 
-use core::{fmt, marker::PhantomData, num::NonZeroU64};
+use core::{fmt, marker::PhantomData};
 
 #[cfg(feature = "alloc")]
 pub use self::slab::Slab;
@@ -26,9 +26,9 @@ use self::{
     level::{AT_ONCE, RANGE},
     list::Lists,
     record::Seat,
-    store::{Columns, DUE_MASK, Entry, Far, Generation, Place},
+    store::{Columns, DUE_MASK, Entry, Far, Place},
 };
-use crate::{Full, Tick};
+use crate::{Full, Tick, word::Generation};
 
 /// How many entries of a coarse slot [`Wheel::next_deadline`] looks at for an exact answer.
 const DEADLINE_SCAN_MAX: u32 = 64;
@@ -57,7 +57,7 @@ pub type FixedWheel<T, const N: usize, const FAR: usize = N> = Wheel<T, Fixed<T,
 pub struct TimerId {
     pub(crate) slot: u32,
     pub(crate) shard: u32,
-    pub(crate) generation: NonZeroU64,
+    pub(crate) generation: Generation,
 }
 
 const _: () = assert!(size_of::<TimerId>() == 16, "a key is two words");
@@ -132,8 +132,8 @@ pub struct Wheel<T, S> {
     reinsertions_left: u32,
     reinsertion_batch_limit: u32,
     shard: u32,
-    /// The generation that was given last.
-    generation: u64,
+    /// The generation that the next timer gets.
+    generation: Generation,
     /// The registration number that the overflow gave last.
     sequence: u64,
     values: PhantomData<T>,
@@ -176,7 +176,7 @@ impl<T, S> Wheel<T, S> {
             reinsertions_left: 0,
             reinsertion_batch_limit: WheelConfig::DEFAULT.reinsertion_batch_limit,
             shard: 0,
-            generation: 0,
+            generation: Generation::FIRST,
             sequence: 0,
             values: PhantomData,
         }
@@ -413,9 +413,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     #[inline(always)]
     fn next_generation(&mut self) -> Generation {
-        self.generation =
-            if self.generation == store::GENERATION_MAX { 1 } else { self.generation + 1 };
-        Generation::new(self.generation).unwrap_or(Generation::MIN)
+        let generation = self.generation;
+        self.generation = generation.next();
+        generation
     }
 
     /// Fills a slot of the store and enters the timer where its deadline belongs. There is room in

@@ -5,8 +5,9 @@ use core::fmt;
 use super::{
     list::CHUNKS_MAX,
     record::{Record, Seat, record_columns},
-    store::{Columns, Far, Generation, Place},
+    store::{Columns, Far, Place},
 };
+use crate::word::Generation;
 
 /// Marks a generation as the link of a free record: no generation is that great.
 const FREE: u64 = 1 << 63;

@@ -44,11 +44,13 @@ impl Header {
     }
 
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "masked to 26 bits")]
     const fn next(self) -> u32 {
         self.0 as u32 & NONE
     }
 
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "masked to 26 bits")]
     const fn previous(self) -> u32 {
         (self.0 >> CHUNK_NUMBER_BITS) as u32 & NONE
     }

@@ -6,8 +6,9 @@ use core::fmt;
 use super::{
     list::CHUNKS_MAX,
     record::{Record, Seat, record_columns},
-    store::{Columns, Far, Generation, Place},
+    store::{Columns, Far, Place},
 };
+use crate::word::Generation;
 
 /// A store that grows up to a limit.
 ///

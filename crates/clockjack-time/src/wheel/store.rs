@@ -13,16 +13,8 @@
 //!    cells of a chunk that is not taken are 0.
 //! 3. `claim` and `fire` succeed at most once for each `fill`, whoever calls them.
 
-use core::num::NonZeroU64;
-
 use super::{priority::Class, record::Seat};
-
-/// A generation: names one arming of one slot, not used again by the same store.
-pub(crate) type Generation = NonZeroU64;
-
-/// The last generation before they begin again: what a timer word has room for on every target.
-/// At a hundred million armings a second they last for a month.
-pub(crate) const GENERATION_MAX: u64 = (1 << 48) - 1;
+use crate::word::Generation;
 
 /// Where a timer is.
 ///
@@ -76,7 +68,7 @@ impl Place {
 ///   63..62 class   61..32 deadline   31..0 timer
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry(pub(crate) u64);
+pub(crate) struct Entry(pub(crate) u64);
 
 /// The part of a deadline that an entry keeps: enough, since what is in the wheel is near.
 pub(crate) const DUE_MASK: u64 = (1 << 30) - 1;
@@ -88,6 +80,7 @@ impl Entry {
     }
 
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
     pub(crate) const fn timer(self) -> u32 {
         self.0 as u32
     }

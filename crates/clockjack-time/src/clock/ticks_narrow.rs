@@ -1,0 +1,96 @@
+//! The narrow twin of the monotone tick count: three 32-bit words, loads and stores only.
+//!
+//! For targets without 64-bit atomics, where a lock would be met by interrupts. The upper half
+//! stands twice, `before` and `after` the lower half. Rules:
+//!
+//! 1. The one writer stores `before`, `low`, `after`, each with release.
+//! 2. A reader loads them the other way round, `after`, `low`, `before`, each with acquire.
+//! 3. If both upper halves agree, they are those of `low` too: a `low` newer than `after` shows a
+//!    `before` at least as new as itself, and an older one shows an `after` no newer than itself.
+//! 4. If they differ, the count was being carried past `before × 2^32` while it was read: it had
+//!    not reached that before, and will not fall below it again. So this is the answer. Nobody
+//!    reads again: a reader that has interrupted the writer on its own core would do so for ever.
+
+use clockjack_sync::{
+    mutant,
+    prim::atomic::{AtomicU32, Ordering},
+};
+
+/// A count of ticks with one writer and any number of readers, which only rises.
+#[derive(Debug)]
+#[repr(C)]
+pub struct NarrowTicks {
+    before: AtomicU32,
+    low: AtomicU32,
+    after: AtomicU32,
+}
+
+impl NarrowTicks {
+    const_unless_loom! {
+        /// A count that starts at `ticks`.
+        pub fn new(ticks: u64) -> Self {
+            let (high, low) = split(ticks);
+            Self {
+                before: AtomicU32::new(high),
+                low: AtomicU32::new(low),
+                after: AtomicU32::new(high),
+            }
+        }
+    }
+
+    /// The count: never less than a reading that happened before. Loads only, no loop.
+    #[inline]
+    pub fn load(&self) -> u64 {
+        // Acquire, all three, pair with the releases in `raise`: later loads are not older.
+        let after = self.after.load(Ordering::Acquire);
+        let low = self.low.load(Ordering::Acquire);
+        let before = self.before.load(Ordering::Acquire);
+        let (high, low) = if before == after || mutant!("ticks_narrow_tear_ignored") {
+            (after, low)
+        } else {
+            (before, 0)
+        };
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    /// Raises the count, by its one writer; a smaller value leaves it as it is.
+    #[inline]
+    pub fn raise(&self, to: u64) {
+        // Relaxed: the writer reads what it wrote itself, or what the turn before it wrote.
+        let (high, low) = (self.before.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
+        if to <= u64::from(high) << 32 | u64::from(low) {
+            return;
+        }
+        let (to_high, to_low) = split(to);
+        let carries = to_high != high;
+        // Release, all three, pair with the acquires in `load`.
+        if carries && !mutant!("ticks_narrow_before_last") {
+            self.before.store(to_high, Ordering::Release);
+        }
+        self.low.store(to_low, Ordering::Release);
+        if carries {
+            self.after.store(to_high, Ordering::Release);
+        }
+        if mutant!("ticks_narrow_before_last") {
+            self.before.store(to_high, Ordering::Release);
+        }
+    }
+}
+
+#[inline(always)]
+const fn split(ticks: u64) -> (u32, u32) {
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    ((ticks >> 32) as u32, ticks as u32)
+}
+
+impl crate::driver::TickCount for NarrowTicks {
+    #[inline]
+    fn load(&self) -> u64 {
+        Self::load(self)
+    }
+
+    #[inline]
+    fn raise(&self, to: u64) {
+        Self::raise(self, to);
+    }
+}

@@ -1,0 +1,46 @@
+//! The wide twin of the monotone tick count: one 64-bit atomic, for targets that have it.
+
+use clockjack_sync::prim::atomic::{AtomicU64, Ordering};
+
+/// A count of ticks with one writer and any number of readers, which only rises.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct WideTicks(AtomicU64);
+
+impl WideTicks {
+    const_unless_loom! {
+        /// A count that starts at `ticks`.
+        pub fn new(ticks: u64) -> Self {
+            Self(AtomicU64::new(ticks))
+        }
+    }
+
+    /// The count: never less than a reading that happened before.
+    #[inline]
+    pub fn load(&self) -> u64 {
+        // Acquire pairs with the release of `raise`: who sees a time sees what led to it.
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Raises the count, by its one writer; a smaller value leaves it as it is.
+    #[inline]
+    pub fn raise(&self, to: u64) {
+        // Relaxed: the writer reads what it wrote itself, or what the turn before it wrote.
+        if to > self.0.load(Ordering::Relaxed) {
+            // Release pairs with the acquire of `load`.
+            self.0.store(to, Ordering::Release);
+        }
+    }
+}
+
+impl crate::driver::TickCount for WideTicks {
+    #[inline]
+    fn load(&self) -> u64 {
+        Self::load(self)
+    }
+
+    #[inline]
+    fn raise(&self, to: u64) {
+        Self::raise(self, to);
+    }
+}

@@ -1,0 +1,52 @@
+//! The narrow twin of the supply's gate: one 32-bit atomic, for targets that have no wider ones.
+
+use clockjack_sync::prim::atomic::{AtomicU32, Ordering};
+
+use crate::driver::Gate;
+
+const STOPPED: u64 = 1 << 31;
+
+/// The gate: stop bit and 31 bits of the last token's count.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct NarrowGate(AtomicU32);
+
+impl NarrowGate {
+    const_unless_loom! {
+        /// An open gate, where all ticks up to `start` are taken.
+        pub fn new(start: u64) -> Self {
+            Self(AtomicU32::new(narrow(start & (STOPPED - 1))))
+        }
+    }
+}
+
+impl Gate for NarrowGate {
+    const STOPPED: u64 = STOPPED;
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        u64::from(self.0.load(order))
+    }
+
+    fn store(&self, word: u64) {
+        self.0.store(narrow(word), Ordering::Release);
+    }
+
+    #[inline]
+    fn exchange(&self, from: u64, to: u64) -> Result<(), u64> {
+        // Acquire and release: see the trait.
+        self.0
+            .compare_exchange(narrow(from), narrow(to), Ordering::AcqRel, Ordering::Acquire)
+            .map(|_| ())
+            .map_err(u64::from)
+    }
+}
+
+/// A word of the gate as it is stored; its users cut it to this width.
+#[inline(always)]
+const fn narrow(word: u64) -> u32 {
+    debug_assert!(word <= u32::MAX as u64);
+    #[expect(clippy::cast_possible_truncation, reason = "cut to the stop bit and those below")]
+    let word = word as u32;
+    word
+}

@@ -1,0 +1,142 @@
+//! The driver of bare metal: a periodic interrupt counts, and the count is the clock.
+
+use core::{num::NonZeroU32, task::Waker};
+
+use crate::{
+    MonotoneTicks, TickGate,
+    clock::{ClockKind, MonotonicClock},
+    driver::{DriverError, DriverStatus, Supply, TickDriver, TickToken},
+    instant::TimerInstant,
+    tick::{Resolution, Tick},
+};
+
+/// Clock and tick driver in one, fed by a periodic interrupt.
+///
+/// `notify_tick` goes into the handler of a timer interrupt. It takes no lock, allocates nothing
+/// and has no loop: one store, a fence, a load, and, for the first tick after the loop has
+/// caught up, the wake-up of whoever is registered. On targets without compare-exchange the wake-up
+/// goes through `critical-section`, twice, for one addition each.
+///
+/// # Examples
+///
+/// A board: the driver is a static, the interrupt handler notifies it, the loop polls it and
+/// sleeps when there is nothing to do.
+///
+/// ```
+/// use clockjack_time::{
+///     DriverStatus, InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver,
+/// };
+/// use core::task::Waker;
+///
+/// static TICKS: InterruptDriver = InterruptDriver::new(Resolution::MILLI);
+///
+/// struct Board;
+/// impl Board {
+///     fn clock(&self) -> &dyn MonotonicClock {
+///         &TICKS
+///     }
+///     fn driver(&self) -> &dyn TickDriver {
+///         &TICKS
+///     }
+/// }
+///
+/// /// The SysTick handler.
+/// fn sys_tick() {
+///     TICKS.notify_tick();
+/// }
+///
+/// let board = Board;
+/// // A real board hands in a waker that ends its `wfi`.
+/// board.driver().register(Waker::noop().clone())?;
+///
+/// // Three interrupts come while the loop is busy.
+/// sys_tick();
+/// sys_tick();
+/// sys_tick();
+///
+/// let token = board.driver().poll_tick().expect("time has passed");
+/// assert_eq!((token.up_to, token.catch_up), (Tick::new(3), 2));
+/// assert_eq!(board.driver().poll_tick(), None); // Now the loop may sleep.
+/// assert_eq!(board.clock().now().ticks, 3);
+///
+/// sys_tick();
+/// let flushed = board.driver().stop_and_flush();
+/// assert_eq!(flushed, DriverStatus::Flushed { drained: 1, pending_ticks: 0 });
+/// # Ok::<(), clockjack_time::DriverError>(())
+/// ```
+#[derive(Debug)]
+pub struct InterruptDriver {
+    resolution: Resolution,
+    supply: Supply<MonotoneTicks, TickGate>,
+}
+
+impl InterruptDriver {
+    /// Ticks that may wait without being called backpressure, times four thirds, unless
+    /// [`with_capacity`](Self::with_capacity) says otherwise.
+    pub const DEFAULT_CAPACITY: NonZeroU32 = NonZeroU32::new(64).expect("not zero");
+
+    const_unless_loom! {
+        /// A driver at tick zero, whose interrupt comes once in `resolution`.
+        pub fn new(resolution: Resolution) -> Self {
+            Self::with_capacity(resolution, Self::DEFAULT_CAPACITY)
+        }
+    }
+
+    const_unless_loom! {
+        /// As [`new`](Self::new), with a capacity that fits the host: frequency times the longest
+        /// time for which the loop may be away. It bounds nothing, for nothing is stored: when
+        /// more than three quarters of it wait, the status is
+        /// [`Backpressured`](DriverStatus::Backpressured).
+        pub fn with_capacity(resolution: Resolution, capacity: NonZeroU32) -> Self {
+            Self { resolution, supply: Supply::new(MonotoneTicks::new(0), TickGate::new(0), capacity.get()) }
+        }
+    }
+
+    /// Counts one tick and wakes the loop if this is the first one that it has not taken. After
+    /// [`stop_and_flush`](TickDriver::stop_and_flush) the clock goes on, and nobody is woken.
+    ///
+    /// Calls must not overlap: it is for one interrupt, which does not interrupt itself. Of two
+    /// calls at once one may be lost, and with it rule 1 of the clock. Targets without wide atomics
+    /// have no cheaper way to count, and a lock would be met by the interrupt.
+    #[inline]
+    pub fn notify_tick(&self) {
+        self.supply.arrive(1);
+    }
+}
+
+impl MonotonicClock for InterruptDriver {
+    #[inline]
+    fn now(&self) -> TimerInstant {
+        TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
+    }
+
+    fn kind(&self) -> ClockKind {
+        ClockKind::RealtimeHardware
+    }
+
+    fn resolution(&self) -> Resolution {
+        self.resolution
+    }
+}
+
+impl TickDriver for InterruptDriver {
+    fn register(&self, wake: Waker) -> Result<(), DriverError> {
+        self.supply.register(wake)
+    }
+
+    fn unregister(&self) {
+        self.supply.unregister();
+    }
+
+    fn poll_tick(&self) -> Option<TickToken> {
+        self.supply.poll()
+    }
+
+    fn current_status(&self) -> DriverStatus {
+        self.supply.status()
+    }
+
+    fn stop_and_flush(&self) -> DriverStatus {
+        self.supply.stop()
+    }
+}

@@ -1,0 +1,107 @@
+//! The driver of tests and of manual mode: ticks are put in by hand.
+
+use core::{num::NonZeroU32, task::Waker};
+
+use crate::{
+    MonotoneTicks, TickGate,
+    clock::{ClockKind, MonotonicClock, Turn},
+    driver::{DriverError, DriverStatus, Supply, TickDriver, TickToken},
+    instant::TimerInstant,
+    tick::{Resolution, Tick, TickSpan},
+};
+
+/// Clock and tick driver in one, moved by [`inject`](Self::inject).
+///
+/// Any number of threads may inject; they take turns by a flag, so interrupts must not. The waker
+/// is woken after the turn.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_time::{ManualDriver, Resolution, Tick, TickDriver, TickSpan};
+///
+/// let driver = ManualDriver::new(Resolution::MILLI);
+/// driver.inject(TickSpan::new(5));
+/// let token = driver.poll_tick().expect("five ticks have passed");
+/// assert_eq!((token.up_to, token.catch_up), (Tick::new(5), 4));
+/// assert_eq!(driver.poll_tick(), None);
+/// ```
+#[derive(Debug)]
+pub struct ManualDriver {
+    resolution: Resolution,
+    turn: Turn,
+    supply: Supply<MonotoneTicks, TickGate>,
+}
+
+impl ManualDriver {
+    const_unless_loom! {
+        /// A driver at tick zero, with the capacity of
+        /// [`InterruptDriver::DEFAULT_CAPACITY`](crate::InterruptDriver::DEFAULT_CAPACITY).
+        pub fn new(resolution: Resolution) -> Self {
+            Self::starting_at(Tick::ZERO, resolution, crate::InterruptDriver::DEFAULT_CAPACITY)
+        }
+    }
+
+    const_unless_loom! {
+        /// A driver that starts at another tick, so that a test can reach the edges of a count.
+        pub fn starting_at(start: Tick, resolution: Resolution, capacity: NonZeroU32) -> Self {
+            Self {
+                resolution,
+                turn: Turn::new(),
+                supply: Supply::new(
+                    MonotoneTicks::new(start.get()),
+                    TickGate::new(start.get()),
+                    capacity.get(),
+                ),
+            }
+        }
+    }
+
+    /// Lets `ticks` arrive at once; the count stays at its end. Gives the new time.
+    pub fn inject(&self, ticks: TickSpan) -> TimerInstant {
+        let turn = self.turn.take();
+        let wake = self.supply.count_in(ticks.get());
+        // The waker is foreign code: it may inject as well.
+        drop(turn);
+        if wake {
+            self.supply.wake();
+        }
+        self.now()
+    }
+}
+
+impl MonotonicClock for ManualDriver {
+    fn now(&self) -> TimerInstant {
+        TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
+    }
+
+    fn kind(&self) -> ClockKind {
+        ClockKind::Deterministic
+    }
+
+    fn resolution(&self) -> Resolution {
+        self.resolution
+    }
+}
+
+impl TickDriver for ManualDriver {
+    fn register(&self, wake: Waker) -> Result<(), DriverError> {
+        self.supply.register(wake)
+    }
+
+    fn unregister(&self) {
+        self.supply.unregister();
+    }
+
+    fn poll_tick(&self) -> Option<TickToken> {
+        self.supply.poll()
+    }
+
+    fn current_status(&self) -> DriverStatus {
+        self.supply.status()
+    }
+
+    fn stop_and_flush(&self) -> DriverStatus {
+        self.supply.stop()
+    }
+}

@@ -1,0 +1,252 @@
+//! The supply of ticks: arrival, poll and stop, and who wins between them.
+//!
+//! Roles: the *source* (an interrupt, a hand) lets ticks arrive; the *loop* polls, registers and
+//! stops, from any thread. Two things are shared beside the waker slot: the absolute `count`, which
+//! only the source writes, and the `gate`, which only the loop writes:
+//!
+//! ```text
+//!    top bit   the rest
+//!   [ STOPPED | taken: the count of the last token, cut to this width ]
+//! ```
+//!
+//! 1. The source raises `count`, fences, and loads `gate`. If no tick but the new ones is left to
+//!    be taken, and not all of them are taken already, these are the first that are in no token,
+//!    and it wakes the loop. Unless STOPPED.
+//! 2. A poll loads `gate`, then `count`. What lies between becomes a token by a compare-exchange of
+//!    `gate`; if that fails, somebody else gave a token or stopped, and it looks again.
+//! 3. A stop does as a poll, but sets STOPPED as well. That exchange is the end of the supply: what
+//!    `count` said just before is drained, all later ticks are pending for ever, and no exchange of
+//!    rule 2 succeeds any more. The clock goes on: time does not stop when nobody listens.
+//! 4. Before a poll looks at `count` it fences, so that after a token either it sees a new tick or
+//!    the source sees the new `gate` (rule 1). A loop that polls until `None` misses none.
+//! 5. The same holds for a registration: the waker is put, then a fence, then the look at `count`;
+//!    if ticks are there, the registrar wakes its own waker.
+//!
+//! `count` is 64 bits wide, so `up_to` is always exact. `taken` is cut to 63 bits, or to 31 where a
+//! target could not exchange more (`driver/gate_wide.rs`, `driver/gate_narrow.rs`): there, a loop
+//! that does not poll for 2^31 ticks (25 days at 1 ms) is told a `catch_up` that is short by a
+//! multiple of that, and sees exactly 2^31 of them only when the next one has come.
+//!
+//! Why it cannot hang: the source has no loop; the others repeat only if somebody else made
+//! progress.
+
+use core::{fmt, task::Waker};
+
+use clockjack_sync::{
+    mutant,
+    prim::atomic::{Ordering, fence},
+};
+
+use crate::{
+    driver::{DriverError, DriverStatus, TickToken, slot::WakerSlot},
+    tick::Tick,
+};
+
+/// A rising count with one writer: one of the twins. Not for use outside this crate and its tests.
+#[doc(hidden)]
+pub trait TickCount: fmt::Debug + Sync {
+    /// The count.
+    fn load(&self) -> u64;
+    /// Raises it, by its one writer.
+    fn raise(&self, to: u64);
+}
+
+/// The word that decides between poll and stop: one of the twins. Not for use outside this crate
+/// and its tests.
+#[doc(hidden)]
+pub trait Gate: fmt::Debug + Sync {
+    /// The bit that says that the supply is over; those below it are `taken`.
+    const STOPPED: u64;
+
+    /// The word.
+    fn load(&self, order: Ordering) -> u64;
+    /// Overwrites the word; only mutants do.
+    fn store(&self, word: u64);
+    /// Acquire: as in `poll`. Release pairs with it, for whoever looks at the gate next.
+    ///
+    /// # Errors
+    ///
+    /// The word, if it was not `from`.
+    fn exchange(&self, from: u64, to: u64) -> Result<(), u64>;
+}
+
+/// The mechanism of the drivers of this crate. Not for use outside this crate and its tests.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Supply<C, G> {
+    count: C,
+    gate: G,
+    backpressure_above: u64,
+    slot: WakerSlot,
+}
+
+impl<C, G> Supply<C, G> {
+    const_unless_loom! {
+        /// A supply whose count and gate stand at the same tick; it reports backpressure above
+        /// three quarters of `capacity` ticks.
+        pub fn new(count: C, gate: G, capacity: u32) -> Self {
+            let capacity = capacity as u64;
+            Self { count, gate, backpressure_above: capacity * 3 / 4, slot: WakerSlot::new() }
+        }
+    }
+}
+
+impl<C: TickCount, G: Gate> Supply<C, G> {
+    /// The absolute count.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count.load()
+    }
+
+    /// Rule 1: lets `ticks` arrive, by the one source.
+    #[inline]
+    pub fn arrive(&self, ticks: u64) {
+        if self.count_in(ticks) {
+            self.slot.wake();
+        }
+    }
+
+    /// Rule 1 without the wake-up: says whether it is due. The count stays at its end.
+    #[inline]
+    #[must_use = "the loop must be woken if this says so"]
+    pub fn count_in(&self, ticks: u64) -> bool {
+        let before = self.count.load();
+        let after = before.saturating_add(ticks);
+        self.count.raise(after);
+        if !mutant!("driver_arrive_without_fence") {
+            // Pairs with the fences of `poll` and `register`: see rules 4 and 5.
+            fence(Ordering::SeqCst);
+        }
+        // Relaxed: ordered by the fence.
+        let gate = self.gate.load(Ordering::Relaxed);
+        let waiting = Self::distance(gate, after);
+        gate & G::STOPPED == 0 && waiting != 0 && waiting <= after - before
+    }
+
+    /// The wake-up of rule 1.
+    #[inline]
+    pub fn wake(&self) {
+        self.slot.wake();
+    }
+
+    /// Rule 2.
+    pub fn poll(&self) -> Option<TickToken> {
+        if !mutant!("driver_poll_without_fence") {
+            // Pairs with the fence of `arrive`: rule 4.
+            fence(Ordering::SeqCst);
+        }
+        // Acquire pairs with the release of the exchange below: this count is not older than the
+        // one that made that token.
+        let mut gate = self.gate.load(Ordering::Acquire);
+        loop {
+            if gate & G::STOPPED != 0 {
+                return None;
+            }
+            let up_to = self.count.load();
+            let waiting = Self::distance(gate, up_to);
+            if waiting == 0 {
+                return None;
+            }
+            let exchanged = if mutant!("driver_poll_by_store") {
+                self.gate.store(Self::cut(up_to));
+                Ok(())
+            } else {
+                self.gate.exchange(gate, Self::cut(up_to))
+            };
+            match exchanged {
+                Ok(()) => {
+                    let catch_up = u32::try_from(waiting - 1).unwrap_or(u32::MAX);
+                    return Some(TickToken { up_to: Tick::new(up_to), catch_up });
+                }
+                Err(now) => gate = now,
+            }
+        }
+    }
+
+    /// Rule 5.
+    pub fn register(&self, wake: Waker) -> Result<(), DriverError> {
+        // Acquire: as in `poll`.
+        if self.gate.load(Ordering::Acquire) & G::STOPPED != 0 {
+            return Err(DriverError::STOPPED);
+        }
+        self.slot.put(wake)?;
+        if mutant!("driver_register_without_look") {
+            return Ok(());
+        }
+        // Pairs with the fence of `arrive`: rule 5.
+        fence(Ordering::SeqCst);
+        // Relaxed: ordered by the fence.
+        let gate = self.gate.load(Ordering::Relaxed);
+        if gate & G::STOPPED != 0 {
+            // The stop may have looked for a waker before this one was there.
+            self.slot.take();
+            return Err(DriverError::STOPPED);
+        }
+        if Self::distance(gate, self.count.load()) != 0 {
+            self.slot.wake();
+        }
+        Ok(())
+    }
+
+    /// Takes the registration back.
+    pub fn unregister(&self) {
+        self.slot.take();
+    }
+
+    /// `Ok`, `Backpressured` or `Suspended`.
+    pub fn status(&self) -> DriverStatus {
+        // Acquire: as in `poll`.
+        let gate = self.gate.load(Ordering::Acquire);
+        if gate & G::STOPPED != 0 {
+            return DriverStatus::Suspended;
+        }
+        let waiting = Self::distance(gate, self.count.load());
+        if waiting > self.backpressure_above {
+            return DriverStatus::Backpressured { pending_ticks: waiting };
+        }
+        DriverStatus::Ok
+    }
+
+    /// Rule 3.
+    pub fn stop(&self) -> DriverStatus {
+        // Acquire: as in `poll`.
+        let mut gate = self.gate.load(Ordering::Acquire);
+        let drained = loop {
+            if gate & G::STOPPED != 0 {
+                break 0;
+            }
+            let at = self.count.load();
+            let exchanged = if mutant!("driver_stop_by_store") {
+                self.gate.store(Self::cut(at) | G::STOPPED);
+                Ok(())
+            } else {
+                self.gate.exchange(gate, Self::cut(at) | G::STOPPED)
+            };
+            match exchanged {
+                Ok(()) => {
+                    let drained = Self::distance(gate, at);
+                    gate = Self::cut(at);
+                    break drained;
+                }
+                Err(now) => gate = now,
+            }
+        };
+        // Pairs with the fence of `register`: either it sees STOPPED or this sees its waker.
+        fence(Ordering::SeqCst);
+        self.slot.take();
+        let pending_ticks = Self::distance(gate, self.count.load());
+        DriverStatus::Flushed { drained, pending_ticks }
+    }
+
+    /// The part of a count that the gate keeps.
+    #[inline(always)]
+    const fn cut(count: u64) -> u64 {
+        count & (G::STOPPED - 1)
+    }
+
+    /// Ticks from the last token, or from the stop, to `count`.
+    #[inline(always)]
+    const fn distance(gate: u64, count: u64) -> u64 {
+        Self::cut(count.wrapping_sub(gate))
+    }
+}

@@ -1,0 +1,11 @@
+//! Races of this crate, explored by loom. Each model is run for every twin that it concerns.
+#![cfg(loom)]
+
+extern crate alloc;
+
+#[path = "loom/clock.rs"]
+mod clock;
+#[path = "loom/driver.rs"]
+mod driver;
+#[path = "loom/word.rs"]
+mod word;
