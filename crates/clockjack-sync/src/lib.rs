@@ -9,3 +9,6 @@ extern crate std;
 pub mod mutant;
 pub mod pad;
 pub mod prim;
+pub mod return_stack;
+
+pub use return_stack::ReturnStack;
