@@ -6,9 +6,18 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
+#[cfg(feature = "alloc")]
+pub mod counted;
+pub mod counter;
+pub mod link;
+pub mod mpsc;
 pub mod mutant;
 pub mod pad;
 pub mod prim;
+mod push_error;
 pub mod return_stack;
 
+#[cfg(feature = "alloc")]
+pub use counted::Counted;
+pub use push_error::PushError;
 pub use return_stack::ReturnStack;

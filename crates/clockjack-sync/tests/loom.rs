@@ -7,5 +7,9 @@
 //! Whether a model sees enough is shown by the mutants that must fail it.
 #![cfg(loom)]
 
+#[path = "loom/mpsc.rs"]
+mod mpsc;
 #[path = "loom/return_stack.rs"]
 mod return_stack;
+#[path = "loom/tracked.rs"]
+mod tracked;
