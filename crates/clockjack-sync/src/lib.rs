@@ -16,6 +16,8 @@ pub mod pad;
 pub mod prim;
 mod push_error;
 pub mod return_stack;
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+pub mod ring;
 
 #[cfg(feature = "alloc")]
 pub use counted::Counted;

@@ -7,9 +7,22 @@
 //! Whether a model sees enough is shown by the mutants that must fail it.
 #![cfg(loom)]
 
+#[path = "loom/chase_lev.rs"]
+mod chase_lev;
 #[path = "loom/mpsc.rs"]
 mod mpsc;
 #[path = "loom/return_stack.rs"]
 mod return_stack;
+#[path = "loom/ring.rs"]
+mod ring;
 #[path = "loom/tracked.rs"]
 mod tracked;
+
+/// Explores `f` with at most so many preemptions, or fewer if the environment says so. For models
+/// that would take minutes without a bound; two preemptions find nearly all faults, as the mutants
+/// show.
+fn model_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(model.preemption_bound.unwrap_or(usize::MAX).min(preemptions));
+    model.check(f);
+}

@@ -3,7 +3,10 @@
 use clockjack_sync::mpsc::{self, BoxConsumer, Pop};
 use loom::thread;
 
-use crate::tracked::{Live, Tracked};
+use crate::{
+    model_within,
+    tracked::{Live, Tracked},
+};
 
 /// Takes what is there within `n` tries, without waiting.
 fn take(consumer: &mut BoxConsumer<Tracked>, tries: usize, into: &mut Vec<u32>) {
@@ -27,7 +30,7 @@ fn take_all(consumer: &mut BoxConsumer<Tracked>, into: &mut Vec<u32>) {
 
 #[test]
 fn two_producers_and_a_consumer_keep_every_item_and_each_producers_order() {
-    loom::model(|| {
+    model_within(2, || {
         let live = Live::default();
         let (producer, mut consumer) = mpsc::unbounded();
         let (other, items) = (producer.clone(), [live.item(10), live.item(11)]);
@@ -58,7 +61,7 @@ fn two_producers_and_a_consumer_keep_every_item_and_each_producers_order() {
 /// The place where the classic queue re-inserts its stub: the last node is popped while others push.
 #[test]
 fn emptying_the_queue_while_others_push_loses_nothing() {
-    loom::model(|| {
+    model_within(2, || {
         let live = Live::default();
         let (producer, mut consumer) = mpsc::unbounded();
         assert!(producer.push_value(live.item(1)).is_ok());
@@ -107,7 +110,7 @@ fn the_queue_is_emptied_and_filled_again_by_one_producer() {
 #[test]
 fn what_is_accepted_before_close_is_seen_and_what_is_not_comes_back() {
     for bound in [None, Some(2)] {
-        loom::model(move || {
+        model_within(2, move || {
             let live = Live::default();
             let (producer, mut consumer) =
                 bound.map_or_else(mpsc::unbounded, mpsc::bounded::<Tracked>);
