@@ -9,6 +9,7 @@ extern crate std;
 #[cfg(feature = "alloc")]
 pub mod counted;
 pub mod counter;
+pub mod injector;
 pub mod link;
 pub mod mpsc;
 pub mod mutant;
@@ -21,5 +22,6 @@ pub mod ring;
 
 #[cfg(feature = "alloc")]
 pub use counted::Counted;
+pub use injector::Injector;
 pub use push_error::PushError;
 pub use return_stack::ReturnStack;

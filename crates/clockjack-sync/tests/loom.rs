@@ -9,6 +9,10 @@
 
 #[path = "loom/chase_lev.rs"]
 mod chase_lev;
+#[path = "loom/counter.rs"]
+mod counter;
+#[path = "loom/injector.rs"]
+mod injector;
 #[path = "loom/mpsc.rs"]
 mod mpsc;
 #[path = "loom/return_stack.rs"]
