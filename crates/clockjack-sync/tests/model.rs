@@ -2,13 +2,12 @@
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
-use std::{
+use core::{
     cell::Cell,
-    collections::VecDeque,
-    panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
+    panic::AssertUnwindSafe,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
+use std::{collections::VecDeque, panic::catch_unwind, rc::Rc};
 
 use clockjack_sync::{
     Injector, ReturnStack,
