@@ -1,4 +1,81 @@
 //! Lock-free parts of Clockjack, each with its protocol written down beside it.
+//!
+//! Queues, a steal ring, a return stack and a counter, from which the executor, the timers and the
+//! mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs unchanged under
+//! [loom](https://docs.rs/loom), which explores its interleavings in small.
+//!
+//! # The words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | *producer*, *consumer* | who pushes, who pops |
+//! | *owner*, *thief* | of a ring: the one that pushes and pops, and those that take half |
+//! | *busy* | another thread is in the middle of its operation: come back, do not spin |
+//! | *admitted* | let in by a bound and a close, not yet necessarily in the queue |
+//! | *node*, *link*, *handle* | the item with its link; the link; what owns the node outside of a queue |
+//!
+//! # The parts
+//!
+//! | part | who writes, who reads | bound | what it is for |
+//! |---|---|---|---|
+//! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: a push is one swap and one store |
+//! | [`mpsc::Queue`] | any, one | yes or no | a mailbox: counted, bounded, closable |
+//! | [`ring::Owner`], [`ring::Thief`] | one, one and thieves | capacity, then a hook | a worker's run queue |
+//! | [`Injector`] | any, any | none | work from outside, taken in batches |
+//! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
+//! | [`counter::Striped`] | any, any | wraps | statistics |
+//!
+//! Beside them: [`Counted`] (a shared pointer that also exists where `Arc` does not), [`pad::Padded`],
+//! [`link`] (intrusive nodes), and [`prim`], the one place that knows which atomics there are.
+//!
+//! # Example
+//!
+//! A worker's look for work: its own ring, then the injector, then other workers.
+//!
+//! ```
+//! # #[cfg(all(feature = "alloc", target_has_atomic = "64"))] {
+//! use clockjack_sync::{
+//!     Injector,
+//!     injector::BATCH_MAX,
+//!     mpsc::{Boxed, Node},
+//!     ring::{Owner, Thief},
+//! };
+//!
+//! type Task = Box<Node<&'static str>>;
+//!
+//! fn find(own: &mut Owner<Task>, injector: &Injector<Boxed<&'static str>>, others: &[Thief<Task>]) -> Option<Task> {
+//!     own.pop()
+//!         .or_else(|| injector.take_into(BATCH_MAX, own).item().map(|(first, _moved)| first))
+//!         .or_else(|| others.iter().find_map(|other| other.steal_into(own).item()))
+//! }
+//!
+//! let injector = Injector::new();
+//! let (mut mine, mut busy) = (Owner::new(), Owner::new());
+//! injector.push(Node::new("injected")).unwrap();
+//! busy.push(Node::new("stolen"), |rest| injector.push_batch(rest.collect()).unwrap());
+//! mine.push(Node::new("mine"), |rest| injector.push_batch(rest.collect()).unwrap());
+//!
+//! let others = [busy.thief()];
+//! let found: Vec<_> = std::iter::from_fn(|| find(&mut mine, &injector, &others)).collect();
+//! let found: Vec<_> = found.into_iter().map(|task| task.into_value()).collect();
+//! assert_eq!(found, ["mine", "injected", "stolen"]);
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! * `alloc` (off by default): what owns heap memory, that is [`Counted`], boxed nodes, shared handles
+//!   of a queue, and the ring.
+//!
+//! The ring needs 64-bit atomics and is absent where there are none. On targets without
+//! compare-exchange the atomics come from `portable-atomic` with its `critical-section`.
+//!
+//! # Not supported
+//!
+//! * Waiting. Nothing here blocks, parks or wakes; each module says what a sleeper has to do.
+//! * Growing rings, and taking from the newest end.
+//! * Taking an item out of the middle of a queue, or looking at one without taking it.
+//! * A consumer that learns when its last producer is gone.
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -6,6 +83,22 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
+#[cfg(feature = "alloc")]
+pub mod counted;
+pub mod counter;
+pub mod injector;
+pub mod link;
+pub mod mpsc;
 pub mod mutant;
 pub mod pad;
 pub mod prim;
+mod push_error;
+pub mod return_stack;
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+pub mod ring;
+
+#[cfg(feature = "alloc")]
+pub use counted::Counted;
+pub use injector::Injector;
+pub use push_error::PushError;
+pub use return_stack::ReturnStack;

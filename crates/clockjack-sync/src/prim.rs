@@ -15,3 +15,6 @@ pub use imp::{UnsafeCell, atomic, hint};
 
 /// Whether [`atomic::AtomicU64`] exists on this target.
 pub const HAS_ATOMIC_64: bool = cfg!(any(loom, target_has_atomic = "64"));
+
+/// Whether this is a build for loom's models, where capacities are small.
+pub const IS_MODEL: bool = cfg!(loom);

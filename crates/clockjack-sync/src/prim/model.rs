@@ -49,3 +49,21 @@ impl<T> UnsafeCell<T> {
         })
     }
 }
+
+/// Defines a plain `fn` where the shipped build has a `const fn`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! const_unless_loom {
+    ($(#[$attr:meta])* $vis:vis const fn $($rest:tt)*) => {
+        $(#[$attr])* $vis fn $($rest)*
+    };
+}
+
+/// An array of primitives, each made by the same expression.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! prim_array {
+    ($element:expr; $n:expr) => {
+        ::core::array::from_fn::<_, { $n }, _>(|_| $element)
+    };
+}

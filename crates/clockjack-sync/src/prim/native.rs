@@ -56,3 +56,21 @@ impl<T: ?Sized> UnsafeCell<T> {
         self.0.get_mut()
     }
 }
+
+/// Defines a `const fn`; under loom, whose primitives cannot be built in a constant, a plain one.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! const_unless_loom {
+    ($(#[$attr:meta])* $vis:vis const fn $($rest:tt)*) => {
+        $(#[$attr])* $vis const fn $($rest)*
+    };
+}
+
+/// An array of primitives, each made by the same expression.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! prim_array {
+    ($element:expr; $n:expr) => {
+        [const { $element }; $n]
+    };
+}

@@ -1,0 +1,108 @@
+//! A counted pointer on the facade's atomics: it exists on targets without compare-exchange, where
+//! `alloc::sync::Arc` does not, and a loom model sees its counting.
+//!
+//! Strong references only, sized values only, shared access only.
+#![expect(unsafe_code, reason = "frees the value when the last pointer goes")]
+
+use alloc::boxed::Box;
+use core::{fmt, marker::PhantomData, ops::Deref, ptr::NonNull};
+
+use crate::prim::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+/// A shared pointer to a value that is dropped with the last pointer.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_sync::Counted;
+///
+/// let one = Counted::new(5);
+/// let two = one.clone();
+/// assert!(Counted::ptr_eq(&one, &two));
+/// drop(one);
+/// assert_eq!(*two, 5);
+/// ```
+pub struct Counted<T> {
+    block: NonNull<Block<T>>,
+    /// Dropping a pointer may drop a `T`.
+    _owns: PhantomData<Block<T>>,
+}
+
+struct Block<T> {
+    count: AtomicUsize,
+    value: T,
+}
+
+// SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`) and the thread that lets go last drops
+// the `T` (needs `T: Send`).
+unsafe impl<T: Send + Sync> Send for Counted<T> {}
+// SAFETY: as above; `&Counted<T>` can be cloned into a `Counted<T>`.
+unsafe impl<T: Send + Sync> Sync for Counted<T> {}
+
+impl<T> Counted<T> {
+    /// Moves `value` to the heap.
+    pub fn new(value: T) -> Self {
+        let block = Box::new(Block { count: AtomicUsize::new(1), value });
+        Self { block: NonNull::from(Box::leak(block)), _owns: PhantomData }
+    }
+
+    /// Whether both point to the same value.
+    #[must_use]
+    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
+        this.block == other.block
+    }
+
+    fn block(&self) -> &Block<T> {
+        // SAFETY: the block came from `Box::leak` in `new`, so the pointer is aligned and valid; it
+        // is freed only when the count reaches zero, and `self` is counted. Only shared references
+        // to it are made before that.
+        unsafe { self.block.as_ref() }
+    }
+}
+
+impl<T> Clone for Counted<T> {
+    /// # Panics
+    ///
+    /// If more than `isize::MAX` pointers are counted, which only forgotten ones can reach.
+    fn clone(&self) -> Self {
+        // Relaxed: the new pointer is made from one that keeps the block alive; whoever sends it to
+        // another thread publishes it.
+        let before = self.block().count.fetch_add(1, Relaxed);
+        assert!(before <= isize::MAX.cast_unsigned(), "too many counted pointers");
+        Self { block: self.block, _owns: PhantomData }
+    }
+}
+
+impl<T> Deref for Counted<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.block().value
+    }
+}
+
+impl<T> Drop for Counted<T> {
+    fn drop(&mut self) {
+        // Release: what this thread did with the value happens before the drop of it; pairs with the
+        // fence of the thread that comes last.
+        if self.block().count.fetch_sub(1, Release) != 1 {
+            return;
+        }
+        // Acquire: pairs with the decrements of all other threads.
+        fence(Acquire);
+        // SAFETY: the pointer came from `Box::leak` in `new`; the count was one, so no other pointer
+        // exists and none can be made, and the fence orders every earlier use before this.
+        drop(unsafe { Box::from_raw(self.block.as_ptr()) });
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Counted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,225 @@
+//! The queue from outside: anyone pushes, any worker takes a batch.
+//!
+//! # What it is made of
+//!
+//! The [intrusive queue](crate::mpsc) for pushing, and a lock for taking, so that its one consumer is
+//! whoever holds the lock. The lock is only ever *tried*: a worker that finds it held is told
+//! [`Pop::Busy`] and looks elsewhere, because the holder is about to take a batch.
+//!
+//! The other choice was one lock around a list for both sides. Without an operating system such a lock
+//! spins; then a pusher preempted inside it stops all others, and an interrupt that meets it held spins
+//! for ever. Here a push takes no lock, allocates nothing, is wait-free, and may come from an interrupt;
+//! what was pushed by a thread that sleeps between its two steps, and what is behind that, is late
+//! until it runs again, and takers are told so instead of waiting.
+//!
+//! # Protocol
+//!
+//! Roles: *pushers* and *takers*, any number of each.
+//!
+//! 1. A push is admitted by the gate and hung into the chain (rules 1 and 6 to 8 of [`mpsc`](crate::mpsc)).
+//! 2. A taker compare-exchanges the lock from open to held, with Acquire; if it was held already then the
+//!    taker goes away. Holding it, it is the one consumer. It opens the lock by a store with Release.
+//! 3. Under the lock a taker unlinks at most `max` nodes into a private list: a few loads and stores for
+//!    each, no user code, no allocation, nothing that panics. Conversion to handles, pushing into the
+//!    worker's ring and dropping happen after the lock is open.
+//! 4. Close and push are ordered by the gate. After the close, [`Pop::Empty`] is final.
+//!
+//! *Why nobody hangs*: no call waits for another thread.
+//!
+//! # Parking
+//!
+//! [`Injector::is_empty`] is two loads and no promise: a push may be admitted right after. A worker that
+//! wants to park must, in this order, (a) announce that it sleeps by a read-modify-write of a word that
+//! pushers read by a read-modify-write after their push, or a store followed by `fence(SeqCst)`, with
+//! pushers doing push, `fence(SeqCst)`, load; (b) ask `is_empty` again; (c) park only if it says true.
+//! Then either the worker sees the item or the pusher sees the sleeper. A worker that got [`Pop::Busy`] is
+//! not entitled to park: the injector is not empty, and it has to look again.
+#![expect(unsafe_code, reason = "the lock is the proof of being the only consumer")]
+
+use core::fmt;
+
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+use crate::ring::Owner;
+use crate::{
+    const_unless_loom,
+    link::{Batch, Linked},
+    mpsc::{Pop, Queue},
+    mutant,
+    pad::Padded,
+    prim::atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    push_error::PushError,
+};
+
+/// The usual size of a batch that follows the first item.
+pub const BATCH_MAX: usize = 16;
+
+/// An unbounded queue of many pushers and many takers, first in, first out; see the [module](self).
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(all(feature = "alloc", target_has_atomic = "64"))] {
+/// use clockjack_sync::{
+///     injector::{BATCH_MAX, Injector},
+///     mpsc::{Boxed, Node, Pop},
+///     ring::Owner,
+/// };
+///
+/// let injector = Injector::<Boxed<u32>>::new();
+/// for n in 0..20 {
+///     injector.push(Node::new(n)).unwrap();
+/// }
+/// let mut worker = Owner::<_, 256>::new();
+/// let Pop::Item((first, moved)) = injector.take_into(BATCH_MAX, &mut worker) else { panic!() };
+/// assert_eq!((first.into_value(), moved, injector.len()), (0, 16, 3));
+///
+/// injector.close();
+/// let refused = injector.push(Node::new(20)).unwrap_err();
+/// assert_eq!(refused.into_inner().into_value(), 20);
+/// # }
+/// ```
+pub struct Injector<N: Linked> {
+    queue: Padded<Queue<N>>,
+    /// True while a taker is the consumer of the queue.
+    taking: Padded<AtomicBool>,
+}
+
+impl<N: Linked> Injector<N> {
+    const_unless_loom! {
+        /// An empty injector.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self { queue: Padded(Queue::unbounded()), taking: Padded(AtomicBool::new(false)) }
+        }
+    }
+
+    /// Appends a node. Wait-free, without allocation; an interrupt may call it.
+    ///
+    /// # Errors
+    ///
+    /// The handle comes back if the injector is closed.
+    #[inline]
+    pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
+        self.queue.push(handle)
+    }
+
+    /// Appends all nodes of a batch, in order and with nothing in between, at the price of one push.
+    ///
+    /// # Errors
+    ///
+    /// The batch comes back if the injector is closed.
+    pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
+        self.queue.push_batch(batch)
+    }
+
+    /// Takes the oldest node.
+    pub fn pop(&self) -> Pop<N::Handle> {
+        self.take_batch(1).map(|mut batch| batch.pop().expect("a batch that is given has an item"))
+    }
+
+    /// Takes up to `max` of the oldest nodes.
+    ///
+    /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at work.
+    pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
+        // Before the lock is tried: takers of an empty injector do not fight for it.
+        if self.is_empty() || max == 0 {
+            return Pop::Empty;
+        }
+        let Some(_lock) = Taking::try_lock(&self.taking) else { return Pop::Busy };
+        // SAFETY: whoever holds the lock is the only consumer, and the lock orders one after the
+        // other (rule 2).
+        unsafe { self.queue.pop_batch(max) }
+    }
+
+    /// Takes one item, and moves up to `max` more into a worker's ring as far as it has room.
+    ///
+    /// Gives the oldest item and how many followed it into the ring.
+    #[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+    pub fn take_into<const C: usize>(
+        &self,
+        max: usize,
+        into: &mut Owner<N::Handle, C>,
+    ) -> Pop<(N::Handle, usize)> {
+        // Room only grows while the owner is borrowed here, so all that is taken fits.
+        let max = max.min(into.room());
+        self.take_batch(max + 1).map(|mut batch| {
+            let first = batch.pop().expect("a batch that is given has an item");
+            let moved = batch.len();
+            for handle in batch {
+                let fits = into.try_push(handle);
+                assert!(fits.is_ok(), "the room of the ring has shrunk");
+            }
+            (first, moved)
+        })
+    }
+
+    /// Refuses every push from now on; says whether this call did it. What was admitted before is to
+    /// be taken: after this, the first [`Pop::Empty`] is final.
+    pub fn close(&self) -> bool {
+        self.queue.close()
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// The number of items, those on their way included. Others may change it meanwhile.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether there was nothing at some moment of the call. What a worker must do before it trusts
+    /// this and parks stands in the [module](self).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+impl<N: Linked> Default for Injector<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<N: Linked> fmt::Debug for Injector<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Injector")
+            .field("len", &self.len())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The lock of the taking side, held.
+struct Taking<'a>(&'a AtomicBool);
+
+impl<'a> Taking<'a> {
+    fn try_lock(taking: &'a AtomicBool) -> Option<Self> {
+        if mutant!("injector-lock-by-load") {
+            let held = taking.load(Acquire);
+            taking.store(true, Relaxed);
+            return (!held).then(|| Self(taking));
+        }
+        // Acquire: pairs with the opening; what the last taker left in the queue is seen (rule 2).
+        // Relaxed on failure: nothing is read then. An exchange and not a swap, so that a taker that
+        // goes away has written nothing.
+        let won = taking.compare_exchange(false, true, Acquire, Relaxed).is_ok();
+        // The guard is made by the winner only, for dropping one opens the lock.
+        won.then(|| Self(taking))
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        let order = if mutant!("injector-relaxed-unlock") { Relaxed } else { Release };
+        // Release: pairs with the exchange of the next taker.
+        self.0.store(false, order);
+    }
+}

@@ -1,0 +1,203 @@
+//! The chain behind its gate: bounded or not, counted, closable.
+#![expect(unsafe_code, reason = "passes the promise of the only consumer on to the chain")]
+
+use core::fmt;
+
+use super::{
+    chain::{Chain, Pop},
+    gate::Gate,
+    handles::{Consumer, Producer},
+};
+#[cfg(feature = "alloc")]
+use crate::Counted;
+use crate::{
+    const_unless_loom,
+    link::{Batch, Link, Linked},
+    push_error::PushError,
+};
+
+/// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
+///
+/// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
+/// can see it. Popping is for one: by [`split`](Self::split) or [`share`](Self::share) the types see
+/// to that, by the unsafe [`pop`](Self::pop) the caller does.
+///
+/// What is inside when the queue is dropped is dropped with it, each once.
+pub struct Queue<N: Linked> {
+    gate: Gate,
+    chain: Chain<N>,
+}
+
+impl<N: Linked> Queue<N> {
+    const_unless_loom! {
+        /// A queue without a bound, in which a push is wait-free.
+        #[must_use]
+        pub const fn unbounded() -> Self {
+            Self { gate: Gate::unbounded(0), chain: Chain::new() }
+        }
+    }
+
+    const_unless_loom! {
+        /// A queue for at most `bound` items.
+        ///
+        /// # Panics
+        ///
+        /// If `bound` is zero or above `usize::MAX / 4`.
+        #[must_use]
+        pub const fn bounded(bound: usize) -> Self {
+            Self { gate: Gate::bounded(bound, 0), chain: Chain::new() }
+        }
+    }
+
+    const_unless_loom! {
+        /// As [`bounded`](Self::bounded), with counts that begin at `start`, so that a test reaches
+        /// their wrap-around.
+        #[doc(hidden)]
+        #[must_use]
+        pub const fn bounded_from(bound: usize, start: usize) -> Self {
+            Self { gate: Gate::bounded(bound, start), chain: Chain::new() }
+        }
+    }
+
+    /// Appends a node.
+    ///
+    /// Unbounded: one addition, one swap, one store, whatever others do; an interrupt may call it.
+    /// Bounded: the addition is a compare-exchange that repeats when another push or a close was
+    /// faster; an interrupt may call it, for it never waits for the code it interrupted.
+    ///
+    /// # Errors
+    ///
+    /// The handle comes back if the queue is closed or full.
+    #[inline]
+    pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
+        match self.gate.enter(1) {
+            Ok(()) => {
+                self.chain.push(handle);
+                Ok(())
+            }
+            Err(refusal) => Err(PushError::new(handle, refusal)),
+        }
+    }
+
+    /// Appends all nodes of a batch, in order and with nothing in between, or none of them.
+    ///
+    /// # Errors
+    ///
+    /// The batch comes back if the queue is closed or has not enough room for all.
+    pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
+        match self.gate.enter(batch.len()) {
+            Ok(()) => {
+                self.chain.push_batch(batch);
+                Ok(())
+            }
+            Err(refusal) => Err(PushError::new(batch, refusal)),
+        }
+    }
+
+    /// Takes the oldest node. It never waits.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer: no two calls of `pop` or `pop_batch` on one queue run at the
+    /// same time, and a call happens before the next one, for instance by being made on the same
+    /// thread or under a lock.
+    #[inline]
+    pub unsafe fn pop(&self) -> Pop<N::Handle> {
+        // SAFETY: the caller is the only consumer.
+        let popped = unsafe { self.pop_link() };
+        popped.map(|link| {
+            // SAFETY: the link was made by `into_link` in a push, and the chain gave it up.
+            unsafe { N::from_link(link) }
+        })
+    }
+
+    /// Takes up to `max` of the oldest nodes, as far as it gets without waiting.
+    ///
+    /// The batch is given as [`Pop::Item`] only if something is in it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn pop_batch(&self, max: usize) -> Pop<Batch<N>> {
+        let mut batch = Batch::new();
+        while batch.len() < max {
+            // SAFETY: the caller is the only consumer.
+            match unsafe { self.pop_link() } {
+                Pop::Item(link) => batch.push_link(link),
+                Pop::Busy if batch.is_empty() => return Pop::Busy,
+                Pop::Empty | Pop::Busy => break,
+            }
+        }
+        if batch.is_empty() { Pop::Empty } else { Pop::Item(batch) }
+    }
+
+    /// Refuses every push from now on; says whether this call did it. What was admitted before stays
+    /// and is to be popped: after this, the first [`Pop::Empty`] is final.
+    pub fn close(&self) -> bool {
+        self.gate.close()
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.gate.is_closed()
+    }
+
+    /// The number of items inside, those on their way included. Others may change it meanwhile.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.gate.len()
+    }
+
+    /// Whether [`len`](Self::len) is zero.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest number of items, if the queue has a bound.
+    #[must_use]
+    pub const fn bound(&self) -> Option<usize> {
+        self.gate.bound()
+    }
+
+    /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
+    pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
+        // `&mut self` proves that there is no other consumer while the handles live.
+        (Producer::new(self), Consumer::new(self))
+    }
+
+    /// Shared handles of the two roles. Dropping the consumer closes the queue.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
+        let queue = Counted::new(self);
+        (Producer::new(queue.clone()), Consumer::new(queue))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    #[inline]
+    unsafe fn pop_link(&self) -> Pop<core::ptr::NonNull<Link>> {
+        // SAFETY: the caller is the only consumer.
+        match unsafe { self.chain.pop_link() } {
+            Pop::Item(link) => {
+                self.gate.leave(1);
+                Pop::Item(link)
+            }
+            Pop::Empty if self.gate.is_settled() => Pop::Empty,
+            Pop::Empty | Pop::Busy => Pop::Busy,
+        }
+    }
+}
+
+impl<N: Linked> fmt::Debug for Queue<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("len", &self.len())
+            .field("bound", &self.bound())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,32 @@
+//! Every interleaving of the lock-free parts, in small: run with `cargo xtask loom`.
+//!
+//! How these models are written: for each object loom remembers only the *last* access when it looks
+//! for steps to reorder, so a thread that loads a word and then changes it hides an earlier load by
+//! someone else. Hence the threads start in the order "writers, then readers" and the main thread
+//! only joins them: the plain run then has something to read, and reordering starts from there.
+//! Whether a model sees enough is shown by the mutants that must fail it.
+#![cfg(loom)]
+
+#[path = "loom/chase_lev.rs"]
+mod chase_lev;
+#[path = "loom/counter.rs"]
+mod counter;
+#[path = "loom/injector.rs"]
+mod injector;
+#[path = "loom/mpsc.rs"]
+mod mpsc;
+#[path = "loom/return_stack.rs"]
+mod return_stack;
+#[path = "loom/ring.rs"]
+mod ring;
+#[path = "loom/tracked.rs"]
+mod tracked;
+
+/// Explores `f` with at most so many preemptions, or fewer if the environment says so. For models
+/// that would take minutes without a bound; two preemptions find nearly all faults, as the mutants
+/// show.
+fn model_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(model.preemption_bound.unwrap_or(usize::MAX).min(preemptions));
+    model.check(f);
+}
