@@ -1,7 +1,9 @@
 //! Events and their sixteen bytes: total and one-to-one.
 #![cfg(not(loom))]
 
-use std::collections::BTreeSet;
+extern crate alloc;
+
+use alloc::collections::BTreeSet;
 
 use clockjack_observe::event::{
     ActorId, CancelSide, Directive, Encoded, Event, Family, Kind, ProcessId, Record, ShardId,

@@ -1,7 +1,11 @@
 //! The ring recorder without a model checker: edges, and a conservation law under load.
 #![cfg(not(loom))]
 
-use std::{sync::Arc, thread};
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{ops::Deref, ptr};
+use std::thread;
 
 use clockjack_observe::{
     Event, Record,
@@ -14,7 +18,7 @@ fn numbered(n: u64) -> Record {
     Record::new(n, Event::Mark { code: u32::try_from(n % (1 << 32)).unwrap(), value: !n })
 }
 
-fn write<P: std::ops::Deref<Target: Ring>>(writer: &mut Writer<P>, n: u64) {
+fn write<P: Deref<Target: Ring>>(writer: &mut Writer<P>, n: u64) {
     let Record { at_ns, event } = numbered(n);
     writer.write(at_ns, event);
 }
@@ -94,7 +98,7 @@ fn there_is_one_writer_at_a_time_and_the_next_continues() {
     write(&mut first, 0);
     let refused = recorder.writer().unwrap_err();
     assert_eq!(refused.to_string(), "the recorder has a writer already");
-    assert!(std::ptr::eq(refused.into_inner(), &recorder));
+    assert!(ptr::eq(refused.into_inner(), &recorder));
     drop(first);
     let mut second = recorder.writer().unwrap();
     write(&mut second, 1);

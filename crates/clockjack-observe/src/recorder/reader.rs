@@ -62,7 +62,7 @@ impl<P: Deref<Target: Ring>> Reader<P> {
     pub fn read(&mut self) -> Option<Record> {
         let (control, slots) = (self.ring.control(), self.ring.slots());
         let kept_max = slots.len() - 1;
-        let readable = kept_max + usize::from(mutant!("recorder-lap-mask"));
+        let readable = kept_max + usize::from(mutant!("recorder-writer-slot-read"));
         let mut reach = kept_max;
         for _ in 0..ATTEMPTS {
             // R1, acquire: pairs with W3.
