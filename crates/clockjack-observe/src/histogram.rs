@@ -18,8 +18,8 @@
 //!
 //! Cells are `usize`. A bucket wraps after 2^32 records. Least and greatest are exact up to
 //! `u32::MAX - 1` and beyond that are the border of their bucket. The sum has two cells with a
-//! carry; one caught between the two is brought back into the bounds of the buckets, so it is
-//! then as exact as a quantile.
+//! carry and wraps at 2^64; one that wrapped or was caught between the two cells is brought back into
+//! the bounds of the buckets, so it is then as exact as a quantile.
 
 mod bucket;
 mod quantile;
@@ -137,7 +137,7 @@ impl<const SUB: usize, M: Mode> Histogram<SUB, M> {
         let low = value as usize;
         let before = M::add(&self.sum[0], low);
         let carry = usize::from(before.checked_add(low).is_none());
-        let high = (u128::from(value) >> usize::BITS) as usize + carry;
+        let high = ((u128::from(value) >> usize::BITS) as usize).wrapping_add(carry);
         if high != 0 {
             M::add(&self.sum[1], high);
         }

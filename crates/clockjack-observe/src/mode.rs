@@ -19,7 +19,8 @@ pub enum Shared {}
 /// Cheap on every target and free of compare-exchange, so it is right for the counters that a
 /// worker, a shard or an interrupt handler keeps for itself. Readers may be anywhere. The type does
 /// not stop a second writer, since a handle per cell would double every statistics struct; two
-/// writers at the same moment lose one of the two changes and do no other harm.
+/// writers at the same moment lose one of the two changes and do no other harm. Cells of different
+/// writers should not share a cache line: pad each writer's group as a whole.
 #[derive(Clone, Copy, Debug)]
 pub enum Sole {}
 

@@ -66,6 +66,8 @@ mod writer;
 
 #[cfg(feature = "alloc")]
 mod heap;
+#[cfg(test)]
+mod tests;
 
 use core::fmt;
 
@@ -95,7 +97,7 @@ pub const SLOTS_MIN: usize = 2;
 /// records.
 ///
 /// `N` is a power of two from 2; anything else does not compile. Size: 24 × `N` bytes and three
-/// padded cells.
+/// cache lines of control words.
 ///
 /// # Examples
 ///
@@ -165,7 +167,7 @@ pub trait Ring: sealed::Storage {
     /// How many records were overwritten before any reader made by [`reader`](Self::reader) got
     /// them, with wrap-around.
     ///
-    /// Exact while nobody reads or writes. With several readers a record counts as dropped if the
+    /// Exact while nobody reads; beside a reader it may be short for a moment. With several readers a record counts as dropped if the
     /// one in front did not get it. On a 32-bit target a reader must come by at least once in 2^31
     /// records.
     fn dropped(&self) -> usize {

@@ -106,6 +106,14 @@ fn there_is_one_writer_at_a_time_and_the_next_continues() {
 }
 
 #[test]
+fn handles_may_move_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<Writer<&'static Recorder<8>>>();
+    is_send::<Writer<Arc<Recorder<8>>>>();
+    is_send::<Reader<Arc<Recorder<8>>>>();
+}
+
+#[test]
 fn a_slot_has_twenty_four_bytes() {
     assert_eq!(size_of::<Recorder<128>>() - size_of::<Recorder<64>>(), 64 * 24);
 }

@@ -126,7 +126,7 @@ macro_rules! events {
             }
 
             /// The sixteen bytes of this event.
-            #[inline]
+            #[inline(always)]
             #[must_use]
             pub fn encode(&self) -> Encoded {
                 let word = match *self {$($(
