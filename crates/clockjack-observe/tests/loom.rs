@@ -31,22 +31,33 @@ fn read_all(reader: &mut Reader<Arc<Recorder<2>>>, next: &mut u64) -> u64 {
     read
 }
 
-#[test]
-fn a_reader_gets_whole_records_in_order_and_counts_the_rest() {
-    const WRITTEN: u64 = 3;
-    loom::model(|| {
+fn check_conservation(model: &loom::model::Builder, written: u64) {
+    model.check(move || {
         let recorder = Arc::new(Recorder::<2>::new());
         let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
         let mut reader = Reader::new(Arc::clone(&recorder));
-        let thread = thread::spawn(move || (1..=WRITTEN).for_each(|n| write(&mut writer, n)));
+        let thread = thread::spawn(move || (1..=written).for_each(|n| write(&mut writer, n)));
         let mut next = 1;
         let mut read = read_all(&mut reader, &mut next);
         thread.join().unwrap();
         read += read_all(&mut reader, &mut next);
-        assert_eq!(next, WRITTEN + 1, "the last record is always there");
-        assert_eq!(read + reader.lost(), WRITTEN);
+        assert_eq!(next, written + 1, "the last record is always there");
+        assert_eq!(read + reader.lost(), written);
         assert_eq!(recorder.dropped() as u64, reader.lost());
     });
+}
+
+#[test]
+fn a_reader_gets_whole_records_in_order_and_counts_the_rest() {
+    check_conservation(&loom::model::Builder::new(), 3);
+}
+
+#[test]
+fn a_reader_survives_two_laps_of_the_writer() {
+    // Without a bound this one takes minutes; three records, above, are explored in full.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    check_conservation(&model, 4);
 }
 
 #[test]
