@@ -1,0 +1,74 @@
+//! What one report costs: nanoseconds an operation, on one thread without contention.
+//!
+//! `cargo run --release -p clockjack-observe --example costs`
+#![expect(clippy::print_stdout, reason = "an example that prints its result")]
+#![expect(clippy::disallowed_methods, reason = "a stopwatch; nothing depends on the time it shows")]
+
+use core::{fmt, hint::black_box};
+use std::time::Instant;
+
+use clockjack_observe::{
+    Counter, Histogram, Snapshot, Sole,
+    dump::{Chart, write_histogram},
+    event::{Event, ShardId, SlotId},
+    recorder::{Recorder, Ring},
+};
+
+/// A round is shorter than a time slice, so that some rounds run undisturbed on a busy machine.
+const OPERATIONS: u32 = 50_000;
+const ROUNDS: u32 = 200;
+
+static SHARED: Counter = Counter::new();
+static SOLE: Counter<Sole> = Counter::new();
+static SHARED_HISTOGRAM: Histogram<16> = Histogram::new();
+static SOLE_HISTOGRAM: Histogram<16, Sole> = Histogram::new();
+static RECORDER: Recorder<4096> = Recorder::new();
+
+/// The best of many rounds: the one least disturbed.
+fn measure(name: &str, mut operation: impl FnMut(u64)) {
+    let round = |operation: &mut dyn FnMut()| {
+        let start = Instant::now();
+        operation();
+        start.elapsed()
+    };
+    let mut all = || (0..u64::from(OPERATIONS)).for_each(|n| operation(black_box(n)));
+    let best = (0..ROUNDS).map(|_| round(&mut all)).min().expect("there is at least one round");
+    println!("{name:<34} {:>6.2} ns", best.as_secs_f64() * 1e9 / f64::from(OPERATIONS));
+}
+
+/// Values of many magnitudes, as latencies have.
+fn spread(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (32 + n % 24)
+}
+
+fn main() -> fmt::Result {
+    measure("empty loop", |n| {
+        black_box(n);
+    });
+    measure("spread of values", |n| {
+        black_box(spread(n));
+    });
+    measure("counter add, one writer", |_| SOLE.increment());
+    measure("counter add, shared", |_| SHARED.increment());
+    measure("histogram record, one writer", |n| SOLE_HISTOGRAM.record(spread(n)));
+    measure("histogram record, shared", |n| SHARED_HISTOGRAM.record(spread(n)));
+    let mut writer = RECORDER.writer().expect("nobody else writes");
+    measure("recorder write", |n| {
+        let timer = SlotId::new(ShardId(3), 17);
+        writer.write(n, Event::TimerFired { timer, late_ticks: n });
+    });
+    let mut reader = RECORDER.reader();
+    measure("recorder write and read", |n| {
+        let timer = SlotId::new(ShardId(3), 17);
+        writer.write(n, Event::TimerFired { timer, late_ticks: n });
+        black_box(reader.read());
+    });
+    assert_eq!(SHARED.get() as u64, u64::from(OPERATIONS * ROUNDS));
+
+    let mut snapshot: Snapshot<16> = SHARED_HISTOGRAM.snapshot();
+    snapshot.merge(&SOLE_HISTOGRAM.snapshot());
+    let mut text = String::new();
+    write_histogram(&mut text, &snapshot, Chart::DEFAULT)?;
+    println!("\n{text}");
+    Ok(())
+}

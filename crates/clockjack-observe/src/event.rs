@@ -1,0 +1,94 @@
+//! The closed set of events, each in at most sixteen bytes, and the record that adds the time.
+//!
+//! The set is closed and [`Event`] is exhaustive on purpose: whoever exports, counts or draws events
+//! matches all of them, and the compiler names the place that a new event would have forgotten. So a
+//! new event is a breaking change of this crate; whoever wants to be safe from that matches on
+//! [`Event::kind`] by [`Kind::family`] or prints generically with [`Event::visit_fields`].
+//!
+//! Encoding is a bijection between events and the sixteen-byte strings that decode:
+//! `decode(encode(e)) == Ok(e)`, and if `decode(b)` is `Ok(e)` then `encode(e) == b`. Decoding is
+//! total: any other bytes are a [`DecodeError`].
+//!
+//! Numbers that may not fit are the reporter's to saturate: an event is a diagnosis, not a ledger.
+
+mod detail;
+mod encoding;
+mod field;
+mod id;
+mod table;
+
+use core::fmt;
+
+pub use detail::{
+    CancelSide, DeadLetterReason, Directive, PressureState, Priority, ProcessOutcome, StepStatus,
+    StopReason, TimerDropReason, UnparkCause, ValueDropReason,
+};
+pub use encoding::{DecodeError, Encoded};
+pub use id::{ActorId, ComponentId, EdgeId, GraphId, LaneId, ProcessId, ShardId, SlotId, WorkerId};
+pub use table::{Event, Family, FieldInfo, Kind};
+
+/// An event and when it happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// Nanoseconds since the start of the system, by the system's clock. A host that knows only
+    /// ticks multiplies by its resolution. In virtual time these are virtual nanoseconds.
+    pub at_ns: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+impl Record {
+    /// An event at a time.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(at_ns: u64, event: Event) -> Self {
+        Self { at_ns, event }
+    }
+}
+
+// In memory an event is no larger than encoded, so that passing one costs two registers.
+const _: () = assert!(size_of::<Event>() <= Encoded::BYTES);
+
+impl Event {
+    /// The name as it is printed.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+}
+
+impl Kind {
+    /// The code of the encoded form, never 0.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// The name, then ` field=value` for each field.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.visit_fields(|name, value| write!(f, " {name}={value}"))
+    }
+}
+
+/// Seconds with nine decimals, then the event.
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanos) = (self.at_ns / 1_000_000_000, self.at_ns % 1_000_000_000);
+        write!(f, "{seconds}.{nanos:09} {}", self.event)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

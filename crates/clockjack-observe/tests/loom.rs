@@ -1,0 +1,153 @@
+//! The recorder under every interleaving and every stale load that the memory model allows.
+//!
+//! Rings have two slots, so that the writer is upon the reader at once.
+#![cfg(loom)]
+
+use clockjack_observe::{
+    Counter, Event, Histogram, Record, Sole,
+    recorder::{Reader, Recorder, Ring, Writer},
+};
+use loom::{sync::Arc, thread};
+
+/// A record in which each word tells the number, so that a mix of two shows.
+fn numbered(n: u64) -> Record {
+    Record::new(n, Event::Mark { code: 0, value: n << 56 })
+}
+
+fn write(writer: &mut Writer<Arc<Recorder<2>>>, n: u64) {
+    let Record { at_ns, event } = numbered(n);
+    writer.write(at_ns, event);
+}
+
+/// Reads until nothing is there; checks that records are whole and rise. Returns how many.
+fn read_all(reader: &mut Reader<Arc<Recorder<2>>>, next: &mut u64) -> u64 {
+    let mut read = 0;
+    while let Some(record) = reader.read() {
+        assert_eq!(record, numbered(record.at_ns), "a record is torn");
+        assert!(record.at_ns >= *next, "{} came after {next}", record.at_ns);
+        *next = record.at_ns + 1;
+        read += 1;
+    }
+    read
+}
+
+fn check_conservation(model: &loom::model::Builder, written: u64) {
+    model.check(move || {
+        let recorder = Arc::new(Recorder::<2>::new());
+        let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
+        let mut reader = Reader::new(Arc::clone(&recorder));
+        let thread = thread::spawn(move || (1..=written).for_each(|n| write(&mut writer, n)));
+        let mut next = 1;
+        let mut read = read_all(&mut reader, &mut next);
+        thread.join().unwrap();
+        read += read_all(&mut reader, &mut next);
+        assert_eq!(next, written + 1, "the last record is always there");
+        assert_eq!(read + reader.lost(), written);
+        assert_eq!(recorder.dropped() as u64, reader.lost());
+    });
+}
+
+#[test]
+fn a_reader_gets_whole_records_in_order_and_counts_the_rest() {
+    check_conservation(&loom::model::Builder::new(), 3);
+}
+
+#[test]
+fn a_reader_survives_two_laps_of_the_writer() {
+    // Without a bound this one takes minutes; three records, above, are explored in full.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    check_conservation(&model, 4);
+}
+
+#[test]
+fn readers_do_not_disturb_one_another() {
+    const WRITTEN: u64 = 2;
+    loom::model(|| {
+        let recorder = Arc::new(Recorder::<2>::new());
+        let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let mut reader = Reader::new(Arc::clone(&recorder));
+                thread::spawn(move || {
+                    let mut next = 1;
+                    (read_all(&mut reader, &mut next), next, reader)
+                })
+            })
+            .collect();
+        (1..=WRITTEN).for_each(|n| write(&mut writer, n));
+        let mut lost = [0; 2];
+        for (reader, lost) in readers.into_iter().zip(&mut lost) {
+            let (mut read, mut next, mut reader) = reader.join().unwrap();
+            read += read_all(&mut reader, &mut next);
+            assert_eq!(read + reader.lost(), WRITTEN);
+            *lost = reader.lost();
+        }
+        let dropped = recorder.dropped() as u64;
+        assert!(dropped <= lost[0].max(lost[1]), "{dropped} dropped, {lost:?} lost");
+        assert!(dropped >= lost[0].min(lost[1]), "{dropped} dropped, {lost:?} lost");
+    });
+}
+
+#[test]
+fn a_late_reader_or_tail_starts_at_a_record_that_was_written() {
+    loom::model(|| {
+        let recorder = Arc::new(Recorder::<2>::new());
+        let mut writer = Writer::claim(Arc::clone(&recorder)).unwrap();
+        let thread = thread::spawn(move || (1..=3).for_each(|n| write(&mut writer, n)));
+        let mut reader = Reader::tail(Arc::clone(&recorder), 1);
+        read_all(&mut reader, &mut 1);
+        thread.join().unwrap();
+        assert_eq!(recorder.dropped(), 2, "a tail consumes nothing");
+    });
+}
+
+#[test]
+fn the_next_writer_continues_where_the_last_one_ended() {
+    loom::model(|| {
+        let recorder = Arc::new(Recorder::<2>::new());
+        let claim_and_write = |recorder: &Arc<Recorder<2>>, n| {
+            Writer::claim(Arc::clone(recorder)).map(|mut writer| write(&mut writer, n)).is_ok()
+        };
+        let thread = {
+            let recorder = Arc::clone(&recorder);
+            thread::spawn(move || claim_and_write(&recorder, 1))
+        };
+        let here = claim_and_write(&recorder, 2);
+        let there = thread.join().unwrap();
+        let written = usize::from(here) + usize::from(there);
+        assert!(written >= 1, "one of two claims succeeds");
+        assert_eq!(recorder.written(), written);
+    });
+}
+
+#[test]
+fn shared_cells_lose_no_record_and_sole_cells_are_read_whole() {
+    loom::model(|| {
+        let shared =
+            Arc::new((Counter::<clockjack_observe::Shared>::new(), Counter::<Sole>::new()));
+        let thread = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.0.add(2))
+        };
+        shared.0.add(1);
+        shared.1.add(5);
+        thread.join().unwrap();
+        assert_eq!((shared.0.get(), shared.1.get()), (3, 5));
+    });
+}
+
+#[test]
+fn extremes_of_a_shared_histogram_survive_a_race() {
+    loom::model(|| {
+        let histogram = Arc::new(Histogram::<2>::new());
+        let thread = {
+            let histogram = Arc::clone(&histogram);
+            thread::spawn(move || histogram.record(9))
+        };
+        histogram.record(1);
+        thread.join().unwrap();
+        let snapshot = histogram.snapshot();
+        assert_eq!((snapshot.min(), snapshot.max(), snapshot.sum()), (Some(1), Some(9), 10));
+    });
+}
