@@ -63,10 +63,6 @@ impl<T> Full<T> {
     pub fn discard(self) -> Full<()> {
         Full { kind: self.kind, value: () }
     }
-
-    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Full<U> {
-        Full { kind: self.kind, value: f(self.value) }
-    }
 }
 
 impl<T> fmt::Debug for Full<T> {

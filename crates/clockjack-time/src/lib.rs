@@ -28,6 +28,8 @@ pub mod gate_narrow;
 #[path = "driver/gate_wide.rs"]
 pub mod gate_wide;
 mod instant;
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+pub mod shard;
 mod tick;
 #[doc(hidden)]
 #[path = "clock/ticks_narrow.rs"]
@@ -50,6 +52,8 @@ pub use clock::{ClockKind, ManualClock, MonotonicClock};
 pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickDriver, TickToken};
 pub use full::Full;
 pub use instant::TimerInstant;
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+pub use shard::{Lease, Posted, Shard, ShardConfig};
 pub use tick::{Resolution, Tick, TickSpan};
 pub use wheel::{
     Admitted, Advance, Class, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, Wheel,

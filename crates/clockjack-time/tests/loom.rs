@@ -7,5 +7,7 @@ extern crate alloc;
 mod clock;
 #[path = "loom/driver.rs"]
 mod driver;
+#[path = "loom/shard.rs"]
+mod shard;
 #[path = "loom/word.rs"]
 mod word;

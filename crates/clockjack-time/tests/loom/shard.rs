@@ -1,0 +1,202 @@
+//! The lease: holder, remote arm, remote cancel and takeover, in every order.
+//!
+//! The law: of every timer that was accepted, either its cancel said true or it fired, once; and
+//! nothing is left in the end. loom itself reports two threads in the wheel at a time, and a value
+//! that is leaked or dropped twice (values are counted by an `Arc`).
+
+use alloc::{sync::Arc, vec::Vec};
+
+use clockjack_time::{Posted, Shard, ShardConfig, Tick, TimerId};
+use loom::thread;
+
+/// What stands in a timer: a number, and a token whose count shows leaks.
+type Value = (u32, Arc<()>);
+
+fn shard(capacity: usize) -> Arc<Shard<Value>> {
+    Arc::new(Shard::new(ShardConfig { capacity, ..ShardConfig::DEFAULT }))
+}
+
+/// What fired up to `now`, if the lease could be had.
+fn poll(shard: &Shard<Value>, now: u64) -> Vec<u32> {
+    let mut fired = Vec::new();
+    if let Some(mut lease) = shard.lease() {
+        assert!(!lease.poll(Tick::new(now), 100, |timer| {
+            assert!(timer.deadline <= timer.now, "early");
+            fired.push(timer.value.0);
+        }));
+    }
+    fired
+}
+
+/// Polls everything out and checks that each of `timers` fired or was cancelled, once.
+fn settle(shard: &Arc<Shard<Value>>, mut fired: Vec<u32>, timers: &[(u32, bool)]) {
+    fired.extend(poll(shard, 1_000));
+    for (number, cancelled) in timers {
+        let times = fired.iter().filter(|other| *other == number).count();
+        assert_eq!(times, usize::from(!cancelled), "timer {number} of {fired:?}");
+    }
+    assert_eq!(fired.len(), timers.iter().filter(|(_, cancelled)| !cancelled).count());
+    let lease = shard.lease().expect("all others are gone");
+    assert!(lease.is_empty(), "{} timers are left", lease.len());
+    drop(lease);
+    assert_eq!(shard.next_wake(), None, "nothing is armed");
+}
+
+#[test]
+fn holder_remote_arm_remote_cancel_and_takeover_lose_nothing() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let holder = {
+            let shard = shard.clone();
+            thread::spawn(move || poll(&shard, 9))
+        };
+        let poster = {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || shard.post(Tick::new(7), (2, token)).is_ok())
+        };
+        let cancelled = shard.cancel(first);
+        // The takeover: whoever gets the lease polls.
+        let mut fired = poll(&shard, 9);
+        fired.extend(holder.join().expect("no panic"));
+        let accepted = poster.join().expect("no panic");
+        assert!(accepted, "the inbox has room");
+        settle(&shard, fired, &[(1, cancelled), (2, false)]);
+        drop(shard);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+#[test]
+fn a_cancel_of_a_posted_timer_frees_it_wherever_it_is() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let holder = {
+            let shard = shard.clone();
+            thread::spawn(move || poll(&shard, 3))
+        };
+        let poster = {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || {
+                let id = shard.post(Tick::new(7), (1, token)).expect("room");
+                shard.cancel(id)
+            })
+        };
+        let fired = poll(&shard, 9);
+        let mut all = holder.join().expect("no panic");
+        all.extend(fired);
+        let cancelled = poster.join().expect("no panic");
+        settle(&shard, all, &[(1, cancelled)]);
+        assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
+    });
+}
+
+#[test]
+fn a_slot_that_is_returned_before_its_cell_is_reached_is_freed_once() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let mut lease = shard.lease().expect("nobody else is there");
+        // The first poster may stop between claiming its cell and filling it; then the holder
+        // cannot get past it to the second, whose slot it meets on the return stack.
+        let first = {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || shard.post(Tick::new(7), (1, token)).is_ok())
+        };
+        let second = {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || {
+                let id = shard.post(Tick::new(7), (2, token)).expect("room");
+                shard.cancel(id)
+            })
+        };
+        let mut fired = Vec::new();
+        assert!(!lease.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
+        drop(lease);
+        assert!(first.join().expect("no panic"));
+        let cancelled = second.join().expect("no panic");
+        settle(&shard, fired, &[(1, false), (2, cancelled)]);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+        // Its slot serves again: as many timers fit as before.
+        let room = core::iter::repeat_with(|| shard.post(Tick::new(2_000), (9, token.clone())));
+        assert_eq!(room.take_while(Result::is_ok).count(), 14, "two of 16 wait in the inbox");
+    });
+}
+
+#[test]
+fn two_posters_and_a_holder_keep_every_timer_once() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let post = |number: u32| {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || shard.post(Tick::new(7), (number, token)).is_ok())
+        };
+        let (one, two) = (post(1), post(2));
+        let fired = poll(&shard, 9);
+        assert!(one.join().expect("no panic") && two.join().expect("no panic"));
+        settle(&shard, fired, &[(1, false), (2, false)]);
+    });
+}
+
+#[test]
+fn two_cancels_and_an_expiry_have_one_winner() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let id: TimerId = shard.post(Tick::new(5), (1, token)).expect("room");
+        let other = {
+            let shard = shard.clone();
+            thread::spawn(move || shard.cancel(id))
+        };
+        let holder = {
+            let shard = shard.clone();
+            thread::spawn(move || poll(&shard, 9))
+        };
+        let mine = shard.cancel(id);
+        let theirs = other.join().expect("no panic");
+        assert!(!(mine && theirs), "both cancels said true");
+        let fired = holder.join().expect("no panic");
+        settle(&shard, fired, &[(1, mine || theirs)]);
+    });
+}
+
+#[test]
+fn next_wake_is_never_later_than_what_was_posted() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        shard.post(Tick::new(50), (1, token.clone())).expect("room");
+        let poster = {
+            let shard = shard.clone();
+            thread::spawn(move || -> Posted { shard.arm(Tick::new(20), (2, token)).expect("room") })
+        };
+        // Publishes a later wake while the other posts an earlier one.
+        assert_eq!(poll(&shard, 1), []);
+        let posted = poster.join().expect("no panic");
+        assert!(posted.is_earliest, "20 comes before 50");
+        let wake = shard.next_wake().expect("two are armed");
+        assert!(wake <= Tick::new(20), "{wake:?} sleeps past 20");
+        settle(&shard, poll(&shard, 60), &[(1, false), (2, false)]);
+    });
+}
+
+#[test]
+fn a_flood_of_cancels_is_freed_by_the_cancellers() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let post = |number| shard.post(Tick::new(500), (number, token.clone())).expect("room");
+        let ids = [post(1), post(2), post(3)];
+        let other = {
+            let (shard, id) = (shard.clone(), ids[0]);
+            thread::spawn(move || shard.cancel(id))
+        };
+        assert!(shard.cancel(ids[1]) && shard.cancel(ids[2]));
+        assert!(other.join().expect("no panic"));
+        settle(&shard, Vec::new(), &[(1, true), (2, true), (3, true)]);
+        assert_eq!(Arc::strong_count(&token), 1, "all three are freed");
+    });
+}
