@@ -23,6 +23,9 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
 /// The words of conditions that any file may ask: they choose tests and models, not platforms.
 const TEST_CONDITIONS: [&str; 6] = ["test", "loom", "mutants", "any", "all", "not"];
 
+/// Items that wire modules: a module may be chosen by `feature = "alloc"` where it is declared.
+const WIRING: [&str; 6] = ["mod ", "pub mod ", "pub(crate) mod ", "use ", "pub use ", "extern "];
+
 /// A file says what it is before anything else. Attributes of the crate may stand first.
 pub(super) fn opening(source: &Source) -> Vec<Fault> {
     if !source.is_rust() {
@@ -92,13 +95,15 @@ pub(super) fn conditions(source: &Source) -> Vec<Fault> {
         return Vec::new();
     }
     let is_free = |condition: &Condition| {
-        let is_file_wide = source.is_test_file() && condition.text == "feature = \"alloc\"";
-        is_file_wide || condition.words().all(|word| TEST_CONDITIONS.contains(&word))
+        let is_alloc = condition.text == "feature = \"alloc\"";
+        let is_wiring = WIRING.iter().any(|item| condition.item.starts_with(item));
+        let is_choice = is_alloc && (source.is_test_file() || is_wiring);
+        is_choice || condition.words().all(|word| TEST_CONDITIONS.contains(&word))
     };
     let fault = |condition: Condition| {
         let what = format!(
-            "`cfg({})` outside lib.rs, prim and files named for a platform: make twin files and \
-             choose between them there",
+            "`cfg({})` outside lib.rs, prim and files named for a platform: move what it guards \
+             to a module of its own, or make twin files, and choose at the `mod`",
             condition.text
         );
         source.fault(condition.at, what)
@@ -106,10 +111,11 @@ pub(super) fn conditions(source: &Source) -> Vec<Fault> {
     conditions_in(source).into_iter().filter(|condition| !is_free(condition)).map(fault).collect()
 }
 
-/// What stands between the brackets of a `cfg`.
+/// A `cfg`: what stands between its brackets, and what comes behind it.
 struct Condition {
     at: usize,
     text: String,
+    item: String,
 }
 
 impl Condition {
@@ -130,7 +136,9 @@ fn conditions_in(source: &Source) -> Vec<Condition> {
             let open = at + mark.len();
             let end = closing(&source.code, open, mark == "cfg_attr(");
             let text: Vec<&str> = source.bare[open..end].split_whitespace().collect();
-            found.push(Condition { at, text: text.join(" ") });
+            let item = source.code[end..].trim_start_matches([')', ']']).trim_start();
+            let item = item.lines().next().unwrap_or_default().to_owned();
+            found.push(Condition { at, text: text.join(" "), item });
         }
     }
     found.sort_by_key(|condition| condition.at);
@@ -224,7 +232,10 @@ mod tests {
 
     #[test]
     fn conditions_stand_in_known_files() {
-        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\n", &[(1, "twin files")]);
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nfn f() {}", &[(1, "twin files")]);
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nmod heap;\n", &[]);
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\npub use heap::A;\n", &[]);
+        planted(conditions, PATH, "#[cfg(unix)]\nmod unix;\n", &[(1, "cfg(unix)")]);
         planted(conditions, PATH, "a\nif cfg!(unix) {}\n", &[(2, "cfg(unix)")]);
         planted(conditions, PATH, "#[cfg_attr(unix, inline)]\n", &[(1, "cfg(unix)")]);
         planted(conditions, PATH, "#[cfg(test)]\nconst A: u8 = if cfg!(loom) { 2 };\n", &[]);
