@@ -111,14 +111,16 @@ fn run_list(title: &'static str, list: &[Step]) -> (String, Result<()>) {
     (output, steps.finish())
 }
 
-/// The last line of our own commands says what was done.
+/// What our own commands say at their end: the totals of the tests, or the remark of a last step.
 fn note(step: &Step, output: &str) -> String {
+    let is_ours = step.args.starts_with("xtask");
     let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-    if step.args.starts_with("xtask") && !last.starts_with("total") {
-        last.trim().to_owned()
-    } else {
-        String::new()
+    if is_ours && last.ends_with(" failed") {
+        return last.to_owned();
     }
+    let ends = output.lines().rfind(|line| line.starts_with('[') && line.contains("] "));
+    let remark = ends.and_then(|line| Some(line.split_once(" ok ")?.1.split_once("s  ")?.1));
+    remark.filter(|_| is_ours).unwrap_or_default().to_owned()
 }
 
 /// The date of a time in seconds since 1970, UTC, as `2026-01-31`.
@@ -162,10 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn the_note_of_a_step_is_the_last_line_of_our_own_commands() {
+    fn the_note_of_a_step_is_what_our_own_commands_say_last() {
         let ours = quiet("tidy", "xtask tidy");
-        assert_eq!(note(&ours, "tidy: 9 files\n\n"), "tidy: 9 files");
-        assert_eq!(note(&ours, "total  1.0\n"), "");
+        assert_eq!(note(&ours, "tidy: 1 step\n[1/1] rules ... ok 0.1s  9 files\n"), "9 files");
+        assert_eq!(note(&ours, "[1/1] rules ... ok 0.1s\n\ntotal  1.0\n"), "");
+        assert_eq!(
+            note(&ours, "[1/1] a ... ok 0.1s  b\n\n7 passed, 0 failed\n"),
+            "7 passed, 0 failed"
+        );
         assert_eq!(note(&quiet("fmt", "fmt --all"), "something\n"), "");
     }
 }

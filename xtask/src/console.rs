@@ -50,6 +50,7 @@ pub(crate) struct Line {
 impl Steps {
     /// Announces a command with `total` steps.
     pub(crate) fn new(title: &'static str, total: usize) -> Self {
+        println!("{title}: {total} step{}", if total == 1 { "" } else { "s" });
         Self { title, total, started: Instant::now(), rows: Vec::new() }
     }
 
@@ -73,7 +74,8 @@ impl Steps {
         passed
     }
 
-    /// Prints the table of steps. `Err` names the steps that failed, and those not reached.
+    /// Prints the table of steps, if there are several. `Err` names the steps that failed, and says
+    /// whether some were not reached.
     pub(crate) fn finish(self) -> Result<()> {
         let mut table = Table::new(&["step", "result", "seconds", ""]);
         for row in &self.rows {
@@ -82,7 +84,9 @@ impl Steps {
         }
         let total = seconds(self.started.elapsed());
         table.row(["total".to_owned(), String::new(), total, String::new()]);
-        println!("\n{table}");
+        if self.total > 1 {
+            println!("\n{table}");
+        }
         let failed: Vec<&str> =
             self.rows.iter().filter(|row| !row.passed).map(|row| row.name.as_str()).collect();
         anyhow::ensure!(failed.is_empty(), "{}: failed: {}", self.title, failed.join(", "));

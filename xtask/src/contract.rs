@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    console,
+    console::Steps,
     libtest::Outcome,
     suite::{self, Record},
     workspace::Workspace,
@@ -40,7 +40,12 @@ enum Claim {
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let workspace = Workspace::load()?;
+    let mut steps = Steps::new("contract", 1);
+    steps.step("promises and their tests", |_| check_workspace(&Workspace::load()?));
+    steps.finish()
+}
+
+fn check_workspace(workspace: &Workspace) -> Result<String> {
     let contracts: Vec<(String, PathBuf)> = workspace
         .packages
         .iter()
@@ -51,8 +56,7 @@ pub(crate) fn run() -> Result<()> {
         .map(|(package, path)| (package.clone(), path))
         .collect();
     if contracts.is_empty() {
-        console::say("contract: no contract.md or requirements.md under crates/*/tests");
-        return Ok(());
+        return Ok("no contract.md or requirements.md under crates/*/tests".to_owned());
     }
     let log = workspace.log(suite::LOG);
     let records = fs::read_to_string(&log)
@@ -73,10 +77,7 @@ pub(crate) fn run() -> Result<()> {
         bail!("promises that are not kept: {}\n  {}", faults.len(), faults.join("\n  "));
     }
     let n_kept = n_rows - n_planned;
-    console::say(format_args!(
-        "contract: {n_rows} rows, {n_kept} shown by tests, {n_planned} planned"
-    ));
-    Ok(())
+    Ok(format!("{n_rows} rows, {n_kept} shown by tests, {n_planned} planned"))
 }
 
 /// A log from before the last change says nothing about the code of now.

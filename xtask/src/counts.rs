@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .words("build --release -p clockjack-benches --bin counts")
             .dir(&workspace.root);
         cmd.run(line, &workspace.log("build-counts.log"))?;
-        binary = workspace.root.join("target/release/counts");
+        binary = workspace.target.join("release/counts");
         Ok(String::new())
     }) && steps.step("a planted regression is reported", |_| check_instrument(&binary))
         && steps.step("measure", |line| {

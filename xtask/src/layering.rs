@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 
 use crate::{
-    console,
+    console::Steps,
     workspace::{Dependency, Package, Workspace},
 };
 
@@ -133,7 +133,12 @@ impl fmt::Display for Fault {
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let workspace = Workspace::load()?;
+    let mut steps = Steps::new("layering", 1);
+    steps.step("arrows between crates", |_| check_workspace(&Workspace::load()?));
+    steps.finish()
+}
+
+fn check_workspace(workspace: &Workspace) -> Result<String> {
     let faults = check(&workspace.packages);
     if !faults.is_empty() {
         let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
@@ -144,11 +149,7 @@ pub(crate) fn run() -> Result<()> {
         .iter()
         .map(|p| p.dependencies.iter().filter(|d| is_ours(d)).count())
         .sum();
-    console::say(format_args!(
-        "layering: {} packages, {n_arrows} arrows between them, all allowed",
-        workspace.packages.len()
-    ));
-    Ok(())
+    Ok(format!("{} packages, {n_arrows} arrows", workspace.packages.len()))
 }
 
 /// Whether this is a crate below the line.

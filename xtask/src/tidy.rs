@@ -13,7 +13,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{console, workspace};
+use crate::{console::Steps, workspace};
 use source::Source;
 
 /// A broken rule.
@@ -69,9 +69,14 @@ const ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "yaml", "yml"];
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let root = workspace::root()?;
+    let mut steps = Steps::new("tidy", 1);
+    steps.step("style rules", |_| check_tree(&workspace::root()?));
+    steps.finish()
+}
+
+fn check_tree(root: &Path) -> Result<String> {
     let mut sources = Vec::new();
-    collect(&root, &root, &mut sources)?;
+    collect(root, root, &mut sources)?;
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let faults = check(&sources);
     if !faults.is_empty() {
@@ -79,8 +84,7 @@ pub(crate) fn run() -> Result<()> {
         bail!("faults of style: {}\n{}", faults.len(), lines.join("\n"));
     }
     let n_rules = FILE_RULES.len() + TREE_RULES.len();
-    console::say(format_args!("tidy: {} files, {n_rules} rules, no fault", sources.len()));
-    Ok(())
+    Ok(format!("{} files, {n_rules} rules", sources.len()))
 }
 
 fn check(sources: &[Source]) -> Vec<Fault> {

@@ -12,6 +12,9 @@ use crate::process::Cmd;
 pub(crate) struct Workspace {
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
+    /// Where cargo builds, unless a command says otherwise.
+    #[serde(rename = "target_directory")]
+    pub(crate) target: PathBuf,
     pub(crate) packages: Vec<Package>,
     #[serde(rename = "workspace_default_members")]
     default_members: Vec<String>,
