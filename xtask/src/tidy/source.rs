@@ -39,11 +39,9 @@ impl Source {
 
     /// Whether the whole file is tests or benches.
     pub(super) fn is_test_file(&self) -> bool {
-        let package = self.path.strip_prefix("crates/").and_then(|path| path.split_once('/'));
-        let inner = package.map_or(self.path.as_str(), |(_, inner)| inner);
-        ["tests/", "benches/", "tests.rs"].iter().any(|start| inner.starts_with(start))
-            && !self.path.starts_with("benches/")
-            || self.path.contains("/src/") && self.path.ends_with("/tests.rs")
+        let n_package_parts = if self.path.starts_with("crates/") { 2 } else { 1 };
+        let mut inner = self.path.split('/').skip(n_package_parts);
+        inner.any(|part| ["tests", "benches", "tests.rs"].contains(&part))
     }
 
     /// Where the unit tests at the end of the file begin; its length if there are none.
@@ -233,6 +231,8 @@ mod tests {
         let is_test = |path| Source::new(path, "").is_test_file();
         assert!(is_test("crates/clockjack-time/tests/loom.rs"));
         assert!(is_test("crates/clockjack-time/src/wheel/tests.rs"));
+        assert!(is_test("crates/clockjack-time/src/wheel/tests/model.rs"));
+        assert!(is_test("compare/tests/timers.rs"));
         assert!(!is_test("crates/clockjack-time/src/wheel.rs"));
         assert!(!is_test("benches/src/main.rs"));
     }
