@@ -160,3 +160,41 @@ fn artifacts(workspace: &Workspace, output: &str) -> Result<Vec<TestBin>> {
     found.sort_by(|a, b| (&a.package, &a.target).cmp(&(&b.package, &b.target)));
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METADATA: &str = r#"{"workspace_root": "/w", "target_directory": "/w/target",
+        "workspace_default_members": ["path+a"], "packages": [{"name": "clockjack-sync",
+        "id": "path+a", "manifest_path": "/w/crates/clockjack-sync/Cargo.toml",
+        "dependencies": []}]}"#;
+
+    #[test]
+    fn test_binaries_are_found_in_what_cargo_prints() {
+        let workspace: Workspace = serde_json::from_str(METADATA).expect("well formed");
+        let artifact = |kind: &str, name: &str, is_test: bool, executable: &str| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"package_id\":\"path+a\",\"target\":\
+                 {{\"name\":\"{name}\",\"kind\":[\"{kind}\"]}},\"profile\":{{\"test\":{is_test}}},\
+                 \"executable\":{executable}}}"
+            )
+        };
+        let output = [
+            "   Compiling clockjack-sync".to_owned(),
+            artifact("lib", "clockjack_sync", false, "null"),
+            artifact("bin", "tool", false, "\"/w/target/tool\""),
+            artifact("test", "loom", true, "\"/w/target/loom-1\""),
+            artifact("lib", "clockjack_sync", true, "\"/w/target/clockjack_sync-2\""),
+            "{\"reason\":\"build-finished\",\"success\":true}".to_owned(),
+        ];
+        let found = artifacts(&workspace, &output.join("\n")).expect("well formed");
+        let found: Vec<_> = found.iter().map(|b| (&*b.package, &*b.target, &*b.path)).collect();
+        let path = std::path::Path::new;
+        let expected = [
+            ("clockjack-sync", "lib", path("/w/target/clockjack_sync-2")),
+            ("clockjack-sync", "loom", path("/w/target/loom-1")),
+        ];
+        assert_eq!(found, expected);
+    }
+}
