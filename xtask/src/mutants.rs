@@ -27,6 +27,8 @@ pub(crate) const FILE: &str = "mutants.toml";
 const MUTANT_LIMIT: Duration = Duration::from_secs(60);
 /// A test without a fault has this long.
 const SOUND_LIMIT: Duration = Duration::from_secs(300);
+/// A test without a fault that takes longer is named: it costs every submission this time.
+const SLOW: Duration = Duration::from_secs(20);
 /// The preemption bound of every model here: some faults need a third preemption.
 const PREEMPTIONS: &str = "3";
 
@@ -169,7 +171,7 @@ fn check_sound(cases: &[Case], line: &Line) -> Result<String> {
         (&a.binary.path, &a.mutant.filter).cmp(&(&b.binary.path, &b.mutant.filter))
     });
     tests.dedup_by(|a, b| a.binary.path == b.binary.path && a.mutant.filter == b.mutant.filter);
-    let check = |case: &&Case| -> Result<()> {
+    let check = |case: &&Case| -> Result<Duration> {
         let cmd = case.cmd();
         let (finished, totals) = testbin::run_tests(&cmd, SOUND_LIMIT)?;
         anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
@@ -180,10 +182,15 @@ fn check_sound(cases: &[Case], line: &Line) -> Result<String> {
             case.mutant.filter,
             case.binary.target
         );
-        Ok(())
+        Ok(finished.took)
     };
-    let results = parallel(&tests, check, |case, _| line.tick(&case.mutant.filter));
-    results.into_iter().collect::<Result<()>>()?;
+    let results = parallel(&tests, check, |case, result| match result {
+        Ok(took) if *took > SLOW => {
+            line.say(&format!("slow: {} {}s", case.mutant.filter, seconds(*took)));
+        }
+        _ => line.tick(&case.mutant.filter),
+    });
+    results.into_iter().collect::<Result<Vec<_>>>()?;
     Ok(format!("{} tests", tests.len()))
 }
 
