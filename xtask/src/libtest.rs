@@ -80,6 +80,26 @@ pub(crate) fn listed(output: &str) -> Vec<String> {
     output.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
+/// What failing tests printed, wherever in the output their binary stood; without backtraces.
+pub(crate) fn failures(output: &str) -> String {
+    let mut shown = String::new();
+    let (mut is_inside, mut is_backtrace) = (false, false);
+    for line in output.lines() {
+        if line.starts_with("---- ") && line.ends_with(" ----") {
+            (is_inside, is_backtrace) = (true, false);
+        } else if line == "failures:" {
+            is_inside = false;
+        } else if line == "stack backtrace:" {
+            is_backtrace = true;
+        }
+        if is_inside && !is_backtrace && !line.is_empty() {
+            shown.push_str(line);
+            shown.push('\n');
+        }
+    }
+    shown
+}
+
 fn outcome(line: &str) -> Option<(&str, Outcome)> {
     let (name, word) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     // A test that must panic is announced as `name - should panic`, a sample as `.. - compile`.
@@ -140,6 +160,18 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out
         ];
         let expected = expected.map(|(origin, name, outcome)| Ran { origin, name, outcome });
         assert_eq!(ran(OUTPUT), expected);
+    }
+
+    #[test]
+    fn failures_are_found_in_front_of_other_binaries() {
+        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' panicked\n\
+                      left: 1\nstack backtrace:\n   0: main\n\n\n---- b stdout ----\nthread 'b'\n\n\
+                      failures:\n    a\n    b\n\ntest result: FAILED. 0 passed; 2 failed\n\
+                      running 1 test\ntest c ... ok\n";
+        let expected =
+            "---- a stdout ----\nthread 'a' panicked\nleft: 1\n---- b stdout ----\nthread 'b'\n";
+        assert_eq!(failures(output), expected);
+        assert_eq!(failures("error: could not compile"), "");
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! It leaves `target/xtask/tests.log`, one line a test: package, target, test, outcome, separated
 //! by tabs. `cargo xtask contract` reads it.
 
-use anyhow::{Result, bail};
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
 
 use crate::{
-    console::{self, Steps},
+    console::{self, Line, Steps},
     libtest::{self, Outcome, Totals},
     loom,
     process::{self, Cmd},
@@ -48,19 +50,15 @@ pub(crate) fn run() -> Result<()> {
     steps.step("unit and integration tests", |line| {
         let cmd = cargo_test(&workspace, &packages).words("--no-fail-fast --tests");
         let log = workspace.log("tests-plain.log");
-        // A failing test fails the step, but what ran is counted in either case.
-        let result = cmd.run(line, &log);
-        let output = std::fs::read_to_string(&log).unwrap_or_default();
-        records.extend(attribute(&binaries, &output));
-        settle(&output, result, &mut totals)
+        let output = run_tests(&cmd, &log, line, &mut totals);
+        records.extend(attribute(&binaries, &output.0));
+        output.1
     });
     steps.step("doc tests", |line| {
         let cmd = cargo_test(&workspace, &packages).words("--no-fail-fast --doc");
-        let log = workspace.log("tests-doc.log");
-        let result = cmd.run(line, &log);
-        let output = std::fs::read_to_string(&log).unwrap_or_default();
-        records.extend(attribute(&[], &output));
-        settle(&output, result, &mut totals)
+        let output = run_tests(&cmd, &workspace.log("tests-doc.log"), line, &mut totals);
+        records.extend(attribute(&[], &output.0));
+        output.1
     });
     let mut models = Vec::new();
     steps.step("build loom models", |line| {
@@ -89,11 +87,24 @@ fn cargo_test(workspace: &Workspace, packages: &[&Package]) -> Cmd {
     packages.iter().fold(cmd, |cmd, package| cmd.arg("-p").arg(&package.name))
 }
 
-fn settle(output: &str, result: Result<process::Finished>, totals: &mut Totals) -> Result<String> {
-    let sum = libtest::totals(output);
+/// Runs `cargo test`. What ran is counted and returned whether it passed or not.
+fn run_tests(cmd: &Cmd, log: &Path, line: &Line, totals: &mut Totals) -> (String, Result<String>) {
+    let result = cmd.run(line, log);
+    let output = std::fs::read_to_string(log).unwrap_or_default();
+    let sum = libtest::totals(&output);
     *totals += sum;
-    result?;
-    Ok(format!("{} passed", sum.passed))
+    let result = match result {
+        Ok(_) => Ok(format!("{} passed", sum.passed)),
+        // The tests that failed may stand far in front of the end of the output.
+        Err(_) if sum.failed > 0 => Err(anyhow!(
+            "`{cmd}`\n{}{} failed (all output is in {})",
+            libtest::failures(&output),
+            sum.failed,
+            log.display()
+        )),
+        Err(error) => Err(error),
+    };
+    (output, result)
 }
 
 /// Gives each test of an output its package and target, by the binary that cargo announced.
