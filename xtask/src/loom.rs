@@ -103,11 +103,12 @@ pub(crate) fn run_models(
 ) -> Result<(Vec<Record>, Totals)> {
     let mut sum = Totals::default();
     let mut records = Vec::new();
+    let width = models.iter().map(|model| model.test.len()).max().unwrap_or(0);
     let mut report = |model: &Model, result: &Result<Ran>| {
         let Ok(ran) = result else { return };
         let word = if ran.passed { "ok" } else { "FAILED" };
         let Model { binary, test } = model;
-        line.say(&format!("{:<18} {test:<60} {word:<6} {:>6}s", binary.package, ran.seconds));
+        line.say(&format!("{:<18} {test:<width$} {word:<6} {:>6}s", binary.package, ran.seconds));
         for text in ran.failure.iter().flat_map(|failure| failure.lines()) {
             line.say(text);
         }
