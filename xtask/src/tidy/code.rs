@@ -23,7 +23,11 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
 /// The words of conditions that any file may ask: they choose tests and models, not platforms.
 const TEST_CONDITIONS: [&str; 6] = ["test", "loom", "mutants", "any", "all", "not"];
 
-/// Items that wire modules: a module may be chosen by `feature = "alloc"` where it is declared.
+/// The words of conditions by which a core crate chooses modules: its heap, and what atomics the
+/// target has. No operating system and no architecture is among them.
+const CORE_CONDITIONS: [&str; 6] = ["feature", "alloc", "target_has_atomic", "ptr", "32", "64"];
+
+/// Items that wire modules: these may be chosen where they are declared.
 const WIRING: [&str; 6] = ["mod ", "pub mod ", "pub(crate) mod ", "use ", "pub use ", "extern "];
 
 /// A file says what it is before anything else. Attributes of the crate may stand first.
@@ -95,10 +99,11 @@ pub(super) fn conditions(source: &Source) -> Vec<Fault> {
         return Vec::new();
     }
     let is_free = |condition: &Condition| {
-        let is_alloc = condition.text == "feature = \"alloc\"";
         let is_wiring = WIRING.iter().any(|item| condition.item.starts_with(item));
-        let is_choice = is_alloc && (source.is_test_file() || is_wiring);
-        is_choice || condition.words().all(|word| TEST_CONDITIONS.contains(&word))
+        let is_of_core = |word| TEST_CONDITIONS.contains(&word) || CORE_CONDITIONS.contains(&word);
+        let is_choice = condition.words().all(is_of_core);
+        is_choice && (is_wiring || source.is_test_file())
+            || condition.words().all(|word| TEST_CONDITIONS.contains(&word))
     };
     let fault = |condition: Condition| {
         let what = format!(
@@ -235,6 +240,7 @@ mod tests {
         planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nfn f() {}", &[(1, "twin files")]);
         planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nmod heap;\n", &[]);
         planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\npub use heap::A;\n", &[]);
+        planted(conditions, PATH, "#[cfg(target_has_atomic = \"64\")]\nuse a::B;\n", &[]);
         planted(conditions, PATH, "#[cfg(unix)]\nmod unix;\n", &[(1, "cfg(unix)")]);
         planted(conditions, PATH, "a\nif cfg!(unix) {}\n", &[(2, "cfg(unix)")]);
         planted(conditions, PATH, "#[cfg_attr(unix, inline)]\n", &[(1, "cfg(unix)")]);
