@@ -89,7 +89,7 @@ impl Steps {
         }
         let failed: Vec<&str> =
             self.rows.iter().filter(|row| !row.passed).map(|row| row.name.as_str()).collect();
-        anyhow::ensure!(failed.is_empty(), "{}: failed: {}", self.title, failed.join(", "));
+        anyhow::ensure!(failed.is_empty(), "{}: failed: {}", self.title, failed.join("; "));
         anyhow::ensure!(
             self.rows.len() == self.total,
             "{}: stopped after {} of {} steps",
