@@ -1,3 +1,89 @@
-//! Every developer command of Clockjack.
+//! Every developer command of Clockjack: `cargo xtask help` lists them.
+//!
+//! `main` parses the command line and calls one function per command; each lives in a module of
+//! its name. A command prints its steps and how long each took. The exit status is 0 if every
+//! step passed, 1 if one failed, 2 for a command line that does not parse.
+#![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
 
-fn main() {}
+mod ci;
+mod compare;
+mod console;
+mod contract;
+mod counts;
+mod layering;
+mod libtest;
+mod loom;
+mod mutants;
+mod nostd;
+mod process;
+mod suite;
+mod table;
+mod testbin;
+mod tidy;
+mod tool;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Every developer command of Clockjack.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run unit, integration and doc tests and the quick loom models (needs nothing but cargo)
+    Test,
+    /// Run everything a submission must pass, beginning with `cargo xtask test`
+    Ci,
+    /// Run the long checks (full loom, mutants, counts, compare) and leave a dated log
+    Deep,
+    /// Check the style rules that a program can check
+    Tidy,
+    /// Check the arrows between crates against the one allowed table
+    Layering,
+    /// Run the loom models of every crate that has tests/loom.rs
+    Loom(loom::Options),
+    /// Switch on each planted fault and see its named test fail
+    Mutants(mutants::Options),
+    /// Check that every test named in a contract.md or requirements.md exists and ran
+    Contract,
+    /// Check instructions and allocations of hot operations against benches/counts.toml
+    Counts(counts::Options),
+    /// Run the same loads on Clockjack and its rivals
+    Compare(compare::Options),
+    /// Prove that the core crates link no std, and check them for bare-metal targets
+    Nostd(nostd::Options),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            console::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Test => suite::run(),
+        Command::Ci => ci::run(),
+        Command::Deep => ci::run_deep(),
+        Command::Tidy => tidy::run(),
+        Command::Layering => layering::run(),
+        Command::Loom(options) => loom::run(options),
+        Command::Mutants(options) => mutants::run(options),
+        Command::Contract => contract::run(),
+        Command::Counts(options) => counts::run(options),
+        Command::Compare(options) => compare::run(options),
+        Command::Nostd(options) => nostd::run(options),
+    }
+}

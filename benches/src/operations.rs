@@ -1,0 +1,32 @@
+//! All operations, one file a crate.
+
+mod sync;
+
+use core::hint::black_box;
+
+use crate::operation::{Operation, operation};
+
+/// Every operation, in the order of the table.
+pub(crate) fn all() -> Vec<Operation> {
+    let mut all = vec![instrument()];
+    all.extend(sync::all());
+    all
+}
+
+/// A known cost, on which `cargo xtask counts` tries whether it would see a regression.
+fn instrument() -> Operation {
+    operation("instrument", 1000, || {
+        |n| {
+            (0..n).for_each(|i| {
+                black_box(i.wrapping_mul(black_box(7)));
+            });
+        }
+    })
+}
+
+/// [`instrument`] with the regression: one allocation more in each iteration.
+pub(crate) fn planted() -> Operation {
+    operation("instrument", 1000, || {
+        |n| (0..n).for_each(|i| drop(black_box(Box::new(i.wrapping_mul(black_box(7))))))
+    })
+}

@@ -1,0 +1,27 @@
+//! Compiles only if no core crate links std, and, without `alloc`, none asks for an allocator.
+//!
+//! `cargo xtask nostd` checks it three ways: as it is, with `alloc`, and with each plant, which
+//! must be refused.
+#![no_std]
+#![no_main]
+
+use core::panic::PanicInfo;
+
+use clockjack_observe as _;
+use clockjack_sync as _;
+use clockjack_time as _;
+
+#[cfg(feature = "plant_alloc")]
+extern crate alloc;
+#[cfg(feature = "plant_std")]
+extern crate std;
+
+#[cfg(feature = "alloc")]
+mod empty_heap;
+
+#[panic_handler]
+fn stop(_: &PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

@@ -1,0 +1,177 @@
+//! `cargo xtask ci` and `cargo xtask deep`: lists of command lines, run in order to the end.
+//!
+//! A failing step does not stop the rest, so one run shows everything that is wrong.
+
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+
+use crate::{
+    console::{self, Steps},
+    process::{self, Cmd},
+    workspace::Workspace,
+};
+
+/// One step: a command line with what it needs in its environment.
+struct Step {
+    name: &'static str,
+    /// Arguments of cargo.
+    args: &'static str,
+    env: Option<(&'static str, &'static str)>,
+    /// Whether its lines are shown as they come: for steps of minutes.
+    is_shown: bool,
+}
+
+const fn quiet(name: &'static str, args: &'static str) -> Step {
+    Step { name, args, env: None, is_shown: false }
+}
+
+const fn shown(name: &'static str, args: &'static str) -> Step {
+    Step { name, args, env: None, is_shown: true }
+}
+
+/// What every submission must pass. The first step is the README's test command.
+const CI: &[Step] = &[
+    shown("cargo xtask test", "xtask test"),
+    quiet("fmt", "fmt --all --check"),
+    quiet("fmt proof", "fmt --manifest-path proof/nostd/Cargo.toml --check"),
+    quiet("clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
+    quiet(
+        "clippy, core without features",
+        "clippy -p clockjack-sync -p clockjack-time -p clockjack-observe -- -D warnings",
+    ),
+    Step {
+        env: Some(("RUSTFLAGS", "--cfg loom --cfg mutants")),
+        ..quiet(
+            "clippy, loom and mutants",
+            "clippy --all-targets --all-features --target-dir target/mutants/loom -- -D warnings",
+        )
+    },
+    Step {
+        env: Some(("RUSTDOCFLAGS", "-D warnings")),
+        ..quiet("docs", "doc --workspace --no-deps --all-features")
+    },
+    quiet("tidy", "xtask tidy"),
+    quiet("layering", "xtask layering"),
+    quiet("contract", "xtask contract"),
+    shown("nostd", "xtask nostd"),
+    shown("mutants", "xtask mutants"),
+    shown("counts", "xtask counts"),
+    quiet("compare tests", "test --release -p clockjack-compare"),
+    shown("compare timers, quick", "xtask compare timers --quick"),
+];
+
+/// What takes long: before a release, and after a change to a protocol.
+const DEEP: &[Step] = &[
+    shown("loom, full", "xtask loom --full"),
+    shown("mutants", "xtask mutants"),
+    shown("nostd, all targets", "xtask nostd --all"),
+    shown("counts", "xtask counts"),
+    shown("compare timers", "xtask compare timers"),
+];
+
+/// Runs `ci`.
+pub(crate) fn run() -> Result<()> {
+    run_list("ci", CI).1
+}
+
+/// Runs `deep` and leaves all output in one dated file.
+pub(crate) fn run_deep() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let date = date(now.context("the clock stands before 1970")?.as_secs());
+    let (output, result) = run_list("deep", DEEP);
+    let path = workspace.root.join(format!("target/deep-{date}.log"));
+    process::write(&path, &output)?;
+    console::say(format_args!("log: {}", path.display()));
+    result
+}
+
+fn run_list(title: &'static str, list: &[Step]) -> (String, Result<()>) {
+    let workspace = match Workspace::load() {
+        Ok(workspace) => workspace,
+        Err(error) => return (String::new(), Err(error)),
+    };
+    let mut output = String::new();
+    let mut steps = Steps::new(title, list.len());
+    for (index, step) in list.iter().enumerate() {
+        let log = workspace.log(&format!("{title}-{:02}.log", index + 1));
+        // The alias goes through cargo, so that a rebuilt tool is the one that runs.
+        let mut cmd = Cmd::cargo().words(step.args).dir(&workspace.root).env("CI", "true");
+        if let Some((name, value)) = step.env {
+            cmd = cmd.env(name, value);
+        }
+        steps.step(step.name, |line| {
+            let result = if step.is_shown { cmd.stream(line, &log) } else { cmd.run(line, &log) };
+            output += &std::fs::read_to_string(&log).unwrap_or_default();
+            let finished = result?;
+            Ok(note(step, &finished.output))
+        });
+    }
+    (output, steps.finish())
+}
+
+/// What our own commands say at their end: the totals of the tests, or the remark of a last step.
+fn note(step: &Step, output: &str) -> String {
+    let is_ours = step.args.starts_with("xtask");
+    let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    if is_ours && last.ends_with(" failed") {
+        return last.to_owned();
+    }
+    let ends = output.lines().rfind(|line| line.starts_with('[') && line.contains("] "));
+    let remark = ends.and_then(|line| Some(line.split_once(" ok ")?.1.split_once("s  ")?.1));
+    remark.filter(|_| is_ours).unwrap_or_default().to_owned()
+}
+
+/// The date of a time in seconds since 1970, UTC, as `2026-01-31`.
+///
+/// Days are counted from 0000-03-01, so that the leap day is the last of its year; after Howard
+/// Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+fn date(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_step_of_ci_is_the_test_command_of_the_readme() {
+        assert_eq!(CI[0].args, "xtask test");
+    }
+
+    #[test]
+    fn dates_are_right_at_the_edges() {
+        for (seconds, expected) in [
+            (0, "1970-01-01"),
+            (951_782_399, "2000-02-28"),
+            (951_782_400, "2000-02-29"),
+            (951_868_800, "2000-03-01"),
+            (1_798_761_599, "2026-12-31"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(date(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn the_note_of_a_step_is_what_our_own_commands_say_last() {
+        let ours = quiet("tidy", "xtask tidy");
+        assert_eq!(note(&ours, "tidy: 1 step\n[1/1] rules ... ok 0.1s  9 files\n"), "9 files");
+        assert_eq!(note(&ours, "[1/1] rules ... ok 0.1s\n\ntotal  1.0\n"), "");
+        assert_eq!(
+            note(&ours, "[1/1] a ... ok 0.1s  b\n\n7 passed, 0 failed\n"),
+            "7 passed, 0 failed"
+        );
+        assert_eq!(note(&quiet("fmt", "fmt --all"), "something\n"), "");
+    }
+}

@@ -1,0 +1,377 @@
+//! `cargo xtask layering`: the arrows between the crates, against the one table of those allowed.
+//!
+//! A crate of the table need not exist yet; a crate that exists must be in the table. An arrow
+//! that is not drawn here needs a second reader and a sentence in the commit that draws it.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+
+use crate::{
+    console::Steps,
+    workspace::{Dependency, Package, Workspace},
+};
+
+/// Where a crate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// Below the line: no std, no mandatory outside dependency.
+    Core,
+    /// Above the line.
+    Host,
+    /// Not shipped; may use every crate that is.
+    Tool,
+}
+
+use Tier::{Core, Host, Tool};
+
+/// Every crate with the crates it may use. Those that all may use are in [`FOR_ALL`].
+const CRATES: &[(&str, Tier, &[&str])] = &[
+    ("clockjack-sync", Core, &[]),
+    ("clockjack-observe", Core, &[]),
+    ("clockjack-time", Core, &["clockjack-sync"]),
+    ("clockjack-exec", Core, &["clockjack-time", "clockjack-sync"]),
+    ("clockjack-sched", Core, &["clockjack-time", "clockjack-sync"]),
+    (
+        "clockjack-actor",
+        Core,
+        &["clockjack-sched", "clockjack-exec", "clockjack-time", "clockjack-sync"],
+    ),
+    ("clockjack-embassy", Core, &["clockjack-exec", "clockjack-time"]),
+    ("clockjack-macros", Host, &[]),
+    ("clockjack-graph", Host, &["clockjack-actor"]),
+    ("clockjack-rt", Host, &["clockjack-actor", "clockjack-sched", "clockjack-exec"]),
+    ("clockjack-sim", Host, GRAPH_AND_CORE),
+    ("clockjack-testkit", Host, GRAPH_AND_CORE),
+    ("clockjack-record", Host, &["clockjack-observe"]),
+    ("clockjack-console", Host, &["clockjack-record"]),
+    ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
+    ("clockjack", Host, SHIPPED),
+    ("clockjack-benches", Tool, SHIPPED),
+    ("clockjack-compare", Tool, SHIPPED),
+    ("xtask", Tool, &[]),
+];
+
+const GRAPH_AND_CORE: &[&str] = &[
+    "clockjack-graph",
+    "clockjack-actor",
+    "clockjack-sched",
+    "clockjack-exec",
+    "clockjack-time",
+    "clockjack-sync",
+];
+
+const SHIPPED: &[&str] = &[
+    "clockjack-sync",
+    "clockjack-observe",
+    "clockjack-time",
+    "clockjack-exec",
+    "clockjack-sched",
+    "clockjack-actor",
+    "clockjack-embassy",
+    "clockjack-macros",
+    "clockjack-graph",
+    "clockjack-rt",
+    "clockjack-sim",
+    "clockjack-testkit",
+    "clockjack-record",
+    "clockjack-console",
+    "clockjack-cli",
+];
+
+/// Every crate above it may report through this one.
+const FOR_ALL: &str = "clockjack-observe";
+
+/// Arrows beside the plan, each with its reason.
+const EXTRA: &[(&str, &str, &str)] = &[
+    (
+        "clockjack-observe",
+        "clockjack-sync",
+        "the recorder is a protocol between threads, and only sync knows loom",
+    ),
+    (
+        "clockjack-cli",
+        "clockjack-time",
+        "`timers` drives a wheel itself until there is a runtime to ask",
+    ),
+];
+
+/// Outside crates that a core crate takes on some targets, each under exactly this condition.
+const CONDITIONAL: &[(&str, &str, &str)] = &[
+    ("clockjack-sync", "loom", "cfg(loom)"),
+    ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"ptr\"))"),
+];
+
+/// Crates that Clockjack is measured against, and who else may use one.
+const RIVALS: &[(&str, &[&str])] = &[
+    ("actix", &[]),
+    ("hierarchical_hash_wheel_timer", &[]),
+    ("kameo", &[]),
+    ("nexus-timer", &[]),
+    ("ractor", &[]),
+    ("rayon", &[]),
+    ("smol", &[]),
+    ("tokio", &["clockjack-rt"]),
+    ("tokio-util", &[]),
+    ("xtra", &[]),
+];
+
+/// An arrow that may not be.
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    from: String,
+    to: String,
+    why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}: {}", self.from, self.to, self.why)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let mut steps = Steps::new("layering", 1);
+    steps.step("arrows between crates", |_| check_workspace(&Workspace::load()?));
+    steps.finish()
+}
+
+fn check_workspace(workspace: &Workspace) -> Result<String> {
+    let faults = check(&workspace.packages);
+    if !faults.is_empty() {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
+        bail!("arrows that may not be: {}\n{}", faults.len(), lines.join("\n"));
+    }
+    let n_arrows: usize = workspace
+        .packages
+        .iter()
+        .map(|p| p.dependencies.iter().filter(|d| is_ours(d)).count())
+        .sum();
+    Ok(format!("{} packages, {n_arrows} arrows", workspace.packages.len()))
+}
+
+/// Whether this is a crate below the line.
+pub(crate) fn is_core(name: &str) -> bool {
+    row(name).is_some_and(|(_, tier, _)| *tier == Core)
+}
+
+fn check(packages: &[Package]) -> Vec<Fault> {
+    let heights = heights();
+    let mut faults = Vec::new();
+    for package in packages {
+        let Some(&(_, tier, _)) = row(&package.name) else {
+            faults.push(Fault {
+                from: package.name.clone(),
+                to: "?".to_owned(),
+                why: "no row for this crate in xtask/src/layering.rs".to_owned(),
+            });
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let why = if is_ours(dependency) {
+                check_ours(package, dependency, &heights)
+            } else {
+                check_outside(package, tier, dependency)
+            };
+            if let Some(why) = why {
+                let (from, to) = (package.name.clone(), dependency.name.clone());
+                faults.push(Fault { from, to, why });
+            }
+        }
+    }
+    faults
+}
+
+fn check_ours(
+    package: &Package,
+    dependency: &Dependency,
+    heights: &BTreeMap<&str, usize>,
+) -> Option<String> {
+    let (from, to) = (package.name.as_str(), dependency.name.as_str());
+    if may_use(from, to) {
+        return None;
+    }
+    if dependency.kind.as_deref() == Some("dev") {
+        let is_at_or_below = heights.get(to) <= heights.get(from) && heights.contains_key(to);
+        let why = "a dev-dependency points to a crate at or below its own height";
+        return (!is_at_or_below).then(|| why.to_owned());
+    }
+    Some(
+        "not an arrow of xtask/src/layering.rs: use the crate through its upper one, or draw \
+          the arrow there and say why in the commit"
+            .to_owned(),
+    )
+}
+
+fn check_outside(package: &Package, tier: Tier, dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    let rival = RIVALS.iter().find(|(rival, _)| *rival == name);
+    if let Some((_, others)) = rival
+        && package.name != "clockjack-compare"
+        && !others.contains(&package.name.as_str())
+    {
+        return Some("a rival's crate: it belongs in compare/ only".to_owned());
+    }
+    let target = dependency.target.as_deref();
+    if name == "loom" && tier != Tool && target != Some("cfg(loom)") {
+        return Some("loom stands under [target.'cfg(loom)'.dependencies] only".to_owned());
+    }
+    if tier != Core || dependency.kind.as_deref() == Some("dev") || dependency.optional {
+        return None;
+    }
+    let is_conditional = CONDITIONAL
+        .iter()
+        .any(|&(from, to, cfg)| (from, to, Some(cfg)) == (package.name.as_str(), name, target));
+    (!is_conditional).then(|| {
+        "a core crate has no mandatory outside dependency: make it optional or write it here"
+            .to_owned()
+    })
+}
+
+fn is_ours(dependency: &Dependency) -> bool {
+    row(&dependency.name).is_some() || dependency.name.starts_with("clockjack")
+}
+
+fn row(name: &str) -> Option<&'static (&'static str, Tier, &'static [&'static str])> {
+    CRATES.iter().find(|(known, _, _)| *known == name)
+}
+
+fn may_use(from: &str, to: &str) -> bool {
+    let is_drawn = row(from).is_some_and(|(_, _, uses)| uses.contains(&to));
+    let is_report =
+        to == FOR_ALL && !["clockjack-sync", "clockjack-macros", FOR_ALL].contains(&from);
+    let is_extra = EXTRA.iter().any(|&(a, b, _)| (a, b) == (from, to));
+    is_drawn || is_report || is_extra
+}
+
+/// How many arrows the longest way down from each crate has.
+fn heights() -> BTreeMap<&'static str, usize> {
+    let mut heights: BTreeMap<&str, usize> = CRATES.iter().map(|row| (row.0, 0)).collect();
+    // The longest way visits each crate once, so as many rounds settle every height.
+    for _ in CRATES {
+        for (from, _, _) in CRATES {
+            let below = CRATES.iter().filter(|to| may_use(from, to.0)).map(|to| heights[to.0] + 1);
+            let height = below.max().unwrap_or(0);
+            heights.insert(from, height);
+        }
+    }
+    heights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
+        Package {
+            name: name.to_owned(),
+            id: name.to_owned(),
+            manifest_path: "Cargo.toml".into(),
+            dependencies,
+        }
+    }
+
+    fn on(name: &str) -> Dependency {
+        Dependency { name: name.to_owned(), ..Dependency::default() }
+    }
+
+    fn dev(name: &str) -> Dependency {
+        Dependency { kind: Some("dev".to_owned()), ..on(name) }
+    }
+
+    fn under(name: &str, cfg: &str) -> Dependency {
+        Dependency { target: Some(cfg.to_owned()), ..on(name) }
+    }
+
+    /// Checks one arrow: `Ok` or a word that the refusal must contain.
+    #[track_caller]
+    fn arrow(from: &str, to: Dependency, expected: Result<(), &str>) {
+        let faults = check(&[package(from, vec![to.clone()])]);
+        match expected {
+            Ok(()) => assert_eq!(faults, [], "{from} -> {}", to.name),
+            Err(word) => {
+                assert_eq!(faults.len(), 1, "{from} -> {} was let through", to.name);
+                assert!(faults[0].to_string().contains(word), "{}", faults[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn arrows_of_the_plan_are_allowed() {
+        arrow("clockjack-time", on("clockjack-sync"), Ok(()));
+        arrow("clockjack-observe", on("clockjack-sync"), Ok(()));
+        arrow("clockjack-rt", on("clockjack-actor"), Ok(()));
+        arrow("clockjack-rt", on("clockjack-observe"), Ok(()));
+        arrow("clockjack-compare", on("clockjack-time"), Ok(()));
+        arrow("clockjack", on("clockjack-macros"), Ok(()));
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_drawn_is_refused() {
+        arrow("clockjack-sync", on("clockjack-observe"), Err("not an arrow"));
+        arrow("clockjack-sync", on("clockjack-time"), Err("not an arrow"));
+        arrow("clockjack-time", on("clockjack-sched"), Err("not an arrow"));
+        arrow("clockjack-graph", on("clockjack-rt"), Err("not an arrow"));
+        arrow("clockjack-sim", on("clockjack-rt"), Err("not an arrow"));
+        arrow("clockjack-time", on("clockjack-novelty"), Err("not an arrow"));
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_refused() {
+        let faults = check(&[package("clockjack-novelty", Vec::new())]);
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().contains("no row"), "{}", faults[0]);
+    }
+
+    #[test]
+    fn dev_dependencies_point_at_or_below_their_own_height() {
+        arrow("clockjack-exec", dev("clockjack-sched"), Ok(()));
+        arrow("clockjack-time", dev("clockjack-observe"), Ok(()));
+        arrow("clockjack-time", dev("clockjack-actor"), Err("at or below"));
+        arrow("clockjack-sync", dev("clockjack-observe"), Err("at or below"));
+    }
+
+    #[test]
+    fn a_core_crate_takes_outside_crates_only_optionally() {
+        arrow("clockjack-time", on("libc"), Err("no mandatory outside dependency"));
+        arrow("clockjack-time", Dependency { optional: true, ..on("defmt") }, Ok(()));
+        arrow("clockjack-time", dev("proptest"), Ok(()));
+        arrow("clockjack-rt", on("rustix"), Ok(()));
+    }
+
+    #[test]
+    fn loom_and_portable_atomic_enter_sync_under_their_condition_only() {
+        let no_atomics = "cfg(not(target_has_atomic = \"ptr\"))";
+        arrow("clockjack-sync", under("loom", "cfg(loom)"), Ok(()));
+        arrow("clockjack-sync", under("portable-atomic", no_atomics), Ok(()));
+        arrow("clockjack-sync", on("loom"), Err("cfg(loom)"));
+        arrow("clockjack-sync", on("portable-atomic"), Err("mandatory"));
+        arrow("clockjack-time", under("loom", "cfg(loom)"), Err("mandatory"));
+        arrow("clockjack-time", under("portable-atomic", no_atomics), Err("mandatory"));
+        let loom = Dependency { kind: Some("dev".to_owned()), ..under("loom", "cfg(loom)") };
+        arrow("clockjack-time", loom, Ok(()));
+        arrow("clockjack-time", dev("loom"), Err("cfg(loom)"));
+    }
+
+    #[test]
+    fn rivals_stay_in_compare() {
+        arrow("clockjack-compare", on("nexus-timer"), Ok(()));
+        arrow("clockjack-compare", on("tokio"), Ok(()));
+        arrow("clockjack-time", dev("nexus-timer"), Err("rival"));
+        arrow("clockjack-benches", on("tokio"), Err("rival"));
+        arrow("clockjack-rt", Dependency { optional: true, ..on("tokio") }, Ok(()));
+    }
+
+    #[test]
+    fn every_arrow_of_the_table_ends_at_a_row_and_goes_down() {
+        let heights = heights();
+        for (from, _, uses) in CRATES {
+            for to in *uses {
+                assert!(row(to).is_some(), "{from} -> {to}: no such row");
+                assert!(heights[to] < heights[from], "{from} -> {to} does not go down");
+            }
+        }
+    }
+}

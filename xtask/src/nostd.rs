@@ -1,0 +1,134 @@
+//! `cargo xtask nostd`: the core crates link no std, and are sound code on bare metal.
+//!
+//! `proof/nostd` is a binary without std, with its own panic handler, that depends on every core
+//! crate. It passes the check only if none of them links std: std brings a second panic handler,
+//! error E0152. Two plants show that the proof can fail. It cannot show that a target has the
+//! atomics the code asks for; so the crates are also checked for real microcontrollers, with core
+//! and alloc built from source by Debian's toolchain, whose source package matches it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::{console::Steps, process::Cmd, tool, workspace::Workspace};
+
+/// Without compare-exchange (Cortex-M0), and with it but without 64-bit atomics.
+const TARGETS: [&str; 3] =
+    ["thumbv6m-none-eabi", "thumbv7m-none-eabi", "riscv32imac-unknown-none-elf"];
+/// What `--all` adds: a floating-point unit, and RISC-V without compare-exchange.
+const MORE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
+/// The crates whose lack of std is proven; those of the plan that exist.
+const CRATES: [&str; 3] = ["clockjack-sync", "clockjack-time", "clockjack-observe"];
+/// A compiler whose library sources are at hand.
+const PACKAGES: &str = "rustc-web cargo-web rust-web-src";
+/// Where [`PACKAGES`] put the sources.
+const SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// More targets than the three that every submission is checked for
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let mut targets = TARGETS.to_vec();
+    if options.all {
+        targets.extend(MORE_TARGETS);
+    }
+    let mut steps = Steps::new("nostd", 7);
+    steps.step("links no std, no features", |line| {
+        proof(&workspace, "").run(line, &workspace.log("nostd.log"))?;
+        Ok(String::new())
+    });
+    steps.step("links no std, with alloc", |line| {
+        proof(&workspace, "alloc").run(line, &workspace.log("nostd-alloc.log"))?;
+        Ok(String::new())
+    });
+    steps.step("a planted std is found", |_| must_fail(&proof(&workspace, "plant_std"), "E0152"));
+    steps.step("a planted allocation is found", |_| {
+        must_fail(&proof(&workspace, "plant_alloc"), "no global memory allocator found")
+    });
+    steps.step("toolchain for bare metal", |line| {
+        tool::ensure_apt(line, "a compiler with its library sources", PACKAGES, || {
+            tool::starts("/usr/bin/rustc")
+                && tool::starts("/usr/bin/cargo")
+                && Path::new(SOURCE).is_file()
+        })?;
+        let version = debian("rustc").arg("--version").capture()?;
+        Ok(version.output.trim().to_owned())
+    });
+    steps.step("bare metal, no features", |line| {
+        let cmd = bare_metal(&workspace, &targets);
+        cmd.run(line, &workspace.log("bare-metal.log"))?;
+        Ok(targets.join(", "))
+    });
+    steps.step("bare metal, with alloc", |line| {
+        let features: Vec<String> = CRATES.iter().map(|name| format!("{name}/alloc")).collect();
+        let cmd = bare_metal(&workspace, &targets).arg("--features").arg(features.join(","));
+        cmd.run(line, &workspace.log("bare-metal-alloc.log"))?;
+        Ok(targets.join(", "))
+    });
+    steps.finish()
+}
+
+/// The check of the proof, which is a workspace of its own: features of others must not leak in.
+fn proof(workspace: &Workspace, features: &str) -> Cmd {
+    let cmd = Cmd::cargo()
+        .words("check --manifest-path proof/nostd/Cargo.toml --target-dir target/nostd")
+        .dir(&workspace.root);
+    if features.is_empty() { cmd } else { cmd.arg("--features").arg(features) }
+}
+
+fn must_fail(cmd: &Cmd, reason: &str) -> Result<String> {
+    let finished = cmd.capture()?;
+    anyhow::ensure!(!finished.is_success(), "`{cmd}` passed: the proof proves nothing");
+    let found = finished.output.lines().find(|line| line.contains(reason));
+    let found = found.with_context(|| {
+        format!("not refused for the planted reason, {reason}:\n{}", cmd.failure(&finished))
+    })?;
+    Ok(found.trim().to_owned())
+}
+
+fn bare_metal(workspace: &Workspace, targets: &[&str]) -> Cmd {
+    let mut cmd = debian("cargo")
+        .env("RUSTC_BOOTSTRAP", "1")
+        .words("check -Zbuild-std=core,alloc --target-dir target/bare-metal")
+        .dir(&workspace.root);
+    for name in CRATES {
+        cmd = cmd.arg("-p").arg(name);
+    }
+    targets.iter().fold(cmd, |cmd, target| cmd.arg("--target").arg(target))
+}
+
+/// A program of Debian's toolchain, free of what the running cargo put into the environment.
+fn debian(program: &str) -> Cmd {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut cmd = Cmd::new(Path::new("/usr/bin").join(program))
+        .env("PATH", format!("/usr/bin:{path}"))
+        .env("CARGO_TERM_COLOR", "never");
+    for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
+        cmd = cmd.without_env(name);
+    }
+    cmd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plant_counts_only_if_it_fails_for_its_own_reason() {
+        let passing = Cmd::cargo().arg("version");
+        let error = must_fail(&passing, "E0152").expect_err("it passed").to_string();
+        assert!(error.contains("proves nothing"), "{error}");
+        let failing = Cmd::cargo().arg("no-such-command-here");
+        let error = must_fail(&failing, "E0152").expect_err("another reason").to_string();
+        assert!(error.contains("planted reason"), "{error}");
+        assert!(must_fail(&failing, "no such command").is_ok());
+    }
+}

@@ -1,0 +1,357 @@
+//! Child processes: started, watched, limited in time, their output kept for the reader.
+
+use core::{
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::console::{Line, seconds};
+
+/// How many lines of a failed command are shown; all of them are in its log.
+const TAIL_LINES: usize = 40;
+/// How often a running child is looked at.
+const POLL: Duration = Duration::from_millis(15);
+
+/// A command line with its environment, directory and time limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Cmd {
+    program: OsString,
+    args: Vec<OsString>,
+    envs: Vec<(&'static str, Option<OsString>)>,
+    dir: Option<PathBuf>,
+    limit: Option<Duration>,
+}
+
+/// What a child left behind.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// `None` if the time limit ended it.
+    pub(crate) status: Option<ExitStatus>,
+    /// Standard output and standard error, in the order they were written.
+    pub(crate) output: String,
+    /// From start to end.
+    pub(crate) took: Duration,
+}
+
+impl Finished {
+    /// Whether the child ended by itself with status 0.
+    pub(crate) fn is_success(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// The last lines of output, for a report.
+    pub(crate) fn tail(&self) -> String {
+        let lines: Vec<&str> = self.output.lines().collect();
+        let skipped = lines.len().saturating_sub(TAIL_LINES);
+        let mut text = String::new();
+        if skipped > 0 {
+            text = format!("... {skipped} lines before\n");
+        }
+        text + &lines[skipped..].join("\n")
+    }
+}
+
+impl Cmd {
+    /// A command; `program` is looked up on `PATH`.
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
+        Self {
+            program: program.as_ref().to_owned(),
+            args: Vec::new(),
+            envs: Vec::new(),
+            dir: None,
+            limit: None,
+        }
+    }
+
+    /// The cargo that runs this tool.
+    pub(crate) fn cargo() -> Self {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Self::new(cargo).env("CARGO_TERM_COLOR", "never")
+    }
+
+    /// Adds an argument.
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds the words of `text`, split at spaces.
+    pub(crate) fn words(mut self, text: &str) -> Self {
+        self.args.extend(text.split_whitespace().map(OsString::from));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub(crate) fn env(mut self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
+        self.envs.push((name, Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// Takes a variable out of the child's environment.
+    pub(crate) fn without_env(mut self, name: &'static str) -> Self {
+        self.envs.push((name, None));
+        self
+    }
+
+    /// Runs in this directory.
+    pub(crate) fn dir(mut self, dir: &Path) -> Self {
+        self.dir = Some(dir.to_owned());
+        self
+    }
+
+    /// Ends the child after this time.
+    pub(crate) fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Runs to the end and returns what it left, whether it succeeded or not.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started or waited for.
+    pub(crate) fn capture(&self) -> Result<Finished> {
+        self.watch(&|_| (), &mut || ())
+    }
+
+    /// Like [`Cmd::capture`], with the step's line kept alive; fails if the child fails, with the
+    /// command and the end of its output. The output goes to `log`.
+    pub(crate) fn run(&self, line: &Line, log: &Path) -> Result<Finished> {
+        let last = Mutex::new(String::new());
+        let finished = self.watch(
+            &|text| text.clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner)),
+            &mut || line.tick(&last.lock().unwrap_or_else(PoisonError::into_inner)),
+        )?;
+        write(log, &format!("$ {self}\n{}", finished.output))?;
+        if !finished.is_success() {
+            bail!("{}\n(all of it is in {})", self.failure(&finished), log.display());
+        }
+        Ok(finished)
+    }
+
+    /// Like [`Cmd::run`], with every line of output shown under the step.
+    pub(crate) fn stream(&self, line: &Line, log: &Path) -> Result<Finished> {
+        let unseen = Mutex::new(Vec::new());
+        let take = || core::mem::take(&mut *unseen.lock().unwrap_or_else(PoisonError::into_inner));
+        let finished = self.watch(
+            &|text| {
+                unseen.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+            },
+            &mut || take().iter().for_each(|text| line.say(text)),
+        )?;
+        take().iter().for_each(|text| line.say(text));
+        write(log, &format!("$ {self}\n{}", finished.output))?;
+        if !finished.is_success() {
+            bail!("{}\n(all of it is in {})", self.outcome(&finished), log.display());
+        }
+        Ok(finished)
+    }
+
+    /// Runs with the caller's own standard streams.
+    pub(crate) fn hand_over(&self) -> Result<()> {
+        let status = self.command().status().with_context(|| format!("cannot start {self}"))?;
+        anyhow::ensure!(status.success(), "`{self}` ended with {status}");
+        Ok(())
+    }
+
+    /// How a child ended, with the end of its output.
+    pub(crate) fn failure(&self, finished: &Finished) -> String {
+        format!("{}\n{}", self.outcome(finished), finished.tail())
+    }
+
+    fn outcome(&self, finished: &Finished) -> String {
+        match finished.status {
+            Some(status) => format!("`{self}` ended with {status}"),
+            None => format!("`{self}` was ended after {} s", seconds(finished.took)),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args);
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        for (name, value) in &self.envs {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
+    fn watch(
+        &self,
+        on_line: &(dyn Fn(&str) + Sync),
+        on_poll: &mut dyn FnMut(),
+    ) -> Result<Finished> {
+        let started = Instant::now();
+        let (reader, writer) = io::pipe().context("cannot make a pipe")?;
+        let mut command = self.command();
+        command.stdin(Stdio::null());
+        command.stdout(writer.try_clone().context("cannot share a pipe")?);
+        command.stderr(writer);
+        let mut child = command.spawn().with_context(|| format!("cannot start `{self}`"))?;
+        // The parent's copies of the writing end go, so that the reader sees the end of file.
+        drop(command);
+        thread::scope(|scope| {
+            let output = scope.spawn(|| read_lines(reader, on_line));
+            let status = wait(&mut child, started, self.limit, on_poll)?;
+            let output = output.join().unwrap_or_default();
+            Ok(Finished { status, output, took: started.elapsed() })
+        })
+    }
+}
+
+impl fmt::Display for Cmd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.envs {
+            if let Some(value) = value
+                && *name != "CARGO_TERM_COLOR"
+            {
+                write!(f, "{name}=\"{}\" ", value.to_string_lossy())?;
+            }
+        }
+        let program = Path::new(&self.program);
+        let name = program.file_name().unwrap_or(&self.program);
+        let is_cargo = name == "cargo" && program != Path::new("/usr/bin/cargo");
+        let shown = if is_cargo { name } else { &self.program };
+        write!(f, "{}", shown.to_string_lossy())?;
+        for arg in &self.args {
+            write!(f, " {}", arg.to_string_lossy())?;
+        }
+        Ok(())
+    }
+}
+
+fn read_lines(reader: impl io::Read, on_line: &(dyn Fn(&str) + Sync)) -> String {
+    let mut all = String::new();
+    let mut reader = BufReader::new(reader);
+    let mut bytes = Vec::new();
+    // A read error is the end of what can be shown; the exit status still decides.
+    while reader.read_until(b'\n', &mut bytes).is_ok_and(|n| n > 0) {
+        let text = String::from_utf8_lossy(&bytes);
+        on_line(text.trim_end());
+        all.push_str(&text);
+        bytes.clear();
+    }
+    all
+}
+
+fn wait(
+    child: &mut Child,
+    started: Instant,
+    limit: Option<Duration>,
+    on_poll: &mut dyn FnMut(),
+) -> Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a child")? {
+            return Ok(Some(status));
+        }
+        if limit.is_some_and(|limit| started.elapsed() >= limit) {
+            child.kill().context("cannot end a child")?;
+            child.wait().context("cannot wait for a child")?;
+            return Ok(None);
+        }
+        on_poll();
+        thread::sleep(POLL);
+    }
+}
+
+/// Writes a file and the folders above it.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {folder:?}"))?;
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {path:?}"))
+}
+
+/// Applies `work` to every item on as many threads as the machine has cores. `on_done` sees each
+/// result as it comes, on the caller's thread; the returned results keep the order of the items.
+pub(crate) fn parallel<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+    mut on_done: impl FnMut(&T, &R),
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let n_threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let (sender, receiver) = mpsc::channel();
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    thread::scope(|scope| {
+        for _ in 0..n_threads {
+            let sender = sender.clone();
+            scope.spawn(|| {
+                let sender = sender;
+                loop {
+                    // Relaxed: the counter hands out indices and publishes nothing else.
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    if sender.send((index, work(item))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, result) in receiver {
+            on_done(&items[index], &result);
+            results[index] = Some(result);
+        }
+    });
+    results.into_iter().map(|slot| slot.expect("every index was handed out")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_results_keep_the_order_of_their_items() {
+        let items: Vec<u32> = (0..100).collect();
+        let mut n_done = 0;
+        let doubled = parallel(&items, |item| item * 2, |_, _| n_done += 1);
+        assert_eq!(doubled, (0..200).step_by(2).collect::<Vec<_>>());
+        assert_eq!(n_done, 100);
+    }
+
+    #[test]
+    fn a_failing_child_is_reported_with_its_command_and_the_end_of_its_output() {
+        let cmd = Cmd::cargo().arg("no-such-command-here");
+        let finished = cmd.capture().expect("cargo starts");
+        assert!(!finished.is_success());
+        let report = cmd.failure(&finished);
+        assert!(report.starts_with("`cargo no-such-command-here` ended with exit"), "{report}");
+        assert!(report.contains("no such command"), "{report}");
+    }
+
+    #[test]
+    fn only_the_end_of_long_output_is_shown() {
+        let output = (0..100).map(|n| format!("line {n}\n")).collect();
+        let finished = Finished { status: None, output, took: Duration::ZERO };
+        let tail = finished.tail();
+        assert!(tail.starts_with("... 60 lines before\nline 60\n"), "{tail}");
+        assert!(tail.ends_with("line 99"), "{tail}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_child_over_its_time_limit_is_ended_and_told_apart_from_a_failure() {
+        let cmd = Cmd::new("sleep").arg("600").limit(Duration::from_millis(1));
+        let finished = cmd.capture().expect("sleep starts");
+        assert_eq!(finished.status, None);
+        assert!(cmd.failure(&finished).starts_with("`sleep 600` was ended after"));
+    }
+}

@@ -1,0 +1,256 @@
+//! Rules about Rust code. They look at code only: what a comment or a string says is free.
+
+use super::{
+    Fault,
+    source::{Source, words},
+};
+use crate::layering;
+
+/// Files whose code may depend on the platform, by the end of their path, and why.
+const CONDITIONAL_FILES: &[(&str, &str)] = &[
+    ("/src/lib.rs", "modules and re-exports are chosen here"),
+    ("/src/prim.rs", "the one facade over atomics"),
+    ("/src/prim/native.rs", "the facade's twin on hardware"),
+    ("/src/prim/model.rs", "the facade's twin under loom"),
+    ("/src/mutant.rs", "the switch of planted faults"),
+    ("/clockjack-sync/src/pad.rs", "the line length is one attribute per architecture"),
+    ("/linux.rs", "named for a platform"),
+    ("/macos.rs", "named for a platform"),
+    ("/windows.rs", "named for a platform"),
+    ("/unix.rs", "named for a platform"),
+];
+
+/// The words of conditions that any file may ask: they choose tests and models, not platforms.
+const TEST_CONDITIONS: [&str; 6] = ["test", "loom", "mutants", "any", "all", "not"];
+
+/// The words of conditions by which a core crate chooses modules: its heap, and what atomics the
+/// target has. No operating system and no architecture is among them.
+const CORE_CONDITIONS: [&str; 6] = ["feature", "alloc", "target_has_atomic", "ptr", "32", "64"];
+
+/// Items that wire modules: these may be chosen where they are declared.
+const WIRING: [&str; 6] = ["mod ", "pub mod ", "pub(crate) mod ", "use ", "pub use ", "extern "];
+
+/// A file says what it is before anything else. Attributes of the crate may stand first.
+pub(super) fn opening(source: &Source) -> Vec<Fault> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let is_attribute = |line: &&str| line.starts_with("#![") || line.trim().is_empty();
+    let first = source.text.lines().find(|line| !is_attribute(line));
+    if first.is_some_and(|line| line.starts_with("//!")) {
+        return Vec::new();
+    }
+    vec![source.fault(0, "does not open with `//!`: say what the file is and what it keeps")]
+}
+
+/// An exception that is no longer needed must say so.
+pub(super) fn allow_attributes(source: &Source) -> Vec<Fault> {
+    let what = "`allow`: write `#[expect(lint, reason = \"..\")]`, which ends when it can";
+    ["#[allow(", "#![allow("].iter().flat_map(|mark| found(source, mark, what)).collect()
+}
+
+/// A test that does not run is not a test.
+pub(super) fn ignored_tests(source: &Source) -> Vec<Fault> {
+    found(source, "#[ignore", "`#[ignore]`: make the test fit for every run, or remove it")
+}
+
+/// Macros that are for an afternoon, not for a commit.
+pub(super) fn forbidden_macros(source: &Source) -> Vec<Fault> {
+    ["dbg!", "todo!", "unimplemented!"]
+        .iter()
+        .flat_map(|name| found(source, name, &format!("`{name}`: remove it")))
+        .collect()
+}
+
+/// A value that must be there says why.
+pub(super) fn unwraps(source: &Source) -> Vec<Fault> {
+    let is_ours = ["crates/", "xtask/", "benches/"].iter().any(|dir| source.path.starts_with(dir));
+    if !is_ours || source.is_test_file() {
+        return Vec::new();
+    }
+    let what = "`unwrap()`: `expect(\"why this cannot fail\")`, or return the error";
+    let tests_at = source.tests_at();
+    let places = words(&source.code, ".unwrap()").filter(|at| *at < tests_at);
+    if source.is_rust() { places.map(|at| source.fault(at, what)).collect() } else { Vec::new() }
+}
+
+/// Below the host nothing sleeps, tests included: time is handed in.
+pub(super) fn sleeps(source: &Source) -> Vec<Fault> {
+    if !is_core(source) {
+        return Vec::new();
+    }
+    found(source, "thread::sleep", "`thread::sleep`: take time from a clock that is handed in")
+}
+
+/// Below the host there is no std to switch on.
+pub(super) fn std_features(source: &Source) -> Vec<Fault> {
+    if !is_core(source) {
+        return Vec::new();
+    }
+    let what = "`feature = \"std\"` below the host: let the host hand in what differs";
+    let is_std = |condition: &&Condition| condition.text.contains("feature = \"std\"");
+    conditions_in(source).iter().filter(is_std).map(|c| source.fault(c.at, what)).collect()
+}
+
+/// What differs by platform or feature stands in few, known files.
+pub(super) fn conditions(source: &Source) -> Vec<Fault> {
+    let is_known = CONDITIONAL_FILES.iter().any(|(end, _)| source.path.ends_with(end));
+    if source.crate_name().is_none() || is_known {
+        return Vec::new();
+    }
+    let is_free = |condition: &Condition| {
+        let is_wiring = WIRING.iter().any(|item| condition.item.starts_with(item));
+        let is_of_core = |word| TEST_CONDITIONS.contains(&word) || CORE_CONDITIONS.contains(&word);
+        let is_choice = condition.words().all(is_of_core);
+        is_choice && (is_wiring || source.is_test_file())
+            || condition.words().all(|word| TEST_CONDITIONS.contains(&word))
+    };
+    let fault = |condition: Condition| {
+        let what = format!(
+            "`cfg({})` outside lib.rs, prim and files named for a platform: move what it guards \
+             to a module of its own, or make twin files, and choose at the `mod`",
+            condition.text
+        );
+        source.fault(condition.at, what)
+    };
+    conditions_in(source).into_iter().filter(|condition| !is_free(condition)).map(fault).collect()
+}
+
+/// A `cfg`: what stands between its brackets, and what comes behind it.
+struct Condition {
+    at: usize,
+    text: String,
+    item: String,
+}
+
+impl Condition {
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.text
+            .split(|char: char| !char.is_alphanumeric() && char != '_')
+            .filter(|w| !w.is_empty())
+    }
+}
+
+fn conditions_in(source: &Source) -> Vec<Condition> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for mark in ["cfg(", "cfg!(", "cfg_attr("] {
+        for at in words(&source.code, mark) {
+            let open = at + mark.len();
+            let end = closing(&source.code, open, mark == "cfg_attr(");
+            let text: Vec<&str> = source.bare[open..end].split_whitespace().collect();
+            let item = source.code[end..].trim_start_matches([')', ']']).trim_start();
+            let item = item.lines().next().unwrap_or_default().to_owned();
+            found.push(Condition { at, text: text.join(" "), item });
+        }
+    }
+    found.sort_by_key(|condition| condition.at);
+    found
+}
+
+/// Where the bracket that was opened before `open` closes, or the comma after a first argument.
+fn closing(code: &str, open: usize, ends_at_comma: bool) -> usize {
+    let mut depth = 0_usize;
+    for (at, char) in code[open..].char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' if depth == 0 => return open + at,
+            ',' if depth == 0 && ends_at_comma => return open + at,
+            ')' => depth -= 1,
+            _ => (),
+        }
+    }
+    code.len()
+}
+
+fn is_core(source: &Source) -> bool {
+    source.crate_name().is_some_and(layering::is_core)
+}
+
+fn found(source: &Source, mark: &str, what: &str) -> Vec<Fault> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    words(&source.code, mark).map(|at| source.fault(at, what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::planted, *};
+
+    const PATH: &str = "crates/clockjack-time/src/wheel.rs";
+
+    #[test]
+    fn a_file_opens_with_what_it_is() {
+        planted(opening, PATH, "use core::fmt;\n", &[(1, "//!")]);
+        planted(opening, PATH, "", &[(1, "//!")]);
+        planted(opening, PATH, "//! A wheel.\n", &[]);
+        planted(opening, PATH, "#![cfg(loom)]\n\n//! A model.\n", &[]);
+    }
+
+    #[test]
+    fn allow_is_refused_and_expect_is_not() {
+        planted(allow_attributes, PATH, "a\n#[allow(dead_code)]\n", &[(2, "expect")]);
+        planted(allow_attributes, PATH, "#![allow(dead_code)]\n", &[(1, "expect")]);
+        planted(allow_attributes, PATH, "#[expect(dead_code)]\n// #[allow(b)]\n", &[]);
+    }
+
+    #[test]
+    fn ignored_tests_are_found() {
+        planted(ignored_tests, PATH, "#[test]\n#[ignore]\n", &[(2, "ignore")]);
+        planted(ignored_tests, PATH, "#[ignore = \"slow\"]\n", &[(1, "ignore")]);
+        planted(ignored_tests, PATH, "let a = \"#[ignore]\";\n", &[]);
+    }
+
+    #[test]
+    fn macros_of_an_afternoon_are_found() {
+        let text = "dbg!(a);\ntodo!();\nunimplemented!()\n";
+        let expected = [(1, "dbg!"), (2, "todo!"), (3, "unimplemented!")];
+        planted(forbidden_macros, PATH, text, &expected);
+        planted(forbidden_macros, PATH, "// dbg!\nf(\"todo!\");\n", &[]);
+    }
+
+    #[test]
+    fn unwrap_stays_in_tests() {
+        let text = "a.unwrap();\n/// a.unwrap()\n#[cfg(test)]\nmod tests {\nb.unwrap();\n}\n";
+        planted(unwraps, PATH, text, &[(1, "expect")]);
+        planted(unwraps, "crates/clockjack-time/tests/a.rs", "a.unwrap();\n", &[]);
+        planted(unwraps, PATH, "a.unwrap_or(b);\n", &[]);
+    }
+
+    #[test]
+    fn nothing_sleeps_below_the_host() {
+        let text = "std::thread::sleep(a);\n";
+        planted(sleeps, PATH, text, &[(1, "handed in")]);
+        planted(sleeps, "crates/clockjack-time/tests/a.rs", text, &[(1, "handed in")]);
+        planted(sleeps, "crates/clockjack-rt/src/park.rs", text, &[]);
+    }
+
+    #[test]
+    fn no_std_feature_below_the_host() {
+        let text = "#[cfg(any(test,\n  feature = \"std\"))]\n";
+        planted(std_features, "crates/clockjack-time/src/lib.rs", text, &[(1, "std")]);
+        planted(std_features, "crates/clockjack-rt/src/lib.rs", text, &[]);
+    }
+
+    #[test]
+    fn conditions_stand_in_known_files() {
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nfn f() {}", &[(1, "twin files")]);
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\nmod heap;\n", &[]);
+        planted(conditions, PATH, "#[cfg(feature = \"alloc\")]\npub use heap::A;\n", &[]);
+        planted(conditions, PATH, "#[cfg(target_has_atomic = \"64\")]\nuse a::B;\n", &[]);
+        planted(conditions, PATH, "#[cfg(unix)]\nmod unix;\n", &[(1, "cfg(unix)")]);
+        planted(conditions, PATH, "a\nif cfg!(unix) {}\n", &[(2, "cfg(unix)")]);
+        planted(conditions, PATH, "#[cfg_attr(unix, inline)]\n", &[(1, "cfg(unix)")]);
+        planted(conditions, PATH, "#[cfg(test)]\nconst A: u8 = if cfg!(loom) { 2 };\n", &[]);
+        planted(conditions, PATH, "// cfg(unix)\nf(\"cfg(unix)\");\n", &[]);
+        let lib = "crates/clockjack-time/src/lib.rs";
+        planted(conditions, lib, "#[cfg(feature = \"alloc\")]\n", &[]);
+        let test = "crates/clockjack-time/tests/wheel.rs";
+        planted(conditions, test, "#![cfg(feature = \"alloc\")]\n", &[]);
+        planted(conditions, test, "#![cfg(unix)]\n", &[(1, "unix")]);
+        planted(conditions, "xtask/src/main.rs", "#[cfg(unix)]\n", &[]);
+    }
+}

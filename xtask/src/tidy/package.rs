@@ -1,0 +1,176 @@
+//! Rules about packages: what their manifests inherit, their documentation, their planted faults.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Fault,
+    source::{Source, words},
+};
+use crate::mutants;
+
+/// What every package of the workspace takes from it.
+const INHERITED: [&str; 4] = ["version", "edition", "rust-version", "license"];
+
+/// A manifest inherits lints and what must be equal everywhere.
+pub(super) fn manifest(source: &Source) -> Vec<Fault> {
+    let is_member = source.crate_name().is_some()
+        || ["benches/", "compare/", "xtask/"].iter().any(|dir| source.path.starts_with(dir));
+    if source.file_name() != "Cargo.toml" || !is_member {
+        return Vec::new();
+    }
+    let manifest: toml::Table = match toml::from_str(&source.text) {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![source.fault(0, format!("not TOML: {error}"))],
+    };
+    let inherits = |table: &str, key: Option<&str>| {
+        let value = manifest.get(table).and_then(|table| match key {
+            Some(key) => table.get(key),
+            None => Some(table),
+        });
+        value.and_then(|value| value.get("workspace")?.as_bool()) == Some(true)
+    };
+    let mut faults = Vec::new();
+    for key in INHERITED {
+        if !inherits("package", Some(key)) {
+            faults.push(source.fault(0, format!("write `{key}.workspace = true` under [package]")));
+        }
+    }
+    if !inherits("lints", None) {
+        faults.push(source.fault(0, "write `workspace = true` under [lints]"));
+    }
+    faults
+}
+
+/// Every `mutant!("..")` in the code is listed, every listed one is in the code, and no name is
+/// used by two crates: the switch is one variable for all.
+pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut listed: BTreeMap<&str, BTreeMap<String, Fault>> = BTreeMap::new();
+    let mut owner: BTreeMap<String, &str> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.file_name() == mutants::FILE) {
+        let Some(name) = source.crate_name() else { continue };
+        let list = match mutants::parse(&source.text) {
+            Ok(list) => list,
+            Err(error) => {
+                faults.push(source.fault(0, format!("{error:#}")));
+                continue;
+            }
+        };
+        for mutant in list {
+            let at = source.text.find(&format!("\"{}\"", mutant.name)).unwrap_or(0);
+            if let Some(other) = owner.insert(mutant.name.clone(), name) {
+                let what = format!("mutant `{}` is listed in {other} too: rename", mutant.name);
+                faults.push(source.fault(at, what));
+            }
+            let what = format!("mutant `{}` is in no code of {name}: remove it", mutant.name);
+            listed.entry(name).or_default().insert(mutant.name, source.fault(at, what));
+        }
+    }
+    let mut used: BTreeSet<(&str, String)> = BTreeSet::new();
+    for source in sources {
+        let Some(name) = source.crate_name() else { continue };
+        for (at, mutant) in mutants_in(source) {
+            let is_listed = listed.get(name).is_some_and(|list| list.contains_key(&mutant));
+            if !is_listed {
+                let what = format!("mutant `{mutant}`: list it in crates/{name}/{}", mutants::FILE);
+                faults.push(source.fault(at, what));
+            }
+            used.insert((name, mutant));
+        }
+    }
+    for (name, list) in listed {
+        let unused = list.into_iter().filter(|(mutant, _)| !used.contains(&(name, mutant.clone())));
+        faults.extend(unused.map(|(_, fault)| fault));
+    }
+    faults
+}
+
+fn mutants_in(source: &Source) -> Vec<(usize, String)> {
+    let mark = "mutant!(\"";
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let name = |at: usize| source.bare[at + mark.len()..].split('"').next().map(str::to_owned);
+    words(&source.bare, mark).filter_map(|at| Some((at, name(at)?))).collect()
+}
+
+/// Every crate says what it is, in a README or at the head of its root.
+pub(super) fn crate_docs(sources: &[Source]) -> Vec<Fault> {
+    let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml");
+    let mut faults = Vec::new();
+    for manifest in manifests.filter(|source| source.crate_name().is_some()) {
+        let dir = manifest.path.trim_end_matches("Cargo.toml");
+        let is_told = ["README.md", "src/lib.rs", "src/main.rs"].iter().any(|file| {
+            let path = format!("{dir}{file}");
+            let found = sources.iter().find(|source| source.path == path);
+            found.is_some_and(|source| !source.is_rust() || source.text.starts_with("//!"))
+        });
+        if !is_told {
+            let what = "the crate says nowhere what it is: open lib.rs with `//!`";
+            faults.push(manifest.fault(0, what));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::planted, *};
+
+    const MANIFEST: &str = "[package]\nname = \"clockjack-sync\"\nversion.workspace = true\n\
+                            edition.workspace = true\nrust-version.workspace = true\n\
+                            license.workspace = true\n\n[lints]\nworkspace = true\n";
+    const LIST: &str = "[[mutant]]\nname = \"pop-relaxed\"\ntest = \"loom\"\nfilter = \"pop\"\n\
+                        loom = true\nfault = \"pop loads without acquire\"\n";
+
+    #[track_caller]
+    fn check(rule: fn(&[Source]) -> Vec<Fault>, files: &[(&str, &str)], expected: &[&str]) {
+        let sources: Vec<Source> =
+            files.iter().map(|(path, text)| Source::new(path, text)).collect();
+        let faults = rule(&sources);
+        assert_eq!(faults.len(), expected.len(), "{faults:?}");
+        for (fault, words) in faults.iter().zip(expected) {
+            assert!(fault.to_string().contains(words), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_inherits_lints_licence_and_edition() {
+        let path = "crates/clockjack-sync/Cargo.toml";
+        planted(manifest, path, MANIFEST, &[]);
+        let own = MANIFEST.replace("edition.workspace = true", "edition = \"2021\"");
+        planted(manifest, path, &own, &[(1, "edition.workspace")]);
+        let unlinted = MANIFEST.replace("[lints]\nworkspace = true\n", "");
+        planted(manifest, path, &unlinted, &[(1, "[lints]")]);
+        planted(manifest, path, "[package", &[(1, "not TOML")]);
+        planted(manifest, "proof/nostd/Cargo.toml", "[package]\n", &[]);
+    }
+
+    #[test]
+    fn code_and_list_name_the_same_planted_faults() {
+        let (list, code) = ("crates/a/mutants.toml", "crates/a/src/queue.rs");
+        let used = "//! Q.\nif mutant!(\"pop-relaxed\") {}\n";
+        check(planted_faults, &[(list, LIST), (code, used)], &[]);
+        let unlisted = "queue.rs:2: mutant `pop-relaxed`: list it";
+        check(planted_faults, &[(list, ""), (code, used)], &[unlisted]);
+        check(planted_faults, &[(code, used)], &[unlisted]);
+        let unused = "mutants.toml:2: mutant `pop-relaxed` is in no code";
+        check(
+            planted_faults,
+            &[(list, LIST), (code, "//! `mutant!(\"pop-relaxed\")`\n")],
+            &[unused],
+        );
+        check(planted_faults, &[(list, "[[mutant]]\n")], &["missing field"]);
+        let (other, twin) = ("crates/b/mutants.toml", "crates/b/src/lib.rs");
+        let files = [(list, LIST), (code, used), (other, LIST), (twin, used)];
+        check(planted_faults, &files, &["listed in a too"]);
+    }
+
+    #[test]
+    fn a_crate_says_what_it_is() {
+        let path = "crates/a/Cargo.toml";
+        check(crate_docs, &[(path, ""), ("crates/a/src/lib.rs", "//! A.\n")], &[]);
+        check(crate_docs, &[(path, ""), ("crates/a/README.md", "# A\n")], &[]);
+        check(crate_docs, &[(path, ""), ("crates/a/src/lib.rs", "mod b;\n")], &["says nowhere"]);
+    }
+}

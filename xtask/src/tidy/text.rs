@@ -1,0 +1,174 @@
+//! Rules about names, lines and words, for every kind of file.
+
+use super::{
+    EXEMPT, Fault,
+    source::{Source, words},
+};
+
+const COLUMNS_MAX: usize = 100;
+const LINES_MAX: usize = 800;
+const UNFINISHED: [&str; 3] = ["TODO", "FIXME", "XXX"];
+const NO_NAMES: [&str; 4] = ["utils", "util", "common", "helpers"];
+const MACHINE_PATHS: [&str; 4] = ["/work", "/root", "/home", "/tmp/wt"];
+
+fn is_exempt(source: &Source) -> bool {
+    EXEMPT.iter().any(|(prefix, _)| source.path.starts_with(prefix))
+}
+
+/// A module is named for what it holds.
+pub(super) fn file_names(source: &Source) -> Vec<Fault> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let stem = source.file_name().trim_end_matches(".rs");
+    let mut faults = Vec::new();
+    if stem == "mod" {
+        faults.push(source.fault(0, "`mod.rs`: name the file for the module, beside its folder"));
+    }
+    let folders = source.path.split('/').rev().skip(1);
+    if let Some(name) = folders.chain([stem]).find(|part| NO_NAMES.contains(part)) {
+        faults.push(source.fault(0, format!("`{name}` says nothing: name it for what it holds")));
+    }
+    faults
+}
+
+/// A line fits beside another.
+pub(super) fn columns(source: &Source) -> Vec<Fault> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let long = |line: &&str| line.chars().count() > COLUMNS_MAX;
+    let fault = |line: &str| {
+        let what = format!("{} columns, {COLUMNS_MAX} allowed: break it", line.chars().count());
+        source.fault(offset(source, line), what)
+    };
+    source.text.lines().filter(long).map(fault).collect()
+}
+
+/// No space at the end of a line, no carriage return, one newline at the end of the file.
+pub(super) fn line_ends(source: &Source) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for line in source.text.split('\n') {
+        if line.ends_with([' ', '\t', '\r']) {
+            faults
+                .push(source.fault(offset(source, line), "space at the end of a line: remove it"));
+        }
+    }
+    let end = source.text.len().saturating_sub(1);
+    if !source.text.is_empty() && !source.text.ends_with('\n') {
+        faults.push(source.fault(end, "no newline at the end of the file: add one"));
+    }
+    if source.text.ends_with("\n\n") {
+        faults.push(source.fault(end, "empty lines at the end of the file: remove them"));
+    }
+    faults
+}
+
+/// Work that is not finished is an issue, not a comment.
+pub(super) fn unfinished_work(source: &Source) -> Vec<Fault> {
+    if is_exempt(source) {
+        return Vec::new();
+    }
+    let fault = |word: &str, at| {
+        source.fault(at, format!("`{word}`: finish it, or write an issue and leave no mark here"))
+    };
+    UNFINISHED.iter().flat_map(|word| words(&source.text, word).map(|at| fault(word, at))).collect()
+}
+
+/// The tree means the same on every machine.
+pub(super) fn machine_paths(source: &Source) -> Vec<Fault> {
+    if is_exempt(source) {
+        return Vec::new();
+    }
+    let is_root = |at: &usize| {
+        let before = source.text[..*at].chars().next_back();
+        !before.is_some_and(|char| char.is_alphanumeric() || "_-./*}>)".contains(char))
+    };
+    let fault = |path: &str, at| {
+        source.fault(at, format!("`{path}` is a path of one machine: write one from the root"))
+    };
+    let ends = |path: &str, at: &usize| {
+        let after = source.text[at + path.len()..].chars().next();
+        !after.is_some_and(|char| char.is_alphanumeric() || "_-".contains(char))
+    };
+    MACHINE_PATHS
+        .iter()
+        .flat_map(|path| {
+            let places = source.text.match_indices(path).map(|(at, _)| at);
+            places.filter(is_root).filter(|at| ends(path, at)).map(|at| fault(path, at))
+        })
+        .collect()
+}
+
+/// A file that needs more is two.
+pub(super) fn length(source: &Source) -> Vec<Fault> {
+    if !source.is_rust() || source.is_test_file() {
+        return Vec::new();
+    }
+    let n_lines = source.text[..source.tests_at()].lines().count();
+    let what = || format!("{n_lines} lines beside tests, {LINES_MAX} allowed: split by concept");
+    if n_lines > LINES_MAX { vec![source.fault(0, what())] } else { Vec::new() }
+}
+
+/// Where a part of the text begins in it.
+fn offset(source: &Source, part: &str) -> usize {
+    part.as_ptr().addr() - source.text.as_ptr().addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::planted, *};
+
+    const PATH: &str = "crates/clockjack-sync/src/ring.rs";
+
+    #[test]
+    fn file_names_say_what_is_inside() {
+        planted(file_names, "crates/a/src/ring/mod.rs", "", &[(1, "mod.rs")]);
+        planted(file_names, "crates/a/src/utils.rs", "", &[(1, "utils")]);
+        planted(file_names, "crates/a/tests/common/model.rs", "", &[(1, "common")]);
+        planted(file_names, PATH, "", &[]);
+    }
+
+    #[test]
+    fn lines_have_at_most_a_hundred_columns() {
+        let fits = "é".repeat(COLUMNS_MAX);
+        planted(columns, PATH, &format!("{fits}\n{fits}e\n"), &[(2, "101 columns")]);
+        planted(columns, "README.md", &format!("{fits}e\n"), &[]);
+    }
+
+    #[test]
+    fn lines_end_with_their_last_word() {
+        planted(line_ends, PATH, "a\nb \nc\t\n", &[(2, "space"), (3, "space")]);
+        planted(line_ends, PATH, "a\r\n", &[(1, "space")]);
+        planted(line_ends, "README.md", "a\nb", &[(2, "no newline")]);
+        planted(line_ends, PATH, "a\n\n", &[(2, "empty lines")]);
+        planted(line_ends, PATH, "a\n\nb\n", &[]);
+    }
+
+    #[test]
+    fn unfinished_work_is_not_left_in_the_tree() {
+        planted(unfinished_work, PATH, "a\n// TODO: b\n", &[(2, "TODO")]);
+        planted(unfinished_work, "README.md", "FIXME\nXXX\n", &[(1, "FIXME"), (2, "XXX")]);
+        planted(unfinished_work, PATH, "// TODOS and mXXXL\n", &[]);
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found() {
+        planted(machine_paths, PATH, "// see /work/main\n", &[(1, "/work")]);
+        planted(
+            machine_paths,
+            "README.md",
+            "a\n`/root`, /tmp/wt/b\n",
+            &[(2, "/root"), (2, "/tmp/wt")],
+        );
+        planted(machine_paths, PATH, "// a/workspace, the /workers, crates/root\n", &[]);
+    }
+
+    #[test]
+    fn a_long_file_is_split_but_tests_do_not_count() {
+        let long = "a\n".repeat(LINES_MAX);
+        planted(length, PATH, &format!("{long}b\n"), &[(1, "801 lines")]);
+        planted(length, PATH, &format!("{long}#[cfg(test)]\nmod tests {{\n}}\n"), &[]);
+        planted(length, "crates/a/tests/b.rs", &format!("{long}b\n"), &[]);
+    }
+}
