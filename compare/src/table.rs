@@ -20,6 +20,14 @@ impl Table<'_> {
         of(true).chain(of(false))
     }
 
+    /// The rows of a case together, whatever the order in which they were measured.
+    fn by_case(&self) -> Vec<&Row> {
+        let first = |row: &&Row| self.rows.iter().position(|other| other.case == row.case);
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.sort_by_key(first);
+        rows
+    }
+
     fn head(&self) -> Vec<String> {
         let mut cells = vec!["case".to_owned(), "n".to_owned(), "unit".to_owned()];
         cells.extend(self.subjects().map(|column| match column.standing {
@@ -57,7 +65,7 @@ impl Table<'_> {
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = vec![self.head()];
-        lines.extend(self.rows.iter().map(|row| self.line(row)));
+        lines.extend(self.by_case().into_iter().map(|row| self.line(row)));
         let widths: Vec<usize> = (0..lines[0].len())
             .map(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0))
             .collect();
@@ -103,16 +111,27 @@ mod tests {
             target,
             extras: Vec::new(),
         };
-        let rows =
-            [row("insert", Some(10.0), Some(Target::RatioAtLeast(1.5))), row("cancel", None, None)];
+        let rows = [
+            row("insert", Some(10.0), Some(Target::RatioAtLeast(1.5))),
+            row("cancel", None, None),
+            row("insert", Some(60.0), Some(Target::RatioAtLeast(1.5))),
+        ];
         let shown = Table { columns: &columns, rows: &rows }.to_string();
         let lines: Vec<Vec<&str>> =
             shown.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0][..7], ["case", "n", "unit", "ours:", "us", "rival", "tree*"]);
-        assert_eq!(
-            lines[2],
-            ["insert", "1000", "ns", "10.0", "30.0", "-", "rival", "3.00", ">=1.5", "met"]
-        );
-        assert_eq!(lines[4], ["cancel", "1000", "ns", "-", "30.0", "-", "rival", "-", "-", "-"]);
+        let expected = [
+            "case n unit ours: us rival tree* best peer ratio target verdict",
+            "---",
+            "insert 1000 ns 10.0 30.0 - rival 3.00 >=1.5 met",
+            "insert 1000 ns 60.0 30.0 - rival 0.50 >=1.5 SHORT",
+            "---",
+            "cancel 1000 ns - 30.0 - rival - - -",
+        ];
+        assert_eq!(lines.len(), expected.len(), "{shown}");
+        for (line, expected) in lines.iter().zip(expected) {
+            let squeezed = line.join(" ");
+            let ruled = expected == "---" && squeezed.starts_with("---");
+            assert!(ruled || squeezed == expected, "{squeezed}\nis not\n{expected}");
+        }
     }
 }

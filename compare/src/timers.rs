@@ -82,14 +82,18 @@ impl Effort {
 
     /// Repeats within a run: a single pass over few timers is shorter than the clock's own noise.
     const fn n_repeats(self, group: Group, n: u32) -> u32 {
-        let n_ops: u32 = match (self, group) {
+        let (n_ops, most) = match (self, group) {
             // Sixty thousand steps take milliseconds even with nothing to fire.
-            (_, Group::Fire1ms | Group::Churn) => 1,
-            (Self::Quick, _) => 50_000,
-            (Self::Full, _) => 200_000,
+            (_, Group::Fire1ms | Group::Churn) => (1, 1),
+            (Self::Quick, _) => (50_000, 50),
+            (Self::Full, _) => (200_000, 200),
         };
-        let n_repeats = n_ops / n;
-        if n_repeats == 0 { 1 } else { n_repeats }
+        // Each repeat of `fire` builds a store, so that few timers must not mean endless repeats.
+        match n_ops / n {
+            0 => 1,
+            n_repeats if n_repeats > most => most,
+            n_repeats => n_repeats,
+        }
     }
 
     /// Enough operations to replace every timer about three times, within limits.
