@@ -35,7 +35,8 @@ pub(crate) const NAME: &str = "timers";
 /// The largest size one may ask for: ids and churn stay within 32 bits, memory within a few GB.
 pub(crate) const N_MAX: u32 = 10_000_000;
 
-/// Every subject, in the order of the table. A new one is named here and nowhere else.
+/// Every subject, in the order of the table. A new one needs its file and its line here; the one
+/// with [`Role::Ours`] is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
     Entry::of::<nexus::NexusTimer>(),
     Entry::of::<delay_queue::TokioDelayQueue>(),
