@@ -254,49 +254,42 @@ fn turn_order(round: usize, n_subjects: usize) -> Vec<usize> {
 
 fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
     let able = |one: &&Gathered| !one.entry.facts.cannot.contains(&case);
-    let cpu = |one: &Gathered| samples(one, case, |figure| figure.cpu_ns);
-    let wall = |one: &Gathered| samples(one, case, |figure| figure.wall_ns);
-    let per_subject = |pick: &dyn Fn(&Gathered) -> Option<serde_json::Value>| {
-        gathered
-            .iter()
-            .map(|one| (one.entry.facts.name, Some(one).filter(able).and_then(pick)))
-            .collect::<Vec<_>>()
+    let extra = |name, pick: &dyn Fn(&Gathered) -> Option<serde_json::Value>| {
+        let value = |one| Some(one).filter(able).and_then(pick);
+        let values = gathered.iter().map(|one| (one.entry.facts.name, value(one))).collect();
+        Extra::new(name, values)
     };
+    let quartiles = |one: &Gathered, pick| Quartiles::of(&samples(one, case, pick));
+    let median = |name, pick: fn(&Figure) -> Option<f64>| {
+        extra(name, &|one| Some(Extra::number(quartiles(one, pick)?.median)))
+    };
+    let cpu = |figure: &Figure| Some(figure.cpu_ns);
+    let figure = |one| Some(quartiles(Some(one).filter(able)?, cpu)?.median);
+    let mut extras = vec![
+        median("wall", |figure| Some(figure.wall_ns)),
+        extra("quartiles", &|one| quartiles(one, cpu).map(|cuts| Extra::pair(cuts.q1, cuts.q3))),
+        extra("allocs", &|one| {
+            let counted = one.counted.iter().find(|figure| figure.case == case)?;
+            Some(Extra::number(counted.n_allocs))
+        }),
+    ];
+    if case == Case::Insert {
+        extras.push(median("first_fill", |figure| figure.first_ns));
+        extras.push(median("scattered", |figure| figure.scattered_ns));
+    }
     Row {
         case: case.name(),
         n,
         unit: case.unit(),
-        figures: gathered
-            .iter()
-            .map(|one| {
-                let quartiles = Some(one).filter(able).and_then(|one| Quartiles::of(&cpu(one)));
-                (one.entry.facts.name, quartiles.map(|quartiles| quartiles.median))
-            })
-            .collect(),
+        figures: gathered.iter().map(|one| (one.entry.facts.name, figure(one))).collect(),
         n_rounds: gathered.iter().map(|one| one.timed.len()).max().unwrap_or(0),
         target: targets::target(case, n),
-        extras: vec![
-            Extra::new(
-                "wall",
-                per_subject(&|one| Quartiles::of(&wall(one)).map(|q| Extra::number(q.median))),
-            ),
-            Extra::new(
-                "quartiles",
-                per_subject(&|one| Quartiles::of(&cpu(one)).map(|q| Extra::pair(q.q1, q.q3))),
-            ),
-            Extra::new(
-                "allocs",
-                per_subject(&|one| {
-                    let counted = one.counted.iter().find(|figure| figure.case == case)?;
-                    Some(Extra::number(counted.n_allocs))
-                }),
-            ),
-        ],
+        extras,
     }
 }
 
-fn samples(one: &Gathered, case: Case, pick: fn(&Figure) -> f64) -> Vec<f64> {
-    one.timed.iter().flatten().filter(|figure| figure.case == case).map(pick).collect()
+fn samples(one: &Gathered, case: Case, pick: fn(&Figure) -> Option<f64>) -> Vec<f64> {
+    one.timed.iter().flatten().filter(|figure| figure.case == case).filter_map(pick).collect()
 }
 
 fn bytes_row(n: u32, footprints: &[(Entry, Option<Footprint>)]) -> Row {

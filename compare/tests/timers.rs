@@ -50,6 +50,7 @@ fn the_quick_suite_writes_one_complete_line_a_case() {
         }
         let extras: &[&str] = match case {
             "bytes" => &["after_cancel", "refilled", "key_bytes"],
+            "insert" => &["wall", "quartiles", "allocs", "first_fill", "scattered"],
             _ => &["wall", "quartiles", "allocs"],
         };
         for extra in extras {

@@ -47,7 +47,7 @@ pub(crate) struct Run<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Timed,
-    /// Counts allocations, and checks at the end that what was cancelled stays silent.
+    /// Counts allocations.
     Counted,
 }
 
@@ -59,6 +59,10 @@ pub(crate) struct Figure {
     pub(crate) wall_ns: f64,
     /// Allocations; zero in a timed run.
     pub(crate) n_allocs: f64,
+    /// Of an insert: CPU time while the store grows.
+    pub(crate) first_ns: Option<f64>,
+    /// Of an insert: CPU time into a store that was emptied in random order.
+    pub(crate) scattered_ns: Option<f64>,
 }
 
 /// The memory a subject holds, in bytes a timer.
@@ -108,14 +112,14 @@ pub(crate) fn footprint<S: Subject>(load: &Load) -> Result<Footprint, Failure> {
         insert_all(&mut subject, load, 0, &mut keys);
         bytes()
     };
-    cancel_all(&mut subject, load, &mut keys);
+    cancel_all(&mut subject, load.cancels.iter().copied(), &mut keys);
     let after_cancel = bytes();
     let refilled = {
         insert_all(&mut subject, load, 0, &mut keys);
         bytes()
     };
     drop(counting);
-    cancel_all(&mut subject, load, &mut keys);
+    cancel_all(&mut subject, load.cancels.iter().copied(), &mut keys);
     check_fired(&S::FACTS, subject.jump(ALL_DUE_MS), Fired::default())?;
 
     let claim = match S::FACTS.cancel {
@@ -131,29 +135,48 @@ pub(crate) fn footprint<S: Subject>(load: &Load) -> Result<Footprint, Failure> {
 }
 
 /// Inserts into, and cancels from, a store that was filled and emptied once.
+///
+/// Where an entry lands matters as much as what is done to it: a store that was emptied in
+/// random order hands out its memory in random order. So three fillings are measured. The first
+/// grows the store. It is emptied last in, first out, so that the second, which is `insert`,
+/// finds warm memory in order and shows the work itself. Then everything is cancelled in random
+/// order, which is `cancel`, and the third filling lands wherever that left room.
 fn insert_cancel<S: Subject>(run: &Run<'_>) -> Result<Vec<Figure>, Failure> {
     let Run { load, .. } = *run;
-    let mut subject = S::new();
     let mut keys = Vec::with_capacity(load.n as usize);
+    let mut firsts = Meter::new(run);
     let mut inserts = Meter::new(run);
     let mut cancels = Meter::new(run);
-    let mut now_ms = 0;
-    insert_all(&mut subject, load, now_ms, &mut keys);
-    cancel_all(&mut subject, load, &mut keys);
+    let mut scattered = Meter::new(run);
     for _ in 0..run.n_repeats {
+        let mut subject = S::new();
+        let mut now_ms = 0;
         // Whoever keeps cancelled entries gets rid of them before the next filling, unmeasured:
         // otherwise its store would not be empty when the others' are.
-        if S::FACTS.cancel == Cancel::Lazy {
-            now_ms = silence(&mut subject, now_ms)?;
-        }
+        let settle = |subject: &mut S, now_ms| match S::FACTS.cancel {
+            Cancel::Lazy => silence(subject, now_ms),
+            Cancel::Frees => Ok(now_ms),
+        };
+        firsts.time(|| insert_all(&mut subject, load, now_ms, &mut keys));
+        cancel_all(&mut subject, (0..load.n).rev(), &mut keys);
+        now_ms = settle(&mut subject, now_ms)?;
         inserts.time(|| insert_all(&mut subject, load, now_ms, &mut keys));
-        cancels.time(|| cancel_all(&mut subject, load, &mut keys));
-    }
-    if run.mode == Mode::Counted {
-        silence(&mut subject, now_ms)?;
+        cancels.time(|| cancel_all(&mut subject, load.cancels.iter().copied(), &mut keys));
+        now_ms = settle(&mut subject, now_ms)?;
+        scattered.time(|| insert_all(&mut subject, load, now_ms, &mut keys));
+        let fired = subject.jump(now_ms + ALL_DUE_MS);
+        check_fired(&S::FACTS, fired, Load::fires(0..load.n))?;
+        retire_all(&mut subject, &mut keys);
     }
     let n_ops = f64::from(load.n) * f64::from(run.n_repeats);
-    Ok(vec![inserts.figure(Case::Insert, n_ops), cancels.figure(Case::Cancel, n_ops)])
+    Ok(vec![
+        Figure {
+            first_ns: Some(firsts.cpu_ns(n_ops)),
+            scattered_ns: Some(scattered.cpu_ns(n_ops)),
+            ..inserts.figure(Case::Insert, n_ops)
+        },
+        cancels.figure(Case::Cancel, n_ops),
+    ])
 }
 
 /// Moves a store without live timers beyond all deadlines and checks that nothing fires.
@@ -226,9 +249,13 @@ fn insert_all<S: Subject>(
 }
 
 #[inline(never)]
-fn cancel_all<S: Subject>(subject: &mut S, load: &Load, keys: &mut [Option<S::Key>]) {
+fn cancel_all<S: Subject>(
+    subject: &mut S,
+    ids: impl Iterator<Item = u32>,
+    keys: &mut [Option<S::Key>],
+) {
     subject.within(|subject| {
-        for &id in &load.cancels {
+        for id in ids {
             let key = keys[id as usize].take().expect("each timer is cancelled once");
             subject.cancel(key);
         }
@@ -295,10 +322,16 @@ impl Meter {
     fn figure(&self, case: Case, n_ops: f64) -> Figure {
         Figure {
             case,
-            cpu_ns: self.total.cpu_ns / n_ops,
+            cpu_ns: self.cpu_ns(n_ops),
             wall_ns: self.total.wall_ns / n_ops,
             n_allocs: self.n_allocs as f64 / n_ops,
+            first_ns: None,
+            scattered_ns: None,
         }
+    }
+
+    fn cpu_ns(&self, n_ops: f64) -> f64 {
+        self.total.cpu_ns / n_ops
     }
 }
 
