@@ -73,7 +73,6 @@ impl Effort {
     /// Timed rounds at a size. Odd, so that the median is a round that happened.
     const fn n_rounds(self, n: u32) -> u32 {
         match (self, n) {
-            (Self::Quick, ..=10_000) => 9,
             (Self::Quick, _) => 5,
             (Self::Full, ..=10_000) => 21,
             (Self::Full, ..=200_000) => 15,
