@@ -1,0 +1,90 @@
+//! Why a comparison could not be made. None of these is passing: the same call fails again.
+
+use core::error::Error;
+use core::fmt;
+use std::io;
+
+/// A comparison that could not be made.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Miscount { subject: &'static str, what: &'static str, found: u64, expected: u64 },
+    FalseClaim { subject: &'static str, claim: &'static str, first: f64, second: f64 },
+    Unknown { what: &'static str, name: String, known: String },
+    Output { what: String, source: io::Error },
+}
+
+impl Failure {
+    /// A subject did not do what the load asked of it, so that its times mean nothing.
+    pub(crate) const fn miscount(
+        subject: &'static str,
+        what: &'static str,
+        found: u64,
+        expected: u64,
+    ) -> Self {
+        Self { kind: Kind::Miscount { subject, what, found, expected } }
+    }
+
+    /// The allocator contradicts what is said about a subject.
+    pub(crate) const fn false_claim(
+        subject: &'static str,
+        claim: &'static str,
+        first: f64,
+        second: f64,
+    ) -> Self {
+        Self { kind: Kind::FalseClaim { subject, claim, first, second } }
+    }
+
+    /// The user named something that does not exist.
+    pub(crate) const fn unknown(what: &'static str, name: String, known: String) -> Self {
+        Self { kind: Kind::Unknown { what, name, known } }
+    }
+
+    /// The report could not be written.
+    pub(crate) const fn output(what: String, source: io::Error) -> Self {
+        Self { kind: Kind::Output { what, source } }
+    }
+
+    /// True if the call itself was wrong.
+    pub(crate) const fn is_usage(&self) -> bool {
+        matches!(self.kind, Kind::Unknown { .. })
+    }
+
+    /// True if the reader of the output went away, which is no fault.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(&self.kind, Kind::Output { source, .. }
+            if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Miscount { subject, what, found, expected } => {
+                write!(f, "{subject}: {what} is {found}, expected {expected}")
+            }
+            Kind::FalseClaim { subject, claim, first, second } => write!(
+                f,
+                "{subject} is said to have {claim}, but held {first:.1} bytes a timer after the \
+                 first filling and {second:.1} after the second"
+            ),
+            Kind::Unknown { what, name, known } => {
+                write!(f, "no {what} is called `{name}`; there are {known}")
+            }
+            Kind::Output { what, .. } => write!(f, "cannot write {what}"),
+        }
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.kind {
+            Kind::Output { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! A case as it is reported: JSON for programs, one line a case, and a table for people.
+//!
+//! `ratio` is the best rival's cost divided by ours, so that above 1 we win. Rivals are the crates
+//! that may be the best peer; references stand beside them and are never compared with.
+
+use std::io::{IsTerminal, Write};
+
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::table::Table;
+
+/// A subject as a column of the report.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// The package it comes from, or the standard library if there is none.
+    pub(crate) package: Option<&'static str>,
+    pub(crate) standing: Standing,
+    pub(crate) note: String,
+}
+
+/// How a subject enters the ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Ours,
+    Rival,
+    Reference,
+}
+
+/// What is promised of a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Target {
+    RatioAtLeast(f64),
+    OursAtMost(f64),
+}
+
+/// One case at one size.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) case: &'static str,
+    pub(crate) n: u32,
+    pub(crate) unit: &'static str,
+    /// The figure of each subject, by name; none if it cannot do the case.
+    pub(crate) figures: Vec<(&'static str, Option<f64>)>,
+    /// From how many rounds the figures are the medians.
+    pub(crate) n_rounds: usize,
+    pub(crate) target: Option<Target>,
+    pub(crate) extras: Vec<Extra>,
+}
+
+/// A further figure of each subject, which stands in JSON as `ours_NAME` and `peers_NAME`.
+#[derive(Clone, Debug)]
+pub(crate) struct Extra {
+    name: &'static str,
+    values: Vec<(&'static str, Option<Value>)>,
+}
+
+impl Extra {
+    pub(crate) const fn new(
+        name: &'static str,
+        values: Vec<(&'static str, Option<Value>)>,
+    ) -> Self {
+        Self { name, values }
+    }
+
+    /// A number as it is written: three decimals say more than any clock here can.
+    pub(crate) fn number(value: f64) -> Value {
+        json!((value * 1_000.0).round() / 1_000.0)
+    }
+
+    pub(crate) fn pair(low: f64, high: f64) -> Value {
+        json!([Self::number(low), Self::number(high)])
+    }
+
+    fn value(&self, name: &str) -> Value {
+        let found = self.values.iter().find(|(subject, _)| *subject == name);
+        found.and_then(|(_, value)| value.clone()).unwrap_or(Value::Null)
+    }
+}
+
+/// What follows from a row once it is known who is who.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) ours: Option<f64>,
+    pub(crate) best_peer: Option<(&'static str, f64)>,
+    pub(crate) ratio: Option<f64>,
+    /// Whether the promise is kept; none without a promise or without our own figure.
+    pub(crate) met: Option<bool>,
+}
+
+impl Row {
+    /// The figure of the subject `name`.
+    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.iter().find(|(subject, _)| *subject == name).and_then(|(_, figure)| *figure)
+    }
+
+    pub(crate) fn outcome(&self, columns: &[Column]) -> Outcome {
+        let of = |standing| {
+            columns
+                .iter()
+                .filter(move |column| column.standing == standing)
+                .filter_map(|column| Some((column.name, self.figure(column.name)?)))
+        };
+        let ours = of(Standing::Ours).map(|(_, figure)| figure).next();
+        let best_peer = of(Standing::Rival).min_by(|a, b| a.1.total_cmp(&b.1));
+        let ratio = match (best_peer, ours) {
+            (Some((_, best)), Some(ours)) if ours > 0.0 => Some(best / ours),
+            _ => None,
+        };
+        let met = match self.target {
+            Some(Target::RatioAtLeast(least)) => ratio.map(|ratio| ratio >= least),
+            Some(Target::OursAtMost(most)) => ours.map(|ours| ours <= most),
+            None => None,
+        };
+        Outcome { ours, best_peer, ratio, met }
+    }
+
+    /// The row as a JSON object; the fields of the published form come first.
+    pub(crate) fn json(&self, suite: &str, columns: &[Column], machine: &str) -> Value {
+        let outcome = self.outcome(columns);
+        let number = |value: Option<f64>| value.map_or(Value::Null, Extra::number);
+        let ours = columns.iter().find(|column| column.standing == Standing::Ours);
+        let peers = |value: &dyn Fn(&str) -> Value| {
+            columns
+                .iter()
+                .filter(|column| column.standing != Standing::Ours)
+                .map(|column| (column.name.to_owned(), value(column.name)))
+                .collect::<Map<String, Value>>()
+        };
+        let references: Vec<&str> = columns
+            .iter()
+            .filter(|column| column.standing == Standing::Reference)
+            .map(|column| column.name)
+            .collect();
+        let mut object = Map::new();
+        let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+        put("suite", json!(suite));
+        put("case", json!(self.case));
+        put("n", json!(self.n));
+        put("unit", json!(self.unit));
+        put("ours", number(outcome.ours));
+        put("peers", Value::Object(peers(&|name| number(self.figure(name)))));
+        put("best_peer", json!(outcome.best_peer.map(|(name, _)| name)));
+        put("ratio", number(outcome.ratio));
+        put("references", json!(references));
+        put("rounds", json!(self.n_rounds));
+        let (ratio_min, ours_max) = match self.target {
+            Some(Target::RatioAtLeast(least)) => (json!(least), Value::Null),
+            Some(Target::OursAtMost(most)) => (Value::Null, json!(most)),
+            None => (Value::Null, Value::Null),
+        };
+        put("target_ratio_min", ratio_min);
+        put("target_ours_max", ours_max);
+        put("met", json!(outcome.met));
+        for extra in &self.extras {
+            let own = ours.map_or(Value::Null, |column| extra.value(column.name));
+            put(&format!("ours_{}", extra.name), own);
+            let others = Value::Object(peers(&|name| extra.value(name)));
+            put(&format!("peers_{}", extra.name), others);
+        }
+        put("machine", json!(machine));
+        Value::Object(object)
+    }
+}
+
+/// Takes rows as they come, writes their JSON at once and keeps them for the table.
+pub(crate) struct Reporter<'a> {
+    pub(crate) suite: &'static str,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) machine: String,
+    /// Where JSON lines go, with the name of the place.
+    pub(crate) json: Option<(&'a mut dyn Write, String)>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) progress: Progress,
+}
+
+impl Reporter<'_> {
+    /// Says on the progress line what is going on.
+    pub(crate) fn progress(&mut self, what: &str) {
+        self.progress.show(self.suite, what);
+    }
+
+    /// Reports a finished case.
+    ///
+    /// # Errors
+    ///
+    /// If its JSON cannot be written.
+    pub(crate) fn report(&mut self, row: Row) -> Result<(), Failure> {
+        if let Some((out, place)) = &mut self.json {
+            let line = row.json(self.suite, &self.columns, &self.machine);
+            // Each line is flushed: a run that is broken off has not lost what it knew.
+            writeln!(out, "{line}")
+                .and_then(|()| out.flush())
+                .map_err(|source| Failure::output(place.clone(), source))?;
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// The table of all rows so far.
+    pub(crate) fn table(&self) -> Table<'_> {
+        Table { columns: &self.columns, rows: &self.rows }
+    }
+}
+
+/// One line on standard error that is written over; where that is no terminal, a line for each
+/// new case.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    over_write: bool,
+    last_case: String,
+}
+
+impl Progress {
+    pub(crate) fn on_stderr() -> Self {
+        Self { over_write: std::io::stderr().is_terminal(), last_case: String::new() }
+    }
+
+    fn show(&mut self, suite: &str, what: &str) {
+        let mut err = std::io::stderr().lock();
+        let case = what.split(':').next().unwrap_or(what);
+        // Progress is a courtesy: where it cannot be shown, the run goes on.
+        let _shown = if self.over_write {
+            write!(err, "\r\x1b[K{suite} {what}").and_then(|()| err.flush())
+        } else if case != self.last_case {
+            writeln!(err, "{suite} {case}")
+        } else {
+            Ok(())
+        };
+        if case != self.last_case {
+            case.clone_into(&mut self.last_case);
+        }
+    }
+
+    /// Clears the line.
+    pub(crate) fn end(&mut self) {
+        if self.over_write {
+            let mut err = std::io::stderr().lock();
+            let _cleared = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Column, Extra, Row, Standing, Target};
+    use serde_json::{Value, json};
+
+    fn column(name: &'static str, standing: Standing) -> Column {
+        Column { name, package: None, standing, note: String::new() }
+    }
+
+    fn row(figures: &[(&'static str, Option<f64>)], target: Option<Target>) -> Row {
+        Row {
+            case: "insert",
+            n: 1_000,
+            unit: "ns",
+            figures: figures.to_vec(),
+            n_rounds: 5,
+            target,
+            extras: vec![Extra::new("wall", vec![("us", Some(json!(9.5)))])],
+        }
+    }
+
+    fn columns() -> [Column; 4] {
+        [
+            column("us", Standing::Ours),
+            column("rival", Standing::Rival),
+            column("other", Standing::Rival),
+            column("tree", Standing::Reference),
+        ]
+    }
+
+    #[test]
+    fn the_best_peer_is_the_cheapest_rival_and_never_a_reference() {
+        let figures =
+            [("us", Some(10.0)), ("rival", Some(30.0)), ("other", Some(25.0)), ("tree", Some(1.0))];
+        let outcome = row(&figures, Some(Target::RatioAtLeast(2.5))).outcome(&columns());
+        assert_eq!(outcome.best_peer, Some(("other", 25.0)));
+        assert_eq!(outcome.ratio, Some(2.5));
+        assert_eq!(outcome.met, Some(true));
+        let outcome = row(&figures, Some(Target::RatioAtLeast(2.6))).outcome(&columns());
+        assert_eq!(outcome.met, Some(false));
+    }
+
+    #[test]
+    fn without_our_own_figure_there_is_a_best_peer_but_no_ratio() {
+        let figures = [("us", None), ("rival", Some(30.0)), ("tree", Some(1.0))];
+        let outcome = row(&figures, Some(Target::OursAtMost(32.0))).outcome(&columns());
+        assert_eq!(outcome.best_peer, Some(("rival", 30.0)));
+        assert_eq!((outcome.ours, outcome.ratio, outcome.met), (None, None, None));
+        let others = [column("rival", Standing::Rival)];
+        let line = row(&figures, None).json("timers", &others, "a machine");
+        assert_eq!(line["ours"], Value::Null);
+        assert_eq!(line["ours_wall"], Value::Null);
+        assert_eq!(line["ratio"], Value::Null);
+    }
+
+    #[test]
+    fn an_upper_limit_is_met_up_to_and_including_the_limit() {
+        fn check(ours: f64, met: bool) {
+            let row = row(&[("us", Some(ours))], Some(Target::OursAtMost(32.0)));
+            assert_eq!(row.outcome(&columns()).met, Some(met), "{ours}");
+        }
+        check(31.9, true);
+        check(32.0, true);
+        check(32.1, false);
+    }
+
+    #[test]
+    fn the_line_opens_with_the_published_fields_in_order() {
+        let figures = [("us", Some(10.0)), ("rival", Some(20.12345)), ("tree", Some(1.0))];
+        let line = row(&figures, None).json("timers", &columns(), "a machine").to_string();
+        let published = concat!(
+            r#"{"suite":"timers","case":"insert","n":1000,"unit":"ns","ours":10.0,"#,
+            r#""peers":{"rival":20.123,"other":null,"tree":1.0},"#,
+            r#""best_peer":"rival","ratio":2.012,"references":["tree"],"rounds":5,"#
+        );
+        assert!(line.starts_with(published), "{line}");
+        assert!(line.contains(r#""ours_wall":9.5,"peers_wall":{"rival":null"#), "{line}");
+        assert!(!line.contains('\n'), "{line}");
+    }
+}

@@ -1,0 +1,160 @@
+//! The allocator of this program: the system's, with a tally of what one thread asks of it.
+//!
+//! The tally belongs to a thread and is off unless that thread counts, so that timed runs pay one
+//! untaken branch per allocation, equally for every subject. All subjects work on the thread that
+//! measures them; memory handed to another thread would be missed.
+#![expect(unsafe_code, reason = "a global allocator is an unsafe trait by definition")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use std::alloc::System;
+
+/// What a thread asked of the allocator while it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Calls that gave out memory: allocations and reallocations.
+    pub(crate) n_allocs: u64,
+    /// Bytes given out and not given back. Negative if memory from before was freed.
+    pub(crate) live_bytes: i64,
+}
+
+/// Counts on this thread from its construction until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    /// The cells belong to the thread that began to count.
+    _not_send: core::marker::PhantomData<*const ()>,
+}
+
+impl Counting {
+    /// Begins to count on this thread, from zero.
+    ///
+    /// # Panics
+    ///
+    /// If this thread counts already: the two tallies would be mixed.
+    pub(crate) fn begin() -> Self {
+        assert!(!ACTIVE.get(), "this thread counts its allocations already");
+        TALLY.set(Tally::default());
+        ACTIVE.set(true);
+        Self { _not_send: core::marker::PhantomData }
+    }
+
+    /// The tally so far. Only who counts may ask.
+    pub(crate) fn tally(&self) -> Tally {
+        TALLY.get()
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        ACTIVE.set(false);
+    }
+}
+
+thread_local! {
+    // Constant and without a destructor: reading them never allocates, not even the first time,
+    // and they can be read until the thread is gone.
+    static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    static TALLY: Cell<Tally> = const { Cell::new(Tally { n_allocs: 0, live_bytes: 0 }) };
+}
+
+/// The system's allocator with the tally.
+#[derive(Debug)]
+pub(crate) struct TallyAllocator;
+
+#[inline]
+fn note(n_allocs: u64, given: usize, taken: usize) {
+    if ACTIVE.get() {
+        let tally = TALLY.get();
+        // A `Layout` is at most `isize::MAX` bytes, so neither cast changes a value.
+        let grown = given as i64 - taken as i64;
+        TALLY.set(Tally {
+            n_allocs: tally.n_allocs + n_allocs,
+            live_bytes: tally.live_bytes + grown,
+        });
+    }
+}
+
+// SAFETY: every call is passed on unchanged to `System`, which fulfils the contract of the trait;
+// the tally beside it neither allocates nor unwinds (its sums cannot overflow: a thread would have
+// to allocate 2^63 bytes).
+unsafe impl GlobalAlloc for TallyAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(1, layout.size(), 0);
+        // SAFETY: the caller promises a layout of non-zero size, which is what `System` asks.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note(1, layout.size(), 0);
+        // SAFETY: the caller promises a layout of non-zero size, which is what `System` asks.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        note(0, 0, layout.size());
+        // SAFETY: the caller promises that `block` came from this allocator with this `layout`;
+        // this allocator gives out only what `System` gave it for the same layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        note(1, new_size, layout.size());
+        // SAFETY: the caller promises that `block` came from this allocator with this `layout`,
+        // and so from `System`, that `new_size` is not zero, and that it does not overflow
+        // `isize` when rounded up to the alignment.
+        unsafe { System.realloc(block, layout, new_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counting, Tally};
+    use core::hint::black_box;
+
+    #[test]
+    fn counts_allocations_and_live_bytes_of_boxes_and_growing_vectors() {
+        let counting = Counting::begin();
+        let boxed = black_box(Box::new([0_u8; 100]));
+        assert_eq!(counting.tally(), Tally { n_allocs: 1, live_bytes: 100 });
+        let mut grown: Vec<u8> = black_box(Vec::with_capacity(10));
+        grown.reserve_exact(30);
+        assert_eq!(counting.tally(), Tally { n_allocs: 3, live_bytes: 130 });
+        let zeroed = black_box(vec![0_u64; 4]);
+        assert_eq!(counting.tally(), Tally { n_allocs: 4, live_bytes: 162 });
+        drop((boxed, grown, zeroed));
+        assert_eq!(counting.tally(), Tally { n_allocs: 4, live_bytes: 0 });
+    }
+
+    #[test]
+    fn nothing_is_counted_before_and_after() {
+        let before = black_box(vec![0_u8; 50]);
+        let counting = Counting::begin();
+        assert_eq!(counting.tally(), Tally::default());
+        drop(counting);
+        let after = black_box(vec![0_u8; 50]);
+        let counting = Counting::begin();
+        drop((before, after));
+        assert_eq!(counting.tally(), Tally { n_allocs: 0, live_bytes: -100 });
+    }
+
+    #[test]
+    fn another_thread_does_not_disturb_the_tally() {
+        let counting = Counting::begin();
+        let before = std::thread::scope(|scope| {
+            let other = scope.spawn(|| black_box(vec![0_u8; 1 << 20]).len());
+            // Starting a thread allocates on this one; what the other does must not show.
+            let before = counting.tally();
+            assert_eq!(other.join().expect("the thread only allocates"), 1 << 20);
+            before
+        });
+        assert!(before.live_bytes < 1 << 20, "{before:?}");
+        assert!(counting.tally().live_bytes < 1 << 20, "{:?}", counting.tally());
+    }
+
+    #[test]
+    #[should_panic(expected = "counts its allocations already")]
+    fn counting_twice_at_once_is_refused() {
+        let _first = Counting::begin();
+        let _second = Counting::begin();
+    }
+}
