@@ -1,4 +1,5 @@
-//! Queues of plain values, each in a box of its own: no unsafe code for the user.
+//! Queues on the heap: shared handles, and plain values each in a box of its own, so that the user
+//! needs no unsafe code.
 #![expect(unsafe_code, reason = "implements `Linked` for boxed nodes")]
 
 use alloc::boxed::Box;
@@ -54,6 +55,15 @@ pub fn unbounded<T>() -> (BoxProducer<T>, BoxConsumer<T>) {
 #[must_use]
 pub fn bounded<T>(bound: usize) -> (BoxProducer<T>, BoxConsumer<T>) {
     Queue::bounded(bound).share()
+}
+
+impl<N: Linked> Queue<N> {
+    /// Shared handles of the two roles. Dropping the consumer closes the queue.
+    #[must_use]
+    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
+        let queue = Counted::new(self);
+        (Producer::new(queue.clone()), Consumer::new(queue))
+    }
 }
 
 impl<T> Node<T> {

@@ -8,8 +8,6 @@ use super::{
     gate::Gate,
     handles::{Consumer, Producer},
 };
-#[cfg(feature = "alloc")]
-use crate::Counted;
 use crate::{
     const_unless_loom,
     link::{Batch, Link, Linked},
@@ -19,7 +17,7 @@ use crate::{
 /// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
 ///
 /// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
-/// can see it. Popping is for one: by [`split`](Self::split) or [`share`](Self::share) the types see
+/// can see it. Popping is for one: by [`split`](Self::split), or on the heap by `share`, the types see
 /// to that, by the unsafe [`pop`](Self::pop) the caller does.
 ///
 /// What is inside when the queue is dropped is dropped with it, each once.
@@ -165,14 +163,6 @@ impl<N: Linked> Queue<N> {
     pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
         // `&mut self` proves that there is no other consumer while the handles live.
         (Producer::new(self), Consumer::new(self))
-    }
-
-    /// Shared handles of the two roles. Dropping the consumer closes the queue.
-    #[cfg(feature = "alloc")]
-    #[must_use]
-    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
-        let queue = Counted::new(self);
-        (Producer::new(queue.clone()), Consumer::new(queue))
     }
 
     /// # Safety
