@@ -121,6 +121,7 @@ impl<N: Linked> Injector<N> {
     /// Takes up to `max` of the oldest nodes.
     ///
     /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at work.
+    /// A `max` of zero gives [`Pop::Empty`], whatever is inside.
     pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
         // Before the lock is tried: takers of an empty injector do not fight for it.
         if self.is_empty() || max == 0 {

@@ -1,6 +1,6 @@
 //! Queues on the heap: shared handles, and plain values each in a box of its own, so that the user
 //! needs no unsafe code.
-#![expect(unsafe_code, reason = "implements `Linked` for boxed nodes")]
+#![expect(unsafe_code, reason = "implements `Linked` for boxed nodes, makes the only consumer")]
 
 use alloc::boxed::Box;
 use core::{fmt, marker::PhantomData, ops::Deref, ptr::NonNull};
@@ -62,7 +62,10 @@ impl<N: Linked> Queue<N> {
     #[must_use]
     pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
         let queue = Counted::new(self);
-        (Producer::new(queue.clone()), Consumer::new(queue))
+        // SAFETY: the queue came by value, so nobody else pops; it is now reached through the two
+        // handles only. Whoever calls the unsafe `pop` beside them breaks the promise made there.
+        let consumer = unsafe { Consumer::new(queue.clone()) };
+        (Producer::new(queue), consumer)
     }
 }
 

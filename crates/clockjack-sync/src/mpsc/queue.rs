@@ -111,7 +111,8 @@ impl<N: Linked> Queue<N> {
 
     /// Takes up to `max` of the oldest nodes, as far as it gets without waiting.
     ///
-    /// The batch is given as [`Pop::Item`] only if something is in it.
+    /// The batch is given as [`Pop::Item`] only if something is in it; a `max` of zero gives
+    /// [`Pop::Empty`], whatever is inside.
     ///
     /// # Safety
     ///
@@ -161,8 +162,11 @@ impl<N: Linked> Queue<N> {
 
     /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
     pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
-        // `&mut self` proves that there is no other consumer while the handles live.
-        (Producer::new(self), Consumer::new(self))
+        // SAFETY: `&mut self` proves that nobody else has popped without this thread knowing, and the
+        // handles keep the borrow; the queue is in scope of safe code only through them. Whoever
+        // calls the unsafe `pop` beside them breaks the promise made there.
+        let consumer = unsafe { Consumer::new(&*self) };
+        (Producer::new(self), consumer)
     }
 
     /// # Safety
