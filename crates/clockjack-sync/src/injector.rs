@@ -38,8 +38,6 @@
 
 use core::fmt;
 
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
-use crate::ring::Owner;
 use crate::{
     const_unless_loom,
     link::{Batch, Linked},
@@ -123,6 +121,7 @@ impl<N: Linked> Injector<N> {
     /// Takes up to `max` of the oldest nodes.
     ///
     /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at work.
+    /// A `max` of zero gives [`Pop::Empty`], whatever is inside.
     pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
         // Before the lock is tried: takers of an empty injector do not fight for it.
         if self.is_empty() || max == 0 {
@@ -132,28 +131,6 @@ impl<N: Linked> Injector<N> {
         // SAFETY: whoever holds the lock is the only consumer, and the lock orders one after the
         // other (rule 2).
         unsafe { self.queue.pop_batch(max) }
-    }
-
-    /// Takes one item, and moves up to `max` more into a worker's ring as far as it has room.
-    ///
-    /// Gives the oldest item and how many followed it into the ring.
-    #[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
-    pub fn take_into<const C: usize>(
-        &self,
-        max: usize,
-        into: &mut Owner<N::Handle, C>,
-    ) -> Pop<(N::Handle, usize)> {
-        // Room only grows while the owner is borrowed here, so all that is taken fits.
-        let max = max.min(into.room());
-        self.take_batch(max + 1).map(|mut batch| {
-            let first = batch.pop().expect("a batch that is given has an item");
-            let moved = batch.len();
-            for handle in batch {
-                let fits = into.try_push(handle);
-                assert!(fits.is_ok(), "the room of the ring has shrunk");
-            }
-            (first, moved)
-        })
     }
 
     /// Refuses every push from now on; says whether this call did it. What was admitted before is to

@@ -20,12 +20,12 @@
 //! |---|---|---|---|
 //! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: a push is one swap and one store |
 //! | [`mpsc::Queue`] | any, one | yes or no | a mailbox: counted, bounded, closable |
-//! | [`ring::Owner`], [`ring::Thief`] | one, one and thieves | capacity, then a hook | a worker's run queue |
+//! | `ring::Owner`, `ring::Thief` | one, one and thieves | capacity, then a hook | a worker's run queue |
 //! | [`Injector`] | any, any | none | work from outside, taken in batches |
 //! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
 //! | [`counter::Striped`] | any, any | wraps | statistics |
 //!
-//! Beside them: [`Counted`] (a shared pointer that also exists where `Arc` does not), [`pad::Padded`],
+//! Beside them: `Counted` (a shared pointer that also exists where `Arc` does not), [`pad::Padded`],
 //! [`link`] (intrusive nodes), and [`prim`], the one place that knows which atomics there are.
 //!
 //! # Example
@@ -64,7 +64,7 @@
 //!
 //! # Features
 //!
-//! * `alloc` (off by default): what owns heap memory, that is [`Counted`], boxed nodes, shared handles
+//! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared handles
 //!   of a queue, and the ring.
 //!
 //! The ring needs 64-bit atomics and is absent where there are none. On targets without

@@ -5,7 +5,7 @@
 //! (intrusive MPSC node-based queue, 1024cores); it differs in having no stub node, see below.
 //!
 //! Nodes carry their own link ([`Linked`](crate::link::Linked)), so a mailbox may take them from a
-//! pool, a box or a static. With feature `alloc`, [`bounded`] and [`unbounded`] give shared handles
+//! pool, a box or a static. With feature `alloc`, `bounded` and `unbounded` give shared handles
 //! to a queue of boxed values and need no unsafe code.
 //!
 //! # Protocol of the chain

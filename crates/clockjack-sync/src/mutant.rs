@@ -18,9 +18,14 @@ macro_rules! mutant {
 #[cfg(mutants)]
 #[doc(hidden)]
 pub fn is_on(name: &str) -> bool {
-    use std::{string::String, sync::OnceLock};
-    static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
-    CHOSEN.get_or_init(|| std::env::var("CLOCKJACK_MUTANT").ok()).as_deref() == Some(name)
+    use std::{
+        env,
+        ffi::{OsStr, OsString},
+        sync::OnceLock,
+    };
+    static CHOSEN: OnceLock<Option<OsString>> = OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| env::var_os("CLOCKJACK_MUTANT"));
+    chosen.as_deref() == Some(OsStr::new(name))
 }
 
 /// Without `--cfg mutants` there are none.

@@ -59,6 +59,7 @@
 mod head;
 mod overflow;
 mod owner;
+mod refill;
 mod slots;
 mod thief;
 

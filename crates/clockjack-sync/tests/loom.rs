@@ -7,6 +7,8 @@
 //! Whether a model sees enough is shown by the mutants that must fail it.
 #![cfg(loom)]
 
+extern crate alloc;
+
 #[path = "loom/chase_lev.rs"]
 mod chase_lev;
 #[path = "loom/counter.rs"]

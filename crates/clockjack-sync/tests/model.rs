@@ -2,12 +2,15 @@
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
+extern crate alloc;
+
+use alloc::{collections::VecDeque, rc::Rc};
 use core::{
     cell::Cell,
     panic::AssertUnwindSafe,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
-use std::{collections::VecDeque, panic::catch_unwind, rc::Rc};
+use std::panic::catch_unwind;
 
 use clockjack_sync::{
     Injector, ReturnStack,
@@ -157,7 +160,7 @@ fn rings_agree(start: u32, steps: &[RingStep]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_queue_agrees_with_a_deque(

@@ -20,6 +20,9 @@ use clockjack_sync::{
     ring::{Owner, Steal},
 };
 
+/// Divides the work where an interpreter does it.
+const SHARE: usize = if cfg!(miri) { 200 } else { 1 };
+
 /// How often a thread may find nothing to do in a row: far more than any schedule makes it.
 const IDLE_MAX: u32 = 20_000_000;
 
@@ -71,7 +74,7 @@ impl Ledger {
 /// from each other and take from the injector.
 #[test]
 fn workers_that_steal_and_overflow_see_each_item_once() {
-    const N_ITEMS: usize = 60_000;
+    const N_ITEMS: usize = 60_000 / SHARE;
     let ledger = Ledger::new(N_ITEMS);
     let injector = Injector::<Boxed<usize>>::new();
     let rings: Vec<_> = (0..4).map(|_| Owner::<_, 16>::new()).collect();
@@ -113,7 +116,7 @@ fn workers_that_steal_and_overflow_see_each_item_once() {
 #[test]
 fn a_bounded_queue_keeps_each_producers_order_and_its_bound() {
     const N_PRODUCERS: usize = 3;
-    const N_ITEMS: usize = 20_000;
+    const N_ITEMS: usize = 20_000 / SHARE;
     const BOUND: usize = 8;
     let (producer, mut consumer) = mpsc::bounded::<(usize, usize)>(BOUND);
     thread::scope(|scope| {
@@ -151,7 +154,7 @@ fn a_bounded_queue_keeps_each_producers_order_and_its_bound() {
 
 #[test]
 fn pushes_that_race_with_close_are_seen_or_come_back() {
-    for _ in 0..100 {
+    for _ in 0..200_usize.div_ceil(SHARE) {
         let (producer, mut consumer) = mpsc::unbounded::<usize>();
         let accepted = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -188,7 +191,7 @@ fn pushes_that_race_with_close_are_seen_or_come_back() {
 
 #[test]
 fn an_injector_under_four_threads_conserves_items() {
-    const N_ITEMS: usize = 40_000;
+    const N_ITEMS: usize = 40_000 / SHARE;
     let injector = Injector::<Boxed<usize>>::new();
     let ledger = Ledger::new(2 * N_ITEMS);
     let (injector, ledger) = (&injector, &ledger);
@@ -238,7 +241,7 @@ impl Links for Slots {
 fn elements_go_round_through_a_return_stack_without_loss() {
     const N_THREADS: u32 = 3;
     const N_EACH: u32 = 8;
-    const N_ROUNDS: u32 = 3_000;
+    const N_ROUNDS: u32 = if cfg!(miri) { 15 } else { 3_000 };
     let n = (N_THREADS * N_EACH) as usize;
     let slots = Slots {
         links: (0..n).map(|_| AtomicU32::new(NIL)).collect(),
@@ -282,21 +285,21 @@ fn a_counter_is_exact_when_the_writers_are_done() {
         for hint in 0..4 {
             let counter = &counter;
             scope.spawn(move || {
-                for n in 0..20_000 {
+                for n in 0..20_000 / SHARE {
                     counter.add(hint, 2);
                     counter.sub(hint + n, 1);
                 }
             });
         }
     });
-    assert_eq!(counter.sum(), 80_000);
+    assert_eq!(counter.sum(), 80_000 / SHARE);
 }
 
 #[test]
 fn a_single_thief_and_an_owner_at_the_wrap_around_see_each_item_once() {
-    const N_ITEMS: usize = 60_000;
+    const N_ITEMS: usize = 60_000 / SHARE;
     let ledger = Ledger::new(N_ITEMS);
-    let mut ring = Owner::<usize, 4>::starting_at(u32::MAX - 20_000);
+    let mut ring = Owner::<usize, 4>::starting_at(u32::MAX - 100);
     let thief = ring.thief();
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,5 +1,6 @@
-//! Queues of plain values, each in a box of its own: no unsafe code for the user.
-#![expect(unsafe_code, reason = "implements `Linked` for boxed nodes")]
+//! Queues on the heap: shared handles, and plain values each in a box of its own, so that the user
+//! needs no unsafe code.
+#![expect(unsafe_code, reason = "implements `Linked` for boxed nodes, makes the only consumer")]
 
 use alloc::boxed::Box;
 use core::{fmt, marker::PhantomData, ops::Deref, ptr::NonNull};
@@ -54,6 +55,18 @@ pub fn unbounded<T>() -> (BoxProducer<T>, BoxConsumer<T>) {
 #[must_use]
 pub fn bounded<T>(bound: usize) -> (BoxProducer<T>, BoxConsumer<T>) {
     Queue::bounded(bound).share()
+}
+
+impl<N: Linked> Queue<N> {
+    /// Shared handles of the two roles. Dropping the consumer closes the queue.
+    #[must_use]
+    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
+        let queue = Counted::new(self);
+        // SAFETY: the queue came by value, so nobody else pops; it is now reached through the two
+        // handles only. Whoever calls the unsafe `pop` beside them breaks the promise made there.
+        let consumer = unsafe { Consumer::new(queue.clone()) };
+        (Producer::new(queue), consumer)
+    }
 }
 
 impl<T> Node<T> {

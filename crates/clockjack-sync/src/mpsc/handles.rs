@@ -52,21 +52,24 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Producer<N, Q> {
 }
 
 impl<N: Linked, Q: Deref<Target = Queue<N>>> Consumer<N, Q> {
-    /// The caller makes one consumer for each queue, and no other pops meanwhile.
-    pub(super) const fn new(queue: Q) -> Self {
+    /// # Safety
+    ///
+    /// While this consumer lives, nobody else pops from the queue, and what was popped before happens
+    /// before.
+    pub(super) const unsafe fn new(queue: Q) -> Self {
         Self { queue, _alone: PhantomData }
     }
 
     /// Takes the oldest node. It never waits; see [`Queue::pop`].
     #[inline]
     pub fn pop(&mut self) -> Pop<N::Handle> {
-        // SAFETY: there is one consumer for each queue (`new`), and it is borrowed exclusively.
+        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed exclusively.
         unsafe { self.queue.pop() }
     }
 
     /// Takes up to `max` of the oldest nodes; see [`Queue::pop_batch`].
     pub fn pop_batch(&mut self, max: usize) -> Pop<Batch<N>> {
-        // SAFETY: there is one consumer for each queue (`new`), and it is borrowed exclusively.
+        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed exclusively.
         unsafe { self.queue.pop_batch(max) }
     }
 

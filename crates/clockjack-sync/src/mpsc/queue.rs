@@ -8,8 +8,6 @@ use super::{
     gate::Gate,
     handles::{Consumer, Producer},
 };
-#[cfg(feature = "alloc")]
-use crate::Counted;
 use crate::{
     const_unless_loom,
     link::{Batch, Link, Linked},
@@ -19,7 +17,7 @@ use crate::{
 /// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
 ///
 /// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
-/// can see it. Popping is for one: by [`split`](Self::split) or [`share`](Self::share) the types see
+/// can see it. Popping is for one: by [`split`](Self::split), or on the heap by `share`, the types see
 /// to that, by the unsafe [`pop`](Self::pop) the caller does.
 ///
 /// What is inside when the queue is dropped is dropped with it, each once.
@@ -113,7 +111,8 @@ impl<N: Linked> Queue<N> {
 
     /// Takes up to `max` of the oldest nodes, as far as it gets without waiting.
     ///
-    /// The batch is given as [`Pop::Item`] only if something is in it.
+    /// The batch is given as [`Pop::Item`] only if something is in it; a `max` of zero gives
+    /// [`Pop::Empty`], whatever is inside.
     ///
     /// # Safety
     ///
@@ -163,16 +162,11 @@ impl<N: Linked> Queue<N> {
 
     /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
     pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
-        // `&mut self` proves that there is no other consumer while the handles live.
-        (Producer::new(self), Consumer::new(self))
-    }
-
-    /// Shared handles of the two roles. Dropping the consumer closes the queue.
-    #[cfg(feature = "alloc")]
-    #[must_use]
-    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
-        let queue = Counted::new(self);
-        (Producer::new(queue.clone()), Consumer::new(queue))
+        // SAFETY: `&mut self` proves that nobody else has popped without this thread knowing, and the
+        // handles keep the borrow; the queue is in scope of safe code only through them. Whoever
+        // calls the unsafe `pop` beside them breaks the promise made there.
+        let consumer = unsafe { Consumer::new(&*self) };
+        (Producer::new(self), consumer)
     }
 
     /// # Safety

@@ -17,9 +17,16 @@ pub struct Overflow<'o, T, const N: usize = CAPACITY> {
 }
 
 impl<'o, T, const N: usize> Overflow<'o, T, N> {
+    /// # Safety
+    ///
     /// The caller is the owner, has moved the head over the `claimed` items from `next` on, and pushes
     /// nothing while this lives (rule 6).
-    pub(super) const fn new(slots: &'o Slots<T, N>, next: u32, claimed: u32, pushed: T) -> Self {
+    pub(super) const unsafe fn new(
+        slots: &'o Slots<T, N>,
+        next: u32,
+        claimed: u32,
+        pushed: T,
+    ) -> Self {
         Self { slots, next, claimed, pushed: Some(pushed) }
     }
 }

@@ -177,14 +177,17 @@ impl<T, const N: usize> Owner<T, N> {
             // Acquire: as in `try_push`.
             let head = self.slots.head(Acquire);
             if head.is_stealing() {
-                return overflow(Overflow::new(&self.slots, head.next, 0, item));
+                // SAFETY: nothing is claimed.
+                return overflow(unsafe { Overflow::new(&self.slots, head.next, 0, item) });
             }
             let half = Slots::<T, N>::CAPACITY / 2;
             if self.tail().wrapping_sub(head.next) == Slots::<T, N>::CAPACITY {
                 let after = Head::closed(head.next.wrapping_add(half));
                 // AcqRel: as in `pop`.
                 if self.slots.move_head(head, after, AcqRel).is_ok() {
-                    return overflow(Overflow::new(&self.slots, head.next, half, item));
+                    // SAFETY: the exchange moved the head over `half` items, and the owner is
+                    // borrowed until the hook returns, so it pushes nothing.
+                    return overflow(unsafe { Overflow::new(&self.slots, head.next, half, item) });
                 }
             }
             // A thief was faster. Either its steal is open, or it has made room for good: only the

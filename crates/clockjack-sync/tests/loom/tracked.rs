@@ -1,8 +1,8 @@
 //! An item whose content only a correct hand-over makes readable, and whose drops are counted.
 #![expect(unsafe_code, reason = "cells that loom watches stand for the items' content")]
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::Arc;
 
 use clockjack_sync::prim::UnsafeCell;
 
