@@ -8,6 +8,7 @@
 //! allocations and is not timed.
 
 mod btree;
+mod clockjack;
 mod delay_queue;
 mod hash_wheel;
 mod heap;
@@ -38,6 +39,8 @@ pub(crate) const N_MAX: u32 = 10_000_000;
 /// Every subject, in the order of the table. A new one needs its file and its line here; the one
 /// with [`Role::Ours`] is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
+    Entry::of::<clockjack::Owned>().with_footprint_of::<clockjack::Shared>(),
+    Entry::of::<clockjack::Shared>(),
     Entry::of::<nexus::NexusTimer>(),
     Entry::of::<delay_queue::TokioDelayQueue>(),
     Entry::of::<sleep::TokioSleep>(),

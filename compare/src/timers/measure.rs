@@ -347,4 +347,9 @@ impl Entry {
     pub(crate) const fn of<S: Subject>() -> Self {
         Self { facts: S::FACTS, run: run::<S>, footprint: footprint::<S> }
     }
+
+    /// The same, with the memory of another form of it: one that can do more and holds more.
+    pub(crate) const fn with_footprint_of<S: Subject>(self) -> Self {
+        Self { footprint: footprint::<S>, ..self }
+    }
 }

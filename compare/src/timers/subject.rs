@@ -69,7 +69,6 @@ impl Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Clockjack's own store.
-    #[expect(dead_code, reason = "constructed once the wheel is registered as a subject")]
     Ours,
     /// A published crate.
     Crate,

@@ -29,9 +29,10 @@ impl<T> Full<T> {
         Self { kind: Kind::Overflow, value }
     }
 
-    #[cfg(feature = "alloc")]
+    /// A refusal that passes, for whatever queues timers on their way to a wheel.
     #[cold]
-    pub(crate) const fn inbox(value: T) -> Self {
+    #[must_use]
+    pub const fn busy(value: T) -> Self {
         Self { kind: Kind::Inbox, value }
     }
 

@@ -1,3 +1,4 @@
+//! A shard: one wheel that several threads reach, and the rules by which they do.
 #![doc = include_str!("shard.md")]
 #![expect(unsafe_code, reason = "the wheel stands in a cell that the lease guards")]
 
@@ -197,7 +198,7 @@ impl<T> Shard<T> {
                 word.arm(reserved.generation);
             }
         };
-        let posted = self.inbox.push(deadline.get(), value, arm).map_err(Full::inbox)?;
+        let posted = self.inbox.push(deadline.get(), value, arm).map_err(Full::busy)?;
         // The cell is published: rule 7. The fence pairs with the one in `Lease::publish`.
         fence(Ordering::SeqCst);
         // Not "less than": a holder may have entered the timer and published its deadline already,

@@ -1,8 +1,11 @@
+//! The timer wheel: what one owner has armed, in order of deadline and registration.
 #![doc = include_str!("wheel.md")]
 
 mod advance;
 mod eviction;
 mod fixed;
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+mod guarded;
 mod level;
 mod list;
 mod overflow;
@@ -15,7 +18,7 @@ pub(crate) mod store;
 use core::{fmt, marker::PhantomData};
 
 #[cfg(feature = "alloc")]
-pub use self::slab::Slab;
+pub use self::slab::{GrowingWheel, Slab};
 pub use self::{
     advance::{Advance, Expired},
     eviction::{Admitted, Dropped},
@@ -38,13 +41,7 @@ const DEADLINE_SCAN_MAX: u32 = 64;
 /// [`Slab`] grows, [`Fixed`] does not and needs no allocator.
 pub trait Storage<T>: Columns<T> {}
 
-#[cfg(feature = "alloc")]
-impl<T> Storage<T> for Slab<T> {}
 impl<T, const N: usize, const FAR: usize> Storage<T> for Fixed<T, N, FAR> {}
-
-/// A wheel that grows up to the limits of its [`WheelConfig`].
-#[cfg(feature = "alloc")]
-pub type GrowingWheel<T> = Wheel<T, Slab<T>>;
 
 /// A wheel for at most `N` timers that never allocates.
 pub type FixedWheel<T, const N: usize, const FAR: usize = N> = Wheel<T, Fixed<T, N, FAR>>;
@@ -137,19 +134,6 @@ pub struct Wheel<T, S> {
     /// The registration number that the overflow gave last.
     sequence: u64,
     values: PhantomData<T>,
-}
-
-#[cfg(feature = "alloc")]
-impl<T> Wheel<T, Slab<T>> {
-    /// An empty wheel that grows up to its limits.
-    #[must_use]
-    pub fn new(config: WheelConfig) -> Self {
-        let store = Slab::new(config.capacity, config.overflow_capacity);
-        let mut wheel = Self::with_store(store, config.start);
-        wheel.reinsertion_batch_limit = config.reinsertion_batch_limit;
-        wheel.shard = config.shard;
-        wheel
-    }
 }
 
 impl<T, const N: usize, const FAR: usize> Wheel<T, Fixed<T, N, FAR>> {
@@ -518,58 +502,6 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     fn uncount(&mut self, class_code: u32) {
         let len = &mut self.len[(class_code & 3) as usize];
         *len = len.wrapping_sub(1);
-    }
-}
-
-/// What a shard does with the wheel that it guards.
-#[cfg(feature = "alloc")]
-impl<T, S: Storage<T>> Wheel<T, S> {
-    pub(crate) fn set_shard(&mut self, shard: u32) {
-        self.shard = shard;
-    }
-
-    /// Takes a slot for a timer that will come from outside.
-    pub(crate) fn reserve(&mut self) -> Option<(u32, Generation)> {
-        let timer = self.store.take_slot()?;
-        Some((timer, self.next_generation()))
-    }
-
-    /// Gives back a slot whose timer came from outside and never entered the wheel.
-    pub(crate) fn unreserve(&mut self, timer: u32) {
-        self.store.give_slot(timer);
-    }
-
-    /// Enters a timer that came from outside, into a slot that was reserved and is armed.
-    pub(crate) fn enter_reserved(&mut self, timer: u32, deadline: u64, value: T) {
-        let place = self.link(timer, deadline, Class::Normal);
-        let seat = self.store.seat_mut(timer).expect("a reserved slot has a seat");
-        seat.put(place, value);
-        self.len[Class::Normal.code() as usize] += 1;
-        self.settle(place);
-    }
-
-    /// Frees a slot that was cancelled from outside; `None`, and nothing is done, if its value has
-    /// not come yet.
-    pub(crate) fn reclaim(&mut self, timer: u32) -> Option<T> {
-        let (place, value) = self.store.seat_mut(timer)?.take()?;
-        let class_code = self.unlink(place);
-        self.free(timer, class_code);
-        Some(value)
-    }
-
-    /// Takes the values of all armed timers out, in no order.
-    pub(crate) fn drain_into(&mut self, values: &mut alloc::vec::Vec<T>) {
-        for timer in 0..self.store.slots() {
-            let Some(place) = self.store.seat(timer).map(Seat::place) else { continue };
-            if place.is_vacant() {
-                continue;
-            }
-            if let Some((_, value)) = self.store.fire(timer) {
-                let class_code = self.unlink(place);
-                self.free(timer, class_code);
-                values.push(value);
-            }
-        }
     }
 }
 

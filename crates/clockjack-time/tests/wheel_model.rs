@@ -3,7 +3,9 @@
 //! or out of order; an id that names a later timer; a value that is dropped or kept wrongly.
 #![cfg(not(loom))]
 
-use std::collections::{BTreeMap, VecDeque};
+extern crate alloc;
+
+use alloc::collections::{BTreeMap, VecDeque};
 
 use clockjack_time::{Fixed, Slab, Storage, Tick, TimerId, Wheel, WheelConfig};
 use proptest::prelude::*;
@@ -256,7 +258,11 @@ fn config(start: u64, limit: u32) -> WheelConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1_500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_growing_wheel_fires_like_a_sorted_map(

@@ -88,7 +88,8 @@ impl InterruptDriver {
         /// more than three quarters of it wait, the status is
         /// [`Backpressured`](DriverStatus::Backpressured).
         pub fn with_capacity(resolution: Resolution, capacity: NonZeroU32) -> Self {
-            Self { resolution, supply: Supply::new(MonotoneTicks::new(0), TickGate::new(0), capacity.get()) }
+            let supply = Supply::new(MonotoneTicks::new(0), TickGate::new(0), capacity.get());
+            Self { resolution, supply }
         }
     }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{
+    Storage, Wheel, WheelConfig,
     list::CHUNKS_MAX,
     record::{Record, Seat, record_columns},
     store::{Columns, Far, Place},
@@ -92,6 +93,23 @@ impl<T> Slab<T> {
         }
     }
 }
+
+/// A wheel that grows up to the limits of its [`WheelConfig`].
+pub type GrowingWheel<T> = Wheel<T, Slab<T>>;
+
+impl<T> Wheel<T, Slab<T>> {
+    /// An empty wheel that grows up to its limits.
+    #[must_use]
+    pub fn new(config: WheelConfig) -> Self {
+        let store = Slab::new(config.capacity, config.overflow_capacity);
+        let mut wheel = Self::with_store(store, config.start);
+        wheel.reinsertion_batch_limit = config.reinsertion_batch_limit;
+        wheel.shard = config.shard;
+        wheel
+    }
+}
+
+impl<T> Storage<T> for Slab<T> {}
 
 impl<T> Columns<T> for Slab<T> {
     const CHUNK_BITS: u32 = Chunks::BITS;

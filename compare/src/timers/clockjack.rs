@@ -1,0 +1,127 @@
+//! Clockjack's own stores: the wheel of one owner, and the shard that several threads share.
+
+use clockjack_time::{
+    Expired, GrowingWheel, Shard, ShardConfig, Tick, TimerId, Wheel, WheelConfig,
+};
+
+use super::subject::{Cancel, Facts, Fired, Ids, Role, Subject};
+
+/// The most timers that the suite asks for, and what a shard keeps back for other threads.
+const CAPACITY: usize = 10_000_000 + 64;
+
+/// A wheel that its owner holds, as a worker does between two tasks.
+pub(crate) struct Owned {
+    wheel: GrowingWheel<u32>,
+    now_ms: u64,
+}
+
+impl Owned {
+    #[inline]
+    fn advance(&mut self, to_ms: u64) -> Fired {
+        self.now_ms = to_ms;
+        let mut fired = Fired::default();
+        for timer in self.wheel.advance(Tick::new(to_ms), usize::MAX) {
+            fired.note(timer.value);
+        }
+        fired
+    }
+}
+
+impl Subject for Owned {
+    const FACTS: Facts = Facts {
+        name: "clockjack",
+        package: Some("clockjack-time"),
+        role: Role::Ours,
+        cancel: Cancel::Frees,
+        ids: Ids::HandedBack,
+        cannot: &[],
+        note: "growing wheel, 1 ms tick; bytes are those of a shard, with cancel from any thread",
+    };
+
+    type Key = TimerId;
+
+    fn new() -> Self {
+        let config = WheelConfig { capacity: CAPACITY, ..WheelConfig::DEFAULT };
+        Self { wheel: Wheel::new(config), now_ms: 0 }
+    }
+
+    #[inline]
+    fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
+        self.wheel.insert(Tick::new(deadline_ms), id).expect("the capacity is that of the suite")
+    }
+
+    #[inline]
+    fn cancel(&mut self, key: Self::Key) {
+        core::hint::black_box(self.wheel.cancel(key));
+    }
+
+    fn jump(&mut self, to_ms: u64) -> Fired {
+        self.advance(to_ms)
+    }
+
+    fn steps(&mut self, to_ms: u64) -> Fired {
+        let mut fired = Fired::default();
+        for at_ms in self.now_ms + 1..=to_ms {
+            fired += self.advance(at_ms);
+        }
+        fired
+    }
+}
+
+/// The same behind a lease that is taken for every single operation.
+pub(crate) struct Shared {
+    shard: Shard<u32>,
+    now_ms: u64,
+}
+
+impl Shared {
+    fn poll(&mut self, to_ms: u64) -> Fired {
+        self.now_ms = to_ms;
+        let mut fired = Fired::default();
+        let mut lease = self.shard.lease().expect("there is one thread");
+        lease.poll(Tick::new(to_ms), usize::MAX, |timer: Expired<u32>| fired.note(timer.value));
+        fired
+    }
+}
+
+impl Subject for Shared {
+    const FACTS: Facts = Facts {
+        name: "clockjack-shard",
+        package: Some("clockjack-time"),
+        role: Role::Reference,
+        cancel: Cancel::Frees,
+        ids: Ids::HandedBack,
+        cannot: &[],
+        note: "the same wheel behind a lease that every operation takes anew",
+    };
+
+    type Key = TimerId;
+
+    fn new() -> Self {
+        let config = ShardConfig { capacity: CAPACITY, ..ShardConfig::DEFAULT };
+        Self { shard: Shard::new(config), now_ms: 0 }
+    }
+
+    #[inline]
+    fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
+        self.shard.post(Tick::new(deadline_ms), id).expect("the capacity is that of the suite")
+    }
+
+    #[inline]
+    fn cancel(&mut self, key: Self::Key) {
+        let mut lease = self.shard.lease().expect("there is one thread");
+        core::hint::black_box(lease.cancel(key));
+    }
+
+    fn jump(&mut self, to_ms: u64) -> Fired {
+        self.poll(to_ms)
+    }
+
+    fn steps(&mut self, to_ms: u64) -> Fired {
+        let mut fired = Fired::default();
+        for at_ms in self.now_ms + 1..=to_ms {
+            fired += self.poll(at_ms);
+        }
+        fired
+    }
+}

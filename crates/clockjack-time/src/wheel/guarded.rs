@@ -1,0 +1,57 @@
+//! What a shard does with the wheel that it guards: slots that are given out before their timers
+//! come, and slots that come back by another way than they went.
+
+use alloc::vec::Vec;
+
+use super::{Class, Storage, Wheel, record::Seat};
+use crate::word::Generation;
+
+impl<T, S: Storage<T>> Wheel<T, S> {
+    pub(crate) fn set_shard(&mut self, shard: u32) {
+        self.shard = shard;
+    }
+
+    /// Takes a slot for a timer that will come from outside.
+    pub(crate) fn reserve(&mut self) -> Option<(u32, Generation)> {
+        let timer = self.store.take_slot()?;
+        Some((timer, self.next_generation()))
+    }
+
+    /// Gives back a slot whose timer came from outside and never entered the wheel.
+    pub(crate) fn unreserve(&mut self, timer: u32) {
+        self.store.give_slot(timer);
+    }
+
+    /// Enters a timer that came from outside, into a slot that was reserved and is armed.
+    pub(crate) fn enter_reserved(&mut self, timer: u32, deadline: u64, value: T) {
+        let place = self.link(timer, deadline, Class::Normal);
+        let seat = self.store.seat_mut(timer).expect("a reserved slot has a seat");
+        seat.put(place, value);
+        self.len[Class::Normal.code() as usize] += 1;
+        self.settle(place);
+    }
+
+    /// Frees a slot that was cancelled from outside; `None`, and nothing is done, if its value has
+    /// not come yet.
+    pub(crate) fn reclaim(&mut self, timer: u32) -> Option<T> {
+        let (place, value) = self.store.seat_mut(timer)?.take()?;
+        let class_code = self.unlink(place);
+        self.free(timer, class_code);
+        Some(value)
+    }
+
+    /// Takes the values of all armed timers out, in no order.
+    pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) {
+        for timer in 0..self.store.slots() {
+            let Some(place) = self.store.seat(timer).map(Seat::place) else { continue };
+            if place.is_vacant() {
+                continue;
+            }
+            if let Some((_, value)) = self.store.fire(timer) {
+                let class_code = self.unlink(place);
+                self.free(timer, class_code);
+                values.push(value);
+            }
+        }
+    }
+}
