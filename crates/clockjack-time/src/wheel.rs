@@ -467,10 +467,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// its class; 0 if it was in none.
     #[inline(always)]
     fn unlink(&mut self, place: Place) -> u32 {
-        match place.cell() {
-            Some(cell) => self.lists.remove(&mut self.store, cell).class_code(),
-            None => self.unlink_far(place),
-        }
+        let Some(cell) = place.cell() else { return self.unlink_far(place) };
+        self.lists.remove(&mut self.store, cell);
+        place.class_code()
     }
 
     #[cold]

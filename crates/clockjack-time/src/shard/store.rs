@@ -187,6 +187,11 @@ impl<T> Columns<T> for Leased<T> {
     }
 
     #[inline(always)]
+    fn place(&self, timer: u32) -> Place {
+        self.seats[timer as usize].place()
+    }
+
+    #[inline(always)]
     fn set_place(&mut self, timer: u32, place: Place) {
         self.seats[timer as usize].set_place(place);
     }
@@ -241,8 +246,18 @@ impl<T> Columns<T> for Leased<T> {
         self.chunks.give(chunk);
     }
 
-    fn cells(&self) -> u32 {
-        self.chunks.cells()
+    fn chunks(&self) -> u32 {
+        self.chunks.n_taken()
+    }
+
+    #[inline(always)]
+    fn live(&self, chunk: u32) -> u8 {
+        self.chunks.live(chunk)
+    }
+
+    #[inline(always)]
+    fn live_mut(&mut self, chunk: u32) -> &mut u8 {
+        self.chunks.live_mut(chunk)
     }
 
     #[inline(always)]

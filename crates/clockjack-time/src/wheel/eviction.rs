@@ -1,7 +1,7 @@
 //! Making room: a more important timer displaces a less important one, and saturation drops the
 //! least important first.
 
-use super::{Class, Storage, TimerId, Wheel, store::Entry};
+use super::{Class, Storage, TimerId, Wheel, list};
 use crate::{Full, Tick};
 
 /// How many entries an insert looks at for somebody to displace: bounded, so that a full wheel
@@ -89,37 +89,39 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some((self.find_class(lowest, EVICTION_SCAN_MAX)?, lowest))
     }
 
-    /// Looks through the lists' entries and then the overflow's, round and round.
+    /// Looks through the chunks' entries and then the overflow's, round and round.
     fn find_class(&mut self, class: Class, scan_max: usize) -> Option<u32> {
-        let (cells, far) = (self.store.cells(), self.store.far());
-        let total = cells as usize + far.len();
-        let header = (1 << S::CHUNK_BITS) - 1;
+        let chunks = self.store.chunks();
+        let steps = chunks as usize + self.store.far().len();
         let mut looked = 0;
-        // Headers of chunks are passed over without being counted, so twice as many at the most.
-        for _ in 0..total {
-            if looked == scan_max {
+        for _ in 0..steps {
+            if looked >= scan_max {
                 break;
             }
-            if self.eviction_cursor as usize >= total {
+            if self.eviction_cursor as usize >= steps {
                 self.eviction_cursor = 0;
             }
             let at = self.eviction_cursor;
-            self.eviction_cursor += 1;
-            let found = if at >= cells {
-                let far = far[(at - cells) as usize];
-                (far.class == class).then_some(far.timer)
-            } else if at & header == 0 {
-                continue;
+            let found = if at < chunks {
+                looked += (self.store.live(at).count_ones() as usize).max(1);
+                self.find_in_chunk(class, at)
             } else {
-                let entry = Entry(self.store.chunk(at >> S::CHUNK_BITS)[(at & header) as usize]);
-                (entry.class() == Some(class)).then_some(entry.timer())
+                looked += 1;
+                let far = self.store.far()[(at - chunks) as usize];
+                (far.class == class).then_some(far.timer)
             };
-            looked += 1;
             if found.is_some() {
                 return found;
             }
+            self.eviction_cursor += 1;
         }
         None
+    }
+
+    fn find_in_chunk(&self, class: Class, chunk: u32) -> Option<u32> {
+        list::live_entries(&self.store, chunk)
+            .find(|entry| entry.class_code() == class.code())
+            .map(|entry| entry.timer())
     }
 
     /// The last entries of the overflow's heap are among its latest: they are looked at first.
@@ -130,7 +132,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     }
 
     fn drop_timer(&mut self, timer: u32, class: Class) -> Option<Dropped<T>> {
-        let place = self.store.seat(timer)?.place();
+        let place = self.store.place(timer);
         let (generation, value) = self.store.fire(timer)?;
         self.unlink(place);
         self.free(timer, class.code());

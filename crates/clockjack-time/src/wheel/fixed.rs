@@ -16,11 +16,12 @@ const NONE: u32 = u32::MAX;
 
 /// A store for `N` timers of which `FAR` may lie beyond the wheel's range, all inside itself.
 ///
-/// 28 bytes and the value for each of `N`, 24 for each of `FAR`.
+/// 29 bytes and the value for each of `N`, 24 for each of `FAR`.
 pub struct Fixed<T, const N: usize, const FAR: usize = N> {
     records: [Record<T>; N],
     /// Chunks of one entry: with so few timers, room counts for more than neighbourhood.
     chunks: [[u64; 2]; N],
+    live: [u8; N],
     far: [Far; FAR],
     far_len: usize,
     slots: u32,
@@ -38,6 +39,7 @@ impl<T, const N: usize, const FAR: usize> Fixed<T, N, FAR> {
         Self {
             records: [const { Record::VACANT }; N],
             chunks: [[0; 2]; N],
+            live: [0; N],
             far: [Far::NONE; FAR],
             far_len: 0,
             slots: 0,
@@ -107,11 +109,10 @@ impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
     fn take_chunk(&mut self) -> u32 {
         let chunk = self.free_chunk;
         if chunk != NONE {
-            let header = &mut self.chunks[chunk as usize][0];
+            let header = self.chunks[chunk as usize][0];
             #[expect(clippy::cast_possible_truncation, reason = "the link is the low half")]
-            let next = *header as u32;
+            let next = header as u32;
             self.free_chunk = next;
-            *header = 0;
             return chunk;
         }
         assert!(
@@ -128,8 +129,18 @@ impl<T, const N: usize, const FAR: usize> Columns<T> for Fixed<T, N, FAR> {
         self.free_chunk = chunk;
     }
 
-    fn cells(&self) -> u32 {
-        self.n_chunks << 1
+    fn chunks(&self) -> u32 {
+        self.n_chunks
+    }
+
+    #[inline(always)]
+    fn live(&self, chunk: u32) -> u8 {
+        self.live[chunk as usize]
+    }
+
+    #[inline(always)]
+    fn live_mut(&mut self, chunk: u32) -> &mut u8 {
+        &mut self.live[chunk as usize]
     }
 
     #[inline(always)]

@@ -2,16 +2,18 @@
 //!
 //! A chunk is a header and a few entries side by side: seven on one cache line in the growing
 //! stores, one in the fixed store. Firing and cascading read entries one after another instead of
-//! chasing a pointer for each; a cancel leaves a hole and touches no neighbour. A timer knows its
-//! cell, a chunk knows its list, so nothing is searched.
+//! chasing a pointer for each. A timer knows its cell, a chunk knows its list: nothing is searched.
 //!
 //! ```text
-//!   header   63..60 live   59..52 list   51..26 previous chunk   25..0 next chunk
+//!   header   59..52 list   51..26 previous chunk   25..0 next chunk
 //! ```
 //!
-//! A chunk without entries is freed at once, so there are never more chunks than timers, and a
-//! cascade packs them anew. Joining chunks that are half empty was tried: it cost a cancel four
-//! times what it took, for neighbours' headers and for telling the moved timers their new cells.
+//! Which entries of a chunk are live is one byte a chunk, apart from the cells and close together.
+//! A cancel clears a bit there, and waits for no cache line but that of its own record; what stands
+//! in the cell is stale from then on. A chunk without live entries is freed at once, so there are
+//! never more chunks than timers, and a cascade packs them anew. (Tried and left: a hole written
+//! into the cell, which costs every cancel a line more; to ask each entry's timer, which costs every
+//! cascade one; to join half-empty chunks, which made a cancel four times as dear.)
 
 use super::{
     level::{LISTS, Occupancy},
@@ -26,21 +28,17 @@ pub(crate) const CHUNKS_MAX: u32 = NONE;
 /// No cell: the list is empty.
 const NO_CELL: u32 = u32::MAX;
 
+/// The most cells that a chunk has: one for the header, and one bit of a byte for each other.
+const CELLS_MAX: usize = 8;
+
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Header(u64);
 
 impl Header {
-    const ONE_LIVE: u64 = 1 << 60;
-
     #[inline(always)]
-    const fn new(list: u32, previous: u32, live: u32) -> Self {
-        Self(
-            (live as u64) << 60
-                | (list as u64) << 52
-                | (previous as u64) << CHUNK_NUMBER_BITS
-                | NONE as u64,
-        )
+    const fn new(list: u32, previous: u32) -> Self {
+        Self((list as u64) << 52 | (previous as u64) << CHUNK_NUMBER_BITS | NONE as u64)
     }
 
     #[inline(always)]
@@ -60,11 +58,6 @@ impl Header {
         (self.0 >> 52) as u32 & 0xff
     }
 
-    #[inline(always)]
-    const fn live(self) -> u32 {
-        (self.0 >> 60) as u32
-    }
-
     const fn with_next(self, next: u32) -> Self {
         Self(self.0 & !(NONE as u64) | next as u64)
     }
@@ -72,10 +65,6 @@ impl Header {
     const fn with_previous(self, previous: u32) -> Self {
         let mask = (NONE as u64) << CHUNK_NUMBER_BITS;
         Self(self.0 & !mask | (previous as u64) << CHUNK_NUMBER_BITS)
-    }
-
-    const fn with_live(self, live: u32) -> Self {
-        Self(self.0 & !(0xf << 60) | (live as u64) << 60)
     }
 }
 
@@ -92,8 +81,6 @@ struct List {
 pub(crate) struct Lists {
     lists: [List; LISTS as usize],
     pub(crate) occupancy: Occupancy,
-    /// The cell that [`pop`](Self::pop) emptied last, if its chunk is still the same; else 0.
-    popped: u32,
 }
 
 /// The entries of a chunk.
@@ -112,11 +99,27 @@ fn change<T, S: Columns<T>>(store: &mut S, chunk: u32, f: impl FnOnce(Header) ->
     *header = f(Header(*header)).0;
 }
 
+/// The live entries of a chunk, in order.
+pub(crate) fn live_entries<T, S: Columns<T>>(
+    store: &S,
+    chunk: u32,
+) -> impl Iterator<Item = Entry> + '_ {
+    let live = store.live(chunk);
+    (1..=entries::<T, S>())
+        .filter(move |position| live & bit(*position) != 0)
+        .map(move |position| Entry(store.chunk(chunk)[position as usize]))
+}
+
+/// The bit of a position in a chunk's live entries.
+#[inline(always)]
+const fn bit(position: u32) -> u8 {
+    1 << position
+}
+
 impl Lists {
     pub(crate) const EMPTY: Self = Self {
         lists: [List { first: NONE, tail: NO_CELL }; LISTS as usize],
         occupancy: Occupancy::EMPTY,
-        popped: 0,
     };
 
     /// Puts an entry at the end of a list and says where it stands.
@@ -135,10 +138,10 @@ impl Lists {
             return self.append_chunk(store, list, entry);
         }
         list_end.tail = at;
-        let cells = store.chunk_mut(at >> S::CHUNK_BITS);
-        cells[0] += Header::ONE_LIVE;
-        cells[position as usize] = entry.0;
-        Place::in_list(at)
+        let chunk = at >> S::CHUNK_BITS;
+        store.chunk_mut(chunk)[position as usize] = entry.0;
+        *store.live_mut(chunk) |= bit(position);
+        Place::in_list(entry.class_code(), at)
     }
 
     #[inline(never)]
@@ -153,26 +156,23 @@ impl Lists {
             change(store, previous, |header| header.with_next(chunk));
         }
         let cells = store.chunk_mut(chunk);
-        cells[0] = Header::new(list, previous, 1).0;
+        cells[0] = Header::new(list, previous).0;
         cells[1] = entry.0;
+        *store.live_mut(chunk) = bit(1);
         let at = (chunk << S::CHUNK_BITS) + 1;
         list_end.tail = at;
-        Place::in_list(at)
+        Place::in_list(entry.class_code(), at)
     }
 
-    /// Takes the entry of a cell out of whatever list it is in.
+    /// Takes an entry out of whatever list it is in.
     #[inline(always)]
-    pub(crate) fn remove<T, S: Columns<T>>(&mut self, store: &mut S, at: u32) -> Entry {
+    pub(crate) fn remove<T, S: Columns<T>>(&mut self, store: &mut S, at: u32) {
         let chunk = at >> S::CHUNK_BITS;
-        let cells = store.chunk_mut(chunk);
-        let cell = &mut cells[(at & entries::<T, S>()) as usize];
-        let entry = Entry(*cell);
-        *cell = 0;
-        cells[0] -= Header::ONE_LIVE;
-        if Header(cells[0]).live() == 0 {
+        let live = store.live_mut(chunk);
+        *live &= !bit(at & entries::<T, S>());
+        if *live == 0 {
             self.unlink(store, chunk);
         }
-        entry
     }
 
     /// Takes the first entry of a list; `None` if it is empty.
@@ -182,28 +182,20 @@ impl Lists {
         if chunk == NONE {
             return None;
         }
-        let cells = store.chunk_mut(chunk);
-        // Where the last call found something, all before it is empty.
-        let mut position =
-            if self.popped >> S::CHUNK_BITS == chunk { self.popped & entries::<T, S>() } else { 0 };
-        let entry = loop {
-            position += 1;
-            let entry = cells[position as usize];
-            if entry != 0 {
-                break entry;
-            }
-        };
-        cells[position as usize] = 0;
-        cells[0] -= Header::ONE_LIVE;
-        self.popped = (chunk << S::CHUNK_BITS) | position;
-        if Header(cells[0]).live() == 0 {
+        let live = store.live_mut(chunk);
+        let position = live.trailing_zeros();
+        // Clears the lowest bit, which is that of the position.
+        *live &= *live - 1;
+        let is_last = *live == 0;
+        let entry = Entry(store.chunk(chunk)[(position & entries::<T, S>()) as usize]);
+        if is_last {
             self.unlink(store, chunk);
         }
-        Some(Entry(entry))
+        Some(entry)
     }
 
-    /// Takes the first chunk of a list away and hands its entries to `each` in order. False, and
-    /// nothing is done, if the list is empty or the chunk has more than `most` entries.
+    /// Frees the first chunk of a list and hands its entries to `each`, in order. Says how many
+    /// there were: 0, and nothing is done, if the list is empty or there are more than `most`.
     #[inline(always)]
     pub(crate) fn pop_chunk<T, S: Columns<T>>(
         &mut self,
@@ -216,21 +208,22 @@ impl Lists {
         if chunk == NONE {
             return 0;
         }
-        let live = header(store, chunk).live() as usize;
-        if live > most {
+        let mut live = store.live(chunk);
+        let n_live = live.count_ones() as usize;
+        if n_live > most {
             return 0;
         }
-        for position in 1..=entries::<T, S>() {
-            let cell = &mut store.chunk_mut(chunk)[position as usize];
-            let entry = *cell;
-            if entry != 0 {
-                *cell = 0;
-                each(self, store, Entry(entry));
-            }
-        }
-        change(store, chunk, |header| header.with_live(0));
+        // Copied and freed first, so that what is appended meanwhile can use it, still warm.
+        let mut cells = [0; CELLS_MAX];
+        cells[..1 << S::CHUNK_BITS].copy_from_slice(store.chunk(chunk));
+        *store.live_mut(chunk) = 0;
         self.unlink(store, chunk);
-        live
+        while live != 0 {
+            let position = live.trailing_zeros();
+            live &= live - 1;
+            each(self, store, Entry(cells[position as usize]));
+        }
+        n_live
     }
 
     /// Calls `look` with the entries of a list in order until it says false.
@@ -242,13 +235,10 @@ impl Lists {
     ) {
         let mut chunk = self.lists[list as usize].first;
         while chunk != NONE {
-            let cells = store.chunk(chunk);
-            for entry in &cells[1..] {
-                if *entry != 0 && !look(Entry(*entry)) {
-                    return;
-                }
+            if !live_entries(store, chunk).all(&mut look) {
+                return;
             }
-            chunk = Header(cells[0]).next();
+            chunk = header(store, chunk).next();
         }
     }
 
@@ -273,6 +263,5 @@ impl Lists {
             self.occupancy.clear(gone.list());
         }
         store.give_chunk(chunk);
-        self.popped = 0;
     }
 }

@@ -113,6 +113,11 @@ macro_rules! record_columns {
         }
 
         #[inline(always)]
+        fn place(&self, timer: u32) -> Place {
+            self.records[timer as usize].seat.place()
+        }
+
+        #[inline(always)]
         fn set_place(&mut self, timer: u32, place: Place) {
             self.records[timer as usize].seat.set_place(place);
         }

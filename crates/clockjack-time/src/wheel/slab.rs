@@ -1,6 +1,6 @@
 //! The store that grows.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use super::{
@@ -31,10 +31,14 @@ pub struct Slab<T> {
 #[repr(align(64))]
 struct Chunk([u64; 8]);
 
-/// Chunks that are made as they are needed.
+/// Chunks that are made at once: 16 KiB, so that growing neither copies nor takes much too much.
+const BLOCK: usize = 256;
+
+/// Chunks that are made as they are needed and stay where they are.
 #[derive(Default)]
 pub(crate) struct Chunks {
-    chunks: Vec<Chunk>,
+    blocks: Vec<Box<[Chunk; BLOCK]>>,
+    live: Vec<u8>,
     free: Vec<u32>,
 }
 
@@ -46,9 +50,12 @@ impl Chunks {
         if let Some(chunk) = self.free.pop() {
             return chunk;
         }
-        let number = u32::try_from(self.chunks.len()).unwrap_or(CHUNKS_MAX);
+        let number = self.n_taken();
         assert!(number < CHUNKS_MAX, "every chunk has an entry, and slots are fewer than chunks");
-        self.chunks.push(Chunk([0; 8]));
+        if (number as usize).is_multiple_of(BLOCK) {
+            self.blocks.push(Box::new([Chunk([0; 8]); BLOCK]));
+        }
+        self.live.push(0);
         number
     }
 
@@ -57,20 +64,30 @@ impl Chunks {
         self.free.push(chunk);
     }
 
-    pub(crate) fn cells(&self) -> u32 {
+    pub(crate) fn n_taken(&self) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "fewer than CHUNKS_MAX chunks")]
-        let chunks = self.chunks.len() as u32;
-        chunks << Self::BITS
+        let chunks = self.live.len() as u32;
+        chunks
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, chunk: u32) -> &[u64] {
-        &self.chunks[chunk as usize].0
+        &self.blocks[chunk as usize / BLOCK][chunk as usize % BLOCK].0
     }
 
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, chunk: u32) -> &mut [u64] {
-        &mut self.chunks[chunk as usize].0
+        &mut self.blocks[chunk as usize / BLOCK][chunk as usize % BLOCK].0
+    }
+
+    #[inline(always)]
+    pub(crate) fn live(&self, chunk: u32) -> u8 {
+        self.live[chunk as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn live_mut(&mut self, chunk: u32) -> &mut u8 {
+        &mut self.live[chunk as usize]
     }
 }
 
@@ -163,8 +180,18 @@ impl<T> Columns<T> for Slab<T> {
         self.chunks.give(chunk);
     }
 
-    fn cells(&self) -> u32 {
-        self.chunks.cells()
+    fn chunks(&self) -> u32 {
+        self.chunks.n_taken()
+    }
+
+    #[inline(always)]
+    fn live(&self, chunk: u32) -> u8 {
+        self.chunks.live(chunk)
+    }
+
+    #[inline(always)]
+    fn live_mut(&mut self, chunk: u32) -> &mut u8 {
+        self.chunks.live_mut(chunk)
     }
 
     #[inline(always)]

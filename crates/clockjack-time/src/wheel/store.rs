@@ -9,8 +9,7 @@
 //!
 //! 1. A timer's value is initialised exactly while its place is not [`Place::VACANT`]: `put` and
 //!    `take` of [`Seat`] keep that.
-//! 2. A slot taken by `take_slot` is nobody else's until `give_slot`; likewise for chunks. All
-//!    cells of a chunk that is not taken are 0.
+//! 2. A slot taken by `take_slot` is nobody else's until `give_slot`; likewise for chunks.
 //! 3. `claim` and `fire` succeed at most once for each `fill`, whoever calls them.
 
 use super::{priority::Class, record::Seat};
@@ -19,8 +18,8 @@ use crate::word::Generation;
 /// Where a timer is.
 ///
 /// ```text
-///   0 cell                       in a list: which cell of which chunk
-///   10 position                  in the overflow: where in its heap
+///   0 class:2 cell:29            in a list: which cell of which chunk, and as what it counts
+///   10 position:30               in the overflow: where in its heap
 ///   1111..10                     in no list, until its slot is returned
 ///   1111..11                     nowhere: the slot is free or reserved
 /// ```
@@ -31,11 +30,13 @@ impl Place {
     pub(crate) const VACANT: Self = Self(u32::MAX);
     pub(crate) const DETACHED: Self = Self(u32::MAX - 1);
     const FAR: u32 = 1 << 31;
+    const CELL_BITS: u32 = 29;
+    const CELL_MASK: u32 = (1 << Self::CELL_BITS) - 1;
 
     #[inline(always)]
-    pub(crate) const fn in_list(cell: u32) -> Self {
-        debug_assert!(cell < Self::FAR, "cells are numbered by 31 bits");
-        Self(cell)
+    pub(crate) const fn in_list(class_code: u32, cell: u32) -> Self {
+        debug_assert!(cell <= Self::CELL_MASK, "cells are numbered by 29 bits");
+        Self(class_code << Self::CELL_BITS | cell)
     }
 
     #[inline(always)]
@@ -47,7 +48,13 @@ impl Place {
     /// The cell, if the timer is in a list.
     #[inline(always)]
     pub(crate) const fn cell(self) -> Option<u32> {
-        if self.0 < Self::FAR { Some(self.0) } else { None }
+        if self.0 < Self::FAR { Some(self.0 & Self::CELL_MASK) } else { None }
+    }
+
+    /// The code of the class, if the timer is in a list.
+    #[inline(always)]
+    pub(crate) const fn class_code(self) -> u32 {
+        self.0 >> Self::CELL_BITS & 3
     }
 
     /// The position, if the timer is in the overflow.
@@ -62,7 +69,7 @@ impl Place {
     }
 }
 
-/// An entry of a list: which timer, its class and the low bits of its deadline. 0 is a hole.
+/// An entry of a list: which timer, its class and the low bits of its deadline. What a cell holds that is not live means nothing.
 ///
 /// ```text
 ///   63..62 class   61..32 deadline   31..0 timer
@@ -85,12 +92,7 @@ impl Entry {
         self.0 as u32
     }
 
-    /// The class, `None` for a hole.
-    pub(crate) const fn class(self) -> Option<Class> {
-        Class::from_code(self.class_code())
-    }
-
-    /// The class as a number below 4, 0 for a hole.
+    /// The class as a number below 4.
     #[inline(always)]
     pub(crate) const fn class_code(self) -> u32 {
         (self.0 >> 62) as u32
@@ -145,6 +147,8 @@ pub trait Columns<T> {
     /// Where a timer is and its value.
     fn seat(&self, timer: u32) -> Option<&Seat<T>>;
     fn seat_mut(&mut self, timer: u32) -> Option<&mut Seat<T>>;
+    /// Where the timer of a slot is that was taken once.
+    fn place(&self, timer: u32) -> Place;
     /// Moves a timer that is not vacant to a place that is not vacant either.
     fn set_place(&mut self, timer: u32, place: Place);
 
@@ -161,16 +165,20 @@ pub trait Columns<T> {
     /// Changes the generation of an armed slot. If false, it was cancelled meanwhile.
     fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool;
 
-    /// Takes a chunk, whose cells are 0. There is always one: no list keeps a chunk without an
-    /// entry, and there are as many chunks as slots.
+    /// Takes a chunk, whose cells say nothing. There is always one: no list keeps a chunk without
+    /// an entry, and there are as many chunks as slots.
     fn take_chunk(&mut self) -> u32;
-    /// Gives a chunk back, whose cells are 0 but for the header.
+    /// Gives a chunk back that has no entry.
     fn give_chunk(&mut self, chunk: u32);
-    /// How many cells all chunks have that were ever taken.
-    fn cells(&self) -> u32;
+    /// How many chunks were ever taken.
+    fn chunks(&self) -> u32;
     /// The cells of a chunk: its header and its entries.
     fn chunk(&self, chunk: u32) -> &[u64];
     fn chunk_mut(&mut self, chunk: u32) -> &mut [u64];
+    /// Which entries of a chunk are live, bit by bit; 0 if it is not in use. Kept apart from the
+    /// cells, and so close together that a cancel finds it without a cache miss.
+    fn live(&self, chunk: u32) -> u8;
+    fn live_mut(&mut self, chunk: u32) -> &mut u8;
 
     /// The overflow's entries.
     fn far(&self) -> &[Far];
