@@ -163,7 +163,7 @@ fn run<Q: Queue>(n_items: usize, make: impl Fn() -> Q) -> Vec<usize> {
                         }
                         None => {
                             idle += 1;
-                            assert!(idle < 20_000_000, "something is lost");
+                            assert!(idle < 5_000_000, "something is lost");
                             thread::yield_now();
                         }
                     }

@@ -24,7 +24,7 @@ use clockjack_sync::{
 const SHARE: usize = if cfg!(miri) { 200 } else { 1 };
 
 /// How often a thread may find nothing to do in a row: far more than any schedule makes it.
-const IDLE_MAX: u32 = 20_000_000;
+const IDLE_MAX: u32 = 5_000_000;
 
 /// Waits by yielding, not for ever.
 #[derive(Default)]
