@@ -43,7 +43,11 @@
 //!
 //! type Task = Box<Node<&'static str>>;
 //!
-//! fn find(own: &mut Owner<Task>, injector: &Injector<Boxed<&'static str>>, others: &[Thief<Task>]) -> Option<Task> {
+//! fn find(
+//!     own: &mut Owner<Task>,
+//!     injector: &Injector<Boxed<&'static str>>,
+//!     others: &[Thief<Task>],
+//! ) -> Option<Task> {
 //!     own.pop()
 //!         .or_else(|| injector.take_into(BATCH_MAX, own).item().map(|(first, _moved)| first))
 //!         .or_else(|| others.iter().find_map(|other| other.steal_into(own).item()))
