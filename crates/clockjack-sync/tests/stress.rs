@@ -1,7 +1,7 @@
 //! Real threads, real hardware: what goes in comes out, each item once.
 //!
-//! Bounded work, no clock: a test ends when everything is accounted for, or when a thread has waited
-//! so often that something must be lost.
+//! Bounded work, no clock: a test ends when everything is accounted for, or when a thread has
+//! waited so often that something must be lost.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -70,8 +70,8 @@ impl Ledger {
     }
 }
 
-/// One owner with a small ring that overflows into an injector, three workers that steal from it and
-/// from each other and take from the injector.
+/// One owner with a small ring that overflows into an injector, three workers that steal from it
+/// and from each other and take from the injector.
 #[test]
 fn workers_that_steal_and_overflow_see_each_item_once() {
     const N_ITEMS: usize = 60_000 / SHARE;
