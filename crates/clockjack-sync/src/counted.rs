@@ -37,8 +37,8 @@ struct Block<T> {
     value: T,
 }
 
-// SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`) and the thread that lets go last drops
-// the `T` (needs `T: Send`).
+// SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`) and the thread that lets go last
+// drops the `T` (needs `T: Send`).
 unsafe impl<T: Send + Sync> Send for Counted<T> {}
 // SAFETY: as above; `&Counted<T>` can be cloned into a `Counted<T>`.
 unsafe impl<T: Send + Sync> Sync for Counted<T> {}
@@ -88,15 +88,15 @@ impl<T> Deref for Counted<T> {
 
 impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
-        // Release: what this thread did with the value happens before the drop of it; pairs with the
-        // fence of the thread that comes last.
+        // Release: what this thread did with the value happens before the drop of it; pairs with
+        // the fence of the thread that comes last.
         if self.block().count.fetch_sub(1, Release) != 1 {
             return;
         }
         // Acquire: pairs with the decrements of all other threads.
         fence(Acquire);
-        // SAFETY: the pointer came from `Box::leak` in `new`; the count was one, so no other pointer
-        // exists and none can be made, and the fence orders every earlier use before this.
+        // SAFETY: the pointer came from `Box::leak` in `new`; the count was one, so no other
+        // pointer exists and none can be made, and the fence orders every earlier use before this.
         drop(unsafe { Box::from_raw(self.block.as_ptr()) });
     }
 }

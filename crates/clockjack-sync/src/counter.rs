@@ -1,6 +1,7 @@
 //! A counter spread over padded stripes, for statistics that many threads write and few read.
 //!
-//! Not a synchronisation tool: nothing is published by a change, and [`Striped::sum`] is no snapshot.
+//! Not a synchronisation tool: nothing is published by a change, and [`Striped::sum`] is no
+//! snapshot.
 
 use core::fmt;
 
@@ -18,12 +19,12 @@ const _: () = assert!(STRIPES.is_power_of_two());
 
 /// A counter of 32 stripes, each alone on its cache line.
 ///
-/// A thread changes the stripe that its *hint* selects, say its worker number, and so meets no other
-/// thread there. Any hint is right; a shared one only costs speed.
+/// A thread changes the stripe that its *hint* selects, say its worker number, and so meets no
+/// other thread there. Any hint is right; a shared one only costs speed.
 ///
 /// Arithmetic wraps, for each stripe and for the sum. Thus what is added on one stripe may be taken
-/// off on another: a stripe then holds a "negative" number and the sum still comes out right, as long
-/// as the true total stays within `0..=isize::MAX`.
+/// off on another: a stripe then holds a "negative" number and the sum still comes out right, as
+/// long as the true total stays within `0..=isize::MAX`.
 ///
 /// It takes 32 cache lines: 4 KiB on x86-64, 1 KiB on 32-bit microcontrollers.
 ///

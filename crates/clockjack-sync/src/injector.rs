@@ -2,38 +2,41 @@
 //!
 //! # What it is made of
 //!
-//! The [intrusive queue](crate::mpsc) for pushing, and a lock for taking, so that its one consumer is
-//! whoever holds the lock. The lock is only ever *tried*: a worker that finds it held is told
+//! The [intrusive queue](crate::mpsc) for pushing, and a lock for taking, so that its one consumer
+//! is whoever holds the lock. The lock is only ever *tried*: a worker that finds it held is told
 //! [`Pop::Busy`] and looks elsewhere, because the holder is about to take a batch.
 //!
-//! The other choice was one lock around a list for both sides. Without an operating system such a lock
-//! spins; then a pusher preempted inside it stops all others, and an interrupt that meets it held spins
-//! for ever. Here a push takes no lock, allocates nothing, is wait-free, and may come from an interrupt;
-//! what was pushed by a thread that sleeps between its two steps, and what is behind that, is late
-//! until it runs again, and takers are told so instead of waiting.
+//! The other choice was one lock around a list for both sides. Without an operating system such a
+//! lock spins; then a pusher preempted inside it stops all others, and an interrupt that meets it
+//! held spins for ever. Here a push takes no lock, allocates nothing, is wait-free, and may come
+//! from an interrupt; what was pushed by a thread that sleeps between its two steps, and what is
+//! behind that, is late until it runs again, and takers are told so instead of waiting.
 //!
 //! # Protocol
 //!
 //! Roles: *pushers* and *takers*, any number of each.
 //!
-//! 1. A push is admitted by the gate and hung into the chain (rules 1 and 6 to 8 of [`mpsc`](crate::mpsc)).
-//! 2. A taker compare-exchanges the lock from open to held, with Acquire; if it was held already then the
-//!    taker goes away. Holding it, it is the one consumer. It opens the lock by a store with Release.
-//! 3. Under the lock a taker unlinks at most `max` nodes into a private list: a few loads and stores for
-//!    each, no user code, no allocation, nothing that panics. Conversion to handles, pushing into the
-//!    worker's ring and dropping happen after the lock is open.
+//! 1. A push is admitted by the gate and hung into the chain (rules 1 and 6 to 8 of
+//!    [`mpsc`](crate::mpsc)).
+//! 2. A taker compare-exchanges the lock from open to held, with Acquire; if it was held already
+//!    then the taker goes away. Holding it, it is the one consumer. It opens the lock by a store
+//!    with Release.
+//! 3. Under the lock a taker unlinks at most `max` nodes into a private list: a few loads and
+//!    stores for each, no user code, no allocation, nothing that panics. Conversion to handles,
+//!    pushing into the worker's ring and dropping happen after the lock is open.
 //! 4. Close and push are ordered by the gate. After the close, [`Pop::Empty`] is final.
 //!
 //! *Why nobody hangs*: no call waits for another thread.
 //!
 //! # Parking
 //!
-//! [`Injector::is_empty`] is two loads and no promise: a push may be admitted right after. A worker that
-//! wants to park must, in this order, (a) announce that it sleeps by a read-modify-write of a word that
-//! pushers read by a read-modify-write after their push, or a store followed by `fence(SeqCst)`, with
-//! pushers doing push, `fence(SeqCst)`, load; (b) ask `is_empty` again; (c) park only if it says true.
-//! Then either the worker sees the item or the pusher sees the sleeper. A worker that got [`Pop::Busy`] is
-//! not entitled to park: the injector is not empty, and it has to look again.
+//! [`Injector::is_empty`] is two loads and no promise: a push may be admitted right after. A worker
+//! that wants to park must, in this order, (a) announce that it sleeps by a read-modify-write of a
+//! word that pushers read by a read-modify-write after their push, or a store followed by
+//! `fence(SeqCst)`, with pushers doing push, `fence(SeqCst)`, load; (b) ask `is_empty` again; (c)
+//! park only if it says true. Then either the worker sees the item or the pusher sees the sleeper.
+//! A worker that got [`Pop::Busy`] is not entitled to park: the injector is not empty, and it has
+//! to look again.
 #![expect(unsafe_code, reason = "the lock is the proof of being the only consumer")]
 
 use core::fmt;
@@ -104,7 +107,8 @@ impl<N: Linked> Injector<N> {
         self.queue.push(handle)
     }
 
-    /// Appends all nodes of a batch, in order and with nothing in between, at the price of one push.
+    /// Appends all nodes of a batch, in order and with nothing in between, at the price of one
+    /// push.
     ///
     /// # Errors
     ///
@@ -120,8 +124,8 @@ impl<N: Linked> Injector<N> {
 
     /// Takes up to `max` of the oldest nodes.
     ///
-    /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at work.
-    /// A `max` of zero gives [`Pop::Empty`], whatever is inside.
+    /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at
+    /// work. A `max` of zero gives [`Pop::Empty`], whatever is inside.
     pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
         // Before the lock is tried: takers of an empty injector do not fight for it.
         if self.is_empty() || max == 0 {
@@ -133,8 +137,8 @@ impl<N: Linked> Injector<N> {
         unsafe { self.queue.pop_batch(max) }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was admitted before is to
-    /// be taken: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; says whether this call did it. What was admitted before is
+    /// to be taken: after this, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
         self.queue.close()
     }
@@ -185,8 +189,8 @@ impl<'a> Taking<'a> {
             return (!held).then(|| Self(taking));
         }
         // Acquire: pairs with the opening; what the last taker left in the queue is seen (rule 2).
-        // Relaxed on failure: nothing is read then. An exchange and not a swap, so that a taker that
-        // goes away has written nothing.
+        // Relaxed on failure: nothing is read then. An exchange and not a swap, so that a taker
+        // that goes away has written nothing.
         let won = taking.compare_exchange(false, true, Acquire, Relaxed).is_ok();
         // The guard is made by the winner only, for dropping one opens the lock.
         won.then(|| Self(taking))

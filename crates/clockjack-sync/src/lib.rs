@@ -1,8 +1,8 @@
 //! Lock-free parts of Clockjack, each with its protocol written down beside it.
 //!
 //! Queues, a steal ring, a return stack and a counter, from which the executor, the timers and the
-//! mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs unchanged under
-//! [loom](https://docs.rs/loom), which explores its interleavings in small.
+//! mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs unchanged
+//! under [loom](https://docs.rs/loom), which explores its interleavings in small.
 //!
 //! # The words
 //!
@@ -12,21 +12,22 @@
 //! | *owner*, *thief* | of a ring: the one that pushes and pops, and those that take half |
 //! | *busy* | another thread is in the middle of its operation: come back, do not spin |
 //! | *admitted* | let in by a bound and a close, not yet necessarily in the queue |
-//! | *node*, *link*, *handle* | the item with its link; the link; what owns the node outside of a queue |
+//! | *node*, *link*, *handle* | an item with its link, the link, the node's owner elsewhere |
 //!
 //! # The parts
 //!
 //! | part | who writes, who reads | bound | what it is for |
 //! |---|---|---|---|
-//! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: a push is one swap and one store |
+//! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: one swap, one store |
 //! | [`mpsc::Queue`] | any, one | yes or no | a mailbox: counted, bounded, closable |
-//! | `ring::Owner`, `ring::Thief` | one, one and thieves | capacity, then a hook | a worker's run queue |
+//! | `ring::Owner`, `ring::Thief` | one, thieves too | capacity, then a hook | a run queue |
 //! | [`Injector`] | any, any | none | work from outside, taken in batches |
 //! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
 //! | [`counter::Striped`] | any, any | wraps | statistics |
 //!
-//! Beside them: `Counted` (a shared pointer that also exists where `Arc` does not), [`pad::Padded`],
-//! [`link`] (intrusive nodes), and [`prim`], the one place that knows which atomics there are.
+//! Beside them: `Counted` (a shared pointer that also exists where `Arc` does not),
+//! [`pad::Padded`], [`link`] (intrusive nodes), and [`prim`], the one place that knows which
+//! atomics there are.
 //!
 //! # Example
 //!
@@ -43,7 +44,11 @@
 //!
 //! type Task = Box<Node<&'static str>>;
 //!
-//! fn find(own: &mut Owner<Task>, injector: &Injector<Boxed<&'static str>>, others: &[Thief<Task>]) -> Option<Task> {
+//! fn find(
+//!     own: &mut Owner<Task>,
+//!     injector: &Injector<Boxed<&'static str>>,
+//!     others: &[Thief<Task>],
+//! ) -> Option<Task> {
 //!     own.pop()
 //!         .or_else(|| injector.take_into(BATCH_MAX, own).item().map(|(first, _moved)| first))
 //!         .or_else(|| others.iter().find_map(|other| other.steal_into(own).item()))
@@ -64,8 +69,8 @@
 //!
 //! # Features
 //!
-//! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared handles
-//!   of a queue, and the ring.
+//! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared
+//!   handles of a queue, and the ring.
 //!
 //! The ring needs 64-bit atomics and is absent where there are none. On targets without
 //! compare-exchange the atomics come from `portable-atomic` with its `critical-section`.

@@ -29,8 +29,8 @@
 //! A pusher repeats only when another push or a drain succeeded, so some thread always gets on; a
 //! drain is one instruction. An interrupt may push: it never waits for the code it interrupted.
 //!
-//! Breaking rule 1 cannot break memory safety, for there are only indices here; it can lose elements
-//! or tie the chain into a ring that a drain walks for ever.
+//! Breaking rule 1 cannot break memory safety, for there are only indices here; it can lose
+//! elements or tie the chain into a ring that a drain walks for ever.
 
 use core::fmt;
 

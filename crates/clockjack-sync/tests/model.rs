@@ -229,7 +229,9 @@ proptest! {
     }
 
     #[test]
-    fn a_counter_agrees_with_a_number(changes in prop::collection::vec((any::<usize>(), 0_usize..99), 0..60)) {
+    fn a_counter_agrees_with_a_number(
+        changes in prop::collection::vec((any::<usize>(), 0_usize..99), 0..60),
+    ) {
         let counter = Striped::new();
         let mut total = 0;
         for (stripe, n) in changes {

@@ -1,7 +1,7 @@
 //! Real threads, real hardware: what goes in comes out, each item once.
 //!
-//! Bounded work, no clock: a test ends when everything is accounted for, or when a thread has waited
-//! so often that something must be lost.
+//! Bounded work, no clock: a test ends when everything is accounted for, or when a thread has
+//! waited so often that something must be lost.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
@@ -24,7 +24,7 @@ use clockjack_sync::{
 const SHARE: usize = if cfg!(miri) { 200 } else { 1 };
 
 /// How often a thread may find nothing to do in a row: far more than any schedule makes it.
-const IDLE_MAX: u32 = 20_000_000;
+const IDLE_MAX: u32 = 5_000_000;
 
 /// Waits by yielding, not for ever.
 #[derive(Default)]
@@ -70,8 +70,8 @@ impl Ledger {
     }
 }
 
-/// One owner with a small ring that overflows into an injector, three workers that steal from it and
-/// from each other and take from the injector.
+/// One owner with a small ring that overflows into an injector, three workers that steal from it
+/// and from each other and take from the injector.
 #[test]
 fn workers_that_steal_and_overflow_see_each_item_once() {
     const N_ITEMS: usize = 60_000 / SHARE;

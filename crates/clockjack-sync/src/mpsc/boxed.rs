@@ -81,9 +81,10 @@ impl<T> Node<T> {
     }
 }
 
-// SAFETY: a box owns its node alone and keeps it in place while it is leaked (1, 2); two boxes never
-// share memory, and a node is not zero-sized (3). `link` is the first field of a `repr(C)` struct, so
-// the casts are right both ways, and the pointer was derived from the whole node. Nothing panics.
+// SAFETY: a box owns its node alone and keeps it in place while it is leaked (1, 2); two boxes
+// never share memory, and a node is not zero-sized (3). `link` is the first field of a `repr(C)`
+// struct, so the casts are right both ways, and the pointer was derived from the whole node.
+// Nothing panics.
 unsafe impl<T> Linked for Boxed<T> {
     type Handle = Box<Node<T>>;
 

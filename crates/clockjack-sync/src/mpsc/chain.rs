@@ -110,8 +110,8 @@ pub struct Chain<N: Linked> {
 
 // SAFETY: the chain owns its nodes; moving it moves handles and nothing else.
 unsafe impl<N: Linked> Send for Chain<N> where N::Handle: Send {}
-// SAFETY: producers only hand handles over, which the consumer's thread may drop (`Handle: Send`); the
-// cell `head` is touched only by `pop`, whose caller promises to be the only one.
+// SAFETY: producers only hand handles over, which the consumer's thread may drop (`Handle: Send`);
+// the cell `head` is touched only by `pop`, whose caller promises to be the only one.
 unsafe impl<N: Linked> Sync for Chain<N> where N::Handle: Send {}
 
 impl<N: Linked> Chain<N> {
@@ -135,7 +135,8 @@ impl<N: Linked> Chain<N> {
         self.push_links(link, link);
     }
 
-    /// Appends all nodes of a batch, in order and with nothing in between, by one swap and one store.
+    /// Appends all nodes of a batch, in order and with nothing in between, by one swap and one
+    /// store.
     pub fn push_batch(&self, batch: Batch<N>) {
         if let Some((first, last)) = batch.into_ends() {
             self.push_links(first, last);
@@ -153,8 +154,8 @@ impl<N: Linked> Chain<N> {
         // SAFETY: the caller is the only consumer.
         let popped = unsafe { self.pop_link() };
         popped.map(|link| {
-            // SAFETY: the link was made by `into_link` in a push; `pop_link` gives each link once and
-            // does not keep it (rules 2 and 3).
+            // SAFETY: the link was made by `into_link` in a push; `pop_link` gives each link once
+            // and does not keep it (rules 2 and 3).
             unsafe { N::from_link(link) }
         })
     }
@@ -176,9 +177,9 @@ impl<N: Linked> Chain<N> {
         // Relaxed: published by the swap.
         last_link.next.store(ptr::null_mut(), Relaxed);
         let order = if mutant!("mpsc-relaxed-swap") { Relaxed } else { AcqRel };
-        // Release: the cleared link comes before the store of the next producer, which acquires it by
-        // its own swap. Acquire: pairs with that, and with the exchange of the consumer that emptied
-        // the chain after clearing `first` (rule 4).
+        // Release: the cleared link comes before the store of the next producer, which acquires it
+        // by its own swap. Acquire: pairs with that, and with the exchange of the consumer that
+        // emptied the chain after clearing `first` (rule 4).
         let before = self.tail.swap(last.as_ptr(), order);
         let place = match NonNull::new(before) {
             None => &self.first,
@@ -239,8 +240,9 @@ impl<N: Linked> Chain<N> {
             }
             return is_last;
         }
-        // Release: the cleared `first` comes before the store of the producer that finds null, which
-        // acquires it by its swap (rule 4). Relaxed on failure: nothing is read through the value.
+        // Release: the cleared `first` comes before the store of the producer that finds null,
+        // which acquires it by its swap (rule 4). Relaxed on failure: nothing is read through the
+        // value.
         self.tail.compare_exchange(head.as_ptr(), ptr::null_mut(), Release, Relaxed).is_ok()
     }
 
@@ -262,8 +264,8 @@ impl<N: Linked> Default for Chain<N> {
 impl<N: Linked> Drop for Chain<N> {
     fn drop(&mut self) {
         let mut rest = Batch::<N>::new();
-        // SAFETY: `&mut self` proves that there is no other consumer. It also proves that no push is
-        // under way, so the chain is whole and busy cannot occur.
+        // SAFETY: `&mut self` proves that there is no other consumer. It also proves that no push
+        // is under way, so the chain is whole and busy cannot occur.
         while let Pop::Item(link) = unsafe { self.pop_link() } {
             rest.push_link(link);
         }

@@ -54,8 +54,8 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Producer<N, Q> {
 impl<N: Linked, Q: Deref<Target = Queue<N>>> Consumer<N, Q> {
     /// # Safety
     ///
-    /// While this consumer lives, nobody else pops from the queue, and what was popped before happens
-    /// before.
+    /// While this consumer lives, nobody else pops from the queue, and what was popped before
+    /// happens before.
     pub(super) const unsafe fn new(queue: Q) -> Self {
         Self { queue, _alone: PhantomData }
     }
@@ -63,13 +63,15 @@ impl<N: Linked, Q: Deref<Target = Queue<N>>> Consumer<N, Q> {
     /// Takes the oldest node. It never waits; see [`Queue::pop`].
     #[inline]
     pub fn pop(&mut self) -> Pop<N::Handle> {
-        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed exclusively.
+        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed
+        // exclusively.
         unsafe { self.queue.pop() }
     }
 
     /// Takes up to `max` of the oldest nodes; see [`Queue::pop_batch`].
     pub fn pop_batch(&mut self, max: usize) -> Pop<Batch<N>> {
-        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed exclusively.
+        // SAFETY: nobody else pops (the promise to `new`), and this consumer is borrowed
+        // exclusively.
         unsafe { self.queue.pop_batch(max) }
     }
 

@@ -17,8 +17,8 @@ use crate::{
 /// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
 ///
 /// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
-/// can see it. Popping is for one: by [`split`](Self::split), or on the heap by `share`, the types see
-/// to that, by the unsafe [`pop`](Self::pop) the caller does.
+/// can see it. Popping is for one: by [`split`](Self::split), or on the heap by `share`, the types
+/// see to that, by the unsafe [`pop`](Self::pop) the caller does.
 ///
 /// What is inside when the queue is dropped is dropped with it, each once.
 pub struct Queue<N: Linked> {
@@ -96,9 +96,9 @@ impl<N: Linked> Queue<N> {
     ///
     /// # Safety
     ///
-    /// The caller is the only consumer: no two calls of `pop` or `pop_batch` on one queue run at the
-    /// same time, and a call happens before the next one, for instance by being made on the same
-    /// thread or under a lock.
+    /// The caller is the only consumer: no two calls of `pop` or `pop_batch` on one queue run at
+    /// the same time, and a call happens before the next one, for instance by being made on the
+    /// same thread or under a lock.
     #[inline]
     pub unsafe fn pop(&self) -> Pop<N::Handle> {
         // SAFETY: the caller is the only consumer.
@@ -130,8 +130,8 @@ impl<N: Linked> Queue<N> {
         if batch.is_empty() { Pop::Empty } else { Pop::Item(batch) }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was admitted before stays
-    /// and is to be popped: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; says whether this call did it. What was admitted before
+    /// stays and is to be popped: after this, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
         self.gate.close()
     }
@@ -162,9 +162,9 @@ impl<N: Linked> Queue<N> {
 
     /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
     pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
-        // SAFETY: `&mut self` proves that nobody else has popped without this thread knowing, and the
-        // handles keep the borrow; the queue is in scope of safe code only through them. Whoever
-        // calls the unsafe `pop` beside them breaks the promise made there.
+        // SAFETY: `&mut self` proves that nobody else has popped without this thread knowing, and
+        // the handles keep the borrow; the queue is in scope of safe code only through them.
+        // Whoever calls the unsafe `pop` beside them breaks the promise made there.
         let consumer = unsafe { Consumer::new(&*self) };
         (Producer::new(self), consumer)
     }

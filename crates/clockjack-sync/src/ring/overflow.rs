@@ -19,8 +19,8 @@ pub struct Overflow<'o, T, const N: usize = CAPACITY> {
 impl<'o, T, const N: usize> Overflow<'o, T, N> {
     /// # Safety
     ///
-    /// The caller is the owner, has moved the head over the `claimed` items from `next` on, and pushes
-    /// nothing while this lives (rule 6).
+    /// The caller is the owner, has moved the head over the `claimed` items from `next` on, and
+    /// pushes nothing while this lives (rule 6).
     pub(super) const unsafe fn new(
         slots: &'o Slots<T, N>,
         next: u32,
@@ -41,8 +41,8 @@ impl<T, const N: usize> Iterator for Overflow<'_, T, N> {
         let position = self.next;
         self.claimed -= 1;
         self.next = position.wrapping_add(1);
-        // SAFETY: by the promise of `new` the head was moved over the item and its slot is untouched;
-        // the position was just counted, so it is taken once.
+        // SAFETY: by the promise of `new` the head was moved over the item and its slot is
+        // untouched; the position was just counted, so it is taken once.
         Some(unsafe { self.slots.take(position) })
     }
 

@@ -12,8 +12,8 @@ use crate::{
 
 /// The one handle that pushes and pops; see the [module](super) for the protocol.
 ///
-/// It can be sent to another thread, not shared or cloned. When it is dropped, what waits stays for the
-/// thieves; the last handle drops the rest.
+/// It can be sent to another thread, not shared or cloned. When it is dropped, what waits stays for
+/// the thieves; the last handle drops the rest.
 ///
 /// # Examples
 ///
@@ -89,8 +89,8 @@ impl<T, const N: usize> Owner<T, N> {
         if tail.wrapping_sub(oldest) == Slots::<T, N>::CAPACITY {
             return Err(PushError::new(item, Refusal::Full));
         }
-        // SAFETY: the slot is not between `open` and `tail`, so it is free, and only the owner fills
-        // slots (rule 1).
+        // SAFETY: the slot is not between `open` and `tail`, so it is free, and only the owner
+        // fills slots (rule 1).
         unsafe { self.slots.put(tail, item) };
         self.publish(tail.wrapping_add(1));
         Ok(())

@@ -19,8 +19,8 @@ use crate::{
     prim_array,
 };
 
-/// The shared part of a ring. The items of positions `open..tail` are in their slots, all others are
-/// uninitialized or given away.
+/// The shared part of a ring. The items of positions `open..tail` are in their slots, all others
+/// are uninitialized or given away.
 pub(super) struct Slots<T, const N: usize> {
     head: Padded<AtomicU64>,
     pub(super) tail: Padded<AtomicU32>,
@@ -28,8 +28,8 @@ pub(super) struct Slots<T, const N: usize> {
     _owns: PhantomData<T>,
 }
 
-// SAFETY: items are moved through the slots from thread to thread (`T: Send`); references to an item
-// in a slot are never given out.
+// SAFETY: items are moved through the slots from thread to thread (`T: Send`); references to an
+// item in a slot are never given out.
 unsafe impl<T: Send, const N: usize> Sync for Slots<T, N> {}
 // SAFETY: as above.
 unsafe impl<T: Send, const N: usize> Send for Slots<T, N> {}

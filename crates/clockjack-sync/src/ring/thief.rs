@@ -22,7 +22,8 @@ pub enum Steal<T> {
     },
     /// Nothing waited.
     Empty,
-    /// Another thief is at work on this ring. Try the next victim; but do not take this one for empty.
+    /// Another thief is at work on this ring. Try the next victim; but do not take this one for
+    /// empty.
     Busy,
 }
 
@@ -46,11 +47,11 @@ impl<T, const N: usize> Thief<T, N> {
         Self { slots }
     }
 
-    /// Steals half of what waits, rounded up: gives the oldest item and appends the others to `into`,
-    /// in order, as far as there is room.
+    /// Steals half of what waits, rounded up: gives the oldest item and appends the others to
+    /// `into`, in order, as far as there is room.
     ///
-    /// It does not wait: it backs off if another steal is open. A ring does not steal from itself; it
-    /// finds [`Steal::Empty`].
+    /// It does not wait: it backs off if another steal is open. A ring does not steal from itself;
+    /// it finds [`Steal::Empty`].
     #[inline]
     pub fn steal_into(&self, into: &mut Owner<T, N>) -> Steal<T> {
         if Counted::ptr_eq(&self.slots, into.slots()) {
@@ -88,12 +89,12 @@ impl<T, const N: usize> Thief<T, N> {
         self.len() == 0
     }
 
-    /// Rules 3 to 5 for at most `max` items, at least one. `put` gets the items after the first with
-    /// their offset; it must not panic (rule 7).
+    /// Rules 3 to 5 for at most `max` items, at least one. `put` gets the items after the first
+    /// with their offset; it must not panic (rule 7).
     #[inline]
     fn steal(&self, max: u32, mut put: impl FnMut(u32, T)) -> Steal<T> {
-        // Acquire: pairs with the exchanges of the owner, so that the tail loaded next is not behind
-        // this head, and with the closing of an earlier steal.
+        // Acquire: pairs with the exchanges of the owner, so that the tail loaded next is not
+        // behind this head, and with the closing of an earlier steal.
         let mut head = self.slots.head(Acquire);
         let n = loop {
             if head.is_stealing() {

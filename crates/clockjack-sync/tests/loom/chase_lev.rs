@@ -1,9 +1,10 @@
-//! A Chase-Lev deque whose thieves take half by one compare-exchange: the design that the ring avoids.
+//! A Chase-Lev deque whose thieves take half by one compare-exchange: the design that the ring
+//! avoids.
 //!
-//! Memory orders are those of Lê, Pop, Cohen and Zappa Nardelli (PPoPP 2013), who prove the deque for
-//! single steals. With a batch it is broken, whatever the orders: the owner takes the item at `bottom`
-//! without a compare-exchange as long as `top` is below it, and so does not notice a thief that has
-//! read `top` and `bottom` before and is about to move `top` by more than one.
+//! Memory orders are those of Lê, Pop, Cohen and Zappa Nardelli (PPoPP 2013), who prove the deque
+//! for single steals. With a batch it is broken, whatever the orders: the owner takes the item at
+//! `bottom` without a compare-exchange as long as `top` is below it, and so does not notice a thief
+//! that has read `top` and `bottom` before and is about to move `top` by more than one.
 //!
 //! ```text
 //!   items 0 1 2 3, top = 0, bottom = 4

@@ -58,7 +58,8 @@ fn two_producers_and_a_consumer_keep_every_item_and_each_producers_order() {
     });
 }
 
-/// The place where the classic queue re-inserts its stub: the last node is popped while others push.
+/// The place where the classic queue re-inserts its stub: the last node is popped while others
+/// push.
 #[test]
 fn emptying_the_queue_while_others_push_loses_nothing() {
     model_within(2, || {

@@ -1,7 +1,7 @@
 //! An owner against two thieves: the multiset of items is conserved.
 //!
-//! The model is written against a small trait, so that the same model runs on the ring, which passes,
-//! and on a Chase-Lev deque with batch steal, which must fail.
+//! The model is written against a small trait, so that the same model runs on the ring, which
+//! passes, and on a Chase-Lev deque with batch steal, which must fail.
 
 use clockjack_sync::ring::{Owner, Steal, Thief};
 use loom::thread;
