@@ -1,8 +1,8 @@
 //! Two clocks read together: the CPU time of this thread, which is the figure, and wall time.
 //!
-//! CPU time leaves out the moments in which another process had the core, which on a shared
-//! machine is most of the noise. Reading it is a system call, as long as dozens of timer operations:
-//! its own cost is measured once and taken off every interval.
+//! CPU time leaves out the moments in which another process had the core, which on a shared machine
+//! is most of the noise. Reading it is a system call, as long as dozens of timer operations: its
+//! own cost is measured once and taken off every interval.
 
 use core::time::Duration;
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! Suite `timers`: the same timers in every store.
 //!
-//! Random deadlines of up to a minute in ticks of one millisecond are inserted, cancelled in another
-//! random order, fired in one jump and in steps, and put off again and again. All subjects run in
-//! this process, on this thread, one after the other in rounds: each round starts at another
+//! Random deadlines of up to a minute in ticks of one millisecond are inserted, cancelled in
+//! another random order, fired in one jump and in steps, and put off again and again. All subjects
+//! run in this process, on this thread, one after the other in rounds: each round starts at another
 //! subject and every second one goes backwards, so that a slow minute of the machine, or what one
 //! subject leaves in the caches and the heap, falls on all of them alike. Round 0 counts
 //! allocations and is not timed.

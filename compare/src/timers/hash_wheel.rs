@@ -1,5 +1,5 @@
-//! `hierarchical_hash_wheel_timer`: four wheels of 256 slots that hold weak pointers, and a hash map
-//! by id that holds the entries.
+//! `hierarchical_hash_wheel_timer`: four wheels of 256 slots that hold weak pointers, and a hash
+//! map by id that holds the entries.
 //!
 //! Its cancel takes the entry out of the map and leaves the weak pointer, and with it the entry's
 //! allocation, in the wheel until the slot is reached: its documentation calls that "lazy

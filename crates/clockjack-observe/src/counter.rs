@@ -11,9 +11,9 @@ use crate::{
 
 /// A rising count in one `usize` cell.
 ///
-/// A read is one load, so it never tears and never blocks a writer. The count wraps at `usize::MAX`:
-/// after 584 years at one a nanosecond on 64-bit targets, after 71 minutes at one a microsecond on
-/// 32-bit ones. A reader that looks at least once a wrap takes differences with
+/// A read is one load, so it never tears and never blocks a writer. The count wraps at
+/// `usize::MAX`: after 584 years at one a nanosecond on 64-bit targets, after 71 minutes at one a
+/// microsecond on 32-bit ones. A reader that looks at least once a wrap takes differences with
 /// [`since`](Self::since) and loses nothing.
 ///
 /// # Examples

@@ -1,9 +1,10 @@
 //! The closed set of events, each in at most sixteen bytes, and the record that adds the time.
 //!
-//! The set is closed and [`Event`] is exhaustive on purpose: whoever exports, counts or draws events
-//! matches all of them, and the compiler names the place that a new event would have forgotten. So a
-//! new event is a breaking change of this crate; whoever wants to be safe from that matches on
-//! [`Event::kind`] by [`Kind::family`] or prints generically with [`Event::visit_fields`].
+//! The set is closed and [`Event`] is exhaustive on purpose: whoever exports, counts or draws
+//! events matches all of them, and the compiler names the place that a new event would have
+//! forgotten. So a new event is a breaking change of this crate; whoever wants to be safe from that
+//! matches on [`Event::kind`] by [`Kind::family`] or prints generically with
+//! [`Event::visit_fields`].
 //!
 //! Encoding is a bijection between events and the sixteen-byte strings that decode:
 //! `decode(encode(e)) == Ok(e)`, and if `decode(b)` is `Ok(e)` then `encode(e) == b`. Decoding is

@@ -2,9 +2,9 @@
 //!
 //! # What is promised
 //!
-//! * **Range**: all of `u64`. **Error**: a quantile is never below the true value and above it by at
-//!   most 1/`SUB` of it; least, greatest and count are exact, the sum too (both with the footnotes
-//!   below).
+//! * **Range**: all of `u64`. **Error**: a quantile is never below the true value and above it by
+//!   at most 1/`SUB` of it; least, greatest and count are exact, the sum too (both with the
+//!   footnotes below).
 //! * **Cost**: recording is a handful of integer instructions and at most four cells touched,
 //!   whatever the value.
 //! * **Memory**: 64 × `SUB` + 4 words: 8.2 KiB for `SUB` = 16 on 64-bit targets and 4.1 KiB on
@@ -18,8 +18,8 @@
 //!
 //! Cells are `usize`. A bucket wraps after 2^32 records. Least and greatest are exact up to
 //! `u32::MAX - 1` and beyond that are the border of their bucket. The sum has two cells with a
-//! carry and wraps at 2^64; one that wrapped or was caught between the two cells is brought back into
-//! the bounds of the buckets, so it is then as exact as a quantile.
+//! carry and wraps at 2^64; one that wrapped or was caught between the two cells is brought back
+//! into the bounds of the buckets, so it is then as exact as a quantile.
 
 mod bucket;
 mod quantile;
@@ -114,7 +114,8 @@ impl<const SUB: usize, M: Mode> Histogram<SUB, M> {
     /// Adds everything recorded so far to `snapshot`: the way to merge the histograms of several
     /// workers.
     pub fn add_to(&self, snapshot: &mut Snapshot<SUB>) {
-        // Relaxed throughout: each cell is a number by itself, and `absorb` makes the numbers agree.
+        // Relaxed throughout: each cell is a number by itself, and `absorb` makes the numbers
+        // agree.
         let counts = self.counts.as_flattened().iter().map(|cell| cell.load(Relaxed) as u64);
         let sum =
             (self.sum[1].load(Relaxed) as u128) << usize::BITS | self.sum[0].load(Relaxed) as u128;

@@ -25,26 +25,27 @@
 //!
 //! Reading record `i`:
 //!
-//! * **R1** Load `head`, acquire. If it equals `i` there is nothing to read. If it is beyond
-//!   `i + N - 1`, the record is gone: count the lost ones, move the cursor forward, begin again.
+//! * **R1** Load `head`, acquire. If it equals `i` there is nothing to read. If it is beyond `i + N
+//!   - 1`, the record is gone: count the lost ones, move the cursor forward, begin again.
 //! * **R2** Load the words of slot `i mod N`, relaxed.
 //! * **R3** `fence(Acquire)`.
 //! * **R4** Load `head` again, relaxed. If it is beyond `i + N - 1`, throw the words away and go to
 //!   R1. Otherwise they are record `i`.
 //!
-//! *What is read was written.* R1 saw `i + 1` or more, so it synchronizes with W3 of record `i` or of
-//! a later one, and the words of record `i` happen before R2: R2 loads them or newer ones. Suppose a
-//! word is newer, from record `j`, `j >= i + N`. The fence W1 of `j` precedes that store and the
-//! fence R3 follows that load, so W1 synchronizes with R3, and the store of `head = j` before W1
-//! happens before R4. R4 then loads at least `j`, which is beyond `i + N - 1`, and the words are
-//! thrown away. So no mix of two records is ever returned, and no record under a wrong number.
+//! *What is read was written.* R1 saw `i + 1` or more, so it synchronizes with W3 of record `i` or
+//! of a later one, and the words of record `i` happen before R2: R2 loads them or newer ones.
+//! Suppose a word is newer, from record `j`, `j >= i + N`. The fence W1 of `j` precedes that store
+//! and the fence R3 follows that load, so W1 synchronizes with R3, and the store of `head = j`
+//! before W1 happens before R4. R4 then loads at least `j`, which is beyond `i + N - 1`, and the
+//! words are thrown away. So no mix of two records is ever returned, and no record under a wrong
+//! number.
 //!
-//! *Nothing vanishes.* A cursor moves by one with each record returned and otherwise only by what it
-//! counts as lost, so for each reader `read + lost` is the distance it has moved.
+//! *Nothing vanishes.* A cursor moves by one with each record returned and otherwise only by what
+//! it counts as lost, so for each reader `read + lost` is the distance it has moved.
 //!
-//! *It cannot hang.* The writer has no loop. A reader gives up after a fixed number of attempts; each
-//! failed one means that the writer went round the ring meanwhile, and the reader then aims nearer to
-//! `head`, where it has longer.
+//! *It cannot hang.* The writer has no loop. A reader gives up after a fixed number of attempts;
+//! each failed one means that the writer went round the ring meanwhile, and the reader then aims
+//! nearer to `head`, where it has longer.
 //!
 //! *Claiming.* The flag is taken by a swap with acquire and given back with release, so the next
 //! writer, on whatever thread, sees the `head` of the one before.
@@ -56,9 +57,9 @@
 //! # Limits
 //!
 //! Positions are `usize` and wrap. On a 32-bit target a reader that stays away for 2^31 records or
-//! more miscounts what it lost, and one that is interrupted between R2 and R4 for exactly a multiple
-//! of 2^32 records (within `N`) could return a mixed record. On 64-bit targets neither happens within
-//! centuries.
+//! more miscounts what it lost, and one that is interrupted between R2 and R4 for exactly a
+//! multiple of 2^32 records (within `N`) could return a mixed record. On 64-bit targets neither
+//! happens within centuries.
 
 mod reader;
 mod slot;
@@ -167,9 +168,9 @@ pub trait Ring: sealed::Storage {
     /// How many records were overwritten before any reader made by [`reader`](Self::reader) got
     /// them, with wrap-around.
     ///
-    /// Exact while nobody reads; beside a reader it may be short for a moment. With several readers a record counts as dropped if the
-    /// one in front did not get it. On a 32-bit target a reader must come by at least once in 2^31
-    /// records.
+    /// Exact while nobody reads; beside a reader it may be short for a moment. With several readers
+    /// a record counts as dropped if the one in front did not get it. On a 32-bit target a reader
+    /// must come by at least once in 2^31 records.
     fn dropped(&self) -> usize {
         let control = self.control();
         let head = control.head.load(Acquire); // pairs with W3, for `oldest`

@@ -32,13 +32,7 @@ fn metrics_stand_in_aligned_columns() {
         Line::gauge("clockjack_timers_bytes", Unit::Bytes, 33_554_432),
         Line::histogram("clockjack_step", Unit::Ticks, Snapshot::<2>::new().summary()),
     ];
-    let expected = "\
-clockjack_timers_fired_total  1000000
-clockjack_timers_bytes        32.0MiB
-                                  count      mean       min       p50       p90       p99     p99.9       max
-clockjack_timer_lateness           1000     500us    1.00us     507us     917us    1.00ms    1.00ms    1.00ms
-clockjack_step                        0         -         -         -         -         -         -         -
-";
+    let expected = include_str!("golden/metrics.txt");
     assert_eq!(text(|out| write_metrics(out, &lines)), expected);
     assert_eq!(text(|out| write_metrics(out, &[])), "");
 }

@@ -1,4 +1,5 @@
-//! Constructors on real hardware: `const`, so that every cell of this crate can stand in a `static`.
+//! Constructors on real hardware: `const`, so that every cell of this crate can stand in a
+//! `static`.
 //!
 //! The twin is `model.rs`; loom's atomics have no `const fn new`.
 

@@ -101,7 +101,10 @@ impl Unpacker {
 
 /// Declares a one-byte enum whose variants have fixed codes from 0 upwards and printed names.
 macro_rules! coded {
-    ($($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident $text:literal,)* })*) => {$(
+    ($(
+        $(#[$meta:meta])*
+        $name:ident { $($(#[$vmeta:meta])* $variant:ident $text:literal,)* }
+    )*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]

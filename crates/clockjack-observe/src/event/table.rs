@@ -1,9 +1,9 @@
 //! The table of all events: the only place where one is added.
 //!
-//! An entry gives code, variant, printed name, documentation and fields; enum,
-//! kinds, encoding, decoding, names and field lists are made from it, so none can be forgotten. An
-//! entry that needs more than sixteen bytes, reuses a code or takes code 0 does not compile. A code,
-//! once released, keeps its meaning for ever, and fields are never reordered.
+//! An entry gives code, variant, printed name, documentation and fields; enum, kinds, encoding,
+//! decoding, names and field lists are made from it, so none can be forgotten. An entry that needs
+//! more than sixteen bytes, reuses a code or takes code 0 does not compile. A code, once released,
+//! keeps its meaning for ever, and fields are never reordered.
 
 use core::fmt;
 

@@ -47,8 +47,8 @@ impl Quantile {
         self.0
     }
 
-    /// Which of `count` sorted values it is, counted from 1: the least rank with at least this share
-    /// of the values at or below it.
+    /// Which of `count` sorted values it is, counted from 1: the least rank with at least this
+    /// share of the values at or below it.
     pub(crate) fn rank(self, count: u64) -> u64 {
         let rank = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(WHOLE));
         u64::try_from(rank).expect("a share of at most one of a u64 fits a u64").max(1)

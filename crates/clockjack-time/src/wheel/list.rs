@@ -12,8 +12,8 @@
 //! A cancel clears a bit there, and waits for no cache line but that of its own record; what stands
 //! in the cell is stale from then on. A chunk without live entries is freed at once, so there are
 //! never more chunks than timers, and a cascade packs them anew. (Tried and left: a hole written
-//! into the cell, which costs every cancel a line more; to ask each entry's timer, which costs every
-//! cascade one; to join half-empty chunks, which made a cancel four times as dear.)
+//! into the cell, which costs every cancel a line more; to ask each entry's timer, which costs
+//! every cascade one; to join half-empty chunks, which made a cancel four times as dear.)
 
 use super::{
     level::{LISTS, Occupancy},

@@ -69,7 +69,8 @@ impl Place {
     }
 }
 
-/// An entry of a list: which timer, its class and the low bits of its deadline. What a cell holds that is not live means nothing.
+/// An entry of a list: which timer, its class and the low bits of its deadline. What a cell holds
+/// that is not live means nothing.
 ///
 /// ```text
 ///   63..62 class   61..32 deadline   31..0 timer
