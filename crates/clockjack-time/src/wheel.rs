@@ -17,6 +17,8 @@ pub(crate) mod store;
 
 use core::{fmt, marker::PhantomData};
 
+use clockjack_sync::mutant;
+
 #[cfg(feature = "alloc")]
 pub use self::slab::{GrowingWheel, Slab};
 pub use self::{
@@ -423,10 +425,13 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// says where that is.
     #[inline(always)]
     fn link(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        if deadline.wrapping_sub(self.open) >= self.near_len {
+        let is_open = deadline != self.open || !mutant!("wheel_open_tick_closed");
+        if deadline.wrapping_sub(self.open) >= self.near_len || !is_open {
             return self.link_edge(timer, deadline, class);
         }
-        let list = if deadline - self.elapsed < self.suspended_span {
+        let list = if deadline - self.elapsed < self.suspended_span
+            && !mutant!("wheel_suspended_forgotten")
+        {
             self.suspended
         } else {
             level::place(deadline, self.elapsed)
@@ -437,7 +442,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Enters a timer that is past or far.
     #[cold]
     fn link_edge(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        if deadline >= self.open {
+        if deadline >= self.open && !mutant!("wheel_open_tick_closed") {
             return self.link_far(timer, deadline, class);
         }
         // An entry remembers a past deadline as far back as its bits reach.
@@ -485,7 +490,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     fn set_near_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
-        let far = overflow::first(&self.store).map_or(u64::MAX, |far| far.deadline);
+        let far = overflow::first(&self.store)
+            .filter(|_| !mutant!("wheel_far_overtaken"))
+            .map_or(u64::MAX, |far| far.deadline);
         self.near_len = range_end.min(far).saturating_sub(self.open);
     }
 

@@ -22,8 +22,36 @@ const STARTS: [u64; 8] = [
     u64::MAX - 3000,
 ];
 
+/// Ticks after the start at which timers crowd: first ticks of slots of every level, ticks inside
+/// them, and both sides of the wheel's range.
+const CROWDED: [u64; 12] = [
+    64,
+    70,
+    4_096,
+    4_160,
+    4_161,
+    8_192,
+    1 << 18,
+    (1 << 18) + 4_160,
+    (1 << 20) - 1,
+    1 << 20,
+    (1 << 20) + 4_160,
+    1 << 21,
+];
+
 #[derive(Clone, Debug)]
 enum Op {
+    /// Several timers for one tick that others were and will be armed for.
+    Crowd {
+        nth: usize,
+        copies: usize,
+    },
+    /// Just into the slot of such a tick, with a budget that ends somewhere in it.
+    Approach {
+        nth: usize,
+        before: u64,
+        budget: usize,
+    },
     Insert {
         ahead: i64,
     },
@@ -61,6 +89,9 @@ fn ahead() -> impl Strategy<Value = i64> {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
+        12 => (0..CROWDED.len(), 1_usize..6).prop_map(|(nth, copies)| Op::Crowd { nth, copies }),
+        8 => (0..CROWDED.len(), prop_oneof![Just(0_u64), 0_u64..70, 0_u64..5_000], 1_usize..8)
+            .prop_map(|(nth, before, budget)| Op::Approach { nth, before, budget }),
         10 => ahead().prop_map(|ahead| Op::Insert { ahead }),
         3 => any::<usize>().prop_map(|nth| Op::Cancel { nth }),
         2 => (any::<usize>(), ahead()).prop_map(|(nth, ahead)| Op::Rearm { nth, ahead }),
@@ -83,11 +114,19 @@ struct Model {
     registered: u64,
 }
 
+/// Where the wheel stands when a timer is armed.
+struct At {
+    elapsed: u64,
+    open: u64,
+}
+
 impl Model {
-    fn arm(&mut self, id: TimerId, deadline: u64, open: u64) -> u64 {
+    fn arm(&mut self, id: TimerId, deadline: u64, at: At) -> u64 {
         self.registered += 1;
         let number = self.registered;
-        if deadline < open {
+        if deadline < at.open {
+            // A past deadline is remembered for less than 2^30 ticks.
+            let deadline = deadline.max(at.elapsed.saturating_sub((1 << 30) - 1));
             self.at_once.push_back((deadline, number));
         } else {
             self.timers.insert((deadline, number), ());
@@ -126,6 +165,7 @@ impl Model {
 struct Run<S> {
     wheel: Wheel<u64, S>,
     model: Model,
+    start: u64,
     now: u64,
 }
 
@@ -134,16 +174,23 @@ impl<S: Storage<u64>> Run<S> {
         self.now.saturating_add_signed(ahead)
     }
 
-    fn insert(&mut self, ahead: i64) {
-        let deadline = self.deadline(ahead);
-        let open = self.wheel.open_tick().get();
+    fn at(&self) -> At {
+        At { elapsed: self.wheel.elapsed().get(), open: self.wheel.open_tick().get() }
+    }
+
+    fn crowded(&self, nth: usize) -> u64 {
+        self.start.saturating_add(CROWDED[nth])
+    }
+
+    fn insert(&mut self, deadline: u64) {
+        let at = self.at();
         let number = self.model.registered + 1;
         let was_full = self.wheel.len() == self.wheel.capacity();
         match self.wheel.insert(Tick::new(deadline), number) {
             Ok(id) => {
                 assert!(!was_full, "a full wheel took a timer");
                 assert!(!self.model.dead.contains(&id), "an id came back");
-                assert_eq!(self.model.arm(id, deadline, open), number);
+                assert_eq!(self.model.arm(id, deadline, at), number);
             }
             Err(refused) => {
                 assert!(was_full, "refused although there was room: {refused}");
@@ -169,10 +216,10 @@ impl<S: Storage<u64>> Run<S> {
         }
         let nth = nth % self.model.live.len();
         let deadline = self.deadline(ahead);
-        let open = self.wheel.open_tick().get();
+        let at = self.at();
         let (old, value) = self.model.forget(nth);
         let new = self.wheel.rearm(old, Tick::new(deadline)).expect("room").expect("armed");
-        let number = self.model.arm(new, deadline, open);
+        let number = self.model.arm(new, deadline, at);
         // The value stays what it was; the registration is new.
         assert_eq!(self.wheel.cancel(old), None, "the old id names nothing");
         *self.wheel.get_mut(new).expect("armed anew") = number;
@@ -230,11 +277,15 @@ impl<S: Storage<u64>> Run<S> {
 }
 
 fn run<S: Storage<u64>>(wheel: Wheel<u64, S>, ops: &[Op]) {
-    let now = wheel.elapsed().get();
-    let mut run = Run { wheel, model: Model::default(), now };
+    let start = wheel.elapsed().get();
+    let mut run = Run { wheel, model: Model::default(), start, now: start };
     for op in ops {
         match *op {
-            Op::Insert { ahead } => run.insert(ahead),
+            Op::Insert { ahead } => run.insert(run.deadline(ahead)),
+            Op::Crowd { nth, copies } => (0..copies).for_each(|_| run.insert(run.crowded(nth))),
+            Op::Approach { nth, before, budget } => {
+                run.advance(run.crowded(nth).saturating_sub(before).max(run.now), budget);
+            }
             Op::Cancel { nth } => run.cancel(nth),
             Op::Rearm { nth, ahead } => run.rearm(nth, ahead),
             Op::Advance { by, budget } => run.advance(run.now.saturating_add(by), budget),
@@ -261,6 +312,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 1_500,
         failure_persistence: None,
+        max_shrink_iters: 300,
         ..ProptestConfig::default()
     })]
 

@@ -5,6 +5,8 @@
 //! list, the tick whose timers are firing stays open, and new timers queue up behind those that
 //! were there before them.
 
+use clockjack_sync::mutant;
+
 use super::{
     Storage, TimerId, Wheel,
     level::{self, AT_ONCE, RANGE, SLOTS},
@@ -251,7 +253,7 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         let wheel = &mut *self.wheel;
         let far = overflow::first(&wheel.store).map_or(u64::MAX, |far| far.deadline);
         if let Some(event) = wheel.lists.occupancy.next(wheel.elapsed)
-            && event.tick <= self.to
+            && event.tick <= self.to + u64::from(mutant!("wheel_early"))
             && event.tick <= far
         {
             wheel.enter(event.tick);

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use clockjack_sync::mutant;
+
 use super::{
     list::CHUNKS_MAX,
     record::{Record, Seat, record_columns},

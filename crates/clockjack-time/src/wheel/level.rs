@@ -14,6 +14,8 @@
 //! The level is that of the highest digit in which deadline and elapsed time differ (as in tokio's
 //! and Varghese and Lauck's hierarchical wheels); what lies a whole range ahead is the overflow's.
 
+use clockjack_sync::mutant;
+
 /// Bits of a digit.
 pub(crate) const BITS: u32 = 6;
 /// Slots of every level but the top one.
@@ -112,7 +114,7 @@ impl Occupancy {
     fn next_top(&self, elapsed: u64) -> Option<Event> {
         let shift = TOP * BITS;
         let all = self.0[TOP as usize] & TOP_MASK;
-        if all == 0 {
+        if all == 0 || (mutant!("wheel_no_next_lap") && all >> (elapsed >> shift & 3) <= 1) {
             return None;
         }
         let digit = (elapsed >> shift) & ((1 << TOP_BITS) - 1);

@@ -3,6 +3,8 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
+use clockjack_sync::mutant;
+
 use super::{
     Storage, Wheel, WheelConfig,
     list::CHUNKS_MAX,
