@@ -49,7 +49,7 @@ impl Plan {
     /// A million timers in a minute, in steps of a tick.
     pub(crate) const DEFAULT: Self =
         Self { count: 1_000_000, horizon_ms: 60_000, cancel_percent: 10, step_ms: 1, seed: 1 };
-    /// With the books of the checks some two gigabytes.
+    /// With the books of the checks two to three gigabytes, the more the more are cancelled.
     pub(crate) const COUNT_MAX: u32 = 50_000_000;
     /// A week: 600 times the wheel's range, and seconds of empty steps.
     pub(crate) const HORIZON_MS_MAX: u32 = 7 * 24 * 3_600_000;
