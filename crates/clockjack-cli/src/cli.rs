@@ -1,0 +1,238 @@
+//! From arguments to an exit code: parse, run, say what went wrong.
+
+use core::{error::Error as _, fmt};
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal as _, Write},
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+
+use crate::{
+    exit_code,
+    failure::Failure,
+    progress::Progress,
+    timers::{self, Plan},
+};
+
+/// Where a command writes to.
+pub struct Streams<'w> {
+    /// The result.
+    pub out: &'w mut dyn Write,
+    /// Progress and messages.
+    pub err: &'w mut dyn Write,
+    /// Whether `err` is a terminal, on which a progress line can be redrawn.
+    pub err_is_terminal: bool,
+}
+
+impl fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams")
+            .field("err_is_terminal", &self.err_is_terminal)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The command with the arguments and the streams of this process.
+#[must_use = "the exit code is to be returned from `main`"]
+pub fn main() -> ExitCode {
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    let err_is_terminal = err.is_terminal();
+    let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal };
+    ExitCode::from(run(std::env::args_os(), &mut streams))
+}
+
+/// The command with these arguments, the first of which is its own name, and these streams. Gives
+/// the [exit code](exit_code). It can be called any number of times.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_cli::{Streams, exit_code, run};
+///
+/// let (mut out, mut err) = (Vec::new(), Vec::new());
+/// let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
+/// let code = run(["clockjack", "timers", "--cancel", "101"], &mut streams);
+/// assert_eq!(code, exit_code::USAGE);
+/// assert!(String::from_utf8_lossy(&err).contains("101 is not in 0..=100"));
+/// ```
+#[must_use = "the exit code says whether all went well"]
+pub fn run<A>(args: impl IntoIterator<Item = A>, streams: &mut Streams<'_>) -> u8
+where
+    A: Into<OsString> + Clone,
+{
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(refusal) => return explain(&refusal, streams),
+    };
+    let result = match cli.command {
+        Command::Timers(args) => args.run(streams),
+    };
+    conclude(result, streams)
+}
+
+/// Says what went wrong, if anything did.
+fn conclude(result: Result<(), Failure>, streams: &mut Streams<'_>) -> u8 {
+    match result {
+        Ok(()) => exit_code::OK,
+        Err(failure) if failure.is_broken_pipe() => exit_code::OK,
+        Err(failure) => {
+            let cause = failure.source().map_or(String::new(), |cause| format!(": {cause}"));
+            // Where even this cannot be said, the exit code says it.
+            let _said = writeln!(streams.err, "clockjack: {failure}{cause}");
+            exit_code::FAILED
+        }
+    }
+}
+
+/// Prints help, version or what is wrong with the arguments, without colour.
+fn explain(refusal: &clap::Error, streams: &mut Streams<'_>) -> u8 {
+    let text = refusal.render().to_string();
+    if refusal.use_stderr() {
+        // As above.
+        let _said = streams.err.write_all(text.as_bytes());
+        return exit_code::USAGE;
+    }
+    let result = write_result(streams, &text);
+    conclude(result, streams)
+}
+
+fn write_result(streams: &mut Streams<'_>, text: &str) -> Result<(), Failure> {
+    let written = streams.out.write_all(text.as_bytes()).and_then(|()| streams.out.flush());
+    written.map_err(Failure::output)
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all went well, also if the reader of the output went away
+  1  a check did not hold, or the output could not be written
+  2  wrong arguments, or none: nothing was done";
+
+const TIMERS_NOTE: &str = "\
+Prints what was done, how many timers fired in a step and how late they were. Costs are wall time of
+one cold run, with the growth of memory; `cargo xtask compare timers` measures properly.";
+
+const TIMERS_EXAMPLES: &str = "\
+Examples:
+  clockjack timers                            a million timers in a minute
+  clockjack timers --step-ms 7                time in steps: timers are up to 6 ms late, never early
+  clockjack timers --horizon-ms 86400000      a day, most of it beyond the wheel's range
+  clockjack timers --seed 2 --format json     for programs; all but `timing` repeats exactly";
+
+/// Clockjack: timers on a clock that you control
+#[derive(Debug, Parser)]
+#[command(name = "clockjack", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Timers(TimersArgs),
+}
+
+/// Arm many timers in virtual time, cancel some, fire the rest, and check every one of them
+#[derive(Debug, Args)]
+#[command(after_help = format!("{TIMERS_NOTE}\n\n{TIMERS_EXAMPLES}\n\n{EXIT_CODES}"))]
+struct TimersArgs {
+    /// How many timers; at most 50000000.
+    #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT.count,
+        value_parser = value_parser!(u32).range(..=i64::from(Plan::COUNT_MAX)))]
+    count: u32,
+
+    /// Deadlines are 1 to this many virtual milliseconds ahead; at most 604800000 (a week).
+    #[arg(long, value_name = "MS", default_value_t = Plan::DEFAULT.horizon_ms,
+        value_parser = value_parser!(u32).range(1..=i64::from(Plan::HORIZON_MS_MAX)))]
+    horizon_ms: u32,
+
+    /// How many of a hundred are cancelled before time begins to pass; 0 to 100.
+    #[arg(long, value_name = "PERCENT", default_value_t = Plan::DEFAULT.cancel_percent,
+        value_parser = value_parser!(u8).range(..=i64::from(Plan::CANCEL_PERCENT_MAX)))]
+    cancel: u8,
+
+    /// By how much virtual time moves at once; at least 1.
+    #[arg(long, value_name = "MS", default_value_t = Plan::DEFAULT.step_ms,
+        value_parser = value_parser!(u32).range(1..))]
+    step_ms: u32,
+
+    /// Decides deadlines and cancels. Equal seeds give equal runs, on every machine.
+    #[arg(long, value_name = "SEED", default_value_t = Plan::DEFAULT.seed)]
+    seed: u64,
+
+    /// What to print: a table and two histograms, or one line with one object.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    /// Whether to draw a progress line on standard error; `auto` draws it on a terminal.
+    #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
+    progress: ProgressMode,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProgressMode {
+    Auto,
+    Bar,
+    None,
+}
+
+impl TimersArgs {
+    fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let plan = Plan {
+            count: self.count,
+            horizon_ms: self.horizon_ms,
+            cancel_percent: self.cancel,
+            step_ms: self.step_ms,
+            seed: self.seed,
+        };
+        let is_drawn = match self.progress {
+            ProgressMode::Auto => streams.err_is_terminal,
+            ProgressMode::Bar => true,
+            ProgressMode::None => false,
+        };
+        let report = {
+            let progress =
+                if is_drawn { Progress::on(&mut *streams.err) } else { Progress::silent() };
+            timers::simulate(plan, progress)?
+        };
+        let text = match self.format {
+            Format::Human => report.to_string(),
+            Format::Json => report.to_json(),
+        };
+        write_result(streams, &text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clockjack_time::Tick;
+
+    use super::*;
+    use crate::timers::{Fire, Violation};
+
+    #[test]
+    fn a_check_that_did_not_hold_is_said_and_exits_with_failed() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
+        let fire = Fire { number: 17, deadline: Tick::new(5), now: Tick::new(4) };
+        let result = Err(Failure::from(Violation::Early { fire }));
+        assert_eq!(conclude(result, &mut streams), exit_code::FAILED);
+        assert_eq!(
+            String::from_utf8_lossy(&err),
+            "clockjack: a check did not hold: timer 17 fired at tick 4, before its deadline 5\n"
+        );
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn the_definition_of_the_arguments_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -1,0 +1,47 @@
+//! The command `clockjack`, as a library, so that tests can call it without starting a process.
+//!
+//! Until there is a runtime to ask, its one job is `clockjack timers`: it arms many timers on a
+//! wheel, cancels some, lets virtual time pass step by step, checks every single fire, and prints a
+//! table and two histograms.
+//!
+//! ```
+//! use clockjack_cli::{Streams, exit_code, run};
+//!
+//! let (mut out, mut err) = (Vec::new(), Vec::new());
+//! let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
+//! let code = run(["clockjack", "timers", "--count", "1000", "--cancel", "25"], &mut streams);
+//! assert_eq!(code, exit_code::OK);
+//! let text = String::from_utf8(out)?;
+//! assert!(text.contains("fired             750"), "{text}");
+//! # Ok::<(), std::string::FromUtf8Error>(())
+//! ```
+//!
+//! # Manners
+//!
+//! * The result goes to standard output, all else to standard error. A reader of the output that
+//!   goes away (`clockjack timers | head -3`) is no failure.
+//! * [Exit codes](exit_code) are part of the interface.
+//! * There is no colour and no terminal mode: the progress line, which is drawn on a terminal only,
+//!   consists of printable text and carriage returns. So Ctrl-C has nothing to clean up; it ends
+//!   the process by its signal, which a shell shows as 130.
+//! * What does not say how long something took is the same in every run with the same arguments, on
+//!   every machine. In `--format json` the exceptions are the members of `timing`.
+//!
+//! # Not supported
+//!
+//! Running graphs, actors or schedules: their crates are planned. Real time: `timers` measures what
+//! the wheel costs and shows that it keeps its promises, not how punctual an operating system is.
+
+mod cli;
+pub mod exit_code;
+mod failure;
+mod progress;
+mod rng;
+mod timers;
+
+pub use cli::{Streams, main, run};
+
+/// The examples of the project's front page, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

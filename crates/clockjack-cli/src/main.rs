@@ -1,0 +1,7 @@
+//! The command `clockjack`. Everything is in the library, where tests can call it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    clockjack_cli::main()
+}
