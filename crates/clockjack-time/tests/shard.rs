@@ -3,11 +3,11 @@
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
-use core::cell::Cell;
-use std::{
-    panic::{self, AssertUnwindSafe},
-    rc::Rc,
-};
+extern crate alloc;
+
+use alloc::rc::Rc;
+use core::{cell::Cell, panic::AssertUnwindSafe};
+use std::panic;
 
 use clockjack_time::{Class, Shard, ShardConfig, Tick, TimerId, shard::RETURNS_MAX};
 

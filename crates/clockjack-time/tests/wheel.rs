@@ -4,6 +4,8 @@
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
+extern crate alloc;
+
 #[path = "wheel/at_once.rs"]
 mod at_once;
 #[path = "wheel/budget.rs"]

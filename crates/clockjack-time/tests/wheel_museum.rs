@@ -5,7 +5,9 @@
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
-use std::collections::BTreeMap;
+extern crate alloc;
+
+use alloc::collections::BTreeMap;
 
 use clockjack_time::{FixedWheel, GrowingWheel, Storage, Tick, Wheel, WheelConfig};
 

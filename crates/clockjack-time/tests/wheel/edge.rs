@@ -64,7 +64,7 @@ fn timers_fire_on_their_tick_up_to_the_last_one() {
         let distances: Vec<u64> = [1, 2, 64, 4_096, 262_144, RANGE, before - 1, before]
             .into_iter()
             .filter(|distance| (1..=before).contains(distance))
-            .collect::<std::collections::BTreeSet<_>>()
+            .collect::<alloc::collections::BTreeSet<_>>()
             .into_iter()
             .collect();
         cross(at(u64::MAX - before), &distances);

@@ -1,10 +1,8 @@
 //! What becomes of the values: each is handed out or dropped, exactly once, whoever panics.
 
-use core::cell::Cell;
-use std::{
-    panic::{self, AssertUnwindSafe},
-    rc::Rc,
-};
+use alloc::rc::Rc;
+use core::{cell::Cell, panic::AssertUnwindSafe};
+use std::panic;
 
 use clockjack_time::{FixedWheel, Storage, Wheel};
 
