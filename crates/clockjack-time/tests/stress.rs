@@ -13,9 +13,6 @@ use std::{sync::OnceLock, thread};
 
 use clockjack_time::{Class, Expired, Lease, Shard, ShardConfig, Tick, TimerId};
 
-/// Divides the work where an interpreter does it.
-const SHARE: usize = if cfg!(miri) { 100 } else { 1 };
-
 /// How often a thread may find nothing to do in a row: far more than any schedule makes it.
 const IDLE_MAX: u32 = 20_000_000;
 
@@ -182,8 +179,8 @@ fn poll<'s, 'l>(
 #[test]
 fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
     const POSTERS: usize = 2;
-    const EACH: usize = 8_000 / SHARE;
-    const LOCAL: usize = 4_000 / SHARE;
+    const EACH: usize = 8_000;
+    const LOCAL: usize = 4_000;
     let ledger = Ledger::new(POSTERS * EACH + LOCAL);
     let shard = Shard::new(ShardConfig { capacity: 1 << 11, ..ShardConfig::DEFAULT });
     let (ledger_ref, shard_ref) = (&ledger, &shard);
@@ -250,7 +247,7 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
 #[test]
 fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
     const POSTERS: usize = 3;
-    const EACH: usize = 5_000 / SHARE;
+    const EACH: usize = 5_000;
     let ledger = Ledger::new(POSTERS * EACH);
     let shard = Shard::new(ShardConfig { capacity: 1 << 10, ..ShardConfig::DEFAULT });
     let (ledger_ref, shard_ref) = (&ledger, &shard);
@@ -288,7 +285,7 @@ fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
 #[test]
 fn remote_cancels_of_long_timers_leave_nothing_behind() {
     const CANCELLERS: usize = 3;
-    const EACH: usize = 100_000 / SHARE;
+    const EACH: usize = 100_000;
     const CAPACITY: usize = 512;
     let shard = Shard::new(ShardConfig { capacity: CAPACITY, ..ShardConfig::DEFAULT });
     let done = AtomicBool::new(false);

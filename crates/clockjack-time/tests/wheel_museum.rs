@@ -163,8 +163,8 @@ fn a_cancel_in_the_tick_that_is_firing_hits_only_its_timer() {
     }
 }
 
-/// Erlang, Ratas and others: a jump over many turns fires everything, in order of deadline and not of
-/// slot.
+/// Erlang, Ratas and others: a jump over many turns fires everything, in order of deadline and not
+/// of slot.
 #[test]
 fn a_jump_over_many_laps_fires_in_order_of_deadline() {
     let mut wheel = at(0);
