@@ -1,6 +1,8 @@
 //! All operations, one file a crate.
 
+mod observe;
 mod sync;
+mod time;
 
 use core::hint::black_box;
 
@@ -10,6 +12,8 @@ use crate::operation::{Operation, operation};
 pub(crate) fn all() -> Vec<Operation> {
     let mut all = vec![instrument()];
     all.extend(sync::all());
+    all.extend(time::all());
+    all.extend(observe::all());
     all
 }
 

@@ -3,15 +3,101 @@
 use core::hint::black_box;
 
 use clockjack_sync::{
+    Injector, ReturnStack,
+    counter::Striped,
+    mpsc::{self, Boxed, Node},
     pad::Padded,
-    prim::atomic::{AtomicUsize, Ordering},
+    prim::atomic::{AtomicU32, AtomicUsize, Ordering},
+    return_stack::{Links, NIL},
+    ring::Owner,
 };
 
 use crate::operation::{Operation, operation};
 
 /// Every operation of the crate.
 pub(crate) fn all() -> Vec<Operation> {
+    let mut all = words();
+    all.extend(queues());
+    all
+}
+
+/// How many indices the return stack is drained of at a time.
+const RETURNS: u32 = 64;
+
+struct Slots([AtomicU32; RETURNS as usize]);
+
+// Relaxed: the head of the stack publishes the links.
+impl Links for Slots {
+    fn set_next(&self, index: u32, next: u32) {
+        self.0[index as usize].store(next, Ordering::Relaxed);
+    }
+
+    fn next(&self, index: u32) -> u32 {
+        self.0[index as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// An item in and an item out; the nodes are used again, so that nothing is allocated.
+fn queues() -> Vec<Operation> {
     vec![
+        operation("sync/ring/push_pop", 1000, || {
+            let mut ring = Owner::<u32>::new();
+            (0..64).for_each(|item| ring.try_push(item).expect("room for 256"));
+            move |n| {
+                (0..n).for_each(|item| {
+                    ring.try_push(item).expect("room for 256");
+                    black_box(ring.pop());
+                });
+            }
+        }),
+        operation("sync/mpsc/push_pop", 1000, || {
+            let (producer, mut consumer) = mpsc::unbounded();
+            producer.push(Node::new(0_u32)).expect("open");
+            let mut free = Some(Node::new(1_u32));
+            move |n| {
+                (0..n).for_each(|_| {
+                    let node = free.take().expect("one goes in, one comes out");
+                    producer.push(node).expect("open");
+                    free = consumer.pop().item();
+                });
+            }
+        }),
+        operation("sync/injector/push_pop", 1000, || {
+            let injector = Injector::<Boxed<u32>>::new();
+            injector.push(Node::new(0)).expect("open");
+            let mut free = Some(Node::new(1));
+            move |n| {
+                (0..n).for_each(|_| {
+                    let node = free.take().expect("one goes in, one comes out");
+                    injector.push(node).expect("open");
+                    free = injector.pop().item();
+                });
+            }
+        }),
+        operation("sync/return_stack/push_drain", 1024, || {
+            let slots = Slots([const { AtomicU32::new(NIL) }; RETURNS as usize]);
+            let returned = ReturnStack::new();
+            move |n| {
+                (0..n / RETURNS).for_each(|_| {
+                    (0..RETURNS).for_each(|index| {
+                        black_box(returned.push(index, &slots));
+                    });
+                    returned.drain(&slots).for_each(|index| {
+                        black_box(index);
+                    });
+                });
+            }
+        }),
+    ]
+}
+
+/// Single words.
+fn words() -> Vec<Operation> {
+    vec![
+        operation("sync/counter/add", 1000, || {
+            let counter = Striped::new();
+            move |n| (0..n).for_each(|_| counter.add(black_box(3), 1))
+        }),
         operation("sync/pad/add", 1000, || {
             let mut counter = Padded(0_u64);
             move |n| (0..n).for_each(|_| *counter = black_box(*counter + 1))

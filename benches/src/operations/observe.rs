@@ -1,0 +1,43 @@
+//! Operations of `clockjack-observe`.
+
+use core::hint::black_box;
+
+use clockjack_observe::{
+    Counter, Event, Histogram, Shared, Sole,
+    event::WorkerId,
+    recorder::{Recorder, Ring},
+};
+
+use crate::operation::{Operation, operation};
+
+/// Every operation of the crate.
+pub(crate) fn all() -> Vec<Operation> {
+    vec![
+        operation("observe/counter/add_shared", 1000, || {
+            let counter = Counter::<Shared>::new();
+            move |n| (0..n).for_each(|_| counter.add(black_box(1)))
+        }),
+        operation("observe/counter/add_sole", 1000, || {
+            let counter = Counter::<Sole>::new();
+            move |n| (0..n).for_each(|_| counter.add(black_box(1)))
+        }),
+        operation("observe/histogram/record_sole", 1000, || {
+            let histogram = Box::new(Histogram::<16, Sole>::new());
+            move |n| (0..n).for_each(|i| histogram.record(black_box(u64::from(i) * 37)))
+        }),
+        operation("observe/histogram/record_shared", 1000, || {
+            let histogram = Box::new(Histogram::<16, Shared>::new());
+            move |n| (0..n).for_each(|i| histogram.record(black_box(u64::from(i) * 37)))
+        }),
+        operation("observe/recorder/write", 1000, || {
+            let recorder: &'static Recorder<256> = Box::leak(Box::new(Recorder::new()));
+            let mut writer = recorder.writer().expect("this is the only writer");
+            move |n| {
+                (0..n).for_each(|i| {
+                    let worker = WorkerId(black_box(3));
+                    writer.write(u64::from(i), Event::WorkerStarted { worker });
+                });
+            }
+        }),
+    ]
+}

@@ -1,0 +1,491 @@
+//! What a shard promises, seen from one thread: whoever holds the lease and whoever does not are
+//! both this test. The races are in `loom/shard.rs` and `stress.rs`.
+#![cfg(not(loom))]
+#![cfg(feature = "alloc")]
+
+extern crate alloc;
+
+use alloc::rc::Rc;
+use core::{cell::Cell, panic::AssertUnwindSafe};
+use std::panic;
+
+use clockjack_time::{Class, Shard, ShardConfig, Tick, TimerId, shard::RETURNS_MAX};
+
+const DEFAULT: ShardConfig = ShardConfig::DEFAULT;
+
+fn tick(ticks: u64) -> Tick {
+    Tick::new(ticks)
+}
+
+fn shard<T>(capacity: usize) -> Shard<T> {
+    Shard::new(ShardConfig { capacity, ..DEFAULT })
+}
+
+/// What fires up to a tick, with nobody else at the shard.
+fn poll<T>(shard: &Shard<T>, now: u64) -> Vec<T> {
+    let mut fired = Vec::new();
+    let mut lease = shard.lease().expect("nobody else has it");
+    let more = lease.poll(tick(now), usize::MAX, |timer| {
+        assert!(timer.deadline <= timer.now, "early");
+        fired.push(timer.value);
+    });
+    assert!(!more, "an unlimited budget ended");
+    fired
+}
+
+fn len<T>(shard: &Shard<T>) -> usize {
+    shard.lease().expect("nobody else has it").len()
+}
+
+#[test]
+fn a_post_with_the_lease_open_enters_the_wheel_at_once() {
+    let shard = shard(16);
+    let id = shard.post(tick(5), "a").expect("room");
+    let mut lease = shard.lease().expect("it is open again");
+    assert_eq!(lease.len(), 1);
+    assert_eq!(lease.get(id), Some(&"a"));
+    assert_eq!(lease.cancel(id), Some("a"));
+}
+
+#[test]
+fn the_lease_is_had_by_one_at_a_time_and_never_waited_for() {
+    let shard = shard::<()>(16);
+    let lease = shard.lease().expect("nobody has it");
+    assert!(shard.lease().is_none());
+    drop(lease);
+    assert!(shard.lease().is_some());
+}
+
+#[test]
+fn a_post_with_the_lease_held_goes_through_the_inbox() {
+    let shard = shard(16);
+    let mut lease = shard.lease().expect("nobody else has it");
+    let id = shard.post(tick(5), "posted").expect("the inbox has room");
+    assert!(shard.is_armed(id), "armed as soon as it is posted");
+    assert_eq!(lease.len(), 0, "the wheel has not been touched");
+    let mut fired = Vec::new();
+    assert!(!lease.poll(tick(5), 10, |timer| fired.push((timer.id, timer.value))));
+    assert_eq!(fired, [(id, "posted")], "a poll empties the inbox first");
+    assert!(!shard.is_armed(id));
+}
+
+#[test]
+fn posted_and_local_timers_of_one_tick_fire_in_the_order_of_their_arming() {
+    for deadline in [0, 7, 100, 10_000, 1 << 25] {
+        let shard = shard(64);
+        shard.post(tick(deadline), 0).expect("room");
+        let mut lease = shard.lease().expect("nobody else has it");
+        lease.insert(tick(deadline), 1).expect("room");
+        shard.post(tick(deadline), 2).expect("room in the inbox");
+        shard.post(tick(deadline), 3).expect("room in the inbox");
+        lease.insert(tick(deadline), 4).expect("room");
+        shard.post(tick(deadline), 5).expect("room in the inbox");
+        lease.arm(tick(deadline), Class::High, 6).expect("room");
+        drop(lease);
+        shard.post(tick(deadline), 7).expect("room");
+        assert_eq!(poll(&shard, deadline), [0, 1, 2, 3, 4, 5, 6, 7], "at {deadline}");
+    }
+}
+
+#[test]
+fn what_the_callback_posts_is_armed_and_fires_at_the_next_poll() {
+    let shard = shard(64);
+    shard.post(tick(5), 0).expect("room");
+    let mut fired = Vec::new();
+    let mut lease = shard.lease().expect("nobody else has it");
+    lease.poll(tick(5), usize::MAX, |timer| {
+        fired.push(timer.value);
+        shard.post(tick(3), timer.value + 1).expect("room in the inbox");
+    });
+    drop(lease);
+    assert_eq!(fired, [0], "not run again in the same poll");
+    assert!(shard.is_overdue(tick(5)), "and it is known that it waits");
+    assert_eq!(poll(&shard, 5), [1]);
+}
+
+#[test]
+fn a_full_inbox_gives_the_value_back_and_recovers_with_the_next_lease() {
+    let shard = shard(1 << 10);
+    let lease = shard.lease().expect("nobody else has it");
+    let mut posted = 0;
+    let refused = loop {
+        match shard.post(tick(5), posted) {
+            Ok(_) => posted += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(posted, 64, "as many as are kept back for posters");
+    assert!(refused.is_busy() && !refused.is_capacity() && !refused.is_overflow());
+    assert_eq!(refused.into_inner(), posted);
+    drop(lease);
+    drop(shard.lease());
+    let lease = shard.lease().expect("nobody else has it");
+    shard.post(tick(5), posted).expect("the inbox was emptied and stocked again");
+    drop(lease);
+    assert_eq!(poll(&shard, 5), (0..=posted).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_inbox_serves_for_ever() {
+    let shard = shard(256);
+    let mut expected = Vec::new();
+    for round in 0..1_000_u64 {
+        let lease = shard.lease().expect("nobody else has it");
+        for nth in 0..=round % 64 {
+            expected.push((round, nth));
+            shard.post(tick(round), (round, nth)).expect("room in the inbox");
+        }
+        drop(lease);
+        assert_eq!(poll(&shard, round), expected);
+        expected.clear();
+    }
+}
+
+#[test]
+fn a_cancel_from_outside_disarms_at_once_and_the_next_lease_frees() {
+    let token = Rc::new(());
+    let shard = shard(16);
+    let id = shard.post(tick(5), Rc::clone(&token)).expect("room");
+    assert!(shard.cancel(id));
+    assert!(!shard.is_armed(id));
+    assert!(!shard.cancel(id), "true once");
+    let lease = shard.lease().expect("nobody else has it");
+    assert!(lease.is_empty());
+    assert_eq!(Rc::strong_count(&token), 2, "nothing of the user's is dropped under the lease");
+    drop(lease);
+    assert_eq!(Rc::strong_count(&token), 1);
+    assert_eq!(poll(&shard, 9), []);
+}
+
+#[test]
+fn a_cancel_while_the_timer_is_in_the_inbox_frees_it_too() {
+    let token = Rc::new(());
+    let shard = shard(16);
+    let mut lease = shard.lease().expect("nobody else has it");
+    let ids: Vec<_> =
+        (0..4).map(|_| shard.post(tick(5), Rc::clone(&token)).expect("room")).collect();
+    assert!(shard.cancel(ids[0]) && shard.cancel(ids[2]));
+    let mut fired = 0;
+    lease.poll(tick(5), usize::MAX, |_| fired += 1);
+    drop(lease);
+    assert_eq!(fired, 2);
+    assert_eq!(Rc::strong_count(&token), 1);
+    assert_eq!(len(&shard), 0);
+}
+
+#[test]
+fn the_holders_cancel_gives_the_value_back_and_loses_against_one_from_outside() {
+    let shard = shard(16);
+    let (one, two) = (shard.post(tick(5), 1).expect("room"), shard.post(tick(5), 2).expect("room"));
+    let mut lease = shard.lease().expect("nobody else has it");
+    assert_eq!(lease.cancel(one), Some(1));
+    assert!(!shard.cancel(one), "it is decided");
+    assert!(shard.cancel(two));
+    assert_eq!(lease.cancel(two), None, "it is decided");
+    assert!(!lease.contains(two));
+    drop(lease);
+    assert_eq!(poll(&shard, 9), []);
+}
+
+#[test]
+fn a_timer_cancelled_from_outside_does_not_fire_even_if_the_holder_meets_it_first() {
+    let shard = shard(16);
+    let ids: Vec<_> = (0..3).map(|n| shard.post(tick(5), n).expect("room")).collect();
+    let mut lease = shard.lease().expect("nobody else has it");
+    let mut fired = Vec::new();
+    lease.poll(tick(5), usize::MAX, |timer| {
+        fired.push(timer.value);
+        // The holder is in the middle of this tick and has not seen the stack.
+        assert_eq!(shard.cancel(ids[1]), timer.value == 0);
+    });
+    drop(lease);
+    assert_eq!(fired, [0, 2]);
+    assert_eq!(len(&shard), 0);
+    let room = (0..16).take_while(|n| shard.post(tick(50), *n).is_ok()).count();
+    assert_eq!(room, 12, "its slot is free again");
+}
+
+#[test]
+fn sixty_four_cancels_in_a_row_free_by_themselves() {
+    let token = Rc::new(());
+    let shard = shard(1 << 10);
+    let ids: Vec<_> = (0..RETURNS_MAX)
+        .map(|_| shard.post(tick(1 << 30), Rc::clone(&token)).expect("room"))
+        .collect();
+    let (last, others) = ids.split_last().expect("sixty-four");
+    for id in others {
+        assert!(shard.cancel(*id));
+    }
+    assert_eq!(Rc::strong_count(&token), 1 + RETURNS_MAX, "a cancel frees nothing by itself");
+    assert!(shard.cancel(*last));
+    assert_eq!(Rc::strong_count(&token), 1, "the sixty-fourth frees them all");
+}
+
+#[test]
+fn cancels_beside_a_holder_are_freed_when_it_is_gone() {
+    let token = Rc::new(());
+    let shard = shard(1 << 12);
+    let ids: Vec<_> =
+        (0..2_000).map(|_| shard.post(tick(1 << 30), Rc::clone(&token)).expect("room")).collect();
+    let lease = shard.lease().expect("nobody else has it");
+    for id in &ids {
+        assert!(shard.cancel(*id));
+    }
+    drop(lease);
+    // One lease frees a bounded number: a few of them free all.
+    for _ in 0..10 {
+        drop(shard.lease());
+    }
+    assert_eq!(Rc::strong_count(&token), 1);
+    assert_eq!(len(&shard), 0);
+}
+
+#[test]
+fn next_wake_follows_what_is_armed() {
+    let shard = shard(16);
+    assert_eq!(shard.next_wake(), None);
+    assert!(!shard.is_overdue(Tick::MAX));
+
+    assert!(shard.arm(tick(50), 0).expect("room").is_earliest, "the first");
+    assert_eq!(shard.next_wake(), Some(tick(50)));
+    assert!(!shard.arm(tick(60), 1).expect("room").is_earliest, "later than another");
+    assert!(!shard.arm(tick(50), 2).expect("room").is_earliest, "no earlier than another");
+    assert!(shard.arm(tick(20), 3).expect("room").is_earliest, "earlier than all");
+    assert_eq!(shard.next_wake(), Some(tick(20)));
+    assert!(!shard.is_overdue(tick(19)) && shard.is_overdue(tick(20)));
+
+    assert_eq!(poll(&shard, 20), [3]);
+    assert_eq!(shard.next_wake(), Some(tick(50)), "a poll publishes what is left");
+    assert!(!shard.is_overdue(tick(49)));
+    assert_eq!(poll(&shard, 100), [0, 2, 1]);
+    assert_eq!(shard.next_wake(), None);
+}
+
+#[test]
+fn a_post_beside_a_holder_tells_whether_a_sleeper_must_be_woken() {
+    let shard = shard(16);
+    shard.post(tick(50), 0).expect("room");
+    let lease = shard.lease().expect("nobody else has it");
+    assert!(!shard.arm(tick(60), 1).expect("room").is_earliest);
+    assert!(shard.arm(tick(20), 2).expect("room").is_earliest);
+    assert_eq!(shard.next_wake(), Some(tick(20)), "known before the holder looks");
+    drop(lease);
+    assert_eq!(shard.next_wake(), Some(tick(20)), "and not forgotten when it leaves");
+    assert_eq!(poll(&shard, 20), [2]);
+}
+
+#[test]
+fn a_poll_that_runs_out_of_budget_leaves_the_shard_overdue() {
+    let shard = shard(64);
+    for n in 0..10 {
+        shard.post(tick(5), n).expect("room");
+    }
+    let mut fired = Vec::new();
+    let more = {
+        let mut lease = shard.lease().expect("nobody else has it");
+        lease.poll(tick(9), 4, |timer| fired.push(timer.value))
+    };
+    assert!(more);
+    assert_eq!(fired, [0, 1, 2, 3]);
+    assert!(shard.is_overdue(tick(9)), "somebody should go on");
+    assert_eq!(poll(&shard, 9), [4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn what_is_done_to_the_wheel_itself_is_published_when_the_lease_opens() {
+    let shard = shard(16);
+    let mut lease = shard.lease().expect("nobody else has it");
+    let wheel = &mut *lease;
+    let id = wheel.insert(tick(30), "direct").expect("room");
+    drop(lease);
+    assert_eq!(shard.next_wake(), Some(tick(30)));
+    let mut lease = shard.lease().expect("nobody else has it");
+    let id = (*lease).rearm(id, tick(70)).expect("room").expect("armed");
+    drop(lease);
+    assert_eq!(shard.next_wake(), Some(tick(70)));
+    assert!(shard.cancel(id), "an id of the wheel is one of the shard");
+    assert_eq!(poll(&shard, 99), Vec::<&str>::new());
+    assert_eq!(shard.next_wake(), None);
+}
+
+#[test]
+fn the_capacity_counts_what_is_kept_back_for_posters() {
+    // Up to a quarter is kept back, a power of two, 64 at the most.
+    for (capacity, kept) in [(8, 2), (16, 4), (100, 16), (256, 64), (1_000, 64)] {
+        let shard = shard(capacity);
+        let mut lease = shard.lease().expect("nobody else has it");
+        let local = (0..).take_while(|n| lease.insert(tick(9), *n).is_ok()).count();
+        assert_eq!(local, capacity - kept, "of {capacity}");
+        let refused = lease.insert(tick(9), 7_777).expect_err("full");
+        assert!(refused.is_capacity());
+        assert_eq!(refused.into_inner(), 7_777);
+        let posted = (0..).take_while(|n| shard.post(tick(9), *n).is_ok()).count();
+        assert_eq!(posted, kept, "of {capacity}");
+        drop(lease);
+        assert_eq!(len(&shard), capacity);
+        let refused = shard.post(tick(9), 7_777).expect_err("full");
+        assert!(refused.is_capacity());
+        assert_eq!(poll(&shard, 9).len(), capacity);
+        shard.post(tick(19), 1).expect("room again");
+    }
+}
+
+#[test]
+fn a_full_shard_has_room_again_after_cancels_from_outside() {
+    let shard = shard(16);
+    let ids: Vec<TimerId> = (0..).map_while(|n| shard.post(tick(9), n).ok()).collect();
+    assert_eq!(ids.len(), 12);
+    for id in &ids {
+        assert!(shard.cancel(*id));
+    }
+    let again = (0..100).take_while(|n| shard.post(tick(9), *n).is_ok()).count();
+    assert_eq!(again, 12);
+}
+
+#[test]
+fn far_timers_need_no_room_of_their_own() {
+    let shard = shard(16);
+    let mut lease = shard.lease().expect("nobody else has it");
+    for n in 0..12 {
+        lease.insert(tick((1 << 40) + n), n).expect("room");
+    }
+    for n in 12..16 {
+        shard.post(tick((1 << 40) + n), n).expect("room in the inbox");
+    }
+    drop(lease);
+    assert_eq!(poll(&shard, (1 << 40) - 1), []);
+    assert_eq!(poll(&shard, 1 << 41), (0..16).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_id_of_another_shard_is_refused() {
+    let numbered = |id| Shard::new(ShardConfig { id, ..DEFAULT });
+    let (one, two) = (numbered(1), numbered(2));
+    let in_one = one.post(tick(5), 1).expect("room");
+    let in_two = two.post(tick(5), 2).expect("room");
+    assert_eq!((one.id(), in_one.shard(), in_two.shard()), (1, 1, 2));
+    assert!(!one.cancel(in_two) && !one.is_armed(in_two));
+    assert_eq!(one.lease().expect("nobody else has it").cancel(in_two), None);
+    // A slot that the other shard never had.
+    let strange = (0..5_000).map(|n| two.post(tick(9), n).expect("room")).last().expect("many");
+    assert!(!one.cancel(strange) && !one.is_armed(strange));
+    assert!(one.cancel(in_one) && two.cancel(in_two));
+}
+
+#[test]
+fn a_stale_id_names_nothing_when_its_slot_is_used_again() {
+    let shard = shard(8);
+    let mut stale = Vec::new();
+    for round in 0..50 {
+        let fired = shard.post(tick(round), round).expect("room");
+        assert_eq!(poll(&shard, round), [round]);
+        let cancelled = shard.post(tick(round + 9), round).expect("room");
+        assert!(shard.cancel(cancelled));
+        let lease = shard.lease().expect("nobody else has it");
+        let posted = shard.post(tick(round + 9), round).expect("room in the inbox");
+        drop(lease);
+        assert!(shard.cancel(posted));
+        stale.extend([fired, cancelled, posted]);
+        let live = shard.post(tick(round + 9), round).expect("room");
+        for id in &stale {
+            assert!(!shard.is_armed(*id) && !shard.cancel(*id));
+        }
+        assert!(shard.is_armed(live) && shard.cancel(live));
+        stale.push(live);
+    }
+}
+
+#[test]
+fn into_values_hands_out_what_is_armed_and_nothing_else() {
+    let shard = shard(64);
+    let cancelled = shard.post(tick(5), 0).expect("room");
+    for (n, deadline) in [(1, 5), (2, 500), (3, 50_000), (4, 1 << 40)] {
+        shard.post(tick(deadline), n).expect("room");
+    }
+    assert_eq!(poll(&shard, 0), []);
+    assert!(shard.cancel(cancelled));
+    let lease = shard.lease().expect("nobody else has it");
+    shard.post(tick(5), 5).expect("room in the inbox");
+    let cancelled = shard.post(tick(5), 6).expect("room in the inbox");
+    assert!(shard.cancel(cancelled));
+    core::mem::forget(lease);
+    let mut values = shard.into_values();
+    values.sort_unstable();
+    assert_eq!(values, [1, 2, 3, 4, 5]);
+}
+
+/// Counts its drops.
+struct Counted(Rc<Cell<u32>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn a_dropped_shard_drops_each_value_once_wherever_it_is() {
+    let drops = Rc::new(Cell::new(0));
+    let value = || Counted(Rc::clone(&drops));
+    let shard = shard(64);
+    for deadline in [5, 500, 50_000, 1 << 40] {
+        assert!(shard.post(tick(deadline), value()).is_ok());
+    }
+    let in_wheel = shard.post(tick(9), value()).map_err(|_| ()).expect("room");
+    let lease = shard.lease().expect("nobody else has it");
+    assert!(shard.post(tick(5), value()).is_ok());
+    let in_inbox = shard.post(tick(5), value()).map_err(|_| ()).expect("room");
+    assert!(shard.cancel(in_wheel) && shard.cancel(in_inbox));
+    // The holder went away without a word, so that all stays where it is.
+    core::mem::forget(lease);
+    assert_eq!(drops.get(), 0);
+    drop(shard);
+    assert_eq!(drops.get(), 7);
+}
+
+#[test]
+fn a_panic_in_the_callback_gives_the_lease_back() {
+    let shard = shard(64);
+    for n in 0..5 {
+        shard.post(tick(5), n).expect("room");
+    }
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+        let mut lease = shard.lease().expect("nobody else has it");
+        lease.poll(tick(5), usize::MAX, |timer| assert_ne!(timer.value, 2, "the user's fault"));
+    }));
+    assert!(outcome.is_err());
+    assert!(shard.is_overdue(tick(5)), "the rest is known to wait");
+    assert_eq!(poll(&shard, 5), [3, 4]);
+}
+
+#[test]
+fn no_code_of_the_users_runs_while_the_lease_is_held() {
+    /// Needs the lease when it is dropped.
+    struct Needy<'s>(Option<&'s Shard<Needy<'s>>>, &'s Cell<u32>);
+    impl Drop for Needy<'_> {
+        fn drop(&mut self) {
+            if let Some(shard) = self.0 {
+                assert!(shard.lease().is_some(), "dropped under the lease");
+                self.1.set(self.1.get() + 1);
+            }
+        }
+    }
+    let drops = Cell::new(0);
+    let shard = core::mem::ManuallyDrop::new(shard(1 << 10));
+    let post = || {
+        let value = Needy(Some(&shard), &drops);
+        shard.post(tick(50), value).map_err(|_| ()).expect("room")
+    };
+    // Freed by a lease, by the sixty-fourth cancel, and from the inbox.
+    let id = post();
+    assert!(shard.cancel(id));
+    drop(shard.lease());
+    let ids: Vec<_> = (0..RETURNS_MAX).map(|_| post()).collect();
+    assert!(ids.into_iter().all(|id| shard.cancel(id)));
+    let lease = shard.lease().expect("nobody else has it");
+    let id = post();
+    assert!(shard.cancel(id));
+    drop(lease);
+    drop(shard.lease());
+    assert_eq!(drops.get() as usize, RETURNS_MAX + 2);
+}

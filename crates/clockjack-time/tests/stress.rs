@@ -1,0 +1,333 @@
+//! A shard under real threads: every timer that was accepted fires or is cancelled, once.
+//!
+//! Bounded work and a virtual clock: a test ends when everything is accounted for, or when a thread
+//! has waited so often that something must be lost.
+#![cfg(not(loom))]
+#![cfg(feature = "alloc")]
+
+use core::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::{sync::OnceLock, thread};
+
+use clockjack_time::{Class, Expired, Lease, Shard, ShardConfig, Tick, TimerId};
+
+/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
+const IDLE_MAX: u32 = 20_000_000;
+
+/// Waits by yielding, not for ever.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Patience {
+    fn wait(&mut self) {
+        self.0 += 1;
+        assert!(self.0 < IDLE_MAX, "something is lost");
+        thread::yield_now();
+    }
+}
+
+/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.next() % (len as u64)).unwrap_or(0)
+    }
+}
+
+/// What became of one timer.
+#[derive(Default)]
+struct Entry {
+    id: OnceLock<TimerId>,
+    fired: AtomicU8,
+    cancelled: AtomicU8,
+    dropped: AtomicU8,
+}
+
+/// What became of all. Nothing is asserted while threads run, for then others would wait for ever.
+struct Ledger {
+    entries: Vec<Entry>,
+    clock: AtomicU64,
+    early: AtomicUsize,
+    settled: AtomicUsize,
+}
+
+impl Ledger {
+    fn new(n_timers: usize) -> Self {
+        Self {
+            entries: (0..n_timers).map(|_| Entry::default()).collect(),
+            clock: AtomicU64::new(0),
+            early: AtomicUsize::new(0),
+            settled: AtomicUsize::new(0),
+        }
+    }
+
+    fn now(&self) -> Tick {
+        Tick::new(self.clock.load(Acquire))
+    }
+
+    fn value(&self, number: usize, deadline: Tick) -> Value<'_> {
+        Value { ledger: self, number, deadline }
+    }
+
+    fn fire(&self, timer: &Expired<Value<'_>>) {
+        let wrong = timer.deadline != timer.value.deadline
+            || timer.deadline > timer.now
+            || timer.now > self.now();
+        self.early.fetch_add(usize::from(wrong), Relaxed);
+        self.entries[timer.value.number].fired.fetch_add(1, Relaxed);
+        self.settled.fetch_add(1, Release);
+    }
+
+    /// Cancels a timer that somebody has armed, if it is armed.
+    fn cancel(&self, shard: &Shard<Value<'_>>, number: usize) {
+        let entry = &self.entries[number];
+        if entry.id.get().is_some_and(|id| shard.cancel(*id)) {
+            entry.cancelled.fetch_add(1, Relaxed);
+            self.settled.fetch_add(1, Release);
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.settled.load(Acquire) >= self.entries.len()
+    }
+
+    /// The law, when all threads are gone and the shard is dropped.
+    fn assert_conserved(&self) -> (usize, usize) {
+        assert_eq!(self.early.load(Relaxed), 0, "early, or with another deadline");
+        let (mut fired, mut cancelled) = (0, 0);
+        for (number, entry) in self.entries.iter().enumerate() {
+            let ends = (entry.fired.load(Relaxed), entry.cancelled.load(Relaxed));
+            assert!(matches!(ends, (1, 0) | (0, 1)), "timer {number} fired, cancelled: {ends:?}");
+            assert_eq!(entry.dropped.load(Relaxed), 1, "drops of the value of timer {number}");
+            fired += usize::from(ends.0);
+            cancelled += usize::from(ends.1);
+        }
+        (fired, cancelled)
+    }
+}
+
+/// Knows its deadline, and counts its drop.
+struct Value<'l> {
+    ledger: &'l Ledger,
+    number: usize,
+    deadline: Tick,
+}
+
+impl Drop for Value<'_> {
+    fn drop(&mut self) {
+        self.ledger.entries[self.number].dropped.fetch_add(1, Relaxed);
+    }
+}
+
+/// Posts a timer, however often it is refused.
+fn post<'l>(shard: &Shard<Value<'l>>, ledger: &'l Ledger, number: usize, deadline: Tick) {
+    let mut value = ledger.value(number, deadline);
+    let mut patience = Patience::default();
+    loop {
+        match shard.post(deadline, value) {
+            Ok(id) => {
+                ledger.entries[number].id.set(id).expect("armed once");
+                return;
+            }
+            Err(refused) => {
+                assert!(refused.is_busy() || refused.is_capacity());
+                value = refused.into_inner();
+            }
+        }
+        patience.wait();
+    }
+}
+
+/// At every distance that a test of this length can reach: past, near, in the overflow.
+fn deadline(ledger: &Ledger, random: &mut Random) -> Tick {
+    let now = ledger.now().get();
+    let ahead = match random.next() % 16 {
+        0 => 0,
+        1..=9 => random.next() % 20,
+        10..=13 => random.next() % 5_000,
+        14 => random.next() % (1 << 20),
+        _ => (1 << 20) + random.next() % 5_000,
+    };
+    Tick::new((now + ahead).saturating_sub(random.next() % 3))
+}
+
+/// Moves the clock and polls, if the lease can be had.
+fn poll<'s, 'l>(
+    shard: &'s Shard<Value<'l>>,
+    ledger: &'l Ledger,
+    random: &mut Random,
+) -> Option<Lease<'s, Value<'l>>> {
+    let stride = if random.next().is_multiple_of(64) { 1 << 18 } else { random.next() % 30 };
+    let now = Tick::new(ledger.clock.fetch_add(stride, Release) + stride);
+    let mut lease = shard.lease()?;
+    let budget = random.index(40);
+    lease.poll(now, budget, |timer| ledger.fire(&timer));
+    Some(lease)
+}
+
+#[test]
+fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
+    const POSTERS: usize = 2;
+    const EACH: usize = 8_000;
+    const LOCAL: usize = 4_000;
+    let ledger = Ledger::new(POSTERS * EACH + LOCAL);
+    let shard = Shard::new(ShardConfig { capacity: 1 << 11, ..ShardConfig::DEFAULT });
+    let (ledger_ref, shard_ref) = (&ledger, &shard);
+    thread::scope(|scope| {
+        for poster in 0..POSTERS {
+            scope.spawn(move || {
+                let mut random = Random(poster as u64);
+                for number in poster * EACH..(poster + 1) * EACH {
+                    post(shard_ref, ledger_ref, number, deadline(ledger_ref, &mut random));
+                }
+            });
+        }
+        for canceller in 0..2_u64 {
+            scope.spawn(move || {
+                let mut random = Random(100 + canceller);
+                let mut patience = Patience::default();
+                while !ledger_ref.is_settled() {
+                    // Two of three timers are never cancelled, so that both ends are reached.
+                    let number = random.index(ledger_ref.entries.len()) / 3 * 3;
+                    ledger_ref.cancel(shard_ref, number);
+                    patience.wait();
+                }
+            });
+        }
+        for poller in 0..2 {
+            scope.spawn(move || {
+                let mut random = Random(200 + poller as u64);
+                let mut patience = Patience::default();
+                let mut local = POSTERS * EACH + poller * LOCAL / 2;
+                let local_end = POSTERS * EACH + (poller + 1) * LOCAL / 2;
+                while !ledger_ref.is_settled() {
+                    let lease = poll(shard_ref, ledger_ref, &mut random);
+                    if let Some(mut lease) = lease
+                        && local < local_end
+                    {
+                        let deadline = deadline(ledger_ref, &mut random);
+                        let value = ledger_ref.value(local, deadline);
+                        match lease.arm(deadline, Class::High, value) {
+                            Ok(posted) => {
+                                let id = &ledger_ref.entries[local].id;
+                                id.set(posted.id).expect("armed once");
+                                local += 1;
+                            }
+                            // The same number comes again with another value: take this one's
+                            // drop out of the books.
+                            Err(refused) => core::mem::forget(refused.into_inner()),
+                        }
+                    }
+                    patience.wait();
+                }
+            });
+        }
+    });
+    let lease = shard.lease().expect("all others are gone");
+    assert!(lease.is_empty(), "{} timers are left", lease.len());
+    drop(lease);
+    drop(shard);
+    let (fired, cancelled) = ledger.assert_conserved();
+    assert!(fired > 0 && cancelled > 0, "fired {fired}, cancelled {cancelled}");
+}
+
+/// Whoever polls only when `next_wake` has come misses no timer: nothing is left that nobody would
+/// ever look for.
+#[test]
+fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
+    const POSTERS: usize = 3;
+    const EACH: usize = 5_000;
+    let ledger = Ledger::new(POSTERS * EACH);
+    let shard = Shard::new(ShardConfig { capacity: 1 << 10, ..ShardConfig::DEFAULT });
+    let (ledger_ref, shard_ref) = (&ledger, &shard);
+    thread::scope(|scope| {
+        for poster in 0..POSTERS {
+            scope.spawn(move || {
+                let mut random = Random(poster as u64);
+                for number in poster * EACH..(poster + 1) * EACH {
+                    let deadline = ledger_ref.now().get() + random.next() % 500;
+                    post(shard_ref, ledger_ref, number, Tick::new(deadline));
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(move || {
+                let mut patience = Patience::default();
+                while !ledger_ref.is_settled() {
+                    let now = Tick::new(ledger_ref.clock.fetch_add(1, Release) + 1);
+                    if shard_ref.is_overdue(now)
+                        && let Some(mut lease) = shard_ref.lease()
+                    {
+                        lease.poll(now, 64, |timer| ledger_ref.fire(&timer));
+                    }
+                    patience.wait();
+                }
+            });
+        }
+    });
+    drop(shard);
+    assert_eq!(ledger.assert_conserved(), (POSTERS * EACH, 0));
+}
+
+/// Timers of an hour, armed and cancelled by other threads than the one that polls: a slot that was
+/// not freed would be missed soon, since there are few. So memory is bounded by the capacity.
+#[test]
+fn remote_cancels_of_long_timers_leave_nothing_behind() {
+    const CANCELLERS: usize = 3;
+    const EACH: usize = 100_000;
+    const CAPACITY: usize = 512;
+    let shard = Shard::new(ShardConfig { capacity: CAPACITY, ..ShardConfig::DEFAULT });
+    let done = AtomicBool::new(false);
+    let (finished, fired) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (shard_ref, done_ref, finished_ref, fired_ref) = (&shard, &done, &finished, &fired);
+    let hour = Tick::new(3_600_000);
+    thread::scope(|scope| {
+        for _ in 0..CANCELLERS {
+            scope.spawn(move || {
+                let mut patience = Patience::default();
+                let mut n_cancelled = 0;
+                while n_cancelled < EACH {
+                    match shard_ref.post(hour, n_cancelled) {
+                        Ok(id) => n_cancelled += usize::from(shard_ref.cancel(id)),
+                        Err(_) => patience.wait(),
+                    }
+                }
+                if finished_ref.fetch_add(1, Release) + 1 == CANCELLERS {
+                    done_ref.store(true, Release);
+                }
+            });
+        }
+        scope.spawn(move || {
+            let mut patience = Patience::default();
+            let mut now = 0;
+            while !done_ref.load(Acquire) {
+                now += 1;
+                if let Some(mut lease) = shard_ref.lease() {
+                    lease.poll(Tick::new(now.min(1_000_000)), 64, |_| {
+                        fired_ref.fetch_add(1, Relaxed);
+                    });
+                }
+                patience.wait();
+            }
+        });
+    });
+    assert_eq!(fired.load(Relaxed), 0, "none was due");
+    // What the last ones left is freed by whoever takes the lease next.
+    for _ in 0..CAPACITY {
+        drop(shard.lease());
+    }
+    assert_eq!(shard.lease().expect("all others are gone").len(), 0);
+    let room = (0..).take_while(|n| shard.post(hour, *n).is_ok()).count();
+    assert_eq!(room, CAPACITY - 64, "every slot is there again");
+}
