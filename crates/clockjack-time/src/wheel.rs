@@ -257,7 +257,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// # Errors
     /// [`Full`], which holds the value. Nobody is displaced: see
     /// [`insert_or_evict`](Self::insert_or_evict) for that.
-    #[inline]
+    #[inline(always)]
     pub fn insert_class(
         &mut self,
         deadline: Tick,
@@ -265,12 +265,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         value: T,
     ) -> Result<TimerId, Full<T>> {
         let deadline = deadline.get();
-        if self.overflow_is_full_for(deadline) {
-            return Err(Full::overflow(value));
+        if !self.is_near(deadline) {
+            return self.insert_edge(deadline, class, value);
         }
         let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
         let generation = self.next_generation();
-        self.enter_timer(timer, generation, deadline, class, value);
+        let place = self.link_near(timer, deadline, class);
+        self.store.fill(timer, generation, place, value);
+        self.len[class.code() as usize] += 1;
         Ok(self.id(timer, generation))
     }
 
@@ -368,8 +370,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     #[inline(always)]
     fn overflow_is_full_for(&self, deadline: u64) -> bool {
-        let is_near = deadline.wrapping_sub(self.open) < self.near_len;
-        !is_near && deadline >= self.open && self.store.far().len() == self.store.far_max()
+        let is_far = deadline >= self.open && !self.is_near(deadline);
+        is_far && self.store.far().len() == self.store.far_max()
     }
 
     fn is_suspended(&self) -> bool {
@@ -404,34 +406,43 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         generation
     }
 
-    /// Fills a slot of the store and enters the timer where its deadline belongs. There is room in
-    /// the overflow if it belongs there.
+    /// Whether a deadline belongs to the wheel's slots: it is neither past nor far.
     #[inline(always)]
-    fn enter_timer(
-        &mut self,
-        timer: u32,
-        generation: Generation,
-        deadline: u64,
-        class: Class,
-        value: T,
-    ) {
-        let place = self.link(timer, deadline, class);
+    fn is_near(&self, deadline: u64) -> bool {
+        let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
+        deadline.wrapping_sub(self.open) < self.near_len && !closed
+    }
+
+    /// Arms a timer whose deadline is past or far.
+    #[cold]
+    fn insert_edge(&mut self, deadline: u64, class: Class, value: T) -> Result<TimerId, Full<T>> {
+        if self.overflow_is_full_for(deadline) {
+            return Err(Full::overflow(value));
+        }
+        let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
+        let generation = self.next_generation();
+        let place = self.link_edge(timer, deadline, class);
         self.store.fill(timer, generation, place, value);
         self.len[class.code() as usize] += 1;
         self.settle(place);
+        Ok(self.id(timer, generation))
     }
 
     /// Enters a timer where its deadline belongs, behind all that are there for the same tick, and
-    /// says where that is.
-    #[inline(always)]
+    /// says where that is. There is room in the overflow if it belongs there.
+    #[inline]
     fn link(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        let is_open = deadline != self.open || !mutant!("wheel_open_tick_closed");
-        if deadline.wrapping_sub(self.open) >= self.near_len || !is_open {
-            return self.link_edge(timer, deadline, class);
+        if self.is_near(deadline) {
+            self.link_near(timer, deadline, class)
+        } else {
+            self.link_edge(timer, deadline, class)
         }
-        let list = if deadline - self.elapsed < self.suspended_span
-            && !mutant!("wheel_suspended_forgotten")
-        {
+    }
+
+    #[inline(always)]
+    fn link_near(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+        let is_suspended = deadline - self.elapsed < self.suspended_span;
+        let list = if is_suspended && !mutant!("wheel_suspended_forgotten") {
             self.suspended
         } else {
             level::place(deadline, self.elapsed)
@@ -439,10 +450,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.lists.append(&mut self.store, list, Entry::new(timer, class, deadline))
     }
 
-    /// Enters a timer that is past or far.
     #[cold]
     fn link_edge(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        if deadline >= self.open && !mutant!("wheel_open_tick_closed") {
+        let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
+        if deadline >= self.open && !closed {
             return self.link_far(timer, deadline, class);
         }
         // An entry remembers a past deadline as far back as its bits reach.

@@ -140,12 +140,11 @@ pub(crate) fn place(deadline: u64, elapsed: u64) -> u32 {
     debug_assert!(deadline - elapsed < RANGE, "deadline {deadline} is out of range of {elapsed}");
     let highest_bit = 63 - ((deadline ^ elapsed) | 1).leading_zeros();
     let level = (highest_bit / BITS).min(TOP);
-    let shift = level * BITS;
-    // The top level has four slots: their digit is cut to two bits by what the level's slots allow.
-    let mask = if level == TOP { (1 << TOP_BITS) - 1 } else { u64::from(SLOTS - 1) };
     #[expect(clippy::cast_possible_truncation, reason = "masked to six bits")]
-    let digit = ((deadline >> shift) & mask) as u32;
-    level * SLOTS + digit
+    let digit = (deadline >> (level * BITS)) as u32 & (SLOTS - 1);
+    // The top level has four slots: its digit is cut to two bits, without a branch.
+    let mask = if level == TOP { (1 << TOP_BITS) - 1 } else { SLOTS - 1 };
+    level * SLOTS + (digit & mask)
 }
 
 /// How many ticks a slot of this list spans.
