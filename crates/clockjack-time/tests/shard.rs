@@ -41,7 +41,7 @@ fn len<T>(shard: &Shard<T>) -> usize {
 fn a_post_with_the_lease_open_enters_the_wheel_at_once() {
     let shard = shard(16);
     let id = shard.post(tick(5), "a").expect("room");
-    let mut lease = shard.lease().expect("it is open again");
+    let mut lease = shard.lease().expect("the post has given it back");
     assert_eq!(lease.len(), 1);
     assert_eq!(lease.get(id), Some(&"a"));
     assert_eq!(lease.cancel(id), Some("a"));
