@@ -41,6 +41,9 @@ const NEVER: u64 = u64::MAX;
 /// it does for microseconds.
 const INBOX_CAPACITY: u32 = if cfg!(loom) { 2 } else { 64 };
 
+/// The least capacity: a quarter of it are the two cells that an inbox has at least.
+const CAPACITY_MIN: usize = 8;
+
 /// How deep the return stack grows before a canceller tries to empty it itself.
 pub const RETURNS_MAX: usize = if cfg!(loom) { 2 } else { 64 };
 
@@ -55,8 +58,8 @@ pub struct ShardConfig {
     pub id: u32,
     /// The tick at which the wheel stands at first.
     pub start: Tick,
-    /// How many timers there may be. A few of them are kept back for other threads to post: up to
-    /// 64, and a quarter of them at the most.
+    /// How many timers there may be, at least 8. A few of them are kept back for other threads to
+    /// post: up to 64, and a quarter of them at the most.
     pub capacity: usize,
 }
 
@@ -111,12 +114,13 @@ impl<T> Shard<T> {
     /// An empty shard.
     #[must_use]
     pub fn new(config: ShardConfig) -> Self {
-        let store = Leased::new(config.capacity);
+        let capacity = config.capacity.max(CAPACITY_MIN);
+        let store = Leased::new(capacity);
         let words = Arc::clone(store.words());
         let mut wheel = Wheel::with_store(store, config.start);
         wheel.set_shard(config.id);
-        let quarter = u32::try_from(config.capacity / 4).unwrap_or(u32::MAX);
-        let cells = quarter.clamp(1, INBOX_CAPACITY);
+        let quarter = u32::try_from(capacity / 4).unwrap_or(u32::MAX);
+        let cells = quarter.min(INBOX_CAPACITY);
         let inbox = Inbox::new(1 << cells.ilog2());
         let shard = Self {
             lease: Padded(AtomicU32::new(OPEN)),
@@ -190,15 +194,20 @@ impl<T> Shard<T> {
     /// # Ok::<(), clockjack_time::Full<&str>>(())
     /// ```
     pub fn arm(&self, deadline: Tick, value: T) -> Result<Posted, Full<T>> {
-        if let Some(mut lease) = self.lease() {
-            return lease.arm(deadline, Class::Normal, value);
+        match self.lease() {
+            Some(mut lease) => lease.arm(deadline, Class::Normal, value),
+            None => self.post_by_inbox(deadline, value).map_err(Full::busy),
         }
+    }
+
+    /// Leaves a timer in the inbox; gives the value back if that is full.
+    fn post_by_inbox(&self, deadline: Tick, value: T) -> Result<Posted, T> {
         let arm = |reserved: Reserved| {
             if let Some(word) = self.words.get(reserved.timer) {
                 word.arm(reserved.generation);
             }
         };
-        let posted = self.inbox.push(deadline.get(), value, arm).map_err(Full::busy)?;
+        let posted = self.inbox.push(deadline.get(), value, arm)?;
         // The cell is published: rule 7. The fence pairs with the one in `Lease::publish`.
         fence(Ordering::SeqCst);
         // Not "less than": a holder may have entered the timer and published its deadline already,
@@ -233,8 +242,10 @@ impl<T> Shard<T> {
         word.is_some_and(|word| word.state_of(id.generation) == Some(State::Scheduled))
     }
 
-    /// When the shard wants to be polled: never later than the earliest deadline of a timer that
-    /// [`arm`](Self::arm) has returned. `None` if nothing is armed.
+    /// When the shard wants to be polled: while nobody holds the lease, never later than the
+    /// earliest deadline of a timer that [`arm`](Self::arm) has returned. It may be earlier: a
+    /// cancel does not move it, the next poll does. `None` if nothing was armed at the last poll
+    /// or since.
     #[must_use]
     pub fn next_wake(&self) -> Option<Tick> {
         // Relaxed: a hint to others. Who sleeps on it reads it again after a full fence of its
@@ -330,8 +341,21 @@ impl<T> Lease<'_, T> {
     #[inline]
     pub fn arm(&mut self, deadline: Tick, class: Class, value: T) -> Result<Posted, Full<T>> {
         let shard = self.shard;
-        if shard.inbox.has_mail(&self.core().cursor) {
+        let mut value = value;
+        if shard.inbox.is_busy(&self.core().cursor) {
             self.collect();
+            // Behind a cell that is not filled yet there may be timers that were posted before,
+            // by this very thread too: then this one queues up behind them (rule 6). Only if there
+            // is no cell left it goes ahead: a stalled poster must not keep its owner from arming.
+            if class == Class::Normal
+                && shard.inbox.is_busy(&self.core().cursor)
+                && !mutant!("shard_overtakes_inbox")
+            {
+                match shard.post_by_inbox(deadline, value) {
+                    Ok(posted) => return Ok(posted),
+                    Err(refused) => value = refused,
+                }
+            }
         }
         let id = self.core_mut().wheel.insert_class(deadline, class, value)?;
         // Relaxed: the lease orders holders; a poster's value can only be lower.
@@ -438,6 +462,13 @@ impl<T> Lease<'_, T> {
                 break;
             }
             self.collect();
+        }
+        // What is filled behind a cell that is not: its poster may have lowered the wake before it
+        // was overwritten here. Who fills a cell later lowers it later.
+        if let Some(deadline) = shard.inbox.earliest_behind(&self.core().cursor)
+            && !mutant!("shard_publish_forgets_blocked")
+        {
+            shard.lower_next_wake(deadline);
         }
     }
 }

@@ -149,11 +149,12 @@ impl<T, const N: usize, const FAR: usize> Wheel<T, Fixed<T, N, FAR>> {
 impl<T, S> Wheel<T, S> {
     pub(crate) const fn with_store(store: S, start: Tick) -> Self {
         let elapsed = start.get();
+        let open = elapsed.saturating_add(1);
         Self {
             store,
             elapsed,
-            open: elapsed.saturating_add(1),
-            near_len: RANGE - 1,
+            open,
+            near_len: elapsed.saturating_add(RANGE).saturating_sub(open),
             suspended_span: 0,
             suspended: 0,
             lists: Lists::EMPTY,
@@ -416,7 +417,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Arms a timer whose deadline is past or far.
     #[cold]
     fn insert_edge(&mut self, deadline: u64, class: Class, value: T) -> Result<TimerId, Full<T>> {
-        if self.overflow_is_full_for(deadline) {
+        if self.store.has_slot() && self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(value));
         }
         let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };

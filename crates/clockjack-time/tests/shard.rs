@@ -489,3 +489,14 @@ fn no_code_of_the_users_runs_while_the_lease_is_held() {
     drop(shard.lease());
     assert_eq!(drops.get() as usize, RETURNS_MAX + 2);
 }
+
+#[test]
+fn the_smallest_shard_takes_timers_from_both_sides_once_each() {
+    let shard = Shard::new(ShardConfig { capacity: 1, ..ShardConfig::DEFAULT });
+    let mut lease = shard.lease().expect("nobody else has it");
+    lease.insert(tick(9), 100).expect("room for the holder");
+    let posted = (0..10).take_while(|n| shard.post(tick(9), *n).is_ok()).count();
+    assert_eq!(posted, 2, "the two cells of the inbox");
+    drop(lease);
+    assert_eq!(shard.lease().expect("open").len(), 3);
+}

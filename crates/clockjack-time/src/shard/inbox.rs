@@ -80,6 +80,8 @@ impl<T> Inbox<T> {
     /// An inbox of `capacity` cells, a power of two, none of them stocked.
     pub(super) fn new(capacity: u32) -> Self {
         assert!(capacity.is_power_of_two(), "the capacity {capacity} is not a power of two");
+        // With one cell, "filled" would be the next position's "stocked".
+        assert!(capacity > 1, "an inbox has at least two cells");
         let cells = (0..capacity).map(|position| Cell {
             // Older than what the position asks for: not stocked.
             turn: AtomicU32::new(position.wrapping_sub(1)),
@@ -153,6 +155,33 @@ impl<T> Inbox<T> {
     pub(super) fn has_mail(&self, cursor: &Cursor) -> bool {
         // Relaxed: a look. `pop` acquires; rule 7's fence orders this load where it matters.
         self.cell(cursor.head).turn.load(Ordering::Relaxed) == cursor.head.wrapping_add(1)
+    }
+
+    /// Whether a poster has claimed a cell that the holder has not emptied: either there is mail,
+    /// or somebody is about to fill a cell, behind which there may be mail.
+    #[inline(always)]
+    pub(super) fn is_busy(&self, cursor: &Cursor) -> bool {
+        // Relaxed: as in `has_mail`. What this thread itself has posted it sees in any case.
+        self.tail.load(Ordering::Relaxed) != cursor.head
+    }
+
+    /// The earliest deadline in filled cells behind one that is not filled yet, by the holder of
+    /// the lease.
+    pub(super) fn earliest_behind(&self, cursor: &Cursor) -> Option<u64> {
+        let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(cursor.head);
+        let positions = (0..waiting).map(|ahead| cursor.head.wrapping_add(ahead));
+        positions.filter_map(|position| self.peek(position)).min()
+    }
+
+    /// The deadline in the cell of a position, if it is filled.
+    fn peek(&self, position: u32) -> Option<u64> {
+        let cell = self.cell(position);
+        // Acquire pairs with the release in `push`.
+        if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
+            return None;
+        }
+        // SAFETY: the turn said that the cell is filled, so it is the holder's, which calls this.
+        Some(cell.body.with(|body| unsafe { (*body).deadline }))
     }
 
     /// Takes the next timer out, by the holder of the lease.

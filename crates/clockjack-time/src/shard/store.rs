@@ -208,6 +208,10 @@ impl<T> Columns<T> for Leased<T> {
         word.is_some_and(|word| word.state_of(generation) == Some(State::Scheduled))
     }
 
+    fn is_live(&self, timer: u32) -> bool {
+        self.words.word(timer).state().0 == State::Scheduled
+    }
+
     #[inline(always)]
     fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)> {
         let won = self.words.get(timer)?.cancel(generation)?;

@@ -32,7 +32,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Arms a timer and, if there is no room, gives up one of a strictly lower class for it.
     ///
     /// Only a timer of the lowest class that is armed is given up, and only one that a bounded
-    /// search finds; the search goes on from there at the next call.
+    /// search finds; the search goes on from there at the next call. If it is the overflow that
+    /// has no room, only far timers count, for only they make room there.
     ///
     /// # Errors
     /// [`Full`], which holds the value, if nobody of a lower class was found. Then nothing has
@@ -108,7 +109,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             } else {
                 looked += 1;
                 let far = self.store.far()[(at - chunks) as usize];
-                (far.class == class).then_some(far.timer)
+                (far.class == class && self.store.is_live(far.timer)).then_some(far.timer)
             };
             if found.is_some() {
                 return found;
@@ -120,14 +121,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     fn find_in_chunk(&self, class: Class, chunk: u32) -> Option<u32> {
         list::live_entries(&self.store, chunk)
-            .find(|entry| entry.class_code() == class.code())
+            .find(|entry| entry.class_code() == class.code() && self.store.is_live(entry.timer()))
             .map(|entry| entry.timer())
     }
 
     /// The last entries of the overflow's heap are among its latest: they are looked at first.
     fn find_far_below(&self, class: Class) -> Option<(u32, Class)> {
         let last = self.store.far().iter().rev().take(EVICTION_SCAN_MAX);
-        let lower = last.filter(|far| far.class < class);
+        let lower = last.filter(|far| far.class < class && self.store.is_live(far.timer));
         lower.min_by_key(|far| far.class).map(|far| (far.timer, far.class))
     }
 

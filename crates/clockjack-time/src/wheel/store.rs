@@ -157,6 +157,11 @@ pub trait Columns<T> {
     fn fill(&mut self, timer: u32, generation: Generation, place: Place, value: T);
     /// Whether the slot is armed under this generation and neither fired nor cancelled.
     fn is_armed(&self, timer: u32, generation: Generation) -> bool;
+    /// Whether a slot that is in a list is armed: not so if another thread has cancelled it and it
+    /// was not returned yet.
+    fn is_live(&self, _timer: u32) -> bool {
+        true
+    }
     /// Cancel: decides the race for this arming and, if it is won, empties the slot.
     fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)>;
     /// Expiry: decides the race for the present arming and, if it is won, empties the slot and

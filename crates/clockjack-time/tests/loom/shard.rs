@@ -6,7 +6,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use clockjack_time::{Posted, Shard, ShardConfig, Tick, TimerId};
+use clockjack_time::{Class, Posted, Shard, ShardConfig, Tick, TimerId};
 use loom::thread;
 
 /// What stands in a timer: a number, and a token whose count shows leaks.
@@ -198,5 +198,53 @@ fn a_flood_of_cancels_is_freed_by_the_cancellers() {
         assert!(other.join().expect("no panic"));
         settle(&shard, Vec::new(), &[(1, true), (2, true), (3, true)]);
         assert_eq!(Arc::strong_count(&token), 1, "all three are freed");
+    });
+}
+
+#[test]
+fn one_threads_posts_of_one_tick_keep_their_order() {
+    loom::model(|| {
+        let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
+        let lease = shard.lease().expect("nobody else is there");
+        let first = {
+            let shard = shard.clone();
+            thread::spawn(move || drop(shard.post(Tick::new(7), 1)))
+        };
+        let second = {
+            let shard = shard.clone();
+            thread::spawn(move || {
+                shard.post(Tick::new(7), 2).is_ok() && shard.post(Tick::new(7), 3).is_ok()
+            })
+        };
+        drop(lease);
+        first.join().expect("no panic");
+        let both = second.join().expect("no panic");
+        let mut fired = Vec::new();
+        shard.lease().expect("open").poll(Tick::new(9), 100, |timer| fired.push(timer.value));
+        if both {
+            let at = |n| fired.iter().position(|value| *value == n).expect("fired");
+            assert!(at(2) < at(3), "{fired:?}");
+        }
+    });
+}
+
+#[test]
+fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
+    loom::model(|| {
+        let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
+        let mut lease = shard.lease().expect("nobody else is there");
+        let post = |deadline: u64| {
+            let shard = shard.clone();
+            thread::spawn(move || drop(shard.post(Tick::new(deadline), deadline)))
+        };
+        let (first, second) = (post(900), post(20));
+        lease.arm(Tick::new(500), Class::Normal, 500).expect("room");
+        lease.poll(Tick::new(1), 100, |_| {});
+        drop(lease);
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+        // All are armed and nobody holds the lease: a host that sleeps until then must be in time.
+        let wake = shard.next_wake().expect("three are armed");
+        assert!(wake <= Tick::new(20), "{wake:?} sleeps past 20");
     });
 }

@@ -128,3 +128,14 @@ fn a_refusal_passes_on_without_its_value_and_reads_well() {
     assert!(full.is_capacity());
     assert_eq!(full.to_string(), "no room for another timer: the wheel is at its capacity");
 }
+
+#[test]
+fn a_refusal_by_the_overflow_means_that_a_near_timer_has_room() {
+    let config = WheelConfig { capacity: 2, overflow_capacity: 2, ..WheelConfig::DEFAULT };
+    let mut wheel = GrowingWheel::new(config);
+    for n in 0..2 {
+        wheel.insert(tick(1 << 30), n).expect("room");
+    }
+    let refused = wheel.insert(tick(1 << 30), 2).expect_err("full");
+    assert_eq!(refused.is_overflow(), wheel.insert(tick(5), 3).is_ok());
+}

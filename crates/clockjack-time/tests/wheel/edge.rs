@@ -202,3 +202,22 @@ fn large_and_aligned_values_come_back_whole() {
     let expected: Vec<_> = (0..50).map(|n| (n * 999, Wide([n; 40]))).collect();
     assert_eq!(fire(&mut wheel, RANGE), expected);
 }
+
+#[test]
+fn a_full_fixed_wheel_cascades() {
+    let mut one = FixedWheel::<u32, 1>::fixed(Tick::ZERO);
+    one.insert(tick(100), 1).expect("room");
+    assert_eq!(one.advance(tick(100), 100).count(), 1);
+    let mut three = FixedWheel::<u32, 3>::fixed(Tick::ZERO);
+    for deadline in [300_000, 300_000, 300_100] {
+        three.insert(tick(deadline), 1).expect("room");
+    }
+    assert_eq!(three.advance(tick(400_000), 100).count(), 3);
+}
+
+#[test]
+fn a_past_deadline_is_past_in_a_new_wheel_near_the_end_of_time() {
+    let mut wheel = FixedWheel::<u32, 2>::fixed(tick(u64::MAX - 10));
+    wheel.insert(tick(0), 1).expect("room");
+    assert_eq!(wheel.advance(tick(u64::MAX - 10), 100).count(), 1);
+}
