@@ -226,7 +226,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// How many slots of the wheel hold timers, for dumps.
     #[must_use]
     pub fn occupied_slots(&self) -> usize {
-        self.lists.occupancy.slots() as usize
+        (0..AT_ONCE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
     }
 
     /// Arms a timer of class [`Class::Normal`].
@@ -345,13 +345,12 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// interrupted, it is the tick at which the wheel stands.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Tick> {
-        if self.lists.occupancy.has(AT_ONCE) || self.is_suspended() {
+        if !self.lists.is_empty(&self.store, AT_ONCE) || self.is_suspended() {
             return Some(Tick::new(self.elapsed));
         }
         let in_wheel = self
             .lists
-            .occupancy
-            .next(self.elapsed)
+            .next_event(&self.store, self.elapsed)
             .map(|event| if event.fires() { event.tick } else { self.earliest_in(event) });
         let far = overflow::first(&self.store).map(|far| far.deadline);
         let earliest = match (in_wheel, far) {
@@ -364,6 +363,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Gives the memory of an empty wheel back; does nothing while a timer is armed.
     pub fn shrink(&mut self) {
         if self.is_empty() {
+            self.lists.tidy(&mut self.store);
             self.store.reset();
             self.eviction_cursor = 0;
         }
@@ -376,7 +376,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     }
 
     fn is_suspended(&self) -> bool {
-        self.suspended_span != 0 && self.lists.occupancy.has(self.suspended)
+        self.suspended_span != 0 && !self.lists.is_empty(&self.store, self.suspended)
     }
 
     fn earliest_in(&self, event: level::Event) -> u64 {

@@ -74,6 +74,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// ```
     pub fn advance(&mut self, to: Tick, budget: usize) -> Advance<'_, T, S> {
         let to = to.get().max(self.elapsed);
+        self.lists.tidy(&mut self.store);
         Advance { wheel: self, to, budget }
     }
 

@@ -79,12 +79,6 @@ impl Occupancy {
         self.0[(list >> BITS) as usize & 3] & (1 << (list & (SLOTS - 1))) != 0
     }
 
-    /// How many slots, of all levels, hold something.
-    pub(crate) fn slots(&self) -> u32 {
-        let top = self.0[TOP as usize] & TOP_MASK;
-        self.0[..TOP as usize].iter().map(|word| word.count_ones()).sum::<u32>() + top.count_ones()
-    }
-
     /// The first occupied slot at or after `elapsed`, in order of time.
     ///
     /// Lower levels come first because all that they hold lies in the span of the level above's
@@ -186,7 +180,6 @@ mod tests {
         assert_eq!(occupancy.next(0), Some(Event { list: 73, tick: 9 << 6 }));
         occupancy.set(7);
         assert_eq!(occupancy.next(7), Some(Event { list: 7, tick: 7 }));
-        assert_eq!(occupancy.slots(), 4);
         occupancy.clear(7);
         assert_eq!(occupancy.next(7), Some(Event { list: 73, tick: 9 << 6 }));
     }
@@ -206,7 +199,6 @@ mod tests {
         let mut occupancy = Occupancy::EMPTY;
         occupancy.set(AT_ONCE);
         assert_eq!(occupancy.next(0), None);
-        assert_eq!(occupancy.slots(), 0);
         assert!(occupancy.has(AT_ONCE));
     }
 }

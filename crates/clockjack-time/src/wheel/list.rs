@@ -10,13 +10,15 @@
 //!
 //! Which entries of a chunk are live is one byte a chunk, apart from the cells and close together.
 //! A cancel clears a bit there, and waits for no cache line but that of its own record; what stands
-//! in the cell is stale from then on. A chunk without live entries is freed at once, so there are
-//! never more chunks than timers, and a cascade packs them anew. (Tried and left: a hole written
+//! in the cell is stale from then on. A chunk without live entries is freed, so there are never many
+//! more chunks than timers, and a cascade packs them anew. A cancel that empties a chunk only notes
+//! it; the notes are dealt with [`EMPTY_MAX`] at a time, whose cache misses then overlap, and before
+//! anything reads the lists. (Tried and left: a hole written
 //! into the cell, which costs every cancel a line more; to ask each entry's timer, which costs
 //! every cascade one; to join half-empty chunks, which made a cancel four times as dear.)
 
 use super::{
-    level::{LISTS, Occupancy},
+    level::{Event, LISTS, Occupancy},
     store::{Columns, Entry, Place},
 };
 
@@ -30,6 +32,13 @@ const NO_CELL: u32 = u32::MAX;
 
 /// The most cells that a chunk has: one for the header, and one bit of a byte for each other.
 const CELLS_MAX: usize = 8;
+
+/// How many chunks may be empty and not freed yet.
+const EMPTY_MAX: usize = 64;
+
+/// In the byte of a chunk's live entries, in the place of the header's bit: the chunk is noted as
+/// empty. It may have got an entry since.
+const NOTED: u8 = 1;
 
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +90,9 @@ struct List {
 pub(crate) struct Lists {
     lists: [List; LISTS as usize],
     pub(crate) occupancy: Occupancy,
+    /// Chunks that a cancel has emptied, to be freed.
+    noted: [u32; EMPTY_MAX],
+    n_noted: usize,
 }
 
 /// The entries of a chunk.
@@ -120,6 +132,8 @@ impl Lists {
     pub(crate) const EMPTY: Self = Self {
         lists: [List { first: NONE, tail: NO_CELL }; LISTS as usize],
         occupancy: Occupancy::EMPTY,
+        noted: [0; EMPTY_MAX],
+        n_noted: 0,
     };
 
     /// Puts an entry at the end of a list and says where it stands.
@@ -170,9 +184,67 @@ impl Lists {
         let chunk = at >> S::CHUNK_BITS;
         let live = store.live_mut(chunk);
         *live &= !bit(at & entries::<T, S>());
-        if *live == 0 {
+        let is_empty = *live == 0;
+        if S::CHUNK_BITS == 1 {
+            // One entry a chunk, and none to spare.
             self.unlink(store, chunk);
+            return;
         }
+        // Without a branch: which cancel empties its chunk cannot be foretold.
+        *live |= u8::from(is_empty) * NOTED;
+        self.noted[self.n_noted] = chunk;
+        self.n_noted += usize::from(is_empty);
+        if self.n_noted == EMPTY_MAX {
+            self.free_noted(store);
+        }
+    }
+
+    /// Frees the chunks that were noted as empty and still are.
+    #[cold]
+    #[inline(never)]
+    fn free_noted<T, S: Columns<T>>(&mut self, store: &mut S) {
+        for index in 0..self.n_noted {
+            let chunk = self.noted[index];
+            let live = store.live_mut(chunk);
+            *live &= !NOTED;
+            if *live == 0 {
+                self.unlink(store, chunk);
+            }
+        }
+        self.n_noted = 0;
+    }
+
+    /// Makes the lists fit to be read: no empty chunks, no list that only seems to hold anything.
+    #[inline(always)]
+    pub(crate) fn tidy<T, S: Columns<T>>(&mut self, store: &mut S) {
+        if self.n_noted != 0 {
+            self.free_noted(store);
+        }
+    }
+
+    /// The first slot that holds anything at or after `elapsed`, also if the lists are not tidy.
+    pub(crate) fn next_event<T, S: Columns<T>>(&self, store: &S, elapsed: u64) -> Option<Event> {
+        if self.n_noted == 0 {
+            return self.occupancy.next(elapsed);
+        }
+        let mut occupancy = self.occupancy.clone();
+        loop {
+            let event = occupancy.next(elapsed)?;
+            if !self.is_empty(store, event.list) {
+                return Some(event);
+            }
+            occupancy.clear(event.list);
+        }
+    }
+
+    /// Whether a list holds nothing, also if it is not tidy.
+    pub(crate) fn is_empty<T, S: Columns<T>>(&self, store: &S, list: u32) -> bool {
+        let mut is_empty = true;
+        self.walk(store, list, |_| {
+            is_empty = false;
+            false
+        });
+        is_empty
     }
 
     /// Takes the first entry of a list; `None` if it is empty.
