@@ -122,7 +122,7 @@ fn a_wrong_call_exits_with_2_and_says_what_there_is() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(complaint), "{args:?}: {said}");
     }
-    check(&["timers", "--only", "nobody"], "no subject is called `nobody`; there are nexus-timer");
+    check(&["timers", "--only", "nobody"], "no subject is called `nobody`; there are clockjack,");
     check(&["timers", "--case", "nothing"], "fire_1ms");
     check(&["timers", "--n", "0"], "0 is not in 1..");
     check(&["actors"], "unrecognized subcommand");

@@ -44,7 +44,7 @@ const CI: &[Step] = &[
         env: Some(("RUSTFLAGS", "--cfg loom --cfg mutants")),
         ..quiet(
             "clippy, loom and mutants",
-            "clippy --all-targets --all-features --target-dir target/mutants/loom -- -D warnings",
+            "clippy --lib --tests --all-features --target-dir target/mutants/loom -- -D warnings",
         )
     },
     Step {

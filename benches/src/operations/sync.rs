@@ -75,7 +75,7 @@ fn queues() -> Vec<Operation> {
             }
         }),
         operation("sync/return_stack/push_drain", 1024, || {
-            let slots = Slots([const { AtomicU32::new(NIL) }; RETURNS as usize]);
+            let slots = Slots(core::array::from_fn(|_| AtomicU32::new(NIL)));
             let returned = ReturnStack::new();
             move |n| {
                 (0..n / RETURNS).for_each(|_| {

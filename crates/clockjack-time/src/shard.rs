@@ -427,6 +427,7 @@ impl<T> Lease<'_, T> {
     /// Rule 3.
     fn free_returned(&mut self) {
         let shard = self.shard;
+        self.garbage.reserve(shard.returns.depth().min(RETURNS_PER_LEASE));
         for _ in 0..RETURNS_PER_LEASE {
             let core = self.core_mut();
             if core.returned == NIL {
