@@ -194,9 +194,11 @@ impl<T> Shard<T> {
     /// # Ok::<(), clockjack_time::Full<&str>>(())
     /// ```
     pub fn arm(&self, deadline: Tick, value: T) -> Result<Posted, Full<T>> {
-        match self.lease() {
-            Some(mut lease) => lease.arm(deadline, Class::Normal, value),
-            None => self.post_by_inbox(deadline, value).map_err(Full::busy),
+        let lease = self.lease();
+        match lease {
+            Some(mut lease) if !lease.is_blocked() => lease.arm(deadline, Class::Normal, value),
+            // With the lease held or not: behind what was posted before (rule 6).
+            _ => self.post_by_inbox(deadline, value).map_err(Full::busy),
         }
     }
 
@@ -347,10 +349,7 @@ impl<T> Lease<'_, T> {
             // Behind a cell that is not filled yet there may be timers that were posted before,
             // by this very thread too: then this one queues up behind them (rule 6). Only if there
             // is no cell left it goes ahead: a stalled poster must not keep its owner from arming.
-            if class == Class::Normal
-                && shard.inbox.is_busy(&self.core().cursor)
-                && !mutant!("shard_overtakes_inbox")
-            {
+            if class == Class::Normal && self.is_blocked() {
                 match shard.post_by_inbox(deadline, value) {
                     Ok(posted) => return Ok(posted),
                     Err(refused) => value = refused,
@@ -362,6 +361,12 @@ impl<T> Lease<'_, T> {
         let is_earliest = deadline.get() < shard.next_wake.load(Ordering::Relaxed)
             && shard.lower_next_wake(deadline.get()) > deadline.get();
         Ok(Posted { id, is_earliest })
+    }
+
+    /// Whether a cell that is claimed and not filled yet blocks the inbox.
+    #[inline(always)]
+    fn is_blocked(&self) -> bool {
+        self.shard.inbox.is_busy(&self.core().cursor) && !mutant!("shard_overtakes_inbox")
     }
 
     /// Disarms a timer and gives its value back, all that it held being free at once.
@@ -452,22 +457,17 @@ impl<T> Lease<'_, T> {
     /// Rule 7: tells others the earliest deadline, which may have become later.
     fn publish(&mut self) {
         let shard = self.shard;
-        loop {
-            let next = self.core().wheel.next_deadline();
-            let next = next.map_or(NEVER, |tick| tick.get().min(NEVER - 1));
-            // Relaxed: ordered by the fence.
-            shard.next_wake.store(next, Ordering::Relaxed);
-            // Pairs with the fence in `Shard::arm`.
-            fence(Ordering::SeqCst);
-            if mutant!("shard_publish_no_recheck") || !shard.inbox.has_mail(&self.core().cursor) {
-                break;
-            }
-            self.collect();
-        }
-        // What is filled behind a cell that is not: its poster may have lowered the wake before it
-        // was overwritten here. Who fills a cell later lowers it later.
-        if let Some(deadline) = shard.inbox.earliest_behind(&self.core().cursor)
-            && !mutant!("shard_publish_forgets_blocked")
+        let next = self.core().wheel.next_deadline();
+        let next = next.map_or(NEVER, |tick| tick.get().min(NEVER - 1));
+        // AcqRel, though a store would do: as a read-modify-write it has one place among those of
+        // the posters, which keeps what follows from depending on how stores are ordered.
+        shard.next_wake.swap(next, Ordering::AcqRel);
+        // Pairs with the fence in `Shard::post_by_inbox`.
+        fence(Ordering::SeqCst);
+        // Of what is filled, also behind a cell that is not, the poster may have lowered the wake
+        // before it was overwritten here. Who fills a cell later lowers it later.
+        if let Some(deadline) = shard.inbox.earliest(&self.core().cursor)
+            && !mutant!("shard_publish_no_recheck")
         {
             shard.lower_next_wake(deadline);
         }

@@ -165,9 +165,9 @@ impl<T> Inbox<T> {
         self.tail.load(Ordering::Relaxed) != cursor.head
     }
 
-    /// The earliest deadline in filled cells behind one that is not filled yet, by the holder of
-    /// the lease.
-    pub(super) fn earliest_behind(&self, cursor: &Cursor) -> Option<u64> {
+    /// The earliest deadline in filled cells, also behind one that is not filled yet, by the holder
+    /// of the lease.
+    pub(super) fn earliest(&self, cursor: &Cursor) -> Option<u64> {
         let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(cursor.head);
         let positions = (0..waiting).map(|ahead| cursor.head.wrapping_add(ahead));
         positions.filter_map(|position| self.peek(position)).min()

@@ -10,12 +10,12 @@
 //!
 //! Which entries of a chunk are live is one byte a chunk, apart from the cells and close together.
 //! A cancel clears a bit there, and waits for no cache line but that of its own record; what stands
-//! in the cell is stale from then on. A chunk without live entries is freed, so there are never many
-//! more chunks than timers, and a cascade packs them anew. A cancel that empties a chunk only notes
-//! it; the notes are dealt with [`EMPTY_MAX`] at a time, whose cache misses then overlap, and before
-//! anything reads the lists. (Tried and left: a hole written
-//! into the cell, which costs every cancel a line more; to ask each entry's timer, which costs
-//! every cascade one; to join half-empty chunks, which made a cancel four times as dear.)
+//! in the cell is stale from then on. A chunk without live entries is freed, so there are never
+//! many more chunks than timers, and a cascade packs them anew. A cancel that empties a chunk only
+//! notes it; the notes are dealt with [`EMPTY_MAX`] at a time, whose cache misses then overlap, and
+//! before anything reads the lists. (Tried and left: a hole written into the cell, which costs
+//! every cancel a line more; to ask each entry's timer, which costs every cascade one; to join
+//! half-empty chunks, which made a cancel four times as dear.)
 
 use super::{
     level::{Event, LISTS, Occupancy},

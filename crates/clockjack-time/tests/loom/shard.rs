@@ -203,6 +203,8 @@ fn a_flood_of_cancels_is_freed_by_the_cancellers() {
 
 #[test]
 fn one_threads_posts_of_one_tick_keep_their_order() {
+    // The first poster may claim a cell and fill it last: then the second's first post is hidden
+    // behind it, and its second must not find a way past. With two cells it is refused instead.
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
         let lease = shard.lease().expect("nobody else is there");
@@ -235,10 +237,13 @@ fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
         let mut lease = shard.lease().expect("nobody else is there");
         let post = |deadline: u64| {
             let shard = shard.clone();
-            thread::spawn(move || drop(shard.post(Tick::new(deadline), deadline)))
+            thread::spawn(move || {
+                let posted = shard.post(Tick::new(deadline), deadline);
+                assert!(posted.is_ok(), "a cell for each");
+            })
         };
-        let (first, second) = (post(900), post(20));
         lease.arm(Tick::new(500), Class::Normal, 500).expect("room");
+        let (first, second) = (post(900), post(20));
         lease.poll(Tick::new(1), 100, |_| {});
         drop(lease);
         first.join().expect("no panic");
