@@ -1,4 +1,60 @@
 //! Clockjack's time: ticks, clocks, the timer wheel, shards and tick drivers.
+//!
+//! ```
+//! use clockjack_time::{FixedWheel, ManualClock, MonotonicClock, Resolution, Tick};
+//! use core::time::Duration;
+//!
+//! // Time is handed in: here by a clock that a test moves by hand.
+//! let clock = ManualClock::new(Resolution::MILLI);
+//! let mut wheel = FixedWheel::<&str, 16>::fixed(Tick::ZERO);
+//!
+//! let due = clock.now() + Duration::from_millis(1500);
+//! let hello = wheel.insert(due.tick(), "hello")?;
+//! wheel.insert(due.tick(), "world")?;
+//!
+//! clock.advance(Duration::from_millis(1499));
+//! assert_eq!(wheel.advance(clock.now().tick(), 64).count(), 0); // never early
+//!
+//! clock.advance(Duration::from_millis(1));
+//! let fired: Vec<_> = wheel.advance(clock.now().tick(), 64).map(|timer| timer.value).collect();
+//! assert_eq!(fired, ["hello", "world"]); // one tick: in the order of arming
+//! assert_eq!(wheel.cancel(hello), None); // too late
+//! # Ok::<(), clockjack_time::Full<&str>>(())
+//! ```
+//!
+//! # The model
+//!
+//! Time is a count of ticks since the system's start; what a tick is worth says a [`Resolution`].
+//! Nothing here reads a clock, sleeps or starts a thread. A host asks its [`MonotonicClock`] for
+//! `now`, tells a wheel or a shard, and gets what fell due; [`Wheel::next_deadline`] says until
+//! when it may sleep.
+//!
+//! * A **wheel** ([`wheel`]) belongs to whoever holds it: [`GrowingWheel`] with an allocator,
+//!   [`FixedWheel`] without one.
+//! * A **shard** ([`shard`]) is a wheel that several threads reach: any thread may arm and cancel,
+//!   and whoever gets the lease polls.
+//! * The **timer word** ([`word`]) is where firing and cancelling are decided, once.
+//! * A **driver** ([`driver`]) is where ticks come from; [`InterruptDriver`] takes them from an
+//!   interrupt handler.
+//!
+//! # Which to use
+//!
+//! | you have | take |
+//! |---|---|
+//! | one thread and an allocator | [`GrowingWheel`] |
+//! | a microcontroller, or no allocation after start | [`FixedWheel`], which can be a static |
+//! | several threads that arm and cancel | [`Shard`] |
+//! | a test | [`ManualClock`] and any of them |
+//!
+//! # What is not here
+//!
+//! Periodic timers, closures, futures and waking: they are made of these parts by the crates
+//! above. A shard has no form without an allocator or on targets without 64-bit atomics. Deadlines
+//! more than 2^20 ticks ahead cost O(log n) instead of O(1) until they come near.
+//!
+//! # Features
+//!
+//! * `alloc`: [`GrowingWheel`], [`Slab`] and [`Shard`]. Off by default.
 #![no_std]
 
 #[cfg(feature = "alloc")]

@@ -279,7 +279,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     /// Disarms a timer and gives its value back: `None` if it has fired, was cancelled already, or
     /// is not of this wheel. All that the timer held is free again when this returns.
-    #[inline]
+    #[inline(always)]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         let timer = self.timer(id)?;
         let (place, value) = self.store.claim(timer, id.generation)?;
