@@ -14,7 +14,7 @@ use crate::{
     wheel::{
         Storage,
         record::Seat,
-        slab::Chunks,
+        slab::{Chunks, grown_columns},
         store::{Columns, Far, Place},
     },
     word::{CancelledFrom, Generation, State},
@@ -240,62 +240,11 @@ impl<T> Columns<T> for Leased<T> {
         won
     }
 
-    #[inline]
-    fn take_chunk(&mut self) -> u32 {
-        self.chunks.take()
-    }
-
-    #[inline]
-    fn give_chunk(&mut self, chunk: u32) {
-        self.chunks.give(chunk);
-    }
-
-    fn chunks(&self) -> u32 {
-        self.chunks.n_taken()
-    }
-
-    #[inline(always)]
-    fn live(&self, chunk: u32) -> u8 {
-        self.chunks.live(chunk)
-    }
-
-    #[inline(always)]
-    fn live_mut(&mut self, chunk: u32) -> &mut u8 {
-        self.chunks.live_mut(chunk)
-    }
-
-    #[inline(always)]
-    fn chunk(&self, chunk: u32) -> &[u64] {
-        self.chunks.get(chunk)
-    }
-
-    #[inline(always)]
-    fn chunk_mut(&mut self, chunk: u32) -> &mut [u64] {
-        self.chunks.get_mut(chunk)
-    }
-
-    #[inline(always)]
-    fn far(&self) -> &[Far] {
-        &self.far
-    }
-
-    #[inline(always)]
-    fn far_mut(&mut self) -> &mut [Far] {
-        &mut self.far
-    }
+    grown_columns!();
 
     fn far_max(&self) -> usize {
         // As many as there are slots: what the inbox has accepted must find room.
         self.slots_max as usize
-    }
-
-    fn far_push(&mut self, entry: Far) -> bool {
-        self.far.push(entry);
-        true
-    }
-
-    fn far_pop(&mut self) -> Option<Far> {
-        self.far.pop()
     }
 }
 

@@ -34,7 +34,7 @@ const NO_CELL: u32 = u32::MAX;
 const CELLS_MAX: usize = 8;
 
 /// How many chunks may be empty and not freed yet.
-const EMPTY_MAX: usize = 64;
+pub(crate) const EMPTY_MAX: usize = 64;
 
 /// In the byte of a chunk's live entries, in the place of the header's bit: the chunk is noted as
 /// empty. It may have got an entry since.

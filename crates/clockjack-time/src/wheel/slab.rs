@@ -7,7 +7,7 @@ use clockjack_sync::mutant;
 
 use super::{
     Storage, Wheel, WheelConfig,
-    list::CHUNKS_MAX,
+    list::{CHUNKS_MAX, EMPTY_MAX},
     record::{Record, Seat, record_columns},
     store::{Columns, Far, Place},
 };
@@ -93,12 +93,74 @@ impl Chunks {
     }
 }
 
+/// What [`Columns`] asks of a store with [`Chunks`] and an overflow that grow.
+macro_rules! grown_columns {
+    () => {
+        #[inline]
+        fn take_chunk(&mut self) -> u32 {
+            self.chunks.take()
+        }
+
+        #[inline]
+        fn give_chunk(&mut self, chunk: u32) {
+            self.chunks.give(chunk);
+        }
+
+        fn chunks(&self) -> u32 {
+            self.chunks.n_taken()
+        }
+
+        #[inline(always)]
+        fn live(&self, chunk: u32) -> u8 {
+            self.chunks.live(chunk)
+        }
+
+        #[inline(always)]
+        fn live_mut(&mut self, chunk: u32) -> &mut u8 {
+            self.chunks.live_mut(chunk)
+        }
+
+        #[inline(always)]
+        fn chunk(&self, chunk: u32) -> &[u64] {
+            self.chunks.get(chunk)
+        }
+
+        #[inline(always)]
+        fn chunk_mut(&mut self, chunk: u32) -> &mut [u64] {
+            self.chunks.get_mut(chunk)
+        }
+
+        #[inline(always)]
+        fn far(&self) -> &[Far] {
+            &self.far
+        }
+
+        #[inline(always)]
+        fn far_mut(&mut self) -> &mut [Far] {
+            &mut self.far
+        }
+
+        fn far_push(&mut self, entry: Far) -> bool {
+            if self.far.len() == Columns::<T>::far_max(self) {
+                return false;
+            }
+            self.far.push(entry);
+            true
+        }
+
+        fn far_pop(&mut self) -> Option<Far> {
+            self.far.pop()
+        }
+    };
+}
+pub(crate) use grown_columns;
+
 impl<T> Slab<T> {
     /// The most timers that a store can hold: what its chunks can be numbered for.
-    pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - 1;
+    pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - EMPTY_MAX as u32 - 1;
 
     /// A store for at most `slots_max` timers, of which `far_max` may be in the overflow. Greater
-    /// numbers than 2^26 - 2 are cut to that.
+    /// numbers than 2^26 - 66 are cut to that.
     #[must_use]
     pub fn new(slots_max: usize, far_max: usize) -> Self {
         let slots_max = u32::try_from(slots_max).unwrap_or(u32::MAX).min(Self::SLOTS_MAX);
@@ -172,64 +234,10 @@ impl<T> Columns<T> for Slab<T> {
 
     record_columns!();
 
-    #[inline]
-    fn take_chunk(&mut self) -> u32 {
-        self.chunks.take()
-    }
-
-    #[inline]
-    fn give_chunk(&mut self, chunk: u32) {
-        self.chunks.give(chunk);
-    }
-
-    fn chunks(&self) -> u32 {
-        self.chunks.n_taken()
-    }
-
-    #[inline(always)]
-    fn live(&self, chunk: u32) -> u8 {
-        self.chunks.live(chunk)
-    }
-
-    #[inline(always)]
-    fn live_mut(&mut self, chunk: u32) -> &mut u8 {
-        self.chunks.live_mut(chunk)
-    }
-
-    #[inline(always)]
-    fn chunk(&self, chunk: u32) -> &[u64] {
-        self.chunks.get(chunk)
-    }
-
-    #[inline(always)]
-    fn chunk_mut(&mut self, chunk: u32) -> &mut [u64] {
-        self.chunks.get_mut(chunk)
-    }
-
-    #[inline(always)]
-    fn far(&self) -> &[Far] {
-        &self.far
-    }
-
-    #[inline(always)]
-    fn far_mut(&mut self) -> &mut [Far] {
-        &mut self.far
-    }
+    grown_columns!();
 
     fn far_max(&self) -> usize {
         self.far_max
-    }
-
-    fn far_push(&mut self, entry: Far) -> bool {
-        if self.far.len() == self.far_max {
-            return false;
-        }
-        self.far.push(entry);
-        true
-    }
-
-    fn far_pop(&mut self) -> Option<Far> {
-        self.far.pop()
     }
 }
 
