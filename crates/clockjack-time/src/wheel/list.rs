@@ -34,7 +34,7 @@ const NO_CELL: u32 = u32::MAX;
 const CELLS_MAX: usize = 8;
 
 /// How many chunks may be empty and not freed yet.
-pub(crate) const EMPTY_MAX: usize = 64;
+pub(crate) const EMPTY_MAX: u32 = 64;
 
 /// In the byte of a chunk's live entries, in the place of the header's bit: the chunk is noted as
 /// empty. It may have got an entry since.
@@ -91,7 +91,7 @@ pub(crate) struct Lists {
     lists: [List; LISTS as usize],
     pub(crate) occupancy: Occupancy,
     /// Chunks that a cancel has emptied, to be freed.
-    noted: [u32; EMPTY_MAX],
+    noted: [u32; EMPTY_MAX as usize],
     n_noted: usize,
 }
 
@@ -132,7 +132,7 @@ impl Lists {
     pub(crate) const EMPTY: Self = Self {
         lists: [List { first: NONE, tail: NO_CELL }; LISTS as usize],
         occupancy: Occupancy::EMPTY,
-        noted: [0; EMPTY_MAX],
+        noted: [0; EMPTY_MAX as usize],
         n_noted: 0,
     };
 
@@ -194,7 +194,7 @@ impl Lists {
         *live |= u8::from(is_empty) * NOTED;
         self.noted[self.n_noted] = chunk;
         self.n_noted += usize::from(is_empty);
-        if self.n_noted == EMPTY_MAX {
+        if self.n_noted == EMPTY_MAX as usize {
             self.free_noted(store);
         }
     }

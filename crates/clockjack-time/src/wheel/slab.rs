@@ -157,7 +157,7 @@ pub(crate) use grown_columns;
 
 impl<T> Slab<T> {
     /// The most timers that a store can hold: what its chunks can be numbered for.
-    pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - EMPTY_MAX as u32 - 1;
+    pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - EMPTY_MAX - 1;
 
     /// A store for at most `slots_max` timers, of which `far_max` may be in the overflow. Greater
     /// numbers than 2^26 - 66 are cut to that.
