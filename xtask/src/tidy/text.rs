@@ -9,7 +9,7 @@ const COLUMNS_MAX: usize = 100;
 const LINES_MAX: usize = 800;
 const UNFINISHED: [&str; 3] = ["TODO", "FIXME", "XXX"];
 const NO_NAMES: [&str; 4] = ["utils", "util", "common", "helpers"];
-const MACHINE_PATHS: [&str; 4] = ["/work", "/root", "/home", "/tmp/wt"];
+const MACHINE_PATHS: [&str; 4] = ["/home", "/Users", "/root", "/mnt"];
 
 fn is_exempt(source: &Source) -> bool {
     EXEMPT.iter().any(|(prefix, _)| source.path.starts_with(prefix))
@@ -154,14 +154,9 @@ mod tests {
 
     #[test]
     fn paths_of_one_machine_are_found() {
-        planted(machine_paths, PATH, "// see /work/main\n", &[(1, "/work")]);
-        planted(
-            machine_paths,
-            "README.md",
-            "a\n`/root`, /tmp/wt/b\n",
-            &[(2, "/root"), (2, "/tmp/wt")],
-        );
-        planted(machine_paths, PATH, "// a/workspace, the /workers, crates/root\n", &[]);
+        planted(machine_paths, PATH, "// see /home/me\n", &[(1, "/home")]);
+        planted(machine_paths, "README.md", "a\n`/root`, /mnt/b\n", &[(2, "/root"), (2, "/mnt")]);
+        planted(machine_paths, PATH, "// a/home, the /homely, crates/root\n", &[]);
     }
 
     #[test]
