@@ -15,7 +15,8 @@
 //! notes it; the notes are dealt with [`EMPTY_MAX`] at a time, whose cache misses then overlap, and
 //! before anything reads the lists. (Tried and left: a hole written into the cell, which costs
 //! every cancel a line more; to ask each entry's timer, which costs every cascade one; to join
-//! half-empty chunks, which made a cancel four times as dear.)
+//! half-empty chunks, which cost a cancel
+//! several times what it saved, measured on a loaded machine only.)
 
 use super::{
     level::{Event, LISTS, Occupancy},
