@@ -6,6 +6,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod error;
+pub mod exit;
 pub mod failure;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub mod idle;

@@ -5,13 +5,14 @@ extern crate alloc;
 
 use alloc::rc::Rc;
 use core::{
+    alloc::{GlobalAlloc, Layout},
     cell::{Cell, RefCell},
     error::Error,
     fmt,
     num::ParseIntError,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::System;
 
 use clockjack_exec::failure::{Coded, Failure, Kind};
 

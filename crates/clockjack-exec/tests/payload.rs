@@ -5,11 +5,13 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{cell::Cell, fmt::Debug, panic::AssertUnwindSafe};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    panic,
+use core::{
+    alloc::{GlobalAlloc, Layout},
+    cell::Cell,
+    fmt::Debug,
+    panic::AssertUnwindSafe,
 };
+use std::{alloc::System, panic};
 
 use clockjack_exec::payload::{Payload, Payloads};
 
