@@ -4,5 +4,7 @@
 //! it looks itself, because loom finds the steps to reorder from the last access to each object.
 #![cfg(loom)]
 
+#[path = "loom/registry.rs"]
+mod registry;
 #[path = "loom/state.rs"]
 mod state;
