@@ -346,7 +346,7 @@ impl Interval {
     fn carry_out(self, answer: Answer) {
         let engine = answer.engine_counted();
         let first = engine.host().deadline_after(self.0);
-        let nanos_per_tick = u64::from(engine.resolution().nanos());
+        let nanos_per_tick = u64::from(engine.resolution().nanos().get());
         let period = Period::new(self.0, first, nanos_per_tick);
         arm(&engine, first, answer, Some(period));
     }

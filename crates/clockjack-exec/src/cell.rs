@@ -44,7 +44,7 @@ use crate::{
     exit::{Exit, ExitReason},
     payload::Payload,
     pid::Pid,
-    registry::Slot,
+    registry::{Last, Slot},
     signal::{Lane, Signal},
     state::{Notify, Waiting, Word},
     ties::Ties,
@@ -145,7 +145,9 @@ impl Head {
     }
 
     pub(crate) fn pid(&self) -> Pid {
-        Pid::new(self.engine.node(), self.slot().index(), self.slot().generation())
+        // SAFETY: whoever can call this has a reference to the cell.
+        let generation = unsafe { self.slot().generation() };
+        Pid::new(self.engine.node(), self.slot().index(), generation)
     }
 
     /// Makes the process run, if it does not anyway. The event that it is about was left before.
@@ -228,10 +230,13 @@ impl Clone for CellRef {
 impl Drop for CellRef {
     #[inline]
     fn drop(&mut self) {
+        let slot = self.head().slot;
+        // SAFETY: the slot lives as long as the engine, which is held by the cell, and after the
+        // cell was freed by `free`, until it is vacated.
+        let slot = unsafe { slot.as_ref() };
         // SAFETY: the reference is counted and is not used after this.
-        let is_last = unsafe { self.head().slot().release() };
-        if is_last {
-            free(self.0);
+        if let Some(last) = unsafe { slot.release() } {
+            free(last);
         }
     }
 }
@@ -242,18 +247,16 @@ impl fmt::Debug for CellRef {
     }
 }
 
-#[cold]
+/// Frees the cell whose last reference was given back.
 #[inline(never)]
-fn free(head: NonNull<Head>) {
-    // SAFETY: the last reference was just given back; nobody can make another (the registry does
-    // not count up from zero), so the cell is this thread's alone.
-    let (index, release) = unsafe {
-        let head = head.as_ref();
-        (head.slot().index(), head.vtable.free)
-    };
+pub(crate) fn free(last: Last<'_>) {
+    let head = last.value().cast::<Head>();
+    // SAFETY: nobody can make another reference (the registry does not count up from zero), so the
+    // cell is this thread's alone.
+    let release = unsafe { head.as_ref() }.vtable.free;
     // SAFETY: as above; the function is that of the cell's own type.
     let engine = unsafe { release(head) };
-    engine.vacate(index);
+    engine.vacate(last);
 }
 
 /// The life of a process that is ready: what run queues hold (module, 2).
@@ -279,6 +282,13 @@ impl Entry {
     #[inline]
     pub(crate) fn from_ref(life: CellRef) -> Self {
         Self(life.into_raw())
+    }
+
+    /// The index of the process in the registry.
+    #[inline]
+    pub(crate) fn index(&self) -> u32 {
+        // SAFETY: the entry owns a reference, so the cell is there.
+        unsafe { self.0.as_ref() }.slot().index()
     }
 
     #[inline]

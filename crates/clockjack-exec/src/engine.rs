@@ -19,7 +19,7 @@
 #![expect(unsafe_code, reason = "runs cells of unknown type as their one runner")]
 
 use alloc::boxed::Box;
-use core::{fmt, mem::ManuallyDrop, ptr::NonNull};
+use core::{fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 
 use clockjack_sync::{
     Counted, Injector,
@@ -48,7 +48,7 @@ use crate::{
     pid::Pid,
     process::Process,
     process_ref::ProcessRef,
-    registry::{Cache, Registry, Reserved},
+    registry::{Cache, Get, Last, Ref, Registry, Reserved},
     shards::{Refused, Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
@@ -190,7 +190,7 @@ impl Engine {
     #[must_use]
     pub fn now(&self) -> TimerInstant {
         let tick = self.host.tick_of(self.host.nanos());
-        TimerInstant::new(tick.get(), self.resolution)
+        TimerInstant::new(tick, self.resolution)
     }
 
     /// The length of a tick.
@@ -434,7 +434,7 @@ impl Engine {
 
 /// Making, finding and ending processes.
 impl Engine {
-    fn reserve(&self, local: Option<&Local>) -> Option<Reserved> {
+    fn reserve(&self, local: Option<&Local>) -> Option<Reserved<'_>> {
         match local {
             Some(local) => local.with_cache(|cache| self.registry.reserve(Some(cache))),
             None => self.registry.reserve(None),
@@ -449,10 +449,10 @@ impl Engine {
     }
 
     /// A cell was freed: its slot is free too.
-    pub(crate) fn vacate(&self, index: u32) {
+    pub(crate) fn vacate(&self, last: Last<'_>) {
         match self.local() {
-            Some(local) => local.with_cache(|cache| self.registry.vacate(index, Some(cache))),
-            None => self.registry.vacate(index, None),
+            Some(local) => local.with_cache(|cache| self.registry.vacate(last, Some(cache))),
+            None => self.registry.vacate(last, None),
         }
     }
 
@@ -479,10 +479,10 @@ impl Engine {
         let Some(reserved) = this.reserve(local) else {
             return Join::refused(Exit::refused_full());
         };
-        let slot = this.registry.slot(&reserved);
+        let slot = reserved.slot();
         let head = task::new(this.clone(), slot, future);
         // One reference for the life, one for who joins.
-        let join = this.publish(local, reserved, head, 2);
+        let join = this.publish(local, reserved, head, TWO);
         Join::new(join)
     }
 
@@ -490,9 +490,9 @@ impl Engine {
     fn publish(
         &self,
         local: Option<&Local>,
-        reserved: Reserved,
+        reserved: Reserved<'_>,
         head: NonNull<Head>,
-        refs: u32,
+        refs: NonZeroU32,
     ) -> CellRef {
         self.count_spawned(local, reserved.index());
         self.registry.occupy(reserved, head.cast(), refs);
@@ -538,14 +538,14 @@ impl Engine {
                 return Err(SubmitError::refused(failure, Some(process)));
             }
         }
-        let slot = this.registry.slot(&reserved);
+        let slot = reserved.slot();
         let head = proc::new(this.clone(), slot, process, this.limits.messages_max());
-        let cell = this.publish(local, reserved, head, 2);
+        let cell = this.publish(local, reserved, head, TWO);
         // SAFETY: the cell is that of a process with this message type.
         Ok(unsafe { ProcessRef::new(cell) })
     }
 
-    fn give_back(&self, local: Option<&Local>, reserved: Reserved) {
+    fn give_back(&self, local: Option<&Local>, reserved: Reserved<'_>) {
         match local {
             Some(local) => local.with_cache(|cache| self.registry.cancel(reserved, Some(cache))),
             None => self.registry.cancel(reserved, None),
@@ -576,10 +576,49 @@ impl Engine {
         if pid.node() != self.node {
             return None;
         }
-        let found = self.registry.get(pid.index(), pid.generation())?;
-        // SAFETY: the registry gave a reference to a cell that it was told of.
-        let cell = unsafe { CellRef::from_raw(found.cast()) };
+        let found = match self.registry.get(pid.index(), pid.generation()) {
+            Get::Found(found) => found,
+            Get::Missing => return None,
+            Get::Last(other) => {
+                cell::free(other);
+                return None;
+            }
+        };
+        let cell = Self::found(found);
         (!cell.head().word.is_complete()).then_some(cell)
+    }
+
+    /// The reference that the registry counted.
+    fn found(found: Ref<'_>) -> CellRef {
+        let head = found.value().cast();
+        // Released by the drop of what is made here.
+        let _ = found.into_slot();
+        // SAFETY: the registry gave a reference to a cell that it was told of.
+        unsafe { CellRef::from_raw(head) }
+    }
+
+    /// The live process at an index, whatever its generation.
+    pub(crate) fn pid_at(&self, index: u32) -> Option<Pid> {
+        let mut pid = None;
+        self.for_each_live(|cell| {
+            if cell.pid().index() == index {
+                pid = Some(cell.pid());
+            }
+        });
+        pid
+    }
+
+    /// Ends a process whose entry was taken from a run queue, without stepping it.
+    pub(crate) fn end(&self, entry: Entry) {
+        let life = entry.into_ref();
+        let _ = life.head().word.start();
+        self.finish(life, Ending::Exit(Exit::terminated()));
+    }
+
+    /// An empty cache of free slots, for a worker of this engine.
+    pub(crate) fn cache(&self) -> Cache {
+        // SAFETY: a worker passes it to its own engine only.
+        unsafe { self.registry.cache() }
     }
 
     /// Sends a signal to a process, if it is alive.
@@ -614,6 +653,9 @@ impl Engine {
         self.get(pid).map(|cell| cell.head().word.state())
     }
 }
+
+/// References of a cell at its birth: that of its life, and that of whoever made it.
+const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
 /// The reason of the cancel that every process is sent when its executor stops.
 pub const SHUTDOWN: &str = "shutdown";
@@ -680,8 +722,7 @@ impl Engine {
 
     fn for_each_live(&self, mut f: impl FnMut(&CellRef)) {
         self.registry.for_each_live(|found| {
-            // SAFETY: the registry gave a reference to a cell that it was told of.
-            let cell = unsafe { CellRef::from_raw(found.cast()) };
+            let cell = Self::found(found);
             if !cell.head().word.is_complete() {
                 f(&cell);
             }

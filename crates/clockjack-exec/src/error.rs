@@ -389,10 +389,17 @@ enum TimerKind {
     Full,
     Closed,
     Busy,
+    NoExecutor,
 }
 
 #[doc(hidden)]
 impl TimerError {
+    /// There is no executor to arm it.
+    #[must_use]
+    pub const fn no_executor() -> Self {
+        Self(TimerKind::NoExecutor)
+    }
+
     /// As many timers are armed as there may be.
     #[must_use]
     pub const fn full() -> Self {
@@ -431,6 +438,13 @@ impl TimerError {
         matches!(self.0, TimerKind::Closed)
     }
 
+    /// Whether it was awaited where no executor could be found: outside its processes, or behind a
+    /// combinator that brings wakers of its own. Make it by a handle there.
+    #[must_use]
+    pub const fn is_no_executor(&self) -> bool {
+        matches!(self.0, TimerKind::NoExecutor)
+    }
+
     /// Whether another thread had the timers and its inbox was full: try again.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
@@ -444,6 +458,7 @@ impl fmt::Display for TimerError {
         f.write_str(match self.0 {
             TimerKind::Full => "as many are armed as there may be",
             TimerKind::Closed => "the executor has stopped",
+            TimerKind::NoExecutor => "it was not made for an executor, nor awaited in one",
             TimerKind::Busy => "the inbox of the worker is full until it looks",
         })
     }

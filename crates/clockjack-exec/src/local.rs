@@ -11,7 +11,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
 
 use clockjack_sync::{Counted, mpsc::Pop};
-use clockjack_time::{Resolution, Tick};
+use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
     cell::Entry,
@@ -331,15 +331,17 @@ unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
     }
 
     fn tick_of(&self, nanos: u64) -> Tick {
-        Tick::new(nanos / u64::from(self.resolution.nanos()))
+        Tick::new(nanos / u64::from(self.resolution.nanos().get()))
     }
 
     fn deadline_after(&self, after: Duration) -> Tick {
         let now = self.toolbox.clock().now();
         let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        // The tick under way has begun some time ago: one more, unless nothing is to be waited for.
-        let ticks = nanos.div_ceil(u64::from(self.resolution.nanos()));
-        Tick::new(now.ticks.saturating_add(ticks))
+        let ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
+        // A real clock has begun its tick some time ago, nobody knows when: one more. A clock that
+        // is advanced by hand stands at the edge.
+        let is_exact = self.toolbox.clock().kind() == ClockKind::Deterministic || ticks == 0;
+        Tick::new(now.ticks.saturating_add(ticks).saturating_add(u64::from(!is_exact)))
     }
 
     fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {

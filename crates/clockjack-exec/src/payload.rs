@@ -56,6 +56,16 @@ const _: () = assert!(size_of::<Option<Payload>>() == 4 * size_of::<usize>());
 impl Payload {
     /// Hides the type of a value; allocates if it has more than three words or a strict alignment.
     pub fn new<T: Send + 'static>(value: T) -> Self {
+        // SAFETY: the type is `Send`.
+        unsafe { Self::new_unchecked(value) }
+    }
+
+    /// As [`new`](Self::new), where the compiler cannot see that the type is `Send`.
+    ///
+    /// # Safety
+    ///
+    /// The value may be sent to another thread.
+    pub(crate) unsafe fn new_unchecked<T: 'static>(value: T) -> Self {
         let mut room = Room::uninit();
         if is_inline::<T>() {
             // SAFETY: the room is ours, large enough and aligned for a `T` as `is_inline` says.

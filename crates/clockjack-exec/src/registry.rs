@@ -589,6 +589,12 @@ impl Reserved<'_> {
     pub fn generation(&self) -> NonZeroU64 {
         self.generation
     }
+
+    /// Its slot, which lives as long as the registry.
+    #[must_use]
+    pub fn slot(&self) -> NonNull<Slot> {
+        NonNull::from(self.slot)
+    }
 }
 
 impl<'r> Ref<'r> {

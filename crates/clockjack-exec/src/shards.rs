@@ -332,6 +332,18 @@ impl<T: Send> Shards<T> {
         polled
     }
 
+    /// Whether a timer is armed: neither fired nor cancelled. Out of date as soon as it is said.
+    #[must_use]
+    pub fn is_armed(&self, id: TimerId) -> bool {
+        self.table.get(id.shard()).is_some_and(|entry| entry.shard.is_armed(id))
+    }
+
+    /// Whether a shard has timers past their deadline.
+    #[must_use]
+    pub fn is_overdue(&self, shard: u32, now: Tick) -> bool {
+        self.table.get(shard).is_some_and(|entry| entry.shard.is_overdue(now))
+    }
+
     /// When a seat's worker wants to be woken: never later than the earliest deadline of the
     /// shards that it keeps, while nobody holds them.
     ///

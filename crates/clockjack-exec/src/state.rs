@@ -296,6 +296,13 @@ impl Word {
 
     /// Whether something was notified that no start has cleared.
     #[must_use]
+    pub fn is_complete(&self) -> bool {
+        // Acquire: pairs with the release of `complete`; the output is seen.
+        self.0.load(Acquire) & COMPLETE != 0
+    }
+
+    /// Whether somebody has notified since the turn began, or it is ready.
+    #[must_use]
     pub fn is_notified(&self) -> bool {
         // Relaxed: a hint. Whoever relies on it starts a turn, which acquires.
         self.0.load(Relaxed) & NOTIFIED != 0

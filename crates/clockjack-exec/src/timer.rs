@@ -233,7 +233,7 @@ impl Interval {
     pub fn new(handle: Handle, every: Duration) -> Self {
         let engine = handle.engine();
         let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
-        let ticks = nanos.div_ceil(u64::from(engine.resolution().nanos())).max(1);
+        let ticks = nanos.div_ceil(u64::from(engine.resolution().nanos().get())).max(1);
         let due = engine.host().deadline_after(every);
         Self { handle, ticks, due, sleep: None }
     }

@@ -375,7 +375,7 @@ impl<'e> Worker<'e> {
                 home: Cell::new(home),
                 is_firing: Cell::new(false),
                 ring: UnsafeCell::new(ring),
-                cache: UnsafeCell::new(Cache::new()),
+                cache: UnsafeCell::new(engine.cache()),
             },
             is_searching: false,
             lifo_run: 0,
@@ -651,7 +651,7 @@ impl<'e> Worker<'e> {
 }
 
 /// One step of a generator of random numbers: an addition, and a scrambling of its sum.
-fn mix(state: u64) -> u64 {
+pub(crate) fn mix(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -294,7 +294,9 @@ unsafe fn deliver<P: Process>(head: &Head, message: Payload) -> Result<(), SendE
         }
         Err(refused) => {
             let is_full = refused.is_full();
-            let message = Payload::of_known(refused.into_inner().into_value());
+            let message = refused.into_inner().into_value();
+            // SAFETY: the message came out of a payload, so its type is `Send`.
+            let message = unsafe { Payload::new_unchecked(message) };
             Err(if is_full { SendError::full(message) } else { SendError::stopped(message) })
         }
     }
