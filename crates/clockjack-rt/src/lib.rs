@@ -5,6 +5,12 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`clock`] | [`OsClock`]: ticks counted by the monotonic clock of the system |
+//! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
+//!
+//! # Platforms
+//!
+//! Linux sleeps on a futex with an absolute deadline.
+//! Elsewhere a lock and a condition variable of std do the sleeping, which is as precise as std is.
 
 pub mod clock;
 #[cfg(target_os = "linux")]
@@ -17,5 +23,19 @@ mod monotonic;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "clock/portable.rs"]
 mod monotonic_portable;
+pub mod parker;
+#[cfg(all(target_os = "linux", not(loom)))]
+#[doc(hidden)]
+#[path = "parker/futex.rs"]
+pub mod parker_futex;
+#[doc(hidden)]
+#[path = "parker/portable.rs"]
+pub mod parker_portable;
+mod prim;
 
 pub use clock::{OsClock, OsInstant};
+pub use parker::Parked;
+#[cfg(all(target_os = "linux", not(loom)))]
+pub use parker_futex::Parker;
+#[cfg(not(all(target_os = "linux", not(loom))))]
+pub use parker_portable::Parker;
