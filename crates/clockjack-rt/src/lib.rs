@@ -6,11 +6,15 @@
 //! |---|---|
 //! | [`clock`] | [`OsClock`]: ticks counted by the monotonic clock of the system |
 //! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
+//! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
 //!
 //! # Platforms
 //!
-//! Linux sleeps on a futex with an absolute deadline.
-//! Elsewhere a lock and a condition variable of std do the sleeping, which is as precise as std is.
+//! Linux sleeps on a futex with an absolute deadline, and can be told the CPU and the timer slack
+//! of a thread. Elsewhere a lock and a condition variable of std do the sleeping, which is as
+//! precise as std is there, and affinity is refused as not supported.
+
+extern crate alloc;
 
 pub mod clock;
 #[cfg(target_os = "linux")]
@@ -32,6 +36,16 @@ pub mod parker_futex;
 #[path = "parker/portable.rs"]
 pub mod parker_portable;
 mod prim;
+pub mod thread;
+#[cfg(target_os = "linux")]
+#[path = "thread/linux.rs"]
+mod thread_control;
+#[cfg(not(target_os = "linux"))]
+#[path = "thread/portable.rs"]
+mod thread_control;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "thread/portable.rs"]
+mod thread_control_portable;
 
 pub use clock::{OsClock, OsInstant};
 pub use parker::Parked;
