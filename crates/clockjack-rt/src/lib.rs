@@ -7,6 +7,7 @@
 //! | [`clock`] | [`OsClock`]: ticks counted by the monotonic clock of the system |
 //! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
 //! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
+//! | [`blocking`] | [`BlockingPool`]: threads for closures that wait |
 //!
 //! # Platforms
 //!
@@ -16,6 +17,7 @@
 
 extern crate alloc;
 
+pub mod blocking;
 pub mod clock;
 #[cfg(target_os = "linux")]
 #[path = "clock/linux.rs"]
@@ -47,6 +49,7 @@ mod thread_control;
 #[path = "thread/portable.rs"]
 mod thread_control_portable;
 
+pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
 pub use clock::{OsClock, OsInstant};
 pub use parker::Parked;
 #[cfg(all(target_os = "linux", not(loom)))]
