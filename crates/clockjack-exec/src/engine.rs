@@ -100,6 +100,7 @@ pub struct Engine {
     finished: Striped,
     stale_completions: AtomicU64,
     drop_panics: AtomicU64,
+    metronome_restarts: AtomicU64,
 }
 
 /// Counts for people; no snapshot.
@@ -128,6 +129,8 @@ pub struct ExecStats {
     pub stale_completions: u64,
     /// Values of users that panicked when they were dropped.
     pub drop_panics: u64,
+    /// How often the metronome began anew, because a report of a stuck worker panicked.
+    pub metronome_restarts: u64,
 }
 
 impl Engine {
@@ -162,6 +165,7 @@ impl Engine {
             finished: Striped::new(),
             stale_completions: AtomicU64::new(0),
             drop_panics: AtomicU64::new(0),
+            metronome_restarts: AtomicU64::new(0),
         }))
     }
 
@@ -702,6 +706,30 @@ impl Engine {
         });
     }
 
+    /// Asks the worker of a seat to leave.
+    pub fn dismiss(&self, seat: usize) {
+        self.seats[seat].ask_leave();
+        self.wake_seat(seat);
+    }
+
+    /// Whether a worker sits there.
+    #[must_use]
+    pub fn is_taken(&self, seat: usize) -> bool {
+        self.seats[seat].is_taken()
+    }
+
+    /// Whether the timers are closed, which is the last that happens.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.shards.is_closed()
+    }
+
+    /// A look of the metronome panicked.
+    pub fn count_metronome_restart(&self) {
+        // Relaxed: a statistic.
+        self.metronome_restarts.fetch_add(1, Relaxed);
+    }
+
     /// What lives, at about this time.
     pub fn alive(&self, mut found: impl FnMut(Alive)) {
         self.for_each_live(|cell| {
@@ -756,6 +784,7 @@ impl Engine {
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);
+        stats.metronome_restarts = self.metronome_restarts.load(Relaxed);
         stats
     }
 }

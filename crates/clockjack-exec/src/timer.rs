@@ -166,14 +166,11 @@ impl Sleep {
             Until::After(after) => engine.host().deadline_after(after),
         };
         self.until = Until::At(deadline);
-        let host = engine.host();
-        if host.tick_of(host.nanos()) >= deadline {
-            self.armed = None;
-            return Poll::Ready(Ok(()));
-        }
-        if self.armed.is_some() {
+        if self.armed.take().is_some() {
+            let host = engine.host();
+            let is_due = host.tick_of(host.nanos()) >= deadline;
             // Neither armed nor due: the timers were closed.
-            return Poll::Ready(Err(TimerError::closed()));
+            return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
         }
         let waker = cx.waker().clone();
         match arm(engine, deadline, waker.clone()) {

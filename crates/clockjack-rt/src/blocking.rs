@@ -72,7 +72,7 @@ pub struct BlockingPool {
 }
 
 /// What a [`shutdown`](BlockingPool::shutdown) found and did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct BlockingReport {
     /// Closures that ran when it began and ended before its deadline.
     pub finished: usize,

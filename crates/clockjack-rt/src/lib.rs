@@ -17,8 +17,12 @@
 
 extern crate alloc;
 
+mod block_on;
 pub mod blocking;
+mod blocking_command;
 pub mod clock;
+mod current;
+mod host;
 #[cfg(target_os = "linux")]
 #[path = "clock/linux.rs"]
 mod monotonic;
@@ -37,6 +41,7 @@ pub mod parker_futex;
 #[doc(hidden)]
 #[path = "parker/portable.rs"]
 pub mod parker_portable;
+mod pool;
 mod prim;
 pub mod thread;
 #[cfg(target_os = "linux")]
@@ -48,6 +53,7 @@ mod thread_control;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "thread/portable.rs"]
 mod thread_control_portable;
+mod tokio_host;
 
 pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
 pub use clock::{OsClock, OsInstant};
@@ -56,3 +62,9 @@ pub use parker::Parked;
 pub use parker_futex::Parker;
 #[cfg(not(all(target_os = "linux", not(loom))))]
 pub use parker_portable::Parker;
+
+pub use blocking_command::Blocking;
+pub use clockjack_exec as exec;
+pub use clockjack_exec::yield_now;
+pub use current::{interval, sleep, spawn};
+pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
