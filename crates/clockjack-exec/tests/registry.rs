@@ -2,13 +2,16 @@
 #![cfg(not(loom))]
 #![expect(unsafe_code, reason = "a cache is bound to its registry by its maker's promise")]
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
+extern crate alloc;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::{
+    iter,
     num::{NonZeroU32, NonZeroU64},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    thread,
 };
+use std::thread;
 
 use clockjack_exec::registry::{Cache, Get, Last, Registry};
 use proptest::prelude::*;
@@ -17,7 +20,7 @@ const ONE: NonZeroU32 = NonZeroU32::MIN;
 
 /// A value that can be told from others and is never read.
 fn value(n: usize) -> NonNull<()> {
-    NonNull::new(std::ptr::without_provenance_mut(n + 1)).unwrap()
+    NonNull::new(ptr::without_provenance_mut(n + 1)).unwrap()
 }
 
 /// A process with one reference.
@@ -269,6 +272,6 @@ fn a_value_is_freed_once_by_whoever_comes_last() {
     });
     assert_eq!(registry.live_len(), 0);
     assert_eq!(made.load(Relaxed), freed.load(Relaxed));
-    let free_slots: Vec<_> = std::iter::from_fn(|| registry.reserve(None)).collect();
+    let free_slots: Vec<_> = iter::from_fn(|| registry.reserve(None)).collect();
     assert_eq!(free_slots.len(), CAPACITY);
 }

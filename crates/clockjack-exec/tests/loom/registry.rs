@@ -1,7 +1,7 @@
 //! Look-ups against the last release, and against a slot that is used again.
 #![expect(unsafe_code, reason = "cells that loom watches stand for the processes")]
 
-use std::{
+use core::{
     num::{NonZeroU32, NonZeroU64},
     ptr::NonNull,
 };
