@@ -215,7 +215,6 @@ pub(crate) trait ErasedProcess<M>: Send {
     fn init(&mut self, pid: Pid, method: &str, input: Payloads) -> Result<(), Failure>;
     fn step(&mut self, events: &mut Events<'_, M>, out: &mut StepOutput) -> Result<(), Failure>;
     fn close(&mut self);
-    fn type_name(&self) -> &'static str;
 }
 
 impl<P: Process + Send> ErasedProcess<P::Message> for P {
@@ -233,9 +232,5 @@ impl<P: Process + Send> ErasedProcess<P::Message> for P {
 
     fn close(&mut self) {
         Process::close(self);
-    }
-
-    fn type_name(&self) -> &'static str {
-        core::any::type_name::<P>()
     }
 }

@@ -189,6 +189,18 @@ pub struct DropJoin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AlreadyComplete;
 
+impl core::fmt::Display for State {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Blocked => "blocked",
+            Self::Idle => "idle",
+            Self::Complete => "complete",
+        })
+    }
+}
+
 impl Word {
     const_unless_loom! {
         /// The word of a new process. It is Ready, and its maker enqueues it.
