@@ -96,7 +96,8 @@ impl Send {
     }
 }
 
-type Starter = Box<dyn FnOnce(&Handle) -> Result<(Pid, Option<Join<Payload>>), Failure> + core::marker::Send>;
+type Starter =
+    Box<dyn FnOnce(&Handle) -> Result<(Pid, Option<Join<Payload>>), Failure> + core::marker::Send>;
 
 /// Starts a process.
 pub struct Spawn {

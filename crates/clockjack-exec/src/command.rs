@@ -44,7 +44,8 @@ pub trait Command: Send + 'static {
 /// No handler for the command is known. Permanent: the set of handlers is fixed at the start.
 pub static UNKNOWN_COMMAND: Coded = Coded::new(1, "no handler is known for the command");
 /// Two types of command have the same number, and the handler is for the other one.
-pub static WRONG_COMMAND: Coded = Coded::new(2, "the handler of this number is for another command");
+pub static WRONG_COMMAND: Coded =
+    Coded::new(2, "the handler of this number is for another command");
 /// The handler let go of the command without an answer, or panicked.
 pub static UNANSWERED: Coded = Coded::new(3, "the handler gave no answer");
 /// There is no live process of this pid.

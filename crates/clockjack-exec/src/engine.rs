@@ -146,8 +146,7 @@ impl Engine {
         commands.check()?;
         let seats = config.seats.max(1);
         let start = host.tick_of(host.nanos());
-        let shards =
-            ShardsConfig { seats, capacity: config.limits.timers_max(), start };
+        let shards = ShardsConfig { seats, capacity: config.limits.timers_max(), start };
         Ok(Counted::new(Self {
             host,
             idle: Idle::new(seats),

@@ -8,13 +8,7 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{
-    cell::CellRef,
-    exit::Exit,
-    pid::Pid,
-    signal::Signal,
-    state::DropJoin,
-};
+use crate::{cell::CellRef, exit::Exit, pid::Pid, signal::Signal, state::DropJoin};
 
 /// What becomes of a process: a future of its result.
 ///

@@ -150,10 +150,7 @@ impl LocalExecutor {
     /// # Errors
     ///
     /// The process comes back: if its `init` fails, if there is no room, or after the shutdown.
-    pub fn submit<P: Process>(
-        &self,
-        process: P,
-    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+    pub fn submit<P: Process>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
         self.submit_method(process, "", Payloads::new())
     }
 

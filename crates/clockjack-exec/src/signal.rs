@@ -25,13 +25,7 @@ use clockjack_sync::prim::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use crate::{
-    exit::ExitReason,
-    failure::Failure,
-    payload::Payload,
-    pid::Pid,
-    process::Tag,
-};
+use crate::{exit::ExitReason, failure::Failure, payload::Payload, pid::Pid, process::Tag};
 
 /// What the system tells a process.
 #[derive(Debug)]

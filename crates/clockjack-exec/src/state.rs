@@ -189,8 +189,8 @@ pub struct DropJoin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AlreadyComplete;
 
-impl core::fmt::Display for State {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ready => "ready",
             Self::Running => "running",

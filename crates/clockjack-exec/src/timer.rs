@@ -13,14 +13,7 @@ use core::{
 
 use clockjack_time::{Tick, TimerId};
 
-use crate::{
-    cell,
-    engine::Engine,
-    error::TimerError,
-    fire::Fire,
-    handle::Handle,
-    shards::Refused,
-};
+use crate::{cell, engine::Engine, error::TimerError, fire::Fire, handle::Handle, shards::Refused};
 
 /// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
 #[derive(Debug)]

@@ -72,16 +72,12 @@ impl Watch {
             plan = plan.linger(now.get(), ticks);
         }
         let soonest = now.get().saturating_add(grace);
-        let until = engine.metronome.settle(plan.sleep_until, soonest, || wakes(engine).flatten().min());
+        let until =
+            engine.metronome.settle(plan.sleep_until, soonest, || wakes(engine).flatten().min());
         (until != metronome::NEVER).then_some(Tick::new(until))
     }
 
-    fn look_at_seats(
-        &mut self,
-        engine: &Engine,
-        nanos: u64,
-        report: &mut impl FnMut(StuckWorker),
-    ) {
+    fn look_at_seats(&mut self, engine: &Engine, nanos: u64, report: &mut impl FnMut(StuckWorker)) {
         for (worker, (seat, seen)) in engine.seats.iter().zip(&mut self.seats).enumerate() {
             let step = seat.step_under_way();
             if step.is_none() || step != seen.step {

@@ -146,8 +146,7 @@ impl Seat {
         stats.stolen += counts.stolen.load(Relaxed);
         stats.parked += counts.parked.load(Relaxed);
         stats.timers_fired += counts.fired.load(Relaxed);
-        stats.lateness_max_ticks =
-            stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
+        stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
     }
 
     /// The step that is under way, if there is one: the same number means the same step.
@@ -544,10 +543,7 @@ impl<'e> Worker<'e> {
         }
         self.refresh();
         self.poll_timers();
-        self.local
-            .with_ring(Owner::pop)
-            .or_else(|| self.take_over())
-            .or_else(|| self.steal_lifo())
+        self.local.with_ring(Owner::pop).or_else(|| self.take_over()).or_else(|| self.steal_lifo())
     }
 
     /// Takes half of what another worker has.
@@ -562,8 +558,7 @@ impl<'e> Worker<'e> {
             if thief.is_empty() {
                 continue;
             }
-            if let Steal::Item { item, moved } =
-                self.local.with_ring(|ring| thief.steal_into(ring))
+            if let Steal::Item { item, moved } = self.local.with_ring(|ring| thief.steal_into(ring))
             {
                 count(&self.place.counts.stolen, moved as u64 + 1);
                 return Some(item);
@@ -582,9 +577,11 @@ impl<'e> Worker<'e> {
 
     /// Takes what a worker has put first and does not come to, as the metronome has found.
     fn steal_lifo(&mut self) -> Option<Entry> {
-        let entry = self.engine.seats.iter().find_map(|seat| {
-            if seat.is_stuck() { seat.take_lifo() } else { None }
-        })?;
+        let entry = self
+            .engine
+            .seats
+            .iter()
+            .find_map(|seat| if seat.is_stuck() { seat.take_lifo() } else { None })?;
         count(&self.place.counts.stolen, 1);
         Some(entry)
     }
@@ -624,8 +621,7 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        while let Some(entry) =
-            self.place.take_lifo().or_else(|| self.local.with_ring(Owner::pop))
+        while let Some(entry) = self.place.take_lifo().or_else(|| self.local.with_ring(Owner::pop))
         {
             engine.inject(entry);
         }

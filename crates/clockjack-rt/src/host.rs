@@ -2,12 +2,7 @@
 #![expect(unsafe_code, reason = "promises which worker a thread is")]
 
 use alloc::sync::Arc;
-use core::{
-    cell::Cell,
-    panic::AssertUnwindSafe,
-    ptr,
-    time::Duration,
-};
+use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
 use std::panic::catch_unwind;
 
 use clockjack_exec::{Caught, Host, worker::Local};

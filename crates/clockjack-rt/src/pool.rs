@@ -29,9 +29,8 @@ pub use self::{
     shutdown::{ShutdownReport, Straggler},
 };
 use crate::{
-    BlockingPool, OsInstant, Rejected,
-    blocking_command,
-    current::{self, Entered},
+    BlockingPool, OsInstant, Rejected, blocking_command,
+    current::Entered,
     host::{ThreadHost, Threads},
     thread::{self, ThreadConfig},
     tokio_host,
@@ -395,9 +394,4 @@ impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner").finish_non_exhaustive()
     }
-}
-
-/// What a task calls without having its pool at hand.
-pub(crate) fn current_handle() -> Option<Handle> {
-    current::handle()
 }

@@ -51,7 +51,11 @@ union Room<F: Future> {
 }
 
 /// Makes the cell of a future; its references are not counted yet.
-pub(crate) fn new<F: Future>(engine: Counted<Engine>, slot: NonNull<Slot>, future: F) -> NonNull<Head>
+pub(crate) fn new<F: Future>(
+    engine: Counted<Engine>,
+    slot: NonNull<Slot>,
+    future: F,
+) -> NonNull<Head>
 where
     F: 'static,
     F::Output: 'static,
