@@ -43,6 +43,7 @@ pub struct IntervalTick {
 
 /// What could not be done while the lease was held.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "an alarm goes back into its timer in the box it came in")]
 pub(crate) struct Deferred {
     wakers: Vec<Waker>,
     alarms: Vec<Box<Alarm>>,

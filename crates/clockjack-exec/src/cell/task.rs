@@ -51,15 +51,11 @@ union Room<F: Future> {
 }
 
 /// Makes the cell of a future; its references are not counted yet.
-pub(crate) fn new<F: Future>(
+pub(crate) fn new<F: Future + 'static>(
     engine: Counted<Engine>,
     slot: NonNull<Slot>,
     future: F,
-) -> NonNull<Head>
-where
-    F: 'static,
-    F::Output: 'static,
-{
+) -> NonNull<Head> {
     let head = Head::new(engine, slot, Table::<F>::TABLE, true);
     let room = Room { future: ManuallyDrop::new(future) };
     let body = UnsafeCell::new(Body { holds: Cell::new(Holds::Future), room });
@@ -140,8 +136,10 @@ unsafe fn drop_future<F: Future>(head: &Head) {
     if body.holds.get() == Holds::Future {
         // First, so that a panic does not make it be dropped again.
         body.holds.set(Holds::Nothing);
-        // SAFETY: the room held the future and is not read as one again.
-        unsafe { ManuallyDrop::drop(&mut body.room.future) };
+        // SAFETY: the room held the future.
+        let future = unsafe { &mut body.room.future };
+        // SAFETY: the room is not read as a future again.
+        unsafe { ManuallyDrop::drop(future) };
     }
 }
 
@@ -177,8 +175,10 @@ unsafe fn take_output<F: Future>(head: &Head, into: *mut ()) {
     let body = unsafe { body::<F>(head) };
     if body.holds.get() == Holds::Output {
         body.holds.set(Holds::Nothing);
-        // SAFETY: the room held the output and is not read as one again.
-        let output = unsafe { ManuallyDrop::take(&mut body.room.output) };
+        // SAFETY: the room held the output.
+        let output = unsafe { &mut body.room.output };
+        // SAFETY: the room is not read as an output again.
+        let output = unsafe { ManuallyDrop::take(output) };
         let into = into.cast::<Option<Result<F::Output, Exit>>>();
         // SAFETY: the caller gave the address of such an option.
         unsafe { *into = Some(output) };
