@@ -127,8 +127,8 @@ impl Metronome {
     }
 
     /// Announces a sleep. After this the metronome reads every `next_wake` and
-    /// [`watching`](Self::watching) again, and calls this again if it has to sleep for less;
-    /// [`settle`](Self::settle) does that.
+    /// [`watching`](Self::watching) again, and calls this again if it has to sleep for less.
+    /// [`settle`](Self::settle) does that, and leaves a claim that came meanwhile.
     pub fn prepare(&self, until: u64) {
         // A sleep until the beginning of time is over; it must not look like being awake, for then
         // nobody could end it.
@@ -150,16 +150,16 @@ impl Metronome {
         soonest: u64,
         mut next_wake: impl FnMut() -> Option<u64>,
     ) -> u64 {
-        let mut until = sleep_until;
+        let mut until = sleep_until.max(AWAKE + 1);
+        self.prepare(until);
         loop {
-            self.prepare(until);
             if mutant!("metronome-no-recheck") {
                 return until;
             }
             let overdue_at = next_wake().map_or(NEVER, |wake| wake.saturating_add(self.grace));
             // As for every plan: not less than a grace.
             let wanted = if self.watching() { soonest } else { overdue_at.max(soonest) };
-            if wanted >= until {
+            if wanted >= until || !self.shorten(until, wanted) {
                 return until;
             }
             until = wanted;
@@ -224,6 +224,20 @@ impl Metronome {
         // Relaxed: the metronome tells itself; it is awake, so there is nobody to unpark.
         self.watch.swap(ASKED, Relaxed);
         false
+    }
+
+    /// Announces a shorter sleep than before. If somebody has claimed the metronome meanwhile, that
+    /// stands and this says no: a token comes, so the sleep is over before it begins, and no other
+    /// needs to send one.
+    fn shorten(&self, from: u64, to: u64) -> bool {
+        if mutant!("metronome-overwrites-claim") {
+            self.prepare(to);
+            return true;
+        }
+        // Relaxed: nothing is published but by the fence, which pairs as that of `prepare`.
+        let is_unclaimed = self.sleeping_until.compare_exchange(from, to, Relaxed, Relaxed).is_ok();
+        fence(SeqCst);
+        is_unclaimed
     }
 
     /// The part of a request that changes something.
