@@ -10,6 +10,7 @@ mod cli;
 mod clock;
 mod failure;
 mod machine;
+mod order;
 mod report;
 mod rng;
 mod stats;

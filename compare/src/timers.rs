@@ -27,6 +27,7 @@ use subject::{Cancel, Role};
 
 use crate::clock::Watch;
 use crate::failure::Failure;
+use crate::order::turn_order;
 use crate::report::{Column, Extra, Reporter, Row, Standing};
 use crate::stats::Quartiles;
 
@@ -241,19 +242,6 @@ fn rounds(
     Ok(all)
 }
 
-/// The order of the subjects in a round: each round starts at another one, and every second goes
-/// backwards, so that nobody always runs behind the same neighbour.
-fn turn_order(round: usize, n_subjects: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..n_subjects).collect();
-    if n_subjects > 0 {
-        order.rotate_left(round % n_subjects);
-    }
-    if round % 2 == 1 {
-        order.reverse();
-    }
-    order
-}
-
 fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
     let able = |one: &&Gathered| !one.entry.facts.cannot.contains(&case);
     let extra = |name, pick: &dyn Fn(&Gathered) -> Option<serde_json::Value>| {
@@ -323,23 +311,7 @@ fn bytes_row(n: u32, footprints: &[(Entry, Option<Footprint>)]) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Effort, SUBJECTS, Selection, turn_order};
-
-    #[test]
-    fn every_subject_takes_every_place_and_has_changing_neighbours() {
-        let n = 7;
-        for place in 0..n {
-            let mut seen: Vec<usize> =
-                (0..2 * n).map(|round| turn_order(round, n)[place]).collect();
-            seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), n, "place {place} saw only {seen:?}");
-        }
-        assert_eq!(turn_order(0, 3), [0, 1, 2]);
-        assert_eq!(turn_order(1, 3), [0, 2, 1]);
-        assert_eq!(turn_order(2, 3), [2, 0, 1]);
-        assert!(turn_order(5, 0).is_empty());
-    }
+    use super::{Case, Effort, SUBJECTS, Selection};
 
     #[test]
     fn subjects_have_different_names() {
