@@ -2,16 +2,17 @@
 //!
 //! Each subject is left alone in a process of its own, a copy of this program: threads that another
 //! subject left behind, such as those of its timers, would be counted too. The thread that measures
-//! is not counted, neither its CPU time nor the switch by which it goes to sleep.
+//! is not counted, neither its CPU time nor the switch by which it goes to sleep, so that a runtime
+//! which sleeps comes out as zero exactly.
 
 use core::fmt;
 use core::time::Duration;
+use std::path::Path;
 use std::process::Command;
-use std::{env, fs, process, thread};
+use std::{env, fs, io, process, thread};
 
 use super::load::HOUR;
 use super::subject::{Facts, Subject};
-use crate::clock::Scope;
 use crate::failure::Failure;
 
 /// How long a started runtime may still be busy with itself.
@@ -54,15 +55,15 @@ pub(crate) fn measure<S: Subject>(millis: u32) -> Result<Idleness, Failure> {
     // In an array, because it is handed out and not awaited.
     let sleeper = subject.block_on(async { [S::spawn(S::sleep(HOUR))] });
     thread::sleep(SETTLE);
-    let switches = n_switches_elsewhere().map_err(refused)?;
-    let (process, own) = (Scope::Process.cpu(), Scope::Thread.cpu());
+    let before = used_elsewhere().map_err(refused)?;
     thread::sleep(Duration::from_millis(u64::from(millis)));
-    let (own, process) = (Scope::Thread.cpu() - own, Scope::Process.cpu() - process);
-    let switches = n_switches_elsewhere().map_err(refused)?.saturating_sub(switches);
+    let after = used_elsewhere().map_err(refused)?;
     // The process ends now; to stop the subject would only wait for the sleeper.
     core::mem::forget((subject, sleeper));
-    let cpu = process.saturating_sub(own);
-    Ok(Idleness { cpu_us: cpu.as_nanos() as f64 / 1_000.0, n_switches: switches })
+    // A thread that ended meanwhile took its account with it.
+    let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
+    let n_switches = after.n_switches.saturating_sub(before.n_switches);
+    Ok(Idleness { cpu_us: cpu_ns as f64 / 1_000.0, n_switches })
 }
 
 /// Has a subject measured in a process of its own.
@@ -84,20 +85,38 @@ pub(crate) fn measure_apart(facts: &Facts, millis: u32) -> Result<Idleness, Fail
     })
 }
 
-/// How often the threads of this process but the first, which is the one that asks, went to sleep.
-fn n_switches_elsewhere() -> std::io::Result<u64> {
+/// The accounts of threads, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Used {
+    cpu_ns: u64,
+    n_switches: u64,
+}
+
+/// What the threads of this process have used, but the first, which is the one that asks.
+fn used_elsewhere() -> io::Result<Used> {
     let first = process::id().to_string();
-    let mut n_switches = 0;
+    let mut used = Used::default();
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?;
         if task.file_name().to_str() == Some(&first) {
             continue;
         }
-        // A thread may end while the list is read.
-        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
-        n_switches += n_voluntary(&status);
+        let thread = used_by(&task.path());
+        used.cpu_ns += thread.cpu_ns;
+        used.n_switches += thread.n_switches;
     }
-    Ok(n_switches)
+    Ok(used)
+}
+
+/// The account of the thread with this folder; nothing if it has ended since.
+fn used_by(thread: &Path) -> Used {
+    let read = |file| fs::read_to_string(thread.join(file)).unwrap_or_default();
+    Used { cpu_ns: cpu_ns(&read("schedstat")), n_switches: n_voluntary(&read("status")) }
+}
+
+/// The first number of a thread's `schedstat`.
+fn cpu_ns(schedstat: &str) -> u64 {
+    schedstat.split_whitespace().next().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn n_voluntary(status: &str) -> u64 {
@@ -107,7 +126,10 @@ fn n_voluntary(status: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Idleness, n_voluntary};
+    use super::{Idleness, cpu_ns, n_voluntary, used_by};
+    use crate::clock::Scope;
+    use core::time::Duration;
+    use std::path::Path;
 
     #[test]
     fn what_a_child_says_is_read_back() {
@@ -116,6 +138,19 @@ mod tests {
         assert!((said.figure() - 19.375).abs() < 1e-9, "{said:?}");
         assert_eq!(Idleness::parse("12.375"), None);
         assert_eq!(Idleness::parse("many few"), None);
+    }
+
+    #[test]
+    fn the_work_of_a_thread_is_found_in_its_account() {
+        let used = || used_by(Path::new("/proc/thread-self")).cpu_ns;
+        let before = used();
+        let start = Scope::Thread.cpu();
+        while Scope::Thread.cpu() < start + Duration::from_millis(40) {}
+        // The account of a thread that runs is only brought up to date now and then.
+        let grown = used() - before;
+        assert!(grown >= 10_000_000, "{grown} ns");
+        assert_eq!(cpu_ns("1234 567 8\n"), 1_234);
+        assert_eq!(cpu_ns(""), 0);
     }
 
     #[test]
