@@ -23,6 +23,7 @@
 //!   threads, added up. Less than one counts as one in the ratio, so that zero is the best there is.
 
 mod bell;
+mod clockjack;
 mod idle;
 mod load;
 mod measure;
@@ -59,6 +60,7 @@ const TARGET: Target = Target::RatioAtLeast(1.0);
 /// Every subject, in the order of the table. A new one needs its file and its line here; the one
 /// with [`Role::Ours`] is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
+    Entry::of::<clockjack::Pool>(),
     Entry::of::<tokio::MultiThread>(),
     Entry::of::<smol::TwoThreads>(),
     Entry::apart(rayon::FACTS, rayon::run),

@@ -7,6 +7,7 @@
 //! it is. Lateness on an idle machine is mostly the kernel's way from the timer to the thread, which
 //! `clock_nanosleep` shows alone: `vs_nanosleep` is its figure divided by ours, `vs_tokio` tokio's.
 
+mod clockjack;
 mod nanosleep;
 mod subject;
 mod tokio;
@@ -32,7 +33,8 @@ pub(crate) const N_MAX: u32 = 600_000;
 
 /// Every sleeper, in the order of the table; the one with [`Role::Ours`] is what the others are
 /// compared with.
-const SLEEPERS: &[Sleeper] = &[tokio::TIME_ONLY, tokio::WITH_IO, nanosleep::SLEEPER];
+const SLEEPERS: &[Sleeper] =
+    &[clockjack::SLEEPER, tokio::TIME_ONLY, tokio::WITH_IO, nanosleep::SLEEPER];
 
 /// What is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -55,7 +55,7 @@ impl Subject for Pool {
     }
 
     fn sleep(duration: Duration) -> impl Future<Output = ()> + Send + 'static {
-        clockjack_rt::sleep(duration)
+        async move { clockjack_rt::sleep(duration).await.expect("the pool outlives its loads") }
     }
 
     fn stop(self) {
@@ -64,7 +64,7 @@ impl Subject for Pool {
     }
 }
 
-pub(crate) struct Join<T>(clockjack_rt::Join<T>);
+pub(crate) struct Join<T>(clockjack_exec::Join<T>);
 
 impl<T> Future for Join<T> {
     type Output = T;

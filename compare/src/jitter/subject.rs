@@ -23,7 +23,6 @@ pub(crate) struct Sleeper {
 
 /// In which line of the report a sleeper stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(dead_code, reason = "our own interval joins the list of sleepers once it exists")]
 pub(crate) enum Role {
     /// Clockjack's own interval.
     Ours,
