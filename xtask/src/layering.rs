@@ -41,7 +41,17 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-embassy", Core, &["clockjack-exec", "clockjack-time"]),
     ("clockjack-macros", Host, &[]),
     ("clockjack-graph", Host, &["clockjack-actor"]),
-    ("clockjack-rt", Host, &["clockjack-actor", "clockjack-sched", "clockjack-exec"]),
+    (
+        "clockjack-rt",
+        Host,
+        &[
+            "clockjack-actor",
+            "clockjack-sched",
+            "clockjack-exec",
+            "clockjack-time",
+            "clockjack-sync",
+        ],
+    ),
     ("clockjack-sim", Host, GRAPH_AND_CORE),
     ("clockjack-testkit", Host, GRAPH_AND_CORE),
     ("clockjack-record", Host, &["clockjack-observe"]),

@@ -63,7 +63,6 @@ pub(crate) struct Facts {
 
 /// In which line of the report a subject stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(dead_code, reason = "our own pool joins the list of subjects once it exists")]
 pub(crate) enum Role {
     /// Clockjack's own pool.
     Ours,

@@ -13,7 +13,14 @@ use core::{
 
 use clockjack_time::{Tick, TimerId};
 
-use crate::{cell, engine::Engine, error::TimerError, fire::Fire, handle::Handle, shards::Refused};
+use crate::{
+    cell,
+    engine::Engine,
+    error::TimerError,
+    fire::{Fire, IntervalTick},
+    handle::Handle,
+    shards::Refused,
+};
 
 /// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
 #[derive(Debug)]
@@ -234,7 +241,7 @@ impl Interval {
         self.due
     }
 
-    /// Waits for the next time; says how many were left out since the last.
+    /// Waits for the next time; says which it was, and how many were left out since the last.
     ///
     /// # Errors
     ///
@@ -243,7 +250,7 @@ impl Interval {
     /// # Cancellation
     ///
     /// Giving up loses nothing: the next call waits for the same time.
-    pub async fn tick(&mut self) -> Result<u64, TimerError> {
+    pub async fn tick(&mut self) -> Result<IntervalTick, TimerError> {
         let engine = self.handle.engine();
         let now = engine.host().tick_of(engine.host().nanos());
         let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
@@ -252,8 +259,9 @@ impl Interval {
         let woken = Pin::new(sleep).await;
         self.sleep = None;
         woken?;
-        self.due = Tick::new(self.due.get().saturating_add(self.ticks));
-        Ok(behind)
+        let due = self.due;
+        self.due = Tick::new(due.get().saturating_add(self.ticks));
+        Ok(IntervalTick { due, missed: behind })
     }
 }
 

@@ -29,7 +29,7 @@ pub use self::{
     shutdown::{ShutdownReport, Straggler},
 };
 use crate::{
-    BlockingPool, OsInstant, Rejected, blocking_command,
+    BlockingPool, OsClock, OsInstant, Rejected, blocking_command,
     current::Entered,
     host::{ThreadHost, Threads},
     thread::{self, ThreadConfig},
@@ -227,6 +227,12 @@ impl WorkerPool {
     /// be started; those that could are there.
     pub fn resize(&self, workers: usize) -> Result<usize, StartError> {
         self.inner.resize(workers)
+    }
+
+    /// The clock by which this pool's timers fire.
+    #[must_use]
+    pub fn clock(&self) -> OsClock {
+        self.inner.threads.clock
     }
 
     /// What has happened so far.
