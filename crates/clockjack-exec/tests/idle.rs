@@ -1,4 +1,5 @@
 //! The idle protocol from outside: who is woken, the counts, and a pool of real threads.
+#![cfg(not(loom))]
 
 use core::sync::atomic::{
     AtomicUsize,
@@ -255,7 +256,12 @@ fn threads_that_sleep_whenever_they_can_leave_no_item_and_end_with_counts_of_zer
         for _ in 0..SUBMITTERS {
             let (shared, threads) = (&shared, threads.clone());
             scope.spawn(move || {
-                for _ in 0..ITEMS {
+                for item in 0..ITEMS {
+                    // After bursts of one to three it waits for them to be taken, so that the
+                    // workers find nothing and park, over and over.
+                    while item % 6 < 3 && shared.items.load(Acquire) > 0 {
+                        thread::yield_now();
+                    }
                     shared.items.fetch_add(1, Release);
                     if shared.idle.should_wake() {
                         shared.wake_one(&threads);
