@@ -1,8 +1,11 @@
 //! What the table of shards promises, in virtual time. The races are in `loom/shards.rs`.
 #![cfg(not(loom))]
 
+extern crate alloc;
+
+use alloc::{collections::BTreeMap, sync::Arc};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::{collections::BTreeMap, sync::Arc, thread};
+use std::thread;
 
 use clockjack_exec::shards::{Cancelled, Closed, Polled, Shards, ShardsConfig};
 use clockjack_time::{Tick, TimerId, shard::RETURNS_MAX};
@@ -24,6 +27,10 @@ impl Numbers {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % end
+    }
+
+    fn pick(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).expect("less than a usize")
     }
 }
 
@@ -148,7 +155,7 @@ fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
     let mut attached = [false; SEATS];
     let mut most = 0;
     for _ in 0..1_000 {
-        let seat = numbers.below(SEATS as u64) as usize;
+        let seat = numbers.pick(SEATS);
         if attached[seat] {
             let orphans = shards.detach(seat);
             assert!(orphans > 0, "every worker keeps a shard");
@@ -160,7 +167,7 @@ fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
         let active: Vec<usize> = (0..SEATS).filter(|seat| attached[*seat]).collect();
         most = most.max(active.len());
         if !active.is_empty() && numbers.below(3) == 0 {
-            let chosen = active[numbers.below(active.len() as u64) as usize];
+            let chosen = active[numbers.pick(active.len())];
             adopt_all(&shards, chosen);
             assert!(!shards.has_orphans());
         }
@@ -338,19 +345,19 @@ fn two_workers_at_a_seat_are_a_fault() {
 struct Ends(Vec<AtomicUsize>);
 
 impl Ends {
-    fn count(&self, value: u64) {
-        self.0[value as usize].fetch_add(1, Ordering::Relaxed);
+    fn count(&self, value: usize) {
+        self.0[value].fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// What every thread does with its seat, until it has armed enough.
-fn come_and_go(shards: &Shards<u64>, seat: usize, ends: &Ends, close_at: Option<u64>) {
+fn come_and_go(shards: &Shards<usize>, seat: usize, ends: &Ends, close_at: Option<usize>) {
     let mut numbers = Numbers(seat as u64 + 1);
-    let mut ids: BTreeMap<u64, TimerId> = BTreeMap::new();
+    let mut ids: BTreeMap<usize, TimerId> = BTreeMap::new();
     let mut home = shards.attach(seat);
     for step in 0..PER_THREAD {
-        let value = seat as u64 * PER_THREAD + step;
-        match shards.arm(home, tick(numbers.below(PER_THREAD * 2)), value) {
+        let (value, now) = (seat * PER_THREAD + step, tick(step as u64));
+        match shards.arm(home, tick(numbers.below(2 * PER_THREAD as u64)), value) {
             Ok(armed) => assert_eq!(ids.insert(value, armed.id), None),
             Err(refused) => {
                 assert!(refused.into_inner().is_none_or(|other| other == value));
@@ -382,13 +389,13 @@ fn come_and_go(shards: &Shards<u64>, seat: usize, ends: &Ends, close_at: Option<
             }
             3 => assert!(shards.adopt(|| Some((seat + 1) % 3), |_, _| ()) <= 3),
             4 => {
-                if let Some(shard) = shards.overdue(tick(step), Some(seat), step as usize) {
-                    shards.take_over(shard, tick(step), 16, |timer| ends.count(timer.value));
+                if let Some(shard) = shards.overdue(now, Some(seat), step) {
+                    shards.take_over(shard, now, 16, |timer| ends.count(timer.value));
                 }
             }
             _ => {
                 for shard in shards.keeps(seat) {
-                    shards.poll(shard, tick(step), 16, |timer| ends.count(timer.value));
+                    shards.poll(shard, now, 16, |timer| ends.count(timer.value));
                 }
             }
         }
@@ -397,10 +404,10 @@ fn come_and_go(shards: &Shards<u64>, seat: usize, ends: &Ends, close_at: Option<
 }
 
 /// How many timers a thread of a stress test arms.
-const PER_THREAD: u64 = 30_000;
+const PER_THREAD: usize = 30_000;
 
 /// The law: each timer ends once, by its fire, its cancel, its refusal or the close.
-fn check_ends(close_at: Option<u64>) {
+fn check_ends(close_at: Option<usize>) {
     let shards = shards(3);
     let ends = Ends((0..3 * PER_THREAD).map(|_| AtomicUsize::new(0)).collect());
     thread::scope(|scope| {
