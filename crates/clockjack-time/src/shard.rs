@@ -2,6 +2,7 @@
 #![doc = include_str!("shard.md")]
 #![expect(unsafe_code, reason = "the wheel stands in a cell that the lease guards")]
 
+mod close;
 mod inbox;
 mod store;
 
@@ -21,7 +22,7 @@ use clockjack_sync::{
     return_stack::{Links, NIL, ReturnStack},
 };
 
-pub use self::store::Leased;
+pub use self::{close::Closed, store::Leased};
 use self::{
     inbox::{Cursor, Inbox, Reserved},
     store::Words,
@@ -148,6 +149,14 @@ impl<T> Shard<T> {
     #[inline]
     #[must_use]
     pub fn lease(&self) -> Option<Lease<'_, T>> {
+        let mut lease = self.hold()?;
+        lease.collect();
+        Some(lease)
+    }
+
+    /// Rule 1.
+    #[inline(always)]
+    fn hold(&self) -> Option<Lease<'_, T>> {
         if mutant!("shard_lease_by_store") {
             if self.lease.load(Ordering::Acquire) == HELD {
                 return None;
@@ -157,9 +166,7 @@ impl<T> Shard<T> {
             // Acquire pairs with the release in `Lease::open` (rule 1).
             self.lease.compare_exchange(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).ok()?;
         }
-        let mut lease = Lease { shard: self, garbage: Vec::new(), is_stale: false };
-        lease.collect();
-        Some(lease)
+        Some(Lease { shard: self, garbage: Vec::new(), is_stale: false })
     }
 
     /// Arms a timer from any thread; see [`arm`](Self::arm) for who must be told.
@@ -175,7 +182,8 @@ impl<T> Shard<T> {
     ///
     /// # Errors
     /// [`Full`], which holds the value: at capacity, or for the moment
-    /// ([`is_busy`](Full::is_busy)) if the lease is held and the inbox is full.
+    /// ([`is_busy`](Full::is_busy)) if the lease is held and the inbox is full, or for ever
+    /// ([`is_closed`](Full::is_closed)).
     ///
     /// # Examples
     /// ```
@@ -198,12 +206,12 @@ impl<T> Shard<T> {
         match lease {
             Some(mut lease) if !lease.is_blocked() => lease.arm(deadline, Class::Normal, value),
             // With the lease held or not: behind what was posted before (rule 6).
-            _ => self.post_by_inbox(deadline, value).map_err(Full::busy),
+            _ => self.post_by_inbox(deadline, value),
         }
     }
 
-    /// Leaves a timer in the inbox; gives the value back if that is full.
-    fn post_by_inbox(&self, deadline: Tick, value: T) -> Result<Posted, T> {
+    /// Leaves a timer in the inbox; gives the value back if that is full or closed.
+    fn post_by_inbox(&self, deadline: Tick, value: T) -> Result<Posted, Full<T>> {
         let arm = |reserved: Reserved| {
             if let Some(word) = self.words.get(reserved.timer) {
                 word.arm(reserved.generation);
@@ -345,6 +353,10 @@ impl<T> Lease<'_, T> {
         let shard = self.shard;
         let mut value = value;
         if shard.inbox.is_busy(&self.core().cursor) {
+            // Rule 9.
+            if shard.inbox.is_closed() && !mutant!("shard_arms_when_closed") {
+                return Err(Full::closed(value));
+            }
             self.collect();
             // Behind a cell that is not filled yet there may be timers that were posted before,
             // by this very thread too: then this one queues up behind them (rule 6). Only if there
@@ -352,7 +364,8 @@ impl<T> Lease<'_, T> {
             if class == Class::Normal && self.is_blocked() {
                 match shard.post_by_inbox(deadline, value) {
                     Ok(posted) => return Ok(posted),
-                    Err(refused) => value = refused,
+                    Err(refused) if refused.is_closed() => return Err(refused),
+                    Err(refused) => value = refused.into_inner(),
                 }
             }
         }
@@ -406,6 +419,9 @@ impl<T> Lease<'_, T> {
         self.free_returned();
         let shard = self.shard;
         let core = self.core_mut();
+        if shard.inbox.is_closed() {
+            core.wheel.retire();
+        }
         while shard.inbox.unstocked(&core.cursor) > 0 {
             let Some((timer, generation)) = core.wheel.reserve() else { break };
             shard.inbox.stock(&mut core.cursor, Reserved { timer, generation });

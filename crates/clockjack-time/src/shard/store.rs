@@ -172,6 +172,11 @@ impl<T> Columns<T> for Leased<T> {
         self.free.push(timer);
     }
 
+    fn retire(&mut self) {
+        self.free.clear();
+        self.slots_max = self.slots();
+    }
+
     fn reset(&mut self) {
         // Ids and reserved slots name the slots: a shard keeps what it has.
     }

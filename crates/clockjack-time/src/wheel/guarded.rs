@@ -40,8 +40,15 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some(value)
     }
 
-    /// Takes the values of all armed timers out, in no order.
-    pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) {
+    /// Lets nothing be armed in slots that are free now.
+    pub(crate) fn retire(&mut self) {
+        self.store.retire();
+    }
+
+    /// Takes the values of all armed timers out, in no order. Says how many timers are left: those
+    /// that somebody has cancelled and not returned yet.
+    pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) -> usize {
+        let mut n_left = 0;
         for timer in 0..self.store.slots() {
             let Some(place) = self.store.seat(timer).map(Seat::place) else { continue };
             if place.is_vacant() {
@@ -51,7 +58,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
                 let class_code = self.unlink(place);
                 self.free(timer, class_code);
                 values.push(value);
+            } else {
+                n_left += 1;
             }
         }
+        n_left
     }
 }

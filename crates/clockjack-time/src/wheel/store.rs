@@ -142,6 +142,8 @@ pub trait Columns<T> {
     fn take_slot(&mut self) -> Option<u32>;
     /// Gives a slot back that is vacant.
     fn give_slot(&mut self, timer: u32);
+    /// Lets no free slot be taken any more.
+    fn retire(&mut self) {}
     /// Gives memory back. Nothing is in use.
     fn reset(&mut self);
 
