@@ -4,6 +4,7 @@
 
 mod close;
 mod inbox;
+pub(crate) mod stats;
 mod store;
 
 use alloc::{sync::Arc, vec::Vec};
@@ -22,9 +23,10 @@ use clockjack_sync::{
     return_stack::{Links, NIL, ReturnStack},
 };
 
-pub use self::{close::Closed, store::Leased};
+pub use self::{close::Closed, stats::ShardStats, store::Leased};
 use self::{
     inbox::{Cursor, Inbox, Reserved},
+    stats::Mirror,
     store::Words,
 };
 use crate::{
@@ -93,6 +95,7 @@ pub struct Shard<T> {
     returns: ReturnStack,
     inbox: Inbox<T>,
     words: Arc<Words>,
+    mirror: Mirror,
     id: u32,
     core: UnsafeCell<Core<T>>,
 }
@@ -129,6 +132,7 @@ impl<T> Shard<T> {
             returns: ReturnStack::new(),
             inbox,
             words,
+            mirror: Mirror::new(),
             id: config.id,
             core: UnsafeCell::new(Core { wheel, cursor: Cursor::default(), returned: NIL }),
         };
@@ -239,6 +243,7 @@ impl<T> Shard<T> {
         let Some(from) = word.cancel(id.generation) else { return false };
         debug_assert_eq!(from, CancelledFrom::Scheduled, "a shard decides at expiry");
         let depth = self.returns.push(id.slot, &*self.words);
+        self.words.count_cancel(id.slot);
         if depth >= RETURNS_MAX {
             drop(self.lease());
         }
@@ -436,7 +441,9 @@ impl<T> Lease<'_, T> {
             let Some(posted) = shard.inbox.pop(&mut core.cursor) else { break };
             let timer = posted.reserved.timer;
             let state = shard.words.get(timer).map(|word| word.state().0);
+            core.wheel.counts_mut().count_entered();
             if state == Some(State::Pending) && !mutant!("shard_enters_returned") {
+                core.wheel.counts_mut().count_reclaimed();
                 core.wheel.unreserve(timer);
                 self.garbage.push(posted.value);
             } else {
@@ -448,7 +455,10 @@ impl<T> Lease<'_, T> {
     /// Rule 3.
     fn free_returned(&mut self) {
         let shard = self.shard;
-        self.garbage.reserve(shard.returns.depth().min(RETURNS_PER_LEASE));
+        let depth = shard.returns.depth();
+        let max_returns = &mut self.core_mut().wheel.counts_mut().max_returns;
+        *max_returns = depth.max(*max_returns);
+        self.garbage.reserve(depth.min(RETURNS_PER_LEASE));
         for _ in 0..RETURNS_PER_LEASE {
             let core = self.core_mut();
             if core.returned == NIL {
@@ -462,6 +472,7 @@ impl<T> Lease<'_, T> {
             // The link is read before the slot is freed: then it may be armed again.
             core.returned = shard.words.next(timer);
             if let Some(value) = core.wheel.reclaim(timer) {
+                core.wheel.counts_mut().count_reclaimed();
                 self.garbage.push(value);
             } else if let Some(word) = shard.words.get(timer) {
                 // Its value is still in the inbox; the slot is freed when that is emptied.
@@ -487,6 +498,7 @@ impl<T> Lease<'_, T> {
         {
             shard.lower_next_wake(deadline);
         }
+        self.mirror();
     }
 }
 

@@ -9,7 +9,9 @@ use alloc::rc::Rc;
 use core::{cell::Cell, panic::AssertUnwindSafe};
 use std::panic;
 
-use clockjack_time::{Class, Closed, Shard, ShardConfig, Tick, TimerId, shard::RETURNS_MAX};
+use clockjack_time::{
+    Class, Closed, Shard, ShardConfig, ShardStats, Tick, TimerId, shard::RETURNS_MAX,
+};
 
 const DEFAULT: ShardConfig = ShardConfig::DEFAULT;
 
@@ -594,4 +596,74 @@ fn a_panic_in_what_a_close_calls_leaves_the_shard_closed_and_drops_the_rest() {
     assert!(outcome.is_err());
     assert_eq!(Rc::strong_count(&token), 1);
     assert_eq!(shard.close(|_| panic!("nothing is left")), Closed::Done);
+}
+
+/// The statistics of a shard at which nobody else is; their law is checked.
+fn stats<T>(shard: &Shard<T>) -> ShardStats {
+    let stats = shard.stats();
+    let ends = stats.pending + stats.fired + stats.cancelled + stats.dropped;
+    assert_eq!(stats.armed, ends, "{stats:?}");
+    stats
+}
+
+#[test]
+fn the_statistics_tell_what_became_of_every_timer() {
+    let shard = shard(64);
+    assert_eq!(stats(&shard), ShardStats::default());
+    let ids: Vec<_> = (0..10).map(|n| shard.post(tick(10 + n), n).expect("room")).collect();
+    let mut expected = ShardStats { armed: 10, pending: 10, ..ShardStats::default() };
+    assert_eq!(stats(&shard), expected);
+
+    assert_eq!(poll(&shard, 11).len(), 2);
+    expected = ShardStats { fired: 2, pending: 8, ..expected };
+    assert_eq!(stats(&shard), expected);
+
+    let mut lease = shard.lease().expect("nobody else has it");
+    assert!(lease.cancel(ids[2]).is_some() && lease.cancel(ids[2]).is_none());
+    let wheel = &mut *lease;
+    wheel.rearm(ids[3], tick(90)).expect("room").expect("armed");
+    assert!(wheel.shed(100).is_some());
+    drop(lease);
+    expected = ShardStats { cancelled: 1, dropped: 1, rescheduled: 1, pending: 6, ..expected };
+    assert_eq!(stats(&shard), expected);
+
+    assert!(shard.cancel(ids[8]) && shard.cancel(ids[9]) && !shard.cancel(ids[9]));
+    expected = ShardStats { cancelled: 3, pending: 4, stale: 2, ..expected };
+    assert_eq!(stats(&shard), expected);
+    assert_eq!(len(&shard), 4, "a lease frees them");
+    expected = ShardStats { stale: 0, max_returns: 2, ..expected };
+    assert_eq!(stats(&shard), expected);
+
+    let n_left = close(&shard).0.len();
+    expected = ShardStats { dropped: 1 + n_left, pending: 0, ..expected };
+    assert_eq!((n_left, stats(&shard)), (4, expected));
+}
+
+#[test]
+fn the_statistics_count_what_came_by_the_inbox_when_it_is_entered() {
+    let shard = shard(64);
+    let lease = shard.lease().expect("nobody else has it");
+    let ids: Vec<_> = (0..4).map(|n| shard.post(tick(10), n).expect("room")).collect();
+    assert!(shard.cancel(ids[1]));
+    let beside = shard.stats();
+    assert_eq!((beside.armed, beside.pending, beside.cancelled, beside.stale), (0, 0, 1, 1));
+    drop(lease);
+    assert_eq!(len(&shard), 3);
+    let expected = ShardStats { armed: 4, pending: 3, cancelled: 1, max_returns: 1, ..beside };
+    assert_eq!(stats(&shard), ShardStats { stale: 0, ..expected });
+}
+
+#[test]
+fn the_statistics_beside_a_holder_are_those_of_the_last_poll() {
+    let shard = shard(64);
+    shard.post(tick(5), 0).expect("room");
+    assert_eq!(poll(&shard, 4), []);
+    let mut lease = shard.lease().expect("nobody else has it");
+    lease.insert(tick(5), 1).expect("room");
+    assert_eq!((shard.stats().armed, shard.stats().fired), (1, 0));
+    lease.poll(tick(9), 100, |_| {});
+    drop(lease);
+    let lease = shard.lease().expect("nobody else has it");
+    assert_eq!((shard.stats().armed, shard.stats().fired), (2, 2), "told when it left");
+    drop(lease);
 }

@@ -4,7 +4,20 @@
 use alloc::vec::Vec;
 
 use super::{Class, Storage, Wheel, record::Seat};
-use crate::word::Generation;
+use crate::{
+    shard::{Leased, stats::Counts},
+    word::Generation,
+};
+
+impl<T> Wheel<T, Leased<T>> {
+    pub(crate) fn counts(&self) -> &Counts {
+        self.store.counts()
+    }
+
+    pub(crate) fn counts_mut(&mut self) -> &mut Counts {
+        self.store.counts_mut()
+    }
+}
 
 impl<T, S: Storage<T>> Wheel<T, S> {
     pub(crate) fn set_shard(&mut self, shard: u32) {
@@ -55,6 +68,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
                 continue;
             }
             if let Some((_, value)) = self.store.fire(timer) {
+                self.store.count_dropped();
                 let class_code = self.unlink(place);
                 self.free(timer, class_code);
                 values.push(value);
