@@ -4,6 +4,7 @@
 
 mod close;
 mod inbox;
+mod scrub;
 pub(crate) mod stats;
 mod store;
 
@@ -403,7 +404,9 @@ impl<T> Lease<'_, T> {
         self.is_stale = true;
         let mut due = self.core_mut().wheel.advance(now, budget);
         due.by_ref().for_each(&mut fire);
-        due.more()
+        let more = due.more();
+        self.scrub_if_sparse();
+        more
     }
 
     /// Enters what was posted and frees what was cancelled from outside.

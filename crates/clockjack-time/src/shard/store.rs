@@ -15,6 +15,7 @@ use crate::{
     TimerWord,
     wheel::{
         Storage,
+        list::repack,
         record::Seat,
         slab::{Chunks, grown_columns},
         store::{Columns, Far, Place},
@@ -127,6 +128,7 @@ pub struct Leased<T> {
     slots_max: u32,
     words: Arc<Words>,
     counts: Counts,
+    repack_cursor: repack::Cursor,
 }
 
 impl<T> Leased<T> {
@@ -141,11 +143,22 @@ impl<T> Leased<T> {
             slots_max,
             words: Arc::new(Words::new(slots_max)),
             counts: Counts::default(),
+            repack_cursor: repack::Cursor::START,
         }
     }
 
     pub(super) fn words(&self) -> &Arc<Words> {
         &self.words
+    }
+
+    /// How many chunks are in lists.
+    pub(crate) fn n_chunks_used(&self) -> usize {
+        self.chunks.n_taken() as usize - self.chunks.free.len()
+    }
+
+    /// Where the search for chunks to join goes on.
+    pub(crate) const fn repack_cursor(&mut self) -> &mut repack::Cursor {
+        &mut self.repack_cursor
     }
 
     pub(crate) const fn counts(&self) -> &Counts {

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Class, Storage, Wheel, record::Seat};
+use super::{Class, Storage, Wheel, level::LISTS, list::repack::Repacked, record::Seat};
 use crate::{
     shard::{Leased, stats::Counts},
     word::Generation,
@@ -16,6 +16,22 @@ impl<T> Wheel<T, Leased<T>> {
 
     pub(crate) fn counts_mut(&mut self) -> &mut Counts {
         self.store.counts_mut()
+    }
+
+    /// Whether the lists take much more memory than they need: fewer than two entries in a chunk,
+    /// beyond the one chunk that each list may have for itself. After a whole round of
+    /// [`repack`](Self::repack) it is not so.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let in_lists = self.len().saturating_sub(self.overflow_len());
+        self.store.n_chunks_used() > in_lists / 2 + LISTS as usize
+    }
+
+    /// Joins chunks that hold little, in one list.
+    pub(crate) fn repack(&mut self, budget: usize) -> Repacked {
+        let mut cursor = *self.store.repack_cursor();
+        let repacked = self.lists.repack(&mut self.store, &mut cursor, budget);
+        *self.store.repack_cursor() = cursor;
+        repacked
     }
 }
 
