@@ -402,6 +402,13 @@ impl<T> Lease<'_, T> {
     pub fn poll(&mut self, now: Tick, budget: usize, mut fire: impl FnMut(Expired<T>)) -> bool {
         self.collect();
         self.is_stale = true;
+        if mutant!("shard_fires_when_open") {
+            let due: Vec<_> = self.core_mut().wheel.advance(now, budget).collect();
+            self.publish();
+            self.shard.lease.store(OPEN, Ordering::Release);
+            due.into_iter().for_each(&mut fire);
+            return false;
+        }
         let mut due = self.core_mut().wheel.advance(now, budget);
         due.by_ref().for_each(&mut fire);
         let more = due.more();
@@ -451,6 +458,9 @@ impl<T> Lease<'_, T> {
                 self.garbage.push(posted.value);
             } else {
                 core.wheel.enter_reserved(timer, posted.deadline, posted.value);
+                if mutant!("shard_entry_arms_again") {
+                    shard.words.get(timer).expect("reserved").arm(posted.reserved.generation);
+                }
             }
         }
     }

@@ -370,3 +370,97 @@ fn two_closers_hand_out_each_value_once() {
         settle_closed(&shard, out, &[(1, true), (2, posted)]);
     });
 }
+
+#[test]
+fn cancel_against_insert_never_enters_a_cancelled_timer() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let mut lease = shard.lease().expect("nobody else is there");
+        // By the inbox, for the lease is held.
+        let id = shard.post(Tick::new(7), (1, token.clone())).expect("room");
+        let canceller = {
+            let shard = shard.clone();
+            thread::spawn(move || shard.cancel(id))
+        };
+        let mut fired = Vec::new();
+        // Enters the timer, or what the canceller has left of it, and fires what is armed.
+        assert!(!lease.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
+        drop(lease);
+        let cancelled = canceller.join().expect("no panic");
+        settle(&shard, fired, &[(1, cancelled)]);
+        assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
+        let stats = shard.stats();
+        assert_eq!((stats.armed, stats.pending, stats.stale), (1, 0, 0), "{stats:?}");
+    });
+}
+
+#[test]
+fn takeover_against_owner_fires_each_timer_once_and_in_order() {
+    loom::model(|| {
+        let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
+        for number in 0..4_u32 {
+            shard.post(Tick::new(5), number).expect("room");
+        }
+        // Where both hand over to, in the order in which they do. A lock, as a run queue has one.
+        let handed = Arc::new(loom::sync::Mutex::new(Vec::new()));
+        let poll = |shard: &Shard<u32>, handed: &loom::sync::Mutex<Vec<u32>>| {
+            if !shard.is_overdue(Tick::new(9)) {
+                return;
+            }
+            let Some(mut lease) = shard.lease() else { return };
+            // Two at a time: the other may come between.
+            lease.poll(Tick::new(9), 2, |timer| {
+                handed.lock().expect("no panic").push(timer.value);
+            });
+        };
+        let helper = {
+            let (shard, handed) = (shard.clone(), handed.clone());
+            thread::spawn(move || poll(&shard, &handed))
+        };
+        poll(&shard, &handed);
+        poll(&shard, &handed);
+        helper.join().expect("no panic");
+        let mut lease = shard.lease().expect("all others are gone");
+        lease.poll(Tick::new(9), 100, |timer| handed.lock().expect("no panic").push(timer.value));
+        assert_eq!(*handed.lock().expect("no panic"), [0, 1, 2, 3]);
+    });
+}
+
+#[test]
+fn adoption_against_remote_cancel_keeps_ids_good_and_loses_nothing() {
+    use loom::sync::atomic::{AtomicBool, Ordering};
+
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let left = Arc::new(AtomicBool::new(false));
+        // The worker that leaves: fires nothing, arms one more, and gives the shard away.
+        let leaver = {
+            let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
+            thread::spawn(move || {
+                if let Some(mut lease) = shard.lease() {
+                    lease.poll(Tick::new(3), 100, |_| panic!("early"));
+                }
+                shard.post(Tick::new(6), (2, token)).expect("room");
+                left.store(true, Ordering::Release);
+            })
+        };
+        // The one that adopts it, if it is there already: polls, and arms one more.
+        let adopter = {
+            let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
+            thread::spawn(move || {
+                let is_mine = left.load(Ordering::Acquire);
+                let fired = if is_mine { poll(&shard, 9) } else { Vec::new() };
+                shard.post(Tick::new(20), (3, token)).expect("room");
+                fired
+            })
+        };
+        let cancelled = shard.cancel(first);
+        leaver.join().expect("no panic");
+        let fired = adopter.join().expect("no panic");
+        settle(&shard, fired, &[(1, cancelled), (2, false), (3, false)]);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
