@@ -14,6 +14,9 @@ pub mod command;
 #[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
 pub mod engine;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+pub mod engine_ref;
 pub mod error;
 pub mod exit;
 pub mod failure;

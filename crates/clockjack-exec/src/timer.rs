@@ -19,6 +19,7 @@ use crate::{
     error::TimerError,
     fire::{Fire, IntervalTick},
     handle::Handle,
+    pid::Pid,
     shards::Refused,
 };
 
@@ -44,7 +45,7 @@ impl Timer {
         self.cancel();
         let engine = self.handle.engine();
         let deadline = engine.host().deadline_after(after);
-        self.armed = Some(arm(engine, deadline, waker.clone())?);
+        self.armed = Some(arm(engine, deadline, &waker)?);
         self.waker = Some(waker);
         Ok(())
     }
@@ -79,8 +80,9 @@ impl Drop for Timer {
     }
 }
 
-fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
-    engine.arm(deadline, Fire::Wake(waker)).map_err(|refused: Refused<Fire>| {
+#[inline]
+fn arm(engine: &Engine, deadline: Tick, waker: &Waker) -> Result<TimerId, TimerError> {
+    engine.arm(deadline, Fire::waking(engine, waker)).map_err(|refused: Refused<Fire>| {
         if refused.is_closed() {
             TimerError::closed()
         } else if refused.is_busy() {
@@ -105,7 +107,30 @@ fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerEr
 pub struct Sleep {
     handle: Option<Handle>,
     until: Until,
-    armed: Option<(TimerId, Waker)>,
+    armed: Option<(TimerId, Sleeper)>,
+}
+
+/// Who waits.
+enum Sleeper {
+    /// A process of the same engine, which is not counted.
+    Process(Pid),
+    Other(Waker),
+}
+
+impl Sleeper {
+    fn of(engine: &Engine, waker: &Waker) -> Self {
+        match Fire::waking(engine, waker) {
+            Fire::Process(pid) => Self::Process(pid),
+            _ => Self::Other(waker.clone()),
+        }
+    }
+
+    fn will_wake(&self, waker: &Waker) -> bool {
+        match self {
+            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| head.pid() == *pid),
+            Self::Other(known) => known.will_wake(waker),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -148,10 +173,10 @@ impl Sleep {
 
     fn poll_on(&mut self, handle: &Handle, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
         let engine = handle.engine();
-        if let Some((id, waker)) = &self.armed
+        if let Some((id, sleeper)) = &self.armed
             && engine.is_armed(*id)
         {
-            if waker.will_wake(cx.waker()) {
+            if sleeper.will_wake(cx.waker()) {
                 return Poll::Pending;
             }
             // It is waited for by somebody else now. If it has just fired, it is not armed again.
@@ -172,10 +197,9 @@ impl Sleep {
             // Neither armed nor due: the timers were closed.
             return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
         }
-        let waker = cx.waker().clone();
-        match arm(engine, deadline, waker.clone()) {
+        match arm(engine, deadline, cx.waker()) {
             Ok(id) => {
-                self.armed = Some((id, waker));
+                self.armed = Some((id, Sleeper::of(engine, cx.waker())));
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),

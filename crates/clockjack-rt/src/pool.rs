@@ -16,14 +16,6 @@ use std::{
     thread::JoinHandle,
 };
 
-use clockjack_exec::{
-    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
-    StartError, SubmitError,
-    engine::{Engine, EngineConfig},
-    worker,
-};
-use clockjack_sync::Counted;
-
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
@@ -34,6 +26,13 @@ use crate::{
     host::{ThreadHost, Threads},
     thread::{self, ThreadConfig},
     tokio_host,
+};
+use clockjack_exec::{
+    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
+    StartError, SubmitError,
+    engine::{Engine, EngineConfig},
+    engine_ref::EngineRef,
+    worker,
 };
 
 /// The most seats that a pool may have.
@@ -65,7 +64,7 @@ pub struct WorkerPool {
 }
 
 struct Inner {
-    engine: Counted<Engine>,
+    engine: EngineRef,
     threads: Arc<Threads>,
     blocking: Arc<BlockingPool>,
     config: PoolConfig,
