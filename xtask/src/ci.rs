@@ -35,6 +35,7 @@ const CI: &[Step] = &[
     shown("cargo xtask test", "xtask test"),
     quiet("fmt", "fmt --all --check"),
     quiet("fmt proof", "fmt --manifest-path proof/nostd/Cargo.toml --check"),
+    quiet("fmt proof, sanitizers", "fmt --manifest-path proof/sanitize/Cargo.toml --check"),
     quiet("clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
     quiet(
         "clippy, core without features",
@@ -65,6 +66,7 @@ const CI: &[Step] = &[
 const DEEP: &[Step] = &[
     shown("loom, full", "xtask loom --full"),
     shown("mutants", "xtask mutants"),
+    shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),

@@ -16,6 +16,7 @@ mod loom;
 mod mutants;
 mod nostd;
 mod process;
+mod sanitize;
 mod suite;
 mod table;
 mod testbin;
@@ -41,7 +42,7 @@ enum Command {
     Test,
     /// Run everything a submission must pass, beginning with `cargo xtask test`
     Ci,
-    /// Run the long checks (full loom, mutants, counts, compare) and leave a dated log
+    /// Run the long checks (full loom, mutants, sanitizers, compare) and leave a dated log
     Deep,
     /// Check the style rules that a program can check
     Tidy,
@@ -59,6 +60,8 @@ enum Command {
     Compare(compare::Options),
     /// Prove that the core crates link no std, and check them for bare-metal targets
     Nostd(nostd::Options),
+    /// Run the stress tests under ThreadSanitizer and AddressSanitizer
+    Sanitize(sanitize::Options),
 }
 
 fn main() -> ExitCode {
@@ -85,5 +88,6 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Counts(options) => counts::run(options),
         Command::Compare(options) => compare::run(options),
         Command::Nostd(options) => nostd::run(options),
+        Command::Sanitize(options) => sanitize::run(options),
     }
 }

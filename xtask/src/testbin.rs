@@ -103,13 +103,22 @@ pub(crate) fn build(
     selection: &str,
     line: &Line,
 ) -> Result<Vec<TestBin>> {
-    let mut cmd = flavour.cargo_test(workspace);
-    for package in packages {
-        cmd = cmd.arg("-p").arg(&package.name);
-    }
+    let cmd = flavour.cargo_test(workspace);
+    build_by(workspace, cmd, flavour.name, packages, selection, line)
+}
+
+/// Like [`build`], by a `cargo test` of the caller's; `name` names the log.
+pub(crate) fn build_by(
+    workspace: &Workspace,
+    cargo_test: Cmd,
+    name: &str,
+    packages: &[&Package],
+    selection: &str,
+    line: &Line,
+) -> Result<Vec<TestBin>> {
+    let cmd = packages.iter().fold(cargo_test, |cmd, package| cmd.arg("-p").arg(&package.name));
     let cmd = cmd.words(selection).words("--no-run --message-format json-render-diagnostics");
-    let log = workspace.log(&format!("build-{}.log", flavour.name));
-    let finished = cmd.run(line, &log)?;
+    let finished = cmd.run(line, &workspace.log(&format!("build-{name}.log")))?;
     artifacts(workspace, &finished.output)
 }
 
