@@ -17,6 +17,7 @@ mod mutants;
 mod nostd;
 mod process;
 mod sanitize;
+mod shuttle;
 mod suite;
 mod table;
 mod testbin;
@@ -50,6 +51,8 @@ enum Command {
     Layering,
     /// Run the loom models of every crate that has tests/loom.rs
     Loom(loom::Options),
+    /// Run the scenes of every crate that has tests/shuttle.rs under random schedules
+    Shuttle(shuttle::Options),
     /// Switch on each planted fault and see its named test fail
     Mutants(mutants::Options),
     /// Check that every test named in a contract.md or requirements.md exists and ran
@@ -83,6 +86,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Layering => layering::run(),
         Command::Loom(options) => loom::run(options),
+        Command::Shuttle(options) => shuttle::run(options),
         Command::Mutants(options) => mutants::run(options),
         Command::Contract => contract::run(),
         Command::Counts(options) => counts::run(options),
