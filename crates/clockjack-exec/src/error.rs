@@ -1,1 +1,467 @@
-//! To be written.
+//! What executors refuse. A refused value comes back inside of the error, is never printed by it,
+//! and puts no bound on the error's traits.
+//!
+//! Only executors make these errors, so the functions that do are hidden from the documentation;
+//! they are public because the executors are in more than one crate.
+
+use alloc::{boxed::Box, string::ToString as _};
+use core::{error::Error, fmt};
+
+use clockjack_time::Full;
+
+use crate::{failure::Failure, pid::Pid};
+
+/// A message that was not sent, with the message.
+///
+/// *Full* passes when the receiver has taken something; the others are permanent.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_exec::error::SendError;
+///
+/// let refused = SendError::full("hello");
+/// assert!(refused.is_full());
+/// assert_eq!(refused.to_string(), "message not sent: the mailbox is full");
+/// assert_eq!(refused.into_inner(), "hello");
+/// ```
+pub struct SendError<M> {
+    kind: SendKind,
+    message: M,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum SendKind {
+    Full,
+    Stopped,
+    Unknown,
+    WrongType,
+}
+
+#[doc(hidden)]
+impl<M> SendError<M> {
+    /// The mailbox has no room.
+    #[cold]
+    #[must_use]
+    pub const fn full(message: M) -> Self {
+        Self { kind: SendKind::Full, message }
+    }
+
+    /// The process takes no messages any more.
+    #[cold]
+    #[must_use]
+    pub const fn stopped(message: M) -> Self {
+        Self { kind: SendKind::Stopped, message }
+    }
+
+    /// There is no process with this pid.
+    #[cold]
+    #[must_use]
+    pub const fn unknown(message: M) -> Self {
+        Self { kind: SendKind::Unknown, message }
+    }
+
+    /// The process takes messages of another type.
+    #[cold]
+    #[must_use]
+    pub const fn wrong_type(message: M) -> Self {
+        Self { kind: SendKind::WrongType, message }
+    }
+}
+
+impl<M> SendError<M> {
+    /// Whether the mailbox had no room; passes.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self.kind, SendKind::Full)
+    }
+
+    /// Whether the process takes no messages any more; permanent.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.kind, SendKind::Stopped)
+    }
+
+    /// Whether there is no process with this pid; permanent, since pids are not given twice.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self.kind, SendKind::Unknown)
+    }
+
+    /// Whether the process takes messages of another type; permanent.
+    #[must_use]
+    pub const fn is_wrong_type(&self) -> bool {
+        matches!(self.kind, SendKind::WrongType)
+    }
+
+    /// The message.
+    pub fn into_inner(self) -> M {
+        self.message
+    }
+
+    /// Drops the message and keeps the reason.
+    pub fn discard(self) -> SendError<()> {
+        self.map(drop)
+    }
+
+    /// The same refusal with another form of the message.
+    pub fn map<N>(self, f: impl FnOnce(M) -> N) -> SendError<N> {
+        SendError { kind: self.kind, message: f(self.message) }
+    }
+}
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendError").field(&self.kind).finish()
+    }
+}
+
+impl<M> fmt::Display for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("message not sent: ")?;
+        f.write_str(match self.kind {
+            SendKind::Full => "the mailbox is full",
+            SendKind::Stopped => "the process has stopped",
+            SendKind::Unknown => "there is no such process",
+            SendKind::WrongType => "the process takes messages of another type",
+        })
+    }
+}
+
+impl<M> Error for SendError<M> {}
+
+/// A process that was not started, with the process where it is still whole.
+///
+/// *Full* passes when another process ends, *pid in use* when that process does; *stopped* is
+/// permanent. What helps after a refusal by `init` is known to its [`failure`](Self::failure).
+pub struct SubmitError<P> {
+    kind: SubmitKind,
+    process: Option<P>,
+}
+
+#[derive(Debug)]
+enum SubmitKind {
+    Full,
+    Stopped,
+    Refused(Failure),
+    PidInUse(Pid),
+}
+
+#[doc(hidden)]
+impl<P> SubmitError<P> {
+    /// There are as many processes as there may be.
+    #[cold]
+    #[must_use]
+    pub const fn full(process: P) -> Self {
+        Self { kind: SubmitKind::Full, process: Some(process) }
+    }
+
+    /// The executor takes no processes any more.
+    #[cold]
+    #[must_use]
+    pub const fn stopped(process: P) -> Self {
+        Self { kind: SubmitKind::Stopped, process: Some(process) }
+    }
+
+    /// The process's own `init` failed, whereupon it was closed or is given back.
+    #[cold]
+    #[must_use]
+    pub const fn refused(failure: Failure, process: Option<P>) -> Self {
+        Self { kind: SubmitKind::Refused(failure), process }
+    }
+
+    /// Another process has the pid that was asked for.
+    #[cold]
+    #[must_use]
+    pub const fn pid_in_use(pid: Pid, process: P) -> Self {
+        Self { kind: SubmitKind::PidInUse(pid), process: Some(process) }
+    }
+}
+
+impl<P> SubmitError<P> {
+    /// Whether there were as many processes as there may be; passes.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self.kind, SubmitKind::Full)
+    }
+
+    /// Whether the executor takes no processes any more; permanent.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.kind, SubmitKind::Stopped)
+    }
+
+    /// Whether the process's own `init` failed.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        matches!(self.kind, SubmitKind::Refused(_))
+    }
+
+    /// Whether another process has the pid that was asked for; passes when that one ends.
+    #[must_use]
+    pub const fn is_pid_in_use(&self) -> bool {
+        matches!(self.kind, SubmitKind::PidInUse(_))
+    }
+
+    /// What `init` gave, if it refused.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&Failure> {
+        match &self.kind {
+            SubmitKind::Refused(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Takes out what `init` gave, if it refused.
+    #[must_use]
+    pub fn into_failure(self) -> Option<Failure> {
+        match self.kind {
+            SubmitKind::Refused(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The process, unless `init` got it and it was closed.
+    pub fn into_inner(self) -> Option<P> {
+        self.process
+    }
+
+    /// Drops the process and keeps the reason.
+    pub fn discard(self) -> SubmitError<()> {
+        self.map(drop)
+    }
+
+    /// The same refusal with another form of the process.
+    pub fn map<Q>(self, f: impl FnOnce(P) -> Q) -> SubmitError<Q> {
+        SubmitError { kind: self.kind, process: self.process.map(f) }
+    }
+}
+
+impl<P> fmt::Debug for SubmitError<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SubmitError").field(&self.kind).finish()
+    }
+}
+
+impl<P> fmt::Display for SubmitError<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("process not started: ")?;
+        match &self.kind {
+            SubmitKind::Full => f.write_str("as many run as there may be"),
+            SubmitKind::Stopped => f.write_str("the executor has stopped"),
+            SubmitKind::Refused(failure) => write!(f, "its init failed: {failure}"),
+            SubmitKind::PidInUse(pid) => write!(f, "the pid {pid} is in use"),
+        }
+    }
+}
+
+impl<P> Error for SubmitError<P> {
+    /// The cause of the failure of `init`, which is itself in the text already.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.failure()?.as_error().source()
+    }
+}
+
+/// An executor that could not be started, or could not get another number of workers.
+///
+/// Trying again may help if a thread could not be started, and else needs other arguments.
+#[derive(Clone, Debug)]
+pub struct StartError(StartKind);
+
+#[derive(Clone, Debug)]
+enum StartKind {
+    ZeroWorkers,
+    TooManyWorkers { workers_max: usize },
+    Thread(Box<str>),
+    DuplicateCommand(u16),
+    Stopped,
+}
+
+#[doc(hidden)]
+impl StartError {
+    /// No workers were asked for.
+    #[must_use]
+    pub const fn zero_workers() -> Self {
+        Self(StartKind::ZeroWorkers)
+    }
+
+    /// More workers were asked for than this.
+    #[must_use]
+    pub const fn too_many_workers(workers_max: usize) -> Self {
+        Self(StartKind::TooManyWorkers { workers_max })
+    }
+
+    /// The operating system started no thread, and said this.
+    #[must_use]
+    pub fn thread(says: &dyn fmt::Display) -> Self {
+        Self(StartKind::Thread(says.to_string().into()))
+    }
+
+    /// Two handlers are for the command of this number.
+    #[must_use]
+    pub const fn duplicate_command(id: u16) -> Self {
+        Self(StartKind::DuplicateCommand(id))
+    }
+
+    /// The executor stopped before.
+    #[must_use]
+    pub const fn stopped() -> Self {
+        Self(StartKind::Stopped)
+    }
+}
+
+impl StartError {
+    /// Whether no workers were asked for.
+    #[must_use]
+    pub const fn is_zero_workers(&self) -> bool {
+        matches!(self.0, StartKind::ZeroWorkers)
+    }
+
+    /// Whether more workers were asked for than there can be.
+    #[must_use]
+    pub const fn is_too_many_workers(&self) -> bool {
+        matches!(self.0, StartKind::TooManyWorkers { .. })
+    }
+
+    /// Whether the operating system started no thread.
+    #[must_use]
+    pub const fn is_thread(&self) -> bool {
+        matches!(self.0, StartKind::Thread(_))
+    }
+
+    /// Whether there are two handlers for one command.
+    #[must_use]
+    pub const fn is_duplicate_command(&self) -> bool {
+        matches!(self.0, StartKind::DuplicateCommand(_))
+    }
+
+    /// Whether the executor had stopped before.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.0, StartKind::Stopped)
+    }
+
+    /// How many workers there can be, if more were asked for.
+    #[must_use]
+    pub const fn workers_max(&self) -> Option<usize> {
+        match self.0 {
+            StartKind::TooManyWorkers { workers_max } => Some(workers_max),
+            _ => None,
+        }
+    }
+
+    /// The number of the command that has two handlers, if that is what is wrong.
+    #[must_use]
+    pub const fn command(&self) -> Option<u16> {
+        match self.0 {
+            StartKind::DuplicateCommand(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("executor not started or resized: ")?;
+        match &self.0 {
+            StartKind::ZeroWorkers => f.write_str("it needs at least one worker"),
+            StartKind::TooManyWorkers { workers_max } => {
+                write!(f, "it can have {workers_max} workers at most")
+            }
+            StartKind::Thread(says) => write!(f, "no thread for a worker: {says}"),
+            StartKind::DuplicateCommand(id) => write!(f, "two handlers for command {id}"),
+            StartKind::Stopped => f.write_str("it has stopped"),
+        }
+    }
+}
+
+impl Error for StartError {}
+
+/// A timer that was not armed.
+///
+/// *Busy* passes as soon as the worker that has the timers has looked at them, *full* when one of
+/// them fires or is cancelled; *closed* is permanent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerError(TimerKind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimerKind {
+    Full,
+    Closed,
+    Busy,
+    NoExecutor,
+}
+
+#[doc(hidden)]
+impl TimerError {
+    /// There is no executor to arm it.
+    #[must_use]
+    pub const fn no_executor() -> Self {
+        Self(TimerKind::NoExecutor)
+    }
+
+    /// As many timers are armed as there may be.
+    #[must_use]
+    pub const fn full() -> Self {
+        Self(TimerKind::Full)
+    }
+
+    /// The executor arms no timers any more.
+    #[must_use]
+    pub const fn closed() -> Self {
+        Self(TimerKind::Closed)
+    }
+
+    /// The way to the timers is full for the moment.
+    #[must_use]
+    pub const fn busy() -> Self {
+        Self(TimerKind::Busy)
+    }
+
+    /// What the refusal of a wheel or a shard comes down to.
+    #[must_use]
+    pub const fn refused<T>(full: &Full<T>) -> Self {
+        if full.is_busy() { Self::busy() } else { Self::full() }
+    }
+}
+
+impl TimerError {
+    /// Whether as many timers are armed as there may be; passes when one is armed no more.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self.0, TimerKind::Full)
+    }
+
+    /// Whether the executor arms no timers any more; permanent.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.0, TimerKind::Closed)
+    }
+
+    /// Whether it was awaited where no executor could be found: outside its processes, or behind a
+    /// combinator that brings wakers of its own. Make it by a handle there.
+    #[must_use]
+    pub const fn is_no_executor(&self) -> bool {
+        matches!(self.0, TimerKind::NoExecutor)
+    }
+
+    /// Whether another thread had the timers and its inbox was full: try again.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        matches!(self.0, TimerKind::Busy)
+    }
+}
+
+impl fmt::Display for TimerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("timer not armed: ")?;
+        f.write_str(match self.0 {
+            TimerKind::Full => "as many are armed as there may be",
+            TimerKind::Closed => "the executor has stopped",
+            TimerKind::NoExecutor => "it was not made for an executor, nor awaited in one",
+            TimerKind::Busy => "the inbox of the worker is full until it looks",
+        })
+    }
+}
+
+impl Error for TimerError {}

@@ -1,1 +1,214 @@
-//! To be written.
+//! Why a step, a handler or a command failed: any error, or a code that costs no memory.
+//!
+//! A [`Failure`] is what user code returns with `?`, so it is made from every error and is itself
+//! none: the one excludes the other. [`Failure::as_error`] gives the error that is inside. On a
+//! board without room for errors a [`Coded`] in a `static` is a failure that allocates nothing.
+
+use alloc::{boxed::Box, string::String};
+use core::{any::Any, error::Error, fmt};
+
+/// Why something failed: an error of any type, a text, or a code.
+///
+/// It can be sent to another thread, though not looked at by two at once, so the errors inside need
+/// not be `Sync`. Whether trying again helps is known to the error inside only.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_exec::failure::{Coded, Failure};
+/// use core::num::ParseIntError;
+///
+/// static SILENT: Coded = Coded::new(7, "sensor silent");
+///
+/// fn read(line: Option<&str>) -> Result<u32, Failure> {
+///     let line = line.ok_or_else(|| SILENT.failure())?;
+///     if line.is_empty() {
+///         return Err(Failure::msg("an empty line"));
+///     }
+///     Ok(line.parse()?)
+/// }
+///
+/// assert_eq!(read(None).unwrap_err().code(), Some(7));
+/// assert_eq!(read(Some("")).unwrap_err().to_string(), "an empty line");
+/// assert!(read(Some("x")).unwrap_err().downcast::<ParseIntError>().is_ok());
+/// ```
+pub struct Failure(Repr);
+
+/// The null that a box never is marks the thin variant, so both fit into two words.
+enum Repr {
+    Coded(&'static Coded),
+    Boxed(Box<dyn Error + Send>),
+}
+
+const _: () = assert!(size_of::<Failure>() == 2 * size_of::<usize>());
+
+/// What a failure was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A [`Coded`] with this code.
+    Coded(u16),
+    /// A text, by [`Failure::msg`].
+    Message,
+    /// An error of some other type.
+    Error,
+}
+
+impl Failure {
+    /// A failure that is only a text.
+    pub fn msg(text: impl Into<String>) -> Self {
+        Self(Repr::Boxed(Box::new(Message(text.into()))))
+    }
+
+    /// A failure from an error that is in a box already.
+    #[must_use]
+    pub fn from_boxed(error: Box<dyn Error + Send>) -> Self {
+        Self(Repr::Boxed(error))
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        if let Some(coded) = self.downcast_ref::<Coded>() {
+            Kind::Coded(coded.code)
+        } else if self.downcast_ref::<Message>().is_some() {
+            Kind::Message
+        } else {
+            Kind::Error
+        }
+    }
+
+    /// The code, if it was made from a [`Coded`].
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        self.downcast_ref::<Coded>().map(|coded| coded.code)
+    }
+
+    /// The error that it was made from; of a text one of a private type.
+    #[must_use]
+    pub fn as_error(&self) -> &(dyn Error + 'static) {
+        match &self.0 {
+            Repr::Coded(coded) => *coded,
+            Repr::Boxed(error) => &**error,
+        }
+    }
+
+    /// The error that it was made from, if that is an `E`.
+    #[must_use]
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.as_error().downcast_ref()
+    }
+
+    /// Takes out the error that it was made from.
+    ///
+    /// # Errors
+    ///
+    /// The failure itself, if it was made from something else than an `E`.
+    pub fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
+        match self.0 {
+            Repr::Coded(coded) => {
+                // A `Coded` is copied out by way of an `Any`, which knows whether `E` is one.
+                let mut copy = Some(*coded);
+                let place: &mut dyn Any = &mut copy;
+                let taken = place.downcast_mut::<Option<E>>().and_then(Option::take);
+                taken.ok_or(Self(Repr::Coded(coded)))
+            }
+            Repr::Boxed(error) => match error.downcast() {
+                Ok(error) => Ok(*error),
+                Err(error) => Err(Self(Repr::Boxed(error))),
+            },
+        }
+    }
+}
+
+impl<E: Error + Send + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(Repr::Boxed(Box::new(error)))
+    }
+}
+
+/// For `?` in a `main` that gives any error.
+impl From<Failure> for Box<dyn Error> {
+    fn from(failure: Failure) -> Self {
+        Box::<dyn Error + Send>::from(failure)
+    }
+}
+
+impl From<Failure> for Box<dyn Error + Send> {
+    fn from(failure: Failure) -> Self {
+        match failure.0 {
+            Repr::Coded(coded) => Box::new(*coded),
+            Repr::Boxed(error) => error,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.as_error(), f)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Failure").field(&self.as_error()).finish()
+    }
+}
+
+/// A failure known beforehand: a number for programs, a text for people, both in a `static`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coded {
+    code: u16,
+    text: &'static str,
+}
+
+impl Coded {
+    /// The failure with this number and this text.
+    #[must_use]
+    pub const fn new(code: u16, text: &'static str) -> Self {
+        Self { code, text }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn code(&self) -> u16 {
+        self.code
+    }
+
+    /// The text, without the number.
+    #[must_use]
+    pub const fn text(&self) -> &'static str {
+        self.text
+    }
+
+    /// A [`Failure`] that points here; allocates nothing.
+    #[must_use]
+    pub const fn failure(&'static self) -> Failure {
+        Failure(Repr::Coded(self))
+    }
+}
+
+impl fmt::Display for Coded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (code {})", self.text, self.code)
+    }
+}
+
+impl Error for Coded {}
+
+/// The error inside of a failure that is only a text.
+struct Message(String);
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Error for Message {}

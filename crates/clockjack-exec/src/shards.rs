@@ -1,1 +1,467 @@
-//! To be written.
+//! The timer shards of all workers: whose duty each is, and when they close.
+#![doc = include_str!("shards.md")]
+
+mod close;
+mod keeper;
+mod keeping;
+mod queue;
+mod refused;
+mod table;
+
+use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
+
+use clockjack_sync::{
+    mutant,
+    pad::Padded,
+    prim::{
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
+        hint,
+    },
+};
+use clockjack_time::{
+    Class, Expired, Lease, Shard, ShardConfig, Tick, TimerId, shard::RETURNS_MAX,
+};
+
+pub use self::{close::Closed, refused::Refused};
+use self::{
+    keeper::{Keeper, KeeperWord, Seat},
+    queue::MergeQueue,
+    table::Table,
+};
+
+/// How many seats a table has at the most.
+pub const SEATS_MAX: usize = 1024;
+
+/// How often a lease that another thread holds is tried again by who closes, or finds out that the
+/// table was closed: a holder is gone within microseconds, unless the system has stopped it.
+const LEASE_TRIES_MAX: usize = if cfg!(loom) { 2 } else { 1 << 12 };
+
+/// The limits of a [`Shards`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardsConfig {
+    /// How many workers there may be at a time, from 1 to [`SEATS_MAX`].
+    pub seats: usize,
+    /// How many timers one shard may have; see [`ShardConfig::capacity`].
+    pub capacity: usize,
+    /// The tick at which time stands at first.
+    pub start: Tick,
+}
+
+impl ShardsConfig {
+    /// One seat and a million timers, from tick 0.
+    pub const DEFAULT: Self =
+        Self { seats: 1, capacity: ShardConfig::DEFAULT.capacity, start: Tick::ZERO };
+}
+
+impl Default for ShardsConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A timer that was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Armed {
+    /// The timer.
+    pub id: TimerId,
+    /// Whether it is due before all others of its shard, or may be: then the keeper must be woken
+    /// if it sleeps, and the metronome if that sleeps longer. A full fence stands between the
+    /// timer and the return of the call.
+    pub is_earliest: bool,
+    /// The seat that keeps the shard, if the timer is the earliest. `None` for an orphan: the
+    /// metronome is to be told.
+    pub keeper: Option<usize>,
+}
+
+/// What became of a cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancelled<T> {
+    /// The timer will never fire. Its value comes back, unless another thread held the shard: then
+    /// whoever holds it next drops the value.
+    Won(Option<T>),
+    /// The timer has fired or was cancelled before.
+    Lost,
+}
+
+/// What a poll has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// How many timers fired.
+    pub fired: usize,
+    /// Whether the budget ended before the work did.
+    pub more: bool,
+    /// Whether another thread held the lease, so that nothing was done: it polls, or it is about to
+    /// open.
+    pub held_by_other: bool,
+    /// Whether the table was closed, so that nothing was done.
+    pub is_closed: bool,
+}
+
+/// Counts for people; no snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardsStats {
+    /// Shards that were made.
+    pub shards: usize,
+    /// Those that wait for a keeper.
+    pub orphans: usize,
+    /// How often an orphan got a keeper, also one that attached.
+    pub adopted: u64,
+    /// Timers that fired by [`Shards::take_over`].
+    pub taken_over: u64,
+    /// Timers that were not armed.
+    pub refused: u64,
+    /// Timers that were handed out by [`Shards::close`].
+    pub drained: u64,
+}
+
+/// One shard, and whose it is.
+struct Entry<T> {
+    shard: Shard<T>,
+    keeper: KeeperWord,
+    /// About how many timers were cancelled from outside since the last poll.
+    stale: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Counts {
+    adopted: AtomicU64,
+    taken_over: AtomicU64,
+    refused: AtomicU64,
+    drained: AtomicU64,
+}
+
+/// The timers of all workers of an executor; the [module](self) has the rules.
+#[doc(hidden)]
+pub struct Shards<T> {
+    table: Table<Entry<T>>,
+    /// Rule 8.
+    closed: AtomicBool,
+    seats: Box<[Seat]>,
+    queue: MergeQueue,
+    config: ShardsConfig,
+    counts: Padded<Counts>,
+}
+
+impl<T: Send> Shards<T> {
+    /// A table without shards: workers bring them in as they [attach](Self::attach).
+    ///
+    /// # Panics
+    /// If `seats` is not from 1 to [`SEATS_MAX`].
+    #[must_use]
+    pub fn new(config: ShardsConfig) -> Self {
+        assert!(
+            (1..=SEATS_MAX).contains(&config.seats),
+            "{} seats are not from 1 to {SEATS_MAX}",
+            config.seats
+        );
+        let seats = u32::try_from(config.seats).expect("not above the maximum");
+        Self {
+            table: Table::new(seats),
+            closed: AtomicBool::new(false),
+            seats: (0..seats).map(|_| Seat::new()).collect(),
+            queue: MergeQueue::new(seats),
+            config,
+            counts: Padded(Counts::default()),
+        }
+    }
+
+    /// Arms a timer in a shard, from any thread.
+    ///
+    /// # Errors
+    /// [`Refused`], which holds the value: after [`close`](Self::close), or for want of room.
+    ///
+    /// # Panics
+    /// If [`attach`](Self::attach) has never returned this shard.
+    #[inline]
+    pub fn arm(&self, shard: u32, deadline: Tick, value: T) -> Result<Armed, Refused<T>> {
+        let entry = self.entry(shard);
+        let Some(mut lease) = entry.shard.lease() else {
+            return self.arm_held(entry, deadline, value);
+        };
+        // Relaxed: the lease orders this load against the closer's turn (rule 8).
+        if self.closed.load(Ordering::Relaxed) && !mutant!("shards_arm_ignores_close") {
+            drop(lease);
+            return Err(self.refuse(Refused::closed(Some(value))));
+        }
+        let posted = lease.arm(deadline, Class::Normal, value);
+        drop(lease);
+        match posted {
+            Ok(posted) => Ok(Self::armed(entry, posted.id, posted.is_earliest)),
+            Err(full) => Err(self.refuse(Refused::full(full))),
+        }
+    }
+
+    /// Arms in a shard whose lease another thread had a moment ago.
+    #[cold]
+    fn arm_held(&self, entry: &Entry<T>, deadline: Tick, value: T) -> Result<Armed, Refused<T>> {
+        // Relaxed: what is missed here is found below.
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(self.refuse(Refused::closed(Some(value))));
+        }
+        let posted = match entry.shard.arm(deadline, value) {
+            Ok(posted) => posted,
+            Err(full) => return Err(self.refuse(Refused::full(full))),
+        };
+        // Pairs with the fence in `close`: either the closer finds the timer, or the flag is seen
+        // here (rule 8).
+        fence(Ordering::SeqCst);
+        // Relaxed: the fence has ordered it.
+        if self.closed.load(Ordering::Relaxed) && !mutant!("shards_arm_no_recheck") {
+            match Self::withdraw(&entry.shard, posted.id) {
+                Cancelled::Won(value) => return Err(self.refuse(Refused::closed(value))),
+                // It fired, or the closer has it: it was armed before the end.
+                Cancelled::Lost => {}
+            }
+        }
+        Ok(Self::armed(entry, posted.id, posted.is_earliest))
+    }
+
+    /// Rule 6.
+    #[inline]
+    fn armed(entry: &Entry<T>, id: TimerId, is_earliest: bool) -> Armed {
+        let keeper = if is_earliest && mutant!("shards_arm_without_fence") {
+            entry.keeper.load().seat()
+        } else if is_earliest {
+            // Pairs with the fence of whoever changes the keeper.
+            fence(Ordering::SeqCst);
+            entry.keeper.load().seat()
+        } else {
+            None
+        };
+        Armed { id, is_earliest, keeper: keeper.map(|seat| seat as usize) }
+    }
+
+    #[cold]
+    fn refuse(&self, refused: Refused<T>) -> Refused<T> {
+        // Relaxed: a statistic.
+        self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        refused
+    }
+
+    /// Disarms a timer from any thread: true exactly once for each timer, and then it never fires.
+    ///
+    /// Takes no lease and frees nothing: see [`cancel_take`](Self::cancel_take) for that.
+    #[inline]
+    pub fn cancel(&self, id: TimerId) -> bool {
+        let Some(entry) = self.table.get(id.shard()) else { return false };
+        let won = entry.shard.cancel(id);
+        if won {
+            entry.count_stale();
+        }
+        won
+    }
+
+    /// Disarms a timer from any thread, and frees it at once if nobody else holds its shard.
+    #[inline]
+    pub fn cancel_take(&self, id: TimerId) -> Cancelled<T> {
+        let Some(entry) = self.table.get(id.shard()) else { return Cancelled::Lost };
+        if let Some(cancelled) = entry.shard.lease().and_then(|lease| take_by_lease(lease, id)) {
+            return cancelled;
+        }
+        if self.cancel(id) { Cancelled::Won(None) } else { Cancelled::Lost }
+    }
+
+    /// Takes a timer back, by the lease if that can be had within a bounded time.
+    fn withdraw(shard: &Shard<T>, id: TimerId) -> Cancelled<T> {
+        for _ in 0..LEASE_TRIES_MAX {
+            if let Some(lease) = shard.lease() {
+                if let Some(cancelled) = take_by_lease(lease, id) {
+                    return cancelled;
+                }
+                break;
+            }
+            hint::spin_loop();
+        }
+        if shard.cancel(id) { Cancelled::Won(None) } else { Cancelled::Lost }
+    }
+
+    /// Moves a shard's time to `now` and hands over what fell due, in order: at most `budget`
+    /// units of work. Any thread may, whoever the keeper is.
+    ///
+    /// `fire` is called with the lease held (rule 7): it should hand over and not work.
+    ///
+    /// # Panics
+    /// If [`attach`](Self::attach) has never returned this shard.
+    pub fn poll(
+        &self,
+        shard: u32,
+        now: Tick,
+        budget: usize,
+        mut fire: impl FnMut(Expired<T>),
+    ) -> Polled {
+        let entry = self.entry(shard);
+        let Some(mut lease) = entry.shard.lease() else {
+            return Polled { held_by_other: true, ..Polled::default() };
+        };
+        // Relaxed: the lease orders this load against the closer's turn (rule 8).
+        if self.closed.load(Ordering::Relaxed) && !mutant!("shards_poll_ignores_close") {
+            return Polled { is_closed: true, ..Polled::default() };
+        }
+        entry.forget_stale();
+        let mut fired = 0;
+        if mutant!("shards_hand_over_late") {
+            let mut late = Vec::new();
+            let more = lease.poll(now, budget, |timer| late.push(timer));
+            drop(lease);
+            fired = late.len();
+            late.into_iter().for_each(fire);
+            return Polled { fired, more, ..Polled::default() };
+        }
+        let more = lease.poll(now, budget, |timer| {
+            fired += 1;
+            fire(timer);
+        });
+        Polled { fired, more, ..Polled::default() }
+    }
+
+    /// As [`poll`](Self::poll), by a worker that does not keep the shard, which is counted.
+    ///
+    /// # Panics
+    /// If [`attach`](Self::attach) has never returned this shard.
+    pub fn take_over(
+        &self,
+        shard: u32,
+        now: Tick,
+        budget: usize,
+        fire: impl FnMut(Expired<T>),
+    ) -> Polled {
+        let polled = self.poll(shard, now, budget, fire);
+        // Relaxed: a statistic.
+        self.counts.taken_over.fetch_add(polled.fired as u64, Ordering::Relaxed);
+        polled
+    }
+
+    /// Whether a timer is armed: neither fired nor cancelled. Out of date as soon as it is said.
+    #[must_use]
+    pub fn is_armed(&self, id: TimerId) -> bool {
+        self.table.get(id.shard()).is_some_and(|entry| entry.shard.is_armed(id))
+    }
+
+    /// Whether a shard has timers past their deadline.
+    #[must_use]
+    pub fn is_overdue(&self, shard: u32, now: Tick) -> bool {
+        self.table.get(shard).is_some_and(|entry| entry.shard.is_overdue(now))
+    }
+
+    /// When a seat's worker wants to be woken: never later than the earliest deadline of the
+    /// shards that it keeps, while nobody holds them.
+    ///
+    /// A worker that is about to sleep announces that, fences, and asks then; so either it hears of
+    /// a timer here, or the timer's thread sees the sleeper.
+    ///
+    /// # Panics
+    /// If there is no such seat.
+    #[must_use]
+    pub fn next_wake(&self, seat: usize) -> Option<Tick> {
+        self.keeps(seat).filter_map(|shard| self.table.get(shard)?.shard.next_wake()).min()
+    }
+
+    /// Every shard with its keeper and its wake, for who watches over all.
+    pub fn wakes(&self) -> impl Iterator<Item = (u32, Option<usize>, Option<Tick>)> {
+        self.table.iter().map(|(shard, entry)| {
+            let keeper = entry.keeper.load().seat().map(|seat| seat as usize);
+            (shard, keeper, entry.shard.next_wake())
+        })
+    }
+
+    /// A shard that has timers past their deadline, orphans included, beginning with the shard
+    /// `from` and going round; not one that `except_seat` keeps.
+    #[must_use]
+    pub fn overdue(&self, now: Tick, except_seat: Option<usize>, from: usize) -> Option<u32> {
+        let end = self.table.end();
+        let from = u32::try_from(from).unwrap_or(0).checked_rem(end).unwrap_or(0);
+        (from..end).chain(0..from).find(|shard| {
+            self.table.get(*shard).is_some_and(|entry| {
+                entry.shard.is_overdue(now) && {
+                    let keeper = entry.keeper.load().seat().map(|seat| seat as usize);
+                    keeper.is_none() || keeper != except_seat
+                }
+            })
+        })
+    }
+
+    /// About how many cancelled timers wait to be freed in the shards that a seat keeps: the seat
+    /// with the least of it adopts.
+    ///
+    /// # Panics
+    /// If there is no such seat.
+    #[must_use]
+    pub fn garbage(&self, seat: usize) -> usize {
+        let stale = |shard| self.table.get(shard).map_or(0, Entry::stale);
+        self.keeps(seat).map(stale).sum()
+    }
+
+    /// How many timers a shard has; `None` if another thread holds it, or there is none.
+    #[must_use]
+    pub fn len(&self, shard: u32) -> Option<usize> {
+        let lease = self.table.get(shard)?.shard.lease()?;
+        Some(lease.len())
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn stats(&self) -> ShardsStats {
+        // Relaxed: statistics.
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let is_orphan = |entry: &Entry<T>| entry.keeper.load() == Keeper::Orphan;
+        ShardsStats {
+            shards: self.table.iter().count(),
+            orphans: self.table.iter().filter(|(_, entry)| is_orphan(entry)).count(),
+            adopted: count(&self.counts.adopted),
+            taken_over: count(&self.counts.taken_over),
+            refused: count(&self.counts.refused),
+            drained: count(&self.counts.drained),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&self, shard: u32) -> &Entry<T> {
+        self.table.get(shard).expect("a shard is named by who attached, and is there since then")
+    }
+}
+
+impl<T> Entry<T> {
+    fn stale(&self) -> usize {
+        // Relaxed: a statistic.
+        self.stale.load(Ordering::Relaxed)
+    }
+
+    /// Counts a timer that was cancelled from outside.
+    fn count_stale(&self) {
+        // Relaxed: a statistic, here and below.
+        let before = self.stale.fetch_add(1, Ordering::Relaxed);
+        // The shard frees its own at this number, if it can.
+        if before + 1 >= RETURNS_MAX && self.shard.lease().is_some() {
+            self.stale.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The holder of the lease has freed what was cancelled.
+    fn forget_stale(&self) {
+        if self.stale() != 0 {
+            // Relaxed: a statistic.
+            self.stale.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Shards<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shards").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Disarms a timer with the lease held, which is opened. `None` if the value has not come out of
+/// the inbox yet: then the holder cannot have it, and the timer is to be cancelled by its word.
+#[inline]
+fn take_by_lease<T>(mut lease: Lease<'_, T>, id: TimerId) -> Option<Cancelled<T>> {
+    if !lease.contains(id) {
+        return Some(Cancelled::Lost);
+    }
+    if lease.get(id).is_none() && !mutant!("shards_cancel_takes_what_is_not_there") {
+        return None;
+    }
+    // Between the look and this another thread may have cancelled it.
+    Some(lease.cancel(id).map_or(Cancelled::Lost, |value| Cancelled::Won(Some(value))))
+}

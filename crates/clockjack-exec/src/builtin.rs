@@ -1,0 +1,369 @@
+//! Clockjack's own commands: what every process may ask for without anybody adding a handler.
+//!
+//! | command | number | answer |
+//! |---|---|---|
+//! | [`Send`] | 1 | `()` when the message is in the other's mail |
+//! | [`Spawn`] | 2 | the [`Pid`] of the new process |
+//! | [`Terminate`] | 3 | `()` when the end is certain |
+//! | [`Cancel`] | 4 | `()` when the other will be told |
+//! | [`Monitor`], [`Unmonitor`] | 5, 6 | `()`, and an [`Event::Exit`](crate::Event::Exit) later |
+//! | [`Link`], [`Unlink`] | 7, 8 | `()` |
+//! | [`Exec`] | 9 | the result of the process or future |
+//! | [`Sleep`] | 10 | `()` when the time has come |
+//! | [`Interval`] | 11 | an [`IntervalTick`](crate::IntervalTick) each time |
+//!
+//! A failure that is an answer has a code from [`command`](crate::command). Numbers up to 255 are
+//! reserved for more of them; hosts add theirs, for example for blocking work.
+
+use alloc::boxed::Box;
+use core::{fmt, pin::Pin, time::Duration};
+
+use clockjack_sync::Counted;
+
+use crate::{
+    cell::CellRef,
+    command::{
+        ALREADY_WATCHED, Answer, Command, CommandId, NO_PROCESS, NO_ROOM, SELF_REFERENCE, STOPPING,
+        UNKNOWN_COMMAND, WRONG_COMMAND,
+    },
+    engine::Engine,
+    error::SubmitError,
+    exit::Exit,
+    failure::Failure,
+    fire::{Alarm, Fire, IntervalTick, Period},
+    handle::Handle,
+    join::Join,
+    payload::{Payload, Payloads},
+    pid::Pid,
+    process::Process,
+    ties,
+};
+
+/// Whether a number is not for users.
+pub(crate) fn is_reserved(id: CommandId) -> bool {
+    id < CommandId::FIRST_FREE
+}
+
+macro_rules! commands {
+    ($($id:literal $name:ident -> $reply:ty = $carry_out:path;)*) => {
+        $(impl Command for $name {
+            const ID: CommandId = CommandId($id);
+            type Reply = $reply;
+        })*
+
+        /// Carries out one of this module's commands.
+        pub(crate) fn dispatch(id: CommandId, command: Payload, answer: Answer) {
+            match id.0 {
+                $($id => match command.downcast::<$name>() {
+                    Ok(command) => $carry_out(command, answer),
+                    Err(_) => answer.fail(WRONG_COMMAND.failure()),
+                },)*
+                _ => answer.fail(UNKNOWN_COMMAND.failure()),
+            }
+        }
+    };
+}
+
+commands! {
+    1 Send -> () = Send::carry_out;
+    2 Spawn -> Pid = Spawn::carry_out;
+    3 Terminate -> () = Terminate::carry_out;
+    4 Cancel -> () = Cancel::carry_out;
+    5 Monitor -> () = Monitor::carry_out;
+    6 Unmonitor -> () = Unmonitor::carry_out;
+    7 Link -> () = Link::carry_out;
+    8 Unlink -> () = Unlink::carry_out;
+    9 Exec -> Payload = Exec::carry_out;
+    10 Sleep -> () = Sleep::carry_out;
+    11 Interval -> IntervalTick = Interval::carry_out;
+}
+
+/// Sends a message to a process by its pid.
+#[derive(Debug)]
+pub struct Send {
+    /// To whom.
+    pub to: Pid,
+    /// What; of the type that the process takes.
+    pub message: Payload,
+}
+
+impl Send {
+    fn carry_out(self, answer: Answer) {
+        match answer.engine().send(self.to, self.message) {
+            Ok(()) => answer.reply(()),
+            Err(refused) => answer.fail(refused.discard().into()),
+        }
+    }
+}
+
+type Starter =
+    Box<dyn FnOnce(&Handle) -> Result<(Pid, Option<Join<Payload>>), Failure> + core::marker::Send>;
+
+/// Starts a process.
+pub struct Spawn {
+    start: Starter,
+    is_linked: bool,
+    is_monitored: bool,
+}
+
+impl Spawn {
+    /// Starts this one.
+    pub fn new<P>(process: P) -> Self
+    where
+        P: Process + core::marker::Send,
+        P::Message: core::marker::Send,
+    {
+        Self::method(process, "", Payloads::new())
+    }
+
+    /// Starts this one by one of its methods.
+    pub fn method<P>(process: P, method: &'static str, input: Payloads) -> Self
+    where
+        P: Process + core::marker::Send,
+        P::Message: core::marker::Send,
+    {
+        let start = starter(process, method, input, false);
+        Self { start, is_linked: false, is_monitored: false }
+    }
+
+    /// Links it to the process that asks, before the answer.
+    #[must_use]
+    pub fn linked(mut self) -> Self {
+        self.is_linked = true;
+        self
+    }
+
+    /// Monitors it for the process that asks, before the answer.
+    #[must_use]
+    pub fn monitored(mut self) -> Self {
+        self.is_monitored = true;
+        self
+    }
+
+    fn carry_out(self, answer: Answer) {
+        let (pid, _) = match (self.start)(&answer.handle()) {
+            Ok(started) => started,
+            Err(failure) => return answer.fail(failure),
+        };
+        let other = answer.engine().get(pid);
+        // One that has ended already is as if it had never been linked; who monitors is told below.
+        if let Some(other) = &other {
+            let head = answer.cell().head();
+            if self.is_linked {
+                drop(ties::link(head, other.head()));
+            }
+            if self.is_monitored {
+                drop(ties::watch(head, other.head()));
+            }
+        }
+        answer.reply(pid);
+    }
+}
+
+impl fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawn").field("is_linked", &self.is_linked).finish_non_exhaustive()
+    }
+}
+
+fn starter<P>(process: P, method: &'static str, input: Payloads, joins: bool) -> Starter
+where
+    P: Process + core::marker::Send,
+    P::Message: core::marker::Send,
+{
+    Box::new(move |handle| match handle.submit_method(process, method, input) {
+        Ok(process) => Ok((process.pid(), joins.then(|| process.join()))),
+        Err(refused) => Err(why(refused)),
+    })
+}
+
+fn why<P>(refused: SubmitError<P>) -> Failure {
+    if refused.is_full() {
+        NO_ROOM.failure()
+    } else if refused.is_stopped() {
+        STOPPING.failure()
+    } else {
+        refused.into_failure().unwrap_or_else(|| NO_PROCESS.failure())
+    }
+}
+
+/// Ends a process at its next turn.
+#[derive(Debug)]
+pub struct Terminate(pub Pid);
+
+impl Terminate {
+    fn carry_out(self, answer: Answer) {
+        let did = answer.engine().terminate(self.0);
+        answer.reply_if(did);
+    }
+}
+
+/// Asks a process to stop.
+#[derive(Debug)]
+pub struct Cancel {
+    /// Which.
+    pub pid: Pid,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Cancel {
+    fn carry_out(self, answer: Answer) {
+        let did = answer.engine().cancel(self.pid, self.reason);
+        answer.reply_if(did);
+    }
+}
+
+/// Watches a process: when it ends, however it does, the process that asks is told by
+/// [`Event::Exit`](crate::Event::Exit), once.
+#[derive(Debug)]
+pub struct Monitor(pub Pid);
+
+impl Monitor {
+    fn carry_out(self, answer: Answer) {
+        let Some(other) = other(&answer, self.0) else { return fail_other(answer, self.0) };
+        match ties::watch(answer.cell().head(), other.head()) {
+            Ok(true) => answer.reply(()),
+            Ok(false) => answer.fail(ALREADY_WATCHED.failure()),
+            Err(_) => answer.fail(NO_PROCESS.failure()),
+        }
+    }
+}
+
+/// Watches a process no longer.
+#[derive(Debug)]
+pub struct Unmonitor(pub Pid);
+
+impl Unmonitor {
+    fn carry_out(self, answer: Answer) {
+        let did = ties::unwatch(answer.cell().head(), self.0, answer.engine());
+        answer.reply_if(did);
+    }
+}
+
+/// Ties the process that asks and another together: if one fails, so does the other, unless it
+/// [traps](crate::StepOutput::trap_links) that.
+#[derive(Debug)]
+pub struct Link(pub Pid);
+
+impl Link {
+    fn carry_out(self, answer: Answer) {
+        let Some(other) = other(&answer, self.0) else { return fail_other(answer, self.0) };
+        let linked = ties::link(answer.cell().head(), other.head());
+        answer.reply_if(linked.is_ok());
+    }
+}
+
+/// Unties two processes.
+#[derive(Debug)]
+pub struct Unlink(pub Pid);
+
+impl Unlink {
+    fn carry_out(self, answer: Answer) {
+        let did = ties::unlink(answer.cell().head(), self.0, answer.engine());
+        answer.reply_if(did);
+    }
+}
+
+fn other(answer: &Answer, pid: Pid) -> Option<CellRef> {
+    (pid != answer.cell().pid()).then(|| answer.engine().get(pid)).flatten()
+}
+
+fn fail_other(answer: Answer, pid: Pid) {
+    let is_self = pid == answer.cell().pid();
+    answer.fail(if is_self { SELF_REFERENCE.failure() } else { NO_PROCESS.failure() });
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + core::marker::Send>>;
+
+/// Runs a process or a future to its end, and answers with its result.
+pub struct Exec(Run);
+
+enum Run {
+    Process(Starter),
+    Future(Work),
+}
+
+impl Exec {
+    /// Runs a process.
+    pub fn process<P>(process: P, method: &'static str, input: Payloads) -> Self
+    where
+        P: Process + core::marker::Send,
+        P::Message: core::marker::Send,
+    {
+        Self(Run::Process(starter(process, method, input, true)))
+    }
+
+    /// Runs a future.
+    pub fn future<F, T>(future: F) -> Self
+    where
+        F: Future<Output = Result<T, Failure>> + core::marker::Send + 'static,
+        T: core::marker::Send + 'static,
+    {
+        Self(Run::Future(Box::pin(async move { future.await.map(Payload::new) })))
+    }
+
+    fn carry_out(self, answer: Answer) {
+        let handle = answer.handle();
+        let work: Work = match self.0 {
+            Run::Future(work) => work,
+            Run::Process(start) => match start(&handle) {
+                Ok((_, Some(join))) => {
+                    Box::pin(async move { join.await.map_err(|exit: Exit| Failure::from(exit)) })
+                }
+                Ok((_, None)) => return answer.fail(NO_PROCESS.failure()),
+                Err(failure) => return answer.fail(failure),
+            },
+        };
+        // If the future is refused or panics, the answer answers by itself.
+        drop(handle.spawn(async move { answer.complete(work.await) }));
+    }
+}
+
+impl fmt::Debug for Exec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exec").finish_non_exhaustive()
+    }
+}
+
+/// Waits.
+#[derive(Debug)]
+pub struct Sleep(pub Duration);
+
+impl Sleep {
+    fn carry_out(self, answer: Answer) {
+        let engine = answer.engine_counted();
+        let deadline = engine.host().deadline_after(self.0);
+        arm(&engine, deadline, answer, None);
+    }
+}
+
+/// Tells the process again and again, each time with the tag of this command, until the process
+/// ends. A period shorter than a tick is a tick; due times that have passed are left out.
+#[derive(Debug)]
+pub struct Interval(pub Duration);
+
+impl Interval {
+    fn carry_out(self, answer: Answer) {
+        let engine = answer.engine_counted();
+        let first = engine.host().deadline_after(self.0);
+        let nanos_per_tick = u64::from(engine.resolution().nanos().get());
+        let period = Period::new(self.0, first, nanos_per_tick);
+        arm(&engine, first, answer, Some(period));
+    }
+}
+
+fn arm(
+    engine: &Counted<Engine>,
+    deadline: clockjack_time::Tick,
+    answer: Answer,
+    every: Option<Period>,
+) {
+    let alarm = Box::new(Alarm { answer, engine: engine.clone(), every });
+    if let Err(refused) = engine.arm(deadline, Fire::Answer(alarm)) {
+        let failure = if refused.is_closed() { STOPPING.failure() } else { NO_ROOM.failure() };
+        if let Some(Fire::Answer(alarm)) = refused.into_inner() {
+            alarm.answer.fail(failure);
+        }
+    }
+}

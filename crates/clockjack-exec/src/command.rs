@@ -1,0 +1,281 @@
+//! Commands: what a process asks to be done for it, and by whom.
+//!
+//! A process yields a command with a tag. After the step the worker looks up the handler by the
+//! command's number and calls it with a [`Completer`], through which the answer goes back as an
+//! event: at once, or later from any thread. Every command is answered exactly once: one without a
+//! handler, one of the wrong type, one whose handler panics or drops its completer, is answered by
+//! a failure.
+
+use alloc::{boxed::Box, collections::BTreeMap};
+use core::{any::type_name, fmt, marker::PhantomData};
+
+use clockjack_sync::Counted;
+
+use crate::{
+    builtin,
+    cell::CellRef,
+    engine::Engine,
+    error::StartError,
+    failure::{Coded, Failure},
+    handle::Handle,
+    payload::Payload,
+    pid::Pid,
+    process::Tag,
+    signal::Signal,
+};
+
+/// The number of a kind of command. 0 to 255 are Clockjack's own; take yours from 256 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub u16);
+
+impl CommandId {
+    /// The first number that users may take.
+    pub const FIRST_FREE: Self = Self(256);
+}
+
+/// Something that a process may ask for.
+pub trait Command: Send + 'static {
+    /// The number by which its handler is found.
+    const ID: CommandId;
+    /// What a successful answer holds.
+    type Reply: Send + 'static;
+}
+
+/// No handler for the command is known. Permanent: the set of handlers is fixed at the start.
+pub static UNKNOWN_COMMAND: Coded = Coded::new(1, "no handler is known for the command");
+/// Two types of command have the same number, and the handler is for the other one.
+pub static WRONG_COMMAND: Coded =
+    Coded::new(2, "the handler of this number is for another command");
+/// The handler let go of the command without an answer, or panicked.
+pub static UNANSWERED: Coded = Coded::new(3, "the handler gave no answer");
+/// There is no live process of this pid.
+pub static NO_PROCESS: Coded = Coded::new(4, "there is no such process");
+/// The process already watches the other one.
+pub static ALREADY_WATCHED: Coded = Coded::new(5, "the process is being watched already");
+/// A process cannot watch, link to, or wait for itself.
+pub static SELF_REFERENCE: Coded = Coded::new(6, "a process cannot be tied to itself");
+/// The executor is stopping and takes nothing new.
+pub static STOPPING: Coded = Coded::new(7, "the executor is stopping");
+/// There is no room for another process, timer or message.
+pub static NO_ROOM: Coded = Coded::new(8, "there is no room for another one");
+
+/// One command on its way from a step to its handler.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) tag: Tag,
+    pub(crate) id: CommandId,
+    pub(crate) command: Payload,
+}
+
+type Handler = Box<dyn Fn(Payload, Answer) + Send + Sync>;
+
+/// The handlers of an executor, fixed when it starts.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_exec::{Command, CommandId, Commands};
+///
+/// struct Double(u32);
+/// impl Command for Double {
+///     const ID: CommandId = CommandId(300);
+///     type Reply = u32;
+/// }
+///
+/// let commands = Commands::new().handle(|Double(n), done| done.complete(Ok(2 * n)));
+/// ```
+#[derive(Default)]
+pub struct Commands {
+    handlers: BTreeMap<CommandId, Handler>,
+    duplicate: Option<CommandId>,
+}
+
+impl Commands {
+    /// Clockjack's own commands and no others.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the handler of a command. It is called on a worker, after the step that yielded the
+    /// command: it should start the work, not do it, if the work is long.
+    ///
+    /// A number that has a handler already, Clockjack's own included, is reported when the executor
+    /// starts.
+    #[must_use]
+    pub fn handle<C: Command>(
+        mut self,
+        handler: impl Fn(C, Completer<C::Reply>) + Send + Sync + 'static,
+    ) -> Self {
+        let is_taken = self.handlers.contains_key(&C::ID) || builtin::is_reserved(C::ID);
+        if is_taken {
+            self.duplicate.get_or_insert(C::ID);
+            return self;
+        }
+        let erased = move |command: Payload, answer: Answer| match command.downcast::<C>() {
+            Ok(command) => handler(command, Completer::new(answer)),
+            Err(_) => answer.fail(WRONG_COMMAND.failure()),
+        };
+        self.handlers.insert(C::ID, Box::new(erased));
+        self
+    }
+
+    /// Adds a handler of the host's for one of the numbers below 256.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn handle_reserved<C: Command>(
+        mut self,
+        handler: impl Fn(C, Completer<C::Reply>) + Send + Sync + 'static,
+    ) -> Self {
+        let erased = move |command: Payload, answer: Answer| match command.downcast::<C>() {
+            Ok(command) => handler(command, Completer::new(answer)),
+            Err(_) => answer.fail(WRONG_COMMAND.failure()),
+        };
+        self.handlers.insert(C::ID, Box::new(erased));
+        self
+    }
+
+    /// Whether every number has one handler.
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        match self.duplicate {
+            Some(id) => Err(StartError::duplicate_command(id.0)),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands a command to its handler. Handlers are user code: the caller guards the call.
+    pub(crate) fn dispatch(&self, request: Request, answer: Answer) {
+        if let Some(handler) = self.handlers.get(&request.id) {
+            handler(request.command, answer);
+        } else if builtin::is_reserved(request.id) {
+            builtin::dispatch(request.id, request.command, answer);
+        } else {
+            answer.fail(UNKNOWN_COMMAND.failure());
+        }
+    }
+}
+
+impl fmt::Debug for Commands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.handlers.keys()).finish()
+    }
+}
+
+/// The way back of an answer, its type unknown. Dropped unused, it answers with a failure.
+pub(crate) struct Answer {
+    cell: CellRef,
+    tag: Tag,
+    incarnation: u32,
+    is_open: bool,
+}
+
+impl Answer {
+    pub(crate) fn new(cell: CellRef, tag: Tag, incarnation: u32) -> Self {
+        Self { cell, tag, incarnation, is_open: true }
+    }
+
+    /// The process that asked.
+    pub(crate) fn cell(&self) -> &CellRef {
+        &self.cell
+    }
+
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.cell.head().engine
+    }
+
+    pub(crate) fn engine_counted(&self) -> Counted<Engine> {
+        (*self.cell.head().engine).clone()
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        Handle::new(self.engine_counted())
+    }
+
+    /// Answers that it was done, or that there is no such process.
+    pub(crate) fn reply_if(self, did: bool) {
+        if did { self.reply(()) } else { self.fail(NO_PROCESS.failure()) }
+    }
+
+    /// Lets go without an answer: nobody wants one.
+    pub(crate) fn withdraw(mut self) {
+        self.is_open = false;
+    }
+
+    pub(crate) fn reply<R: Send + 'static>(self, reply: R) {
+        self.complete(Ok(Payload::new(reply)));
+    }
+
+    pub(crate) fn fail(self, failure: Failure) {
+        self.complete(Err(failure));
+    }
+
+    pub(crate) fn complete(mut self, result: Result<Payload, Failure>) {
+        self.is_open = false;
+        self.send(result);
+    }
+
+    /// One of several answers: for commands that tell more than once.
+    pub(crate) fn tell<R: Send + 'static>(&self, reply: R) {
+        self.send(Ok(Payload::new(reply)));
+    }
+
+    /// Whether the process that asked can still be told.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.cell.head().word.is_complete()
+            && self.cell.head().word.generation() == self.incarnation
+    }
+
+    fn send(&self, result: Result<Payload, Failure>) {
+        let signal = Signal::Complete { tag: self.tag, incarnation: self.incarnation, result };
+        // An answer to a process that has ended is nobody's: it is dropped here.
+        drop(self.cell.signal(signal));
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.send(Err(UNANSWERED.failure()));
+        }
+    }
+}
+
+/// What a handler answers with, once, from any thread. Dropped without an answer it sends a
+/// failure, [`UNANSWERED`].
+pub struct Completer<R> {
+    answer: Answer,
+    _reply: PhantomData<fn(R)>,
+}
+
+impl<R: Send + 'static> Completer<R> {
+    fn new(answer: Answer) -> Self {
+        Self { answer, _reply: PhantomData }
+    }
+
+    /// Answers. An answer to a process that has ended meanwhile is dropped.
+    pub fn complete(self, result: Result<R, Failure>) {
+        self.answer.complete(result.map(Payload::new));
+    }
+
+    /// The process that asked.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.answer.cell().pid()
+    }
+
+    /// The tag that it asked with.
+    #[must_use]
+    pub fn tag(&self) -> Tag {
+        self.answer.tag()
+    }
+}
+
+impl<R> fmt::Debug for Completer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completer").field("reply", &type_name::<R>()).finish_non_exhaustive()
+    }
+}

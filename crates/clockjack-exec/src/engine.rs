@@ -1,0 +1,847 @@
+//! The heart of an executor: what its workers, handles and processes share.
+//!
+//! One type serves both executors. A [local one](crate::LocalExecutor) has no seats: everything
+//! that becomes ready goes through the injector, and its one thread takes it from there. A pool has
+//! a seat for each worker (see [`worker`](crate::worker)).
+//!
+//! # Where a process goes that has become ready
+//!
+//! | by | on a worker of the engine | elsewhere |
+//! |---|---|---|
+//! | its birth | end of the worker's ring | injector |
+//! | a wake | the worker's LIFO slot; what was there moves to the ring | injector |
+//! | a timer | end of the worker's ring, in the order of the deadlines | injector |
+//! | its own wish to go on | end of the worker's ring | injector |
+//!
+//! Whoever puts something where others can find it then looks whether somebody has to be woken for
+//! it ([`Idle`]), but for the LIFO slot: its worker takes that next. If it does not, because the
+//! step that is under way goes on and on, the metronome finds it.
+#![expect(unsafe_code, reason = "runs cells of unknown type as their one runner")]
+
+use alloc::boxed::Box;
+use core::{fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
+
+use clockjack_sync::{
+    Counted, Injector,
+    counter::Striped,
+    pad::Padded,
+    prim::atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        fence,
+    },
+};
+use clockjack_time::{Resolution, Tick, TimerId, TimerInstant};
+
+use crate::{
+    cell::{self, CellRef, Ending, Entry, Head, Queued, Verdict, proc, task},
+    command::{Answer, Commands},
+    error::{SendError, StartError, SubmitError},
+    exit::Exit,
+    failure::Failure,
+    fire::Fire,
+    idle::Idle,
+    join::Join,
+    limits::Limits,
+    metronome::Metronome,
+    payload::{Payload, Payloads},
+    pid::Pid,
+    process::Process,
+    process_ref::ProcessRef,
+    registry::{Cache, Get, Last, Ref, Registry, Reserved},
+    shards::{Refused, Shards, ShardsConfig},
+    signal::Signal,
+    state::{Ended, State, Waiting},
+    ties,
+    toolbox::Host,
+    worker::{Local, Seat},
+};
+
+/// Takes everything that is offered.
+pub(crate) const RUNNING: u32 = 0;
+/// Takes nothing new; what lives was asked to stop.
+pub(crate) const STOPPING: u32 = 1;
+
+/// What an engine is made of.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct EngineConfig {
+    /// Places for workers; 0 for an executor on one thread.
+    pub seats: usize,
+    /// The number of this executor in pids.
+    pub node: u32,
+    /// Bounds.
+    pub limits: Limits,
+    /// The length of a tick.
+    pub resolution: Resolution,
+    /// How late a shard may be before the metronome acts, in ticks.
+    pub grace_ticks: u64,
+    /// After how many looks without a request the metronome stops to watch.
+    pub quiet_looks_max: u32,
+}
+
+/// What the workers, handles and processes of one executor share.
+#[doc(hidden)]
+pub struct Engine {
+    host: Box<dyn Host>,
+    pub(crate) idle: Idle,
+    pub(crate) metronome: Metronome,
+    pub(crate) injector: Injector<Queued>,
+    pub(crate) seats: Box<[Padded<Seat>]>,
+    pub(crate) shards: Shards<Fire>,
+    registry: Registry,
+    commands: Commands,
+    limits: Limits,
+    resolution: Resolution,
+    node: u32,
+    stage: AtomicU32,
+    /// Processes that threads outside made and ended; workers count in their seats.
+    spawned: Striped,
+    finished: Striped,
+    stale_completions: AtomicU64,
+    drop_panics: AtomicU64,
+    metronome_restarts: AtomicU64,
+}
+
+/// Counts for people; no snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExecStats {
+    /// Processes that were started, futures included.
+    pub spawned: u64,
+    /// Processes that have ended.
+    pub finished: u64,
+    /// Steps that workers made.
+    pub steps: u64,
+    /// Processes that were taken from another worker.
+    pub stolen: u64,
+    /// How often a worker went to sleep.
+    pub parked: u64,
+    /// Timers that fired.
+    pub timers_fired: u64,
+    /// Timers that another worker than the keeper of their shard fired.
+    pub timers_taken_over: u64,
+    /// The largest lateness of a timer, in ticks.
+    pub lateness_max_ticks: u64,
+    /// Shards of workers that left and got another keeper.
+    pub shards_adopted: u64,
+    /// Completions that came after the process had gone on as another.
+    pub stale_completions: u64,
+    /// Values of users that panicked when they were dropped.
+    pub drop_panics: u64,
+    /// How often the metronome began anew, because a report of a stuck worker panicked.
+    pub metronome_restarts: u64,
+}
+
+impl Engine {
+    /// An engine without workers.
+    ///
+    /// # Errors
+    /// If two handlers have the same number.
+    pub fn new(
+        host: Box<dyn Host>,
+        config: &EngineConfig,
+        commands: Commands,
+    ) -> Result<Counted<Self>, StartError> {
+        commands.check()?;
+        let seats = config.seats.max(1);
+        let start = host.tick_of(host.nanos());
+        let shards = ShardsConfig { seats, capacity: config.limits.timers_max(), start };
+        Ok(Counted::new(Self {
+            host,
+            idle: Idle::new(seats),
+            metronome: Metronome::new(config.grace_ticks, config.quiet_looks_max),
+            injector: Injector::new(),
+            seats: (0..config.seats).map(|_| Padded(Seat::new())).collect(),
+            shards: Shards::new(shards),
+            registry: Registry::new(config.limits.processes_max()),
+            commands,
+            limits: config.limits,
+            resolution: config.resolution,
+            node: config.node,
+            stage: AtomicU32::new(RUNNING),
+            spawned: Striped::new(),
+            finished: Striped::new(),
+            stale_completions: AtomicU64::new(0),
+            drop_panics: AtomicU64::new(0),
+            metronome_restarts: AtomicU64::new(0),
+        }))
+    }
+
+    #[doc(hidden)]
+    pub fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    pub(crate) fn node(&self) -> u32 {
+        self.node
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn step_budget_nanos(&self) -> u64 {
+        u64::try_from(self.limits.step_budget_max().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn nanos(&self) -> u64 {
+        self.host.nanos()
+    }
+
+    /// The time, read now.
+    #[must_use]
+    pub fn now(&self) -> TimerInstant {
+        let tick = self.host.tick_of(self.host.nanos());
+        TimerInstant::new(tick, self.resolution)
+    }
+
+    /// The length of a tick.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        self.resolution
+    }
+
+    /// The worker of this engine that the caller's thread is.
+    #[inline]
+    pub(crate) fn local(&self) -> Option<&Local> {
+        let local = self.host.local();
+        // SAFETY: the host gives what a worker has set on this thread, which is valid until it sets
+        // something else (`Host`, 1).
+        let local = unsafe { local.as_ref() }?;
+        local.is_of(self).then_some(local)
+    }
+
+    pub(crate) fn count_stale_completion(&self) {
+        // Relaxed: a statistic.
+        self.stale_completions.fetch_add(1, Relaxed);
+    }
+}
+
+/// Making processes ready.
+impl Engine {
+    /// Queues a process that somebody woke.
+    #[inline]
+    pub(crate) fn schedule_woken(&self, entry: Entry) {
+        match self.local() {
+            Some(local) => local.push_woken(self, entry),
+            None => self.inject(entry),
+        }
+    }
+
+    /// Queues a process that was just made.
+    #[inline]
+    fn schedule_new(&self, local: Option<&Local>, entry: Entry) {
+        match local {
+            Some(local) => {
+                local.push(self, entry);
+                self.notify_one();
+            }
+            None => self.inject(entry),
+        }
+    }
+
+    /// Queues a process that goes on.
+    #[inline]
+    fn schedule_again(&self, entry: Entry) {
+        match self.local() {
+            Some(local) => local.push(self, entry),
+            None => self.inject(entry),
+        }
+    }
+
+    pub(crate) fn inject(&self, entry: Entry) {
+        if let Err(refused) = self.injector.push(entry) {
+            // The injector is closed only when all processes have ended, and those are not queued.
+            debug_assert!(false, "a process was queued after the end of its engine");
+            drop(refused);
+        }
+        self.notify_one();
+    }
+
+    /// Wakes a worker if work that was just made visible needs one.
+    #[inline]
+    pub(crate) fn notify_one(&self) {
+        if self.seats.is_empty() {
+            self.host.unpark(0);
+        } else if self.idle.should_wake() {
+            self.wake_one();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn wake_one(&self) {
+        if let Some(seat) = self.idle.wake_one() {
+            self.host.unpark(seat);
+        }
+    }
+
+    /// Whether there is work that any worker may take. Whoever decides by it has fenced.
+    pub(crate) fn has_shared_work(&self) -> bool {
+        !self.injector.is_empty() || self.seats.iter().any(|seat| seat.has_ring())
+    }
+
+    /// Makes the metronome look now.
+    pub(crate) fn call_metronome(&self) {
+        // An arm at the beginning of time: whatever it sleeps for is longer.
+        let _ = self.metronome.note_arm(0);
+        self.host.unpark_metronome();
+    }
+
+    /// Wakes the worker of a seat, if it sleeps.
+    pub(crate) fn wake_seat(&self, seat: usize) {
+        if self.seats.is_empty() {
+            self.host.unpark(0);
+        } else if self.idle.wake_seat(seat) {
+            self.host.unpark(seat);
+        }
+    }
+}
+
+/// Running processes.
+impl Engine {
+    /// Gives a process its turn. The caller took the entry from a run queue.
+    #[inline]
+    pub(crate) fn run(&self, entry: Entry) {
+        // Not dropped by itself: while the process waits its life is nowhere.
+        let life = ManuallyDrop::new(entry.into_ref());
+        let head = life.head();
+        let started = head.word.start();
+        if started.terminate {
+            return self.finish(ManuallyDrop::into_inner(life), Ending::Exit(Exit::terminated()));
+        }
+        let step = head.vtable.step;
+        let mut verdict = None;
+        let guarded = self.host.guarded(&mut || {
+            // SAFETY: `start` made this thread the runner, and the table is that of the cell.
+            verdict = Some(unsafe { step(head, self) });
+        });
+        let verdict = match (guarded, verdict) {
+            (Err(caught), _) => Verdict::End(Ending::Exit(Exit::panicked(caught))),
+            (Ok(()), Some(verdict)) => verdict,
+            (Ok(()), None) => unreachable!("the host did not call what it was to guard"),
+        };
+        let waiting = match verdict {
+            Verdict::Wait(waiting) => waiting,
+            Verdict::Dispatch => {
+                self.dispatch(&life);
+                Waiting::Blocked
+            }
+            Verdict::Again => {
+                head.word.again();
+                return self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
+            }
+            Verdict::End(ending) => return self.finish(ManuallyDrop::into_inner(life), ending),
+        };
+        // After this another worker may run it, or even end it, unless it is ready: then its life
+        // is still here.
+        match head.word.end(waiting) {
+            Ended::Waiting => {}
+            Ended::Ready => {
+                self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
+            }
+        }
+    }
+
+    /// Hands the commands of a step to their handlers.
+    fn dispatch(&self, life: &CellRef) {
+        let head = life.head();
+        let incarnation = head.word.generation();
+        // SAFETY: this thread is the runner, and the table is that of the cell.
+        while let Some(request) = unsafe { (head.vtable.next_request)(head) } {
+            let answer = Answer::new(life.clone(), request.tag, incarnation);
+            let mut call = Some((request, answer));
+            // A panic drops the answer, which then answers by itself.
+            let guarded = self.host.guarded(&mut || {
+                if let Some((request, answer)) = call.take() {
+                    self.commands.dispatch(request, answer);
+                }
+            });
+            drop(guarded);
+        }
+    }
+
+    /// Ends a process whose runner this thread is.
+    fn finish(&self, life: CellRef, ending: Ending) {
+        let head = life.head();
+        let table = head.vtable;
+        let reason = ending.reason();
+        if !matches!(ending, Ending::Kept) {
+            // SAFETY: this thread is the runner, and the table is that of the cell.
+            let closed = self.host.guarded(&mut || unsafe { (table.close)(head) });
+            self.count_drop_panic(closed.is_err());
+            // Each panic leaves less to drop.
+            // SAFETY: as above.
+            while self.host.guarded(&mut || unsafe { (table.drop_body)(head) }).is_err() {
+                self.count_drop_panic(true);
+            }
+        }
+        // SAFETY: as above.
+        unsafe { (table.store)(head, ending) };
+        ties::tell_end(head, self, &reason);
+        let finished = head.word.complete();
+        if finished.join_waker {
+            // SAFETY: the bit says that the slot is the completer's.
+            let waker = head.joiner.with_mut(|joiner| unsafe { (*joiner).take() });
+            if let Some(waker) = waker {
+                self.wake_foreign(waker);
+            }
+        }
+        if !finished.joined {
+            // SAFETY: nobody joins, so the output is still the runner's.
+            let dropped = self.host.guarded(&mut || unsafe { (table.drop_output)(head) });
+            self.count_drop_panic(dropped.is_err());
+        }
+        match self.local() {
+            Some(local) => local.seat_of(self).count_finished(),
+            None => self.finished.add(head.slot().index() as usize, 1),
+        }
+        drop(life);
+        // Relaxed: a waiter looks again by itself, this only saves it time.
+        if self.stage.load(Relaxed) != RUNNING {
+            self.host.stop_progressed();
+        }
+    }
+
+    fn count_drop_panic(&self, did: bool) {
+        if did {
+            // Relaxed: a statistic.
+            self.drop_panics.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Wakes somebody whose waker may be user code.
+    pub(crate) fn wake_foreign(&self, waker: core::task::Waker) {
+        if cell::head_of(&waker).is_some() {
+            waker.wake();
+            return;
+        }
+        let mut waker = Some(waker);
+        let woken = self.host.guarded(&mut || {
+            if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        });
+        self.count_drop_panic(woken.is_err());
+    }
+}
+
+impl Engine {
+    /// Drops a waker that may be user code.
+    pub(crate) fn drop_foreign(&self, waker: core::task::Waker) {
+        let mut waker = Some(waker);
+        let dropped = self.host.guarded(&mut || drop(waker.take()));
+        self.count_drop_panic(dropped.is_err());
+    }
+}
+
+/// Making, finding and ending processes.
+impl Engine {
+    fn reserve(&self, local: Option<&Local>) -> Option<Reserved<'_>> {
+        match local {
+            Some(local) => local.with_cache(|cache| self.registry.reserve(Some(cache))),
+            None => self.registry.reserve(None),
+        }
+    }
+
+    fn count_spawned(&self, local: Option<&Local>, index: u32) {
+        match local {
+            Some(local) => local.seat_of(self).count_spawned(),
+            None => self.spawned.add(index as usize, 1),
+        }
+    }
+
+    /// A cell was freed: its slot is free too.
+    pub(crate) fn vacate(&self, last: Last<'_>) {
+        match self.local() {
+            Some(local) => local.with_cache(|cache| self.registry.vacate(last, Some(cache))),
+            None => self.registry.vacate(last, None),
+        }
+    }
+
+    /// A worker leaves: the slots that it kept for itself are for all.
+    pub(crate) fn give_back_cache(&self, cache: &mut Cache) {
+        self.registry.flush(cache);
+    }
+
+    /// Starts a future as a process.
+    ///
+    /// # Safety
+    ///
+    /// The engine runs it on this thread only, or the future and its output are `Send`.
+    #[doc(hidden)]
+    pub unsafe fn spawn<F>(this: &Counted<Self>, future: F) -> Join<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        if this.is_stopping() {
+            return Join::refused(Exit::refused_stopping());
+        }
+        let local = this.local();
+        let Some(reserved) = this.reserve(local) else {
+            return Join::refused(Exit::refused_full());
+        };
+        let slot = reserved.slot();
+        let head = task::new(this.clone(), slot, future);
+        // One reference for the life, one for who joins.
+        let join = this.publish(local, reserved, head, TWO);
+        Join::new(join)
+    }
+
+    /// Makes a cell known and queues it; gives one of its references.
+    fn publish(
+        &self,
+        local: Option<&Local>,
+        reserved: Reserved<'_>,
+        head: NonNull<Head>,
+        refs: NonZeroU32,
+    ) -> CellRef {
+        self.count_spawned(local, reserved.index());
+        self.registry.occupy(reserved, head.cast(), refs);
+        // SAFETY: the cell was just made with this many references: one is the entry's, this is
+        // another.
+        let cell = unsafe { CellRef::from_raw(head) };
+        self.schedule_new(local, Entry::of(cell.head()));
+        // Relaxed: behind the fence of the notification. Whoever stops sets the stage, fences, and
+        // walks the registry: either that finds the process, or this finds the stage.
+        if self.stage.load(Relaxed) != RUNNING {
+            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
+        }
+        cell
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// The process comes back: if its `init` fails, if there is no room, or after the stop.
+    ///
+    /// # Safety
+    ///
+    /// The engine runs it on this thread only, or the process and its messages are `Send`.
+    #[doc(hidden)]
+    pub unsafe fn submit<P: Process>(
+        this: &Counted<Self>,
+        mut process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        if this.is_stopping() {
+            return Err(SubmitError::stopped(process));
+        }
+        let local = this.local();
+        let Some(reserved) = this.reserve(local) else {
+            return Err(SubmitError::full(process));
+        };
+        let pid = Pid::new(this.node, reserved.index(), reserved.generation());
+        match this.init(&mut process, pid, method, input) {
+            Ok(()) => {}
+            Err(failure) => {
+                this.give_back(local, reserved);
+                return Err(SubmitError::refused(failure, Some(process)));
+            }
+        }
+        let slot = reserved.slot();
+        let head = proc::new(this.clone(), slot, process, this.limits.messages_max());
+        let cell = this.publish(local, reserved, head, TWO);
+        // SAFETY: the cell is that of a process with this message type.
+        Ok(unsafe { ProcessRef::new(cell) })
+    }
+
+    fn give_back(&self, local: Option<&Local>, reserved: Reserved<'_>) {
+        match local {
+            Some(local) => local.with_cache(|cache| self.registry.cancel(reserved, Some(cache))),
+            None => self.registry.cancel(reserved, None),
+        }
+    }
+
+    /// Calls `init`; a panic in it is a failure as any other.
+    fn init<P: Process>(
+        &self,
+        process: &mut P,
+        pid: Pid,
+        method: &str,
+        input: Payloads,
+    ) -> Result<(), Failure> {
+        let mut result = Ok(());
+        let mut input = Some(input);
+        let guarded = self.host.guarded(&mut || {
+            result = process.init(pid, method, input.take().unwrap_or_default());
+        });
+        match guarded {
+            Ok(()) => result,
+            Err(caught) => Err(Failure::msg(caught.message())),
+        }
+    }
+
+    /// The live process of a pid.
+    pub(crate) fn get(&self, pid: Pid) -> Option<CellRef> {
+        if pid.node() != self.node {
+            return None;
+        }
+        let found = match self.registry.get(pid.index(), pid.generation()) {
+            Get::Found(found) => found,
+            Get::Missing => return None,
+            Get::Last(other) => {
+                cell::free(other);
+                return None;
+            }
+        };
+        let cell = Self::found(found);
+        (!cell.head().word.is_complete()).then_some(cell)
+    }
+
+    /// The reference that the registry counted.
+    fn found(found: Ref<'_>) -> CellRef {
+        let head = found.value().cast();
+        // Released by the drop of what is made here.
+        let _ = found.into_slot();
+        // SAFETY: the registry gave a reference to a cell that it was told of.
+        unsafe { CellRef::from_raw(head) }
+    }
+
+    /// The live process at an index, whatever its generation.
+    pub(crate) fn pid_at(&self, index: u32) -> Option<Pid> {
+        let mut pid = None;
+        self.for_each_live(|cell| {
+            if cell.pid().index() == index {
+                pid = Some(cell.pid());
+            }
+        });
+        pid
+    }
+
+    /// Ends a process whose entry was taken from a run queue, without stepping it.
+    pub(crate) fn end(&self, entry: Entry) {
+        let life = entry.into_ref();
+        let _ = life.head().word.start();
+        self.finish(life, Ending::Exit(Exit::terminated()));
+    }
+
+    /// An empty cache of free slots, for a worker of this engine.
+    pub(crate) fn cache(&self) -> Cache {
+        // SAFETY: a worker passes it to its own engine only.
+        unsafe { self.registry.cache() }
+    }
+
+    /// Sends a signal to a process, if it is alive.
+    pub(crate) fn signal(&self, pid: Pid, signal: Signal) -> bool {
+        self.get(pid).is_some_and(|cell| cell.signal(signal).is_ok())
+    }
+
+    /// Sends a message of unknown type.
+    ///
+    /// # Errors
+    /// The message comes back: if there is no such process, it has ended, it is full, or takes
+    /// messages of another type.
+    pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
+        let Some(cell) = self.get(to) else { return Err(SendError::unknown(message)) };
+        // SAFETY: the table is that of the cell.
+        unsafe { (cell.head().vtable.deliver)(cell.head(), message) }
+    }
+
+    /// Asks a process to stop; false if there is no such process.
+    pub fn cancel(&self, pid: Pid, reason: &'static str) -> bool {
+        self.signal(pid, Signal::Cancel { reason })
+    }
+
+    /// Ends a process at its next turn; false if there is no such process.
+    pub fn terminate(&self, pid: Pid) -> bool {
+        self.get(pid).is_some_and(|cell| cell.head().terminate())
+    }
+
+    /// What state a process is in; `None` if there is no such process.
+    #[must_use]
+    pub fn state(&self, pid: Pid) -> Option<State> {
+        self.get(pid).map(|cell| cell.head().word.state())
+    }
+}
+
+/// References of a cell at its birth: that of its life, and that of whoever made it.
+const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
+
+/// The reason of the cancel that every process is sent when its executor stops.
+pub const SHUTDOWN: &str = "shutdown";
+
+/// A process that is alive, for reports.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Alive {
+    /// Which.
+    pub pid: Pid,
+    /// The name of its type.
+    pub name: &'static str,
+    /// What it does.
+    pub state: State,
+}
+
+/// Stopping.
+impl Engine {
+    /// Whether nothing new is taken.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        // Acquire: pairs with `stop`.
+        self.stage.load(Acquire) != RUNNING
+    }
+
+    /// Takes nothing new and asks everything that lives to stop; says whether this call did it.
+    pub fn stop(&self) -> bool {
+        let was = self.stage.swap(STOPPING, AcqRel);
+        // Pairs with the fence in the notification of a process that is just being made.
+        fence(SeqCst);
+        self.for_each_live(|cell| {
+            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
+        });
+        was == RUNNING
+    }
+
+    /// Ends everything that lives, each at its next turn; says what it was.
+    pub fn terminate_all(&self, mut found: impl FnMut(Alive)) {
+        self.for_each_live(|cell| {
+            let head = cell.head();
+            let name = (head.vtable.name)();
+            found(Alive { pid: cell.pid(), name, state: head.word.state() });
+            head.terminate();
+        });
+    }
+
+    /// Asks the worker of a seat to leave.
+    pub fn dismiss(&self, seat: usize) {
+        self.seats[seat].ask_leave();
+        self.wake_seat(seat);
+    }
+
+    /// Whether a worker sits there.
+    #[must_use]
+    pub fn is_taken(&self, seat: usize) -> bool {
+        self.seats[seat].is_taken()
+    }
+
+    /// Whether the timers are closed, which is the last that happens.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.shards.is_closed()
+    }
+
+    /// A look of the metronome panicked.
+    pub fn count_metronome_restart(&self) {
+        // Relaxed: a statistic.
+        self.metronome_restarts.fetch_add(1, Relaxed);
+    }
+
+    /// What lives, at about this time.
+    pub fn alive(&self, mut found: impl FnMut(Alive)) {
+        self.for_each_live(|cell| {
+            let head = cell.head();
+            let name = (head.vtable.name)();
+            found(Alive { pid: cell.pid(), name, state: head.word.state() });
+        });
+    }
+
+    /// Closes the timers; those that wait for one are woken and learn it.
+    pub fn close_timers(&self) {
+        let mut wakers = alloc::vec::Vec::new();
+        self.shards.close(|fire| wakers.push(fire));
+        for fire in wakers {
+            fire.closed(self);
+        }
+    }
+
+    fn for_each_live(&self, mut f: impl FnMut(&CellRef)) {
+        self.registry.for_each_live(|found| {
+            let cell = Self::found(found);
+            if !cell.head().word.is_complete() {
+                f(&cell);
+            }
+        });
+    }
+
+    /// How many processes live, at about this time; exact when nothing is started meanwhile.
+    #[must_use]
+    pub fn live_len(&self) -> usize {
+        let stats = self.stats();
+        usize::try_from(stats.spawned.saturating_sub(stats.finished)).unwrap_or(usize::MAX)
+    }
+
+    /// Counts for people.
+    #[must_use]
+    pub fn stats(&self) -> ExecStats {
+        // Those that have ended first: so none is counted as ended that is not as started.
+        let mut stats = ExecStats { finished: self.finished.sum() as u64, ..ExecStats::default() };
+        for seat in &self.seats {
+            seat.add_finished(&mut stats);
+        }
+        // Pairs with nothing in particular: keeps the two passes apart.
+        fence(SeqCst);
+        stats.spawned = self.spawned.sum() as u64;
+        for seat in &self.seats {
+            seat.add_to(&mut stats);
+        }
+        let shards = self.shards.stats();
+        stats.timers_taken_over = shards.taken_over;
+        stats.shards_adopted = shards.adopted;
+        // Relaxed: statistics.
+        stats.stale_completions = self.stale_completions.load(Relaxed);
+        stats.drop_panics = self.drop_panics.load(Relaxed);
+        stats.metronome_restarts = self.metronome_restarts.load(Relaxed);
+        stats
+    }
+}
+
+/// Timers.
+impl Engine {
+    /// Arms a timer in the shard of this worker, or in any if this thread is none.
+    pub(crate) fn arm(&self, deadline: Tick, fire: Fire) -> Result<TimerId, Refused<Fire>> {
+        let local = self.local();
+        let shard = match local {
+            Some(local) => local.home(),
+            None => self.any_shard(),
+        };
+        let armed = self.shards.arm(shard, deadline, fire)?;
+        if armed.is_earliest {
+            self.tell_keeper(local, armed.keeper, deadline);
+        }
+        Ok(armed.id)
+    }
+
+    /// A timer is due before all others of its shard: who sleeps for that must know.
+    fn tell_keeper(&self, local: Option<&Local>, keeper: Option<usize>, deadline: Tick) {
+        if let Some(keeper) = keeper
+            && local.is_none_or(|local| local.seat() != keeper)
+        {
+            self.wake_seat(keeper);
+        }
+        if self.metronome.note_arm(deadline.get()) {
+            self.host.unpark_metronome();
+        }
+    }
+
+    /// A shard for a thread that is no worker: that of the first seat that has one.
+    fn any_shard(&self) -> u32 {
+        (0..self.seats.len().max(1)).find_map(|seat| self.shards.home(seat)).unwrap_or(0)
+    }
+
+    /// Disarms a timer; true if it will never fire.
+    pub(crate) fn disarm(&self, id: TimerId) -> bool {
+        use crate::shards::Cancelled;
+        match self.shards.cancel_take(id) {
+            Cancelled::Won(value) => {
+                if let Some(fire) = value {
+                    fire.dropped(self);
+                }
+                true
+            }
+            Cancelled::Lost => false,
+        }
+    }
+
+    pub(crate) fn is_armed(&self, id: TimerId) -> bool {
+        self.shards.is_armed(id)
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! What a timer of the executor does when it falls due.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{fmt, task::Waker, time::Duration};
+
+use clockjack_sync::Counted;
+use clockjack_time::Tick;
+
+use crate::{cell, command::Answer, engine::Engine};
+
+/// The value of a timer.
+pub(crate) enum Fire {
+    /// Wakes somebody.
+    Wake(Waker),
+    /// Answers a command of a process.
+    Answer(Box<Alarm>),
+}
+
+/// A command that a timer answers.
+pub(crate) struct Alarm {
+    pub(crate) answer: Answer,
+    /// Holds the engine, which a re-armed alarm needs.
+    pub(crate) engine: Counted<Engine>,
+    /// For an interval: its period, and when it is due next.
+    pub(crate) every: Option<Period>,
+}
+
+/// A period that is kept without drift.
+#[derive(Clone, Copy)]
+pub(crate) struct Period {
+    pub(crate) ticks: u64,
+    pub(crate) due: Tick,
+}
+
+/// What an interval tells each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntervalTick {
+    /// The tick that it was due at.
+    pub due: Tick,
+    /// How many earlier ones were left out, because time had passed them already.
+    pub missed: u64,
+}
+
+/// What could not be done while the lease was held.
+#[derive(Default)]
+pub(crate) struct Deferred {
+    wakers: Vec<Waker>,
+    alarms: Vec<Box<Alarm>>,
+}
+
+impl Fire {
+    /// Does what can be done under the lease, and leaves the rest. Nothing of the user's is called.
+    pub(crate) fn hand_over(self, now: Tick, deferred: &mut Deferred) {
+        match self {
+            Self::Wake(waker) if cell::head_of(&waker).is_some() => waker.wake(),
+            Self::Wake(waker) => deferred.wakers.push(waker),
+            Self::Answer(alarm) => match alarm.every {
+                None => {
+                    let Alarm { answer, engine, .. } = *alarm;
+                    answer.reply(());
+                    // Another reference is held by whoever polls: this is not the last.
+                    drop(engine);
+                }
+                Some(period) => {
+                    let mut alarm = alarm;
+                    let (tick, next) = period.tell(now);
+                    alarm.answer.tell(tick);
+                    alarm.every = Some(next);
+                    deferred.alarms.push(alarm);
+                }
+            },
+        }
+    }
+
+    /// The timers were closed: whoever waits is told.
+    pub(crate) fn closed(self, engine: &Engine) {
+        match self {
+            Self::Wake(waker) => engine.wake_foreign(waker),
+            // The answer answers by itself when it is dropped.
+            Self::Answer(alarm) => drop(alarm),
+        }
+    }
+
+    /// The timer was cancelled: what it holds goes, guarded if it may be the user's.
+    pub(crate) fn dropped(self, engine: &Engine) {
+        match self {
+            Self::Wake(waker) if cell::head_of(&waker).is_some() => drop(waker),
+            Self::Wake(waker) => engine.drop_foreign(waker),
+            Self::Answer(alarm) => drop(alarm),
+        }
+    }
+}
+
+impl Period {
+    /// What is told at `now`, and the next due time: the first multiple that lies ahead.
+    fn tell(self, now: Tick) -> (IntervalTick, Self) {
+        let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
+        let due = self.due.get().saturating_add(behind.saturating_mul(self.ticks));
+        let next = Tick::new(due.saturating_add(self.ticks));
+        (IntervalTick { due: Tick::new(due), missed: behind }, Self { due: next, ..self })
+    }
+
+    pub(crate) fn new(every: Duration, first: Tick, nanos_per_tick: u64) -> Self {
+        let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        Self { ticks: nanos.div_ceil(nanos_per_tick).max(1), due: first }
+    }
+}
+
+impl Deferred {
+    /// Does the rest, with the lease open.
+    pub(crate) fn finish(&mut self, engine: &Engine) {
+        for waker in self.wakers.drain(..) {
+            engine.wake_foreign(waker);
+        }
+        for alarm in self.alarms.drain(..) {
+            alarm.arm();
+        }
+    }
+}
+
+impl Alarm {
+    /// Arms it for when it is due. If that fails the answer says so by itself.
+    pub(crate) fn arm(self: Box<Self>) {
+        let Some(period) = self.every else { return };
+        if !self.answer.is_wanted() {
+            let Self { answer, .. } = *self;
+            return answer.withdraw();
+        }
+        let engine = self.engine.clone();
+        drop(engine.arm(period.due, Fire::Answer(self)));
+    }
+}
+
+impl fmt::Debug for Fire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wake(_) => "Wake",
+            Self::Answer(_) => "Answer",
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The handle of an executor: starts processes from anywhere, finds them, arms timers.
+#![expect(unsafe_code, reason = "promises that what it starts may go to any worker")]
+
+use core::{fmt, time::Duration};
+
+use clockjack_sync::Counted;
+use clockjack_time::TimerInstant;
+
+use crate::{
+    engine::{Engine, ExecStats},
+    error::{SendError, SubmitError},
+    join::Join,
+    payload::{Payload, Payloads},
+    pid::Pid,
+    process::Process,
+    process_ref::ProcessRef,
+    state::State,
+    timer::{Sleep, Timer},
+};
+
+/// A handle of an executor, to be cloned and given away. It does not keep the executor running:
+/// after the executor has stopped, everything is refused.
+#[derive(Clone)]
+pub struct Handle(Counted<Engine>);
+
+impl Handle {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(engine: Counted<Engine>) -> Self {
+        Self(engine)
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn engine(&self) -> &Counted<Engine> {
+        &self.0
+    }
+
+    /// Runs a future as a process. If it cannot be started, the join says why.
+    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        // SAFETY: the future and its output are `Send`.
+        unsafe { Engine::spawn(&self.0, future) }
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    ///
+    /// The process comes back: if its `init` fails or panics, if there is no room for another, or
+    /// after the executor was stopped.
+    pub fn submit<P>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>>
+    where
+        P: Process + Send,
+        P::Message: Send,
+    {
+        self.submit_method(process, "", Payloads::new())
+    }
+
+    /// Starts a process by one of its methods, with input for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit`](Self::submit).
+    pub fn submit_method<P>(
+        &self,
+        process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
+    where
+        P: Process + Send,
+        P::Message: Send,
+    {
+        // SAFETY: the process and its messages are `Send`.
+        unsafe { Engine::submit(&self.0, process, method, input) }
+    }
+
+    /// Sends a message to a process of which only the pid is known.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back: if there is no such process, it has ended, as many wait as its limit
+    /// allows, or it takes messages of another type.
+    pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
+        self.0.send(to, message)
+    }
+
+    /// Asks a process to stop; false if there is no such process.
+    pub fn cancel(&self, pid: Pid, reason: &'static str) -> bool {
+        self.0.cancel(pid, reason)
+    }
+
+    /// Ends a process at its next turn; false if there is no such process.
+    pub fn terminate(&self, pid: Pid) -> bool {
+        self.0.terminate(pid)
+    }
+
+    /// What a process does; `None` if there is no such process.
+    #[must_use]
+    pub fn state(&self, pid: Pid) -> Option<State> {
+        self.0.state(pid)
+    }
+
+    /// A timer that is not armed.
+    #[must_use]
+    pub fn timer(&self) -> Timer {
+        Timer::new(self.clone())
+    }
+
+    /// A future that waits.
+    pub fn sleep(&self, after: Duration) -> Sleep {
+        Sleep::on(self.clone(), after)
+    }
+
+    /// The executor's time, read now.
+    #[must_use]
+    pub fn now(&self) -> TimerInstant {
+        self.0.now()
+    }
+
+    /// Whether the executor takes nothing new.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.0.is_stopping()
+    }
+
+    /// Counts of what has happened.
+    #[must_use]
+    pub fn stats(&self) -> ExecStats {
+        self.0.stats()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,373 @@
+//! The executor on one thread: for microcontrollers, tests and simulations.
+//!
+//! Everything that becomes ready goes through one queue, which other threads and interrupts may
+//! push to. The thread that owns the executor takes from it and steps one process after the other,
+//! in the order in which they became ready, or, if its toolbox has a seed other than zero, in an
+//! order drawn from that seed: the same seed gives the same order. The order inside one mailbox is
+//! never changed.
+#![expect(unsafe_code, reason = "promises that what it runs stays on its thread")]
+
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
+
+use clockjack_sync::{Counted, mpsc::Pop};
+use clockjack_time::{ClockKind, Resolution, Tick};
+
+use crate::{
+    cell::Entry,
+    command::Commands,
+    engine::{Alive, Engine, EngineConfig},
+    error::{StartError, SubmitError},
+    exit::Caught,
+    fire::Deferred,
+    handle::Handle,
+    join::Join,
+    limits::Limits,
+    payload::Payloads,
+    process::Process,
+    process_ref::ProcessRef,
+    toolbox::{Host, Toolbox},
+    worker::{Local, mix},
+};
+
+/// How many timers fire between two looks at what they woke.
+const TIMERS_PER_TURN: usize = 256;
+
+/// How many entries are taken from the queue at a time.
+const BATCH: usize = 64;
+
+/// An executor on the thread that made it; processes and futures need not be `Send`.
+///
+/// # Examples
+///
+/// ```
+/// # use clockjack_exec::{Commands, Limits, LocalExecutor, Toolbox};
+/// # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+/// # struct Bench(ManualClock, ManualDriver);
+/// # impl Toolbox for Bench {
+/// #     fn clock(&self) -> &dyn MonotonicClock { &self.0 }
+/// #     fn driver(&self) -> &dyn TickDriver { &self.1 }
+/// #     fn park(&self, _until: Option<Tick>) {}
+/// #     fn unpark(&self) {}
+/// # }
+/// # let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+/// use std::{cell::Cell, rc::Rc};
+///
+/// let mut executor = LocalExecutor::new(bench, Limits::SMALL, Commands::new())?;
+/// let count = Rc::new(Cell::new(0));
+/// for _ in 0..3 {
+///     let count = Rc::clone(&count);
+///     drop(executor.spawn(async move { count.set(count.get() + 1) }));
+/// }
+/// assert_eq!(executor.run_until_idle(), 3);
+/// assert_eq!(count.get(), 3);
+/// # Ok::<(), clockjack_exec::StartError>(())
+/// ```
+pub struct LocalExecutor {
+    engine: Counted<Engine>,
+    ready: VecDeque<Entry>,
+    deferred: Deferred,
+    random: u64,
+    is_seeded: bool,
+    home: u32,
+    /// Not `Send`: neither is what it runs.
+    _here: PhantomData<*const ()>,
+}
+
+/// What one turn did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTurn {
+    /// Steps that were made.
+    pub steps: usize,
+    /// Timers that fired.
+    pub fired: usize,
+    /// When the next timer is due, if nothing is ready before.
+    pub next_wake: Option<Tick>,
+}
+
+/// What became of a shutdown.
+#[derive(Clone, Debug, Default)]
+pub struct LocalReport {
+    /// How many processes ended by themselves, once asked.
+    pub completed: usize,
+    /// Those that had to be ended.
+    pub stragglers: Vec<Alive>,
+}
+
+impl LocalExecutor {
+    /// An executor on this host.
+    ///
+    /// # Errors
+    ///
+    /// If two handlers have the same number.
+    pub fn new(
+        toolbox: impl Toolbox + Send + 'static,
+        limits: Limits,
+        commands: Commands,
+    ) -> Result<Self, StartError> {
+        let resolution = toolbox.clock().resolution();
+        let seed = toolbox.seed();
+        let host = Box::new(OneThread { toolbox, resolution });
+        let config = EngineConfig {
+            seats: 0,
+            node: 0,
+            limits,
+            resolution,
+            grace_ticks: 1,
+            quiet_looks_max: 1,
+        };
+        let engine = Engine::new(host, &config, commands)?;
+        let home = engine.shards.attach(0);
+        Ok(Self {
+            engine,
+            ready: VecDeque::new(),
+            deferred: Deferred::default(),
+            random: mix(seed),
+            is_seeded: seed != 0,
+            home,
+            _here: PhantomData,
+        })
+    }
+
+    /// A handle for other threads: what is started by it must be `Send`.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.engine.clone())
+    }
+
+    /// Runs a future as a process.
+    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        // SAFETY: this engine is run by the thread of `self` only, which is this one.
+        unsafe { Engine::spawn(&self.engine, future) }
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    ///
+    /// The process comes back: if its `init` fails, if there is no room, or after the shutdown.
+    pub fn submit<P: Process>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        self.submit_method(process, "", Payloads::new())
+    }
+
+    /// Starts a process by one of its methods, with input for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit`](Self::submit).
+    pub fn submit_method<P: Process>(
+        &self,
+        process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        // SAFETY: this engine is run by the thread of `self` only, which is this one.
+        unsafe { Engine::submit(&self.engine, process, method, input) }
+    }
+
+    /// Steps one process, if one is ready; timers are not looked at.
+    pub fn step_one(&mut self) -> bool {
+        self.collect();
+        let Some(entry) = self.choose() else { return false };
+        self.engine.run(entry);
+        true
+    }
+
+    /// Fires what is due, then steps what is ready, until nothing is; gives the number of steps.
+    ///
+    /// It does not return while a process goes on and on; use [`turn`](Self::turn) where that may
+    /// be.
+    pub fn run_until_idle(&mut self) -> usize {
+        let mut steps = 0;
+        loop {
+            let turn = self.turn();
+            steps += turn.steps;
+            if turn.steps == 0 && turn.fired == 0 {
+                return steps;
+            }
+        }
+    }
+
+    /// Fires what is due, then steps each process once that is ready now.
+    pub fn turn(&mut self) -> LocalTurn {
+        let fired = self.poll_timers();
+        self.collect();
+        let n_ready = self.ready.len();
+        let mut steps = 0;
+        while steps < n_ready {
+            let Some(entry) = self.choose() else { break };
+            self.engine.run(entry);
+            steps += 1;
+        }
+        LocalTurn { steps, fired, next_wake: self.next_wake() }
+    }
+
+    /// When the next timer is due.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Tick> {
+        self.engine.shards.next_wake(0)
+    }
+
+    /// Whether a process is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.engine.injector.is_empty()
+    }
+
+    /// How many processes are alive.
+    #[must_use]
+    pub fn live_len(&self) -> usize {
+        self.engine.live_len()
+    }
+
+    /// Runs until a future has its output, and parks where there is nothing to do.
+    pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = core::pin::pin!(future);
+        let waker = crate::unparker::waker(&self.engine);
+        let mut cx = Context::from_waker(&waker);
+        loop {
+            if let core::task::Poll::Ready(output) = Pin::as_mut(&mut future).poll(&mut cx) {
+                return output;
+            }
+            let turn = self.turn();
+            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() {
+                self.engine.host().park(0, turn.next_wake);
+            }
+        }
+    }
+
+    /// Asks everything to stop, runs until it has, or until the time is over; then ends the rest.
+    pub fn shutdown(mut self, deadline: Duration) -> LocalReport {
+        let until = self.engine.host().deadline_after(deadline);
+        let before = self.live_len();
+        self.engine.stop();
+        while self.live_len() > 0 {
+            let turn = self.turn();
+            let host = self.engine.host();
+            if host.tick_of(host.nanos()) >= until {
+                break;
+            }
+            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() {
+                let wake = turn.next_wake.map_or(until, |wake| wake.min(until));
+                host.park(0, Some(wake));
+            }
+        }
+        let mut report = LocalReport::default();
+        self.engine.terminate_all(|alive| report.stragglers.push(alive));
+        report.completed = before.saturating_sub(report.stragglers.len());
+        report
+    }
+
+    /// Takes what has become ready.
+    fn collect(&mut self) {
+        while let Pop::Item(batch) = self.engine.injector.take_batch(BATCH) {
+            self.ready.extend(batch);
+        }
+    }
+
+    /// The next one of those that are ready.
+    fn choose(&mut self) -> Option<Entry> {
+        if !self.is_seeded {
+            return self.ready.pop_front();
+        }
+        self.random = mix(self.random);
+        let n = self.ready.len() as u64;
+        let at = usize::try_from(((self.random >> 32) * n) >> 32).unwrap_or(0);
+        self.ready.swap_remove_back(at)
+    }
+
+    fn poll_timers(&mut self) -> usize {
+        let host = self.engine.host();
+        let now = host.tick_of(host.nanos());
+        let deferred = &mut self.deferred;
+        let polled = self.engine.shards.poll(self.home, now, TIMERS_PER_TURN, |timer| {
+            timer.value.hand_over(now, deferred);
+        });
+        deferred.finish(&self.engine);
+        polled.fired
+    }
+}
+
+impl Drop for LocalExecutor {
+    fn drop(&mut self) {
+        // Everything dies here, on its own thread; what is ended may wake or start something else.
+        self.engine.stop();
+        self.engine.terminate_all(|_| {});
+        self.engine.close_timers();
+        loop {
+            self.collect();
+            let Some(entry) = self.ready.pop_front() else { break };
+            self.engine.end(entry);
+        }
+    }
+}
+
+impl fmt::Debug for LocalExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalExecutor").field("engine", &*self.engine).finish_non_exhaustive()
+    }
+}
+
+/// A toolbox as a host with one place.
+struct OneThread<B> {
+    toolbox: B,
+    resolution: Resolution,
+}
+
+// SAFETY: (1) there is never a current worker: everything goes through the injector. (2) is the
+// toolbox's to keep; a second call of what is guarded finds its work taken, or the state word in a
+// state that it asserts against.
+unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
+    fn nanos(&self) -> u64 {
+        let now = self.toolbox.clock().now();
+        now.ticks.saturating_mul(u64::from(now.resolution_ns))
+    }
+
+    fn tick_of(&self, nanos: u64) -> Tick {
+        Tick::new(nanos / u64::from(self.resolution.nanos().get()))
+    }
+
+    fn deadline_after(&self, after: Duration) -> Tick {
+        let now = self.toolbox.clock().now();
+        let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        let ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
+        // A real clock has begun its tick some time ago, nobody knows when: one more. A clock that
+        // is advanced by hand stands at the edge.
+        let is_exact = self.toolbox.clock().kind() == ClockKind::Deterministic || ticks == 0;
+        Tick::new(now.ticks.saturating_add(ticks).saturating_add(u64::from(!is_exact)))
+    }
+
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        self.toolbox.guarded(turn)
+    }
+
+    fn local(&self) -> *const Local {
+        ptr::null()
+    }
+
+    fn enter(&self, _local: *const Local) -> *const Local {
+        ptr::null()
+    }
+
+    fn park(&self, _seat: usize, until: Option<Tick>) {
+        self.toolbox.park(until);
+    }
+
+    fn unpark(&self, _seat: usize) {
+        self.toolbox.unpark();
+    }
+
+    fn unpark_metronome(&self) {}
+
+    fn yield_now(&self) {}
+
+    fn stop_progressed(&self) {}
+
+    fn seed(&self) -> u64 {
+        self.toolbox.seed()
+    }
+}

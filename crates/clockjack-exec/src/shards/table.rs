@@ -1,0 +1,87 @@
+//! A table that is filled once, entry by entry, and read by all threads meanwhile.
+#![expect(unsafe_code, reason = "entries are shared by address and freed with the table")]
+
+use alloc::boxed::Box;
+use core::{marker::PhantomData, ptr};
+
+use clockjack_sync::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Entries `0..len`, made one after the other, never moved or freed before the table.
+pub(super) struct Table<E> {
+    entries: Box<[AtomicPtr<E>]>,
+    /// How many numbers were given out: entries from here on are null.
+    claimed: AtomicU32,
+    /// The table owns entries, and is shared between threads only if they can be.
+    owned: PhantomData<Box<E>>,
+}
+
+impl<E: Send + Sync> Table<E> {
+    /// An empty table for `len_max` entries.
+    pub(super) fn new(len_max: u32) -> Self {
+        let entries = (0..len_max).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        Self { entries, claimed: AtomicU32::new(0), owned: PhantomData }
+    }
+
+    /// The entry of a number; `None` if it was not made yet.
+    #[inline(always)]
+    pub(super) fn get(&self, index: u32) -> Option<&E> {
+        // Acquire pairs with the release in `add`: the entry is there.
+        let entry = self.entries.get(index as usize)?.load(Ordering::Acquire);
+        // SAFETY: a pointer that is not null comes from the box in `add`, is never replaced, and
+        // is freed by the drop of `self` only, to which the result is bound. The entry is only
+        // ever shared.
+        unsafe { entry.as_ref() }
+    }
+
+    /// A number that is not below that of any entry that was made before this call.
+    pub(super) fn end(&self) -> u32 {
+        // Relaxed: a bound for a search. A number that is claimed and has no entry yet is passed
+        // over; who must not miss an entry has a fence before this (rule 8).
+        self.claimed.load(Ordering::Relaxed)
+    }
+
+    /// The entries that were made, with their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &E)> {
+        (0..self.end()).filter_map(|index| Some((index, self.get(index)?)))
+    }
+
+    /// Makes one more entry; `None` if all are made.
+    pub(super) fn add(&self, make: impl FnOnce(u32) -> E) -> Option<u32> {
+        // Relaxed: gives out a number. The entry is published by its pointer.
+        let mut index = self.claimed.load(Ordering::Relaxed);
+        loop {
+            if index as usize == self.entries.len() {
+                return None;
+            }
+            // Relaxed: as above.
+            match self.claimed.compare_exchange_weak(
+                index,
+                index + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => index = now,
+            }
+        }
+        let entry = Box::into_raw(Box::new(make(index)));
+        // Release pairs with the acquire in `get`. A swap, so that it has one place among what the
+        // closer's fence orders.
+        self.entries[index as usize].swap(entry, Ordering::AcqRel);
+        Some(index)
+    }
+}
+
+impl<E> Drop for Table<E> {
+    fn drop(&mut self) {
+        for entry in &self.entries {
+            // Relaxed: `&mut self` says that all other users are gone.
+            let entry = entry.load(Ordering::Relaxed);
+            if !entry.is_null() {
+                // SAFETY: `add` made this from a box, it is dropped once, and no reference to it
+                // outlives `self`.
+                drop(unsafe { Box::from_raw(entry) });
+            }
+        }
+    }
+}

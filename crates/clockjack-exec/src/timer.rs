@@ -1,0 +1,283 @@
+//! Timers for users: one that wakes somebody, a future that waits, a future that keeps a period.
+//!
+//! A future that waits arms nothing before it is first polled, and finds its executor then, by the
+//! waker, if it was not made for one. A deadline is a fresh reading of the clock plus the delay,
+//! rounded up to a tick: it never fires early.
+
+use core::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use clockjack_time::{Tick, TimerId};
+
+use crate::{cell, engine::Engine, error::TimerError, fire::Fire, handle::Handle, shards::Refused};
+
+/// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
+#[derive(Debug)]
+pub struct Timer {
+    handle: Handle,
+    armed: Option<TimerId>,
+    waker: Option<Waker>,
+}
+
+impl Timer {
+    pub(crate) fn new(handle: Handle) -> Self {
+        Self { handle, armed: None, waker: None }
+    }
+
+    /// Wakes `waker` when `after` has passed, instead of what it was armed for.
+    ///
+    /// # Errors
+    ///
+    /// If the executor has stopped, or has no room for another timer.
+    pub fn arm(&mut self, after: Duration, waker: Waker) -> Result<(), TimerError> {
+        self.cancel();
+        let engine = self.handle.engine();
+        let deadline = engine.host().deadline_after(after);
+        self.armed = Some(arm(engine, deadline, waker.clone())?);
+        self.waker = Some(waker);
+        Ok(())
+    }
+
+    /// Arms it for another time, with the waker that it had. False if it never had one.
+    ///
+    /// # Errors
+    ///
+    /// As [`arm`](Self::arm).
+    pub fn reset(&mut self, after: Duration) -> Result<bool, TimerError> {
+        match self.waker.take() {
+            Some(waker) => self.arm(after, waker).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Disarms it; true if it was armed and has not fired: then it never will.
+    pub fn cancel(&mut self) -> bool {
+        self.armed.take().is_some_and(|id| self.handle.engine().disarm(id))
+    }
+
+    /// Whether it is armed and has not fired.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.armed.is_some_and(|id| self.handle.engine().is_armed(id))
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
+    engine.arm(deadline, Fire::Wake(waker)).map_err(|refused: Refused<Fire>| {
+        if refused.is_closed() {
+            TimerError::closed()
+        } else if refused.is_busy() {
+            TimerError::busy()
+        } else {
+            TimerError::full()
+        }
+    })
+}
+
+/// A future that waits until a time has come.
+///
+/// # Errors
+///
+/// Its output is an error if the executor stops before, has no room for another timer, or cannot be
+/// found: a sleep that was not made by a [`Handle`] must be awaited in a process of an executor.
+///
+/// # Cancellation
+///
+/// Dropping it disarms it.
+#[must_use = "a sleep does nothing unless it is awaited"]
+pub struct Sleep {
+    handle: Option<Handle>,
+    until: Until,
+    armed: Option<(TimerId, Waker)>,
+}
+
+#[derive(Clone, Copy)]
+enum Until {
+    /// From the first poll on.
+    After(Duration),
+    At(Tick),
+}
+
+/// Waits. The time counts from the first poll.
+pub fn sleep(after: Duration) -> Sleep {
+    Sleep { handle: None, until: Until::After(after), armed: None }
+}
+
+impl Sleep {
+    /// On an executor that is known; the time counts from now.
+    pub(crate) fn on(handle: Handle, after: Duration) -> Self {
+        let deadline = handle.engine().host().deadline_after(after);
+        Self { handle: Some(handle), until: Until::At(deadline), armed: None }
+    }
+
+    pub(crate) fn at(handle: Handle, deadline: Tick) -> Self {
+        Self { handle: Some(handle), until: Until::At(deadline), armed: None }
+    }
+
+    /// The tick that it waits for, once that is known.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Tick> {
+        match self.until {
+            Until::At(tick) => Some(tick),
+            Until::After(_) => None,
+        }
+    }
+
+    fn disarm(&mut self) {
+        if let (Some((id, _)), Some(handle)) = (self.armed.take(), &self.handle) {
+            handle.engine().disarm(id);
+        }
+    }
+
+    fn poll_on(&mut self, handle: &Handle, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
+        let engine = handle.engine();
+        if let Some((id, waker)) = &self.armed
+            && engine.is_armed(*id)
+        {
+            if waker.will_wake(cx.waker()) {
+                return Poll::Pending;
+            }
+            // It is waited for by somebody else now. If it has just fired, it is not armed again.
+            let won = engine.disarm(*id);
+            self.armed = None;
+            if !won {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let deadline = match self.until {
+            Until::At(tick) => tick,
+            Until::After(after) => engine.host().deadline_after(after),
+        };
+        self.until = Until::At(deadline);
+        if self.armed.take().is_some() {
+            let host = engine.host();
+            let is_due = host.tick_of(host.nanos()) >= deadline;
+            // Neither armed nor due: the timers were closed.
+            return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
+        }
+        let waker = cx.waker().clone();
+        match arm(engine, deadline, waker.clone()) {
+            Ok(id) => {
+                self.armed = Some((id, waker));
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = Result<(), TimerError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let handle = match self.handle.take() {
+            Some(handle) => handle,
+            None => match cell::head_of(cx.waker()) {
+                Some(head) => Handle::new((*head.engine).clone()),
+                None => return Poll::Ready(Err(TimerError::no_executor())),
+            },
+        };
+        let polled = self.poll_on(&handle, cx);
+        self.handle = Some(handle);
+        polled
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.deadline()).finish_non_exhaustive()
+    }
+}
+
+/// Something that falls due again and again, at multiples of its period: without drift, whatever
+/// each turn takes.
+///
+/// Due times that have passed before they are waited for are left out, and counted.
+#[derive(Debug)]
+pub struct Interval {
+    handle: Handle,
+    ticks: u64,
+    due: Tick,
+    sleep: Option<Sleep>,
+}
+
+impl Interval {
+    /// The first time is one period from now. A period shorter than a tick is a tick.
+    #[must_use]
+    pub fn new(handle: Handle, every: Duration) -> Self {
+        let engine = handle.engine();
+        let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        let ticks = nanos.div_ceil(u64::from(engine.resolution().nanos().get())).max(1);
+        let due = engine.host().deadline_after(every);
+        Self { handle, ticks, due, sleep: None }
+    }
+
+    /// When it is due next.
+    #[must_use]
+    pub fn due(&self) -> Tick {
+        self.due
+    }
+
+    /// Waits for the next time; says how many were left out since the last.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sleep`].
+    ///
+    /// # Cancellation
+    ///
+    /// Giving up loses nothing: the next call waits for the same time.
+    pub async fn tick(&mut self) -> Result<u64, TimerError> {
+        let engine = self.handle.engine();
+        let now = engine.host().tick_of(engine.host().nanos());
+        let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
+        self.due = Tick::new(self.due.get().saturating_add(behind.saturating_mul(self.ticks)));
+        let sleep = self.sleep.insert(Sleep::at(self.handle.clone(), self.due));
+        let woken = Pin::new(sleep).await;
+        self.sleep = None;
+        woken?;
+        self.due = Tick::new(self.due.get().saturating_add(self.ticks));
+        Ok(behind)
+    }
+}
+
+/// Lets other processes run, once.
+pub fn yield_now() -> YieldNow {
+    YieldNow { has_yielded: false }
+}
+
+/// The future of [`yield_now`].
+#[derive(Debug)]
+#[must_use = "it does nothing unless it is awaited"]
+pub struct YieldNow {
+    has_yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_yielded {
+            return Poll::Ready(());
+        }
+        self.has_yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

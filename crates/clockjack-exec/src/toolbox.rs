@@ -1,0 +1,125 @@
+//! What a host gives: a clock, a way to sleep, a way to survive a panic.
+//!
+//! [`Toolbox`] is the contract for one thread, which a board support crate or a test implements.
+//! [`Host`] is the wider contract that the executor's heart is built on; it has seats, because a
+//! pool of threads parks each of its workers by itself. `clockjack-rt` implements it for threads,
+//! and [`LocalExecutor`](crate::LocalExecutor) turns any toolbox into one.
+#![expect(unsafe_code, reason = "declares the promise that hosts make about their current worker")]
+
+use core::time::Duration;
+
+use clockjack_time::{MonotonicClock, Tick, TickDriver};
+
+use crate::{exit::Caught, worker::Local};
+
+/// What an executor on one thread needs from its platform.
+///
+/// # Examples
+///
+/// A host for tests, in which time passes only by hand:
+///
+/// ```
+/// use clockjack_exec::Toolbox;
+/// use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+///
+/// struct Bench {
+///     clock: ManualClock,
+///     driver: ManualDriver,
+/// }
+///
+/// impl Toolbox for Bench {
+///     fn clock(&self) -> &dyn MonotonicClock {
+///         &self.clock
+///     }
+///     fn driver(&self) -> &dyn TickDriver {
+///         &self.driver
+///     }
+///     fn park(&self, _until: Option<Tick>) {}
+///     fn unpark(&self) {}
+/// }
+/// ```
+pub trait Toolbox: Sync {
+    /// The clock by which timers are armed and fire.
+    fn clock(&self) -> &dyn MonotonicClock;
+
+    /// What makes time pass for a scheduler on this host.
+    fn driver(&self) -> &dyn TickDriver;
+
+    /// Sleeps until [`unpark`](Self::unpark), or until the tick has begun. May return for no
+    /// reason. An unpark that came before is not lost: the next park returns at once.
+    fn park(&self, until: Option<Tick>);
+
+    /// Ends the sleep of [`park`](Self::park). Called from any thread, and from interrupts.
+    fn unpark(&self);
+
+    /// The worker that the caller runs on; `None` outside workers and inside interrupts.
+    fn current_worker(&self) -> Option<u16> {
+        Some(0)
+    }
+
+    /// The seed of every choice that is left open. Same seed, same run.
+    fn seed(&self) -> u64 {
+        0
+    }
+
+    /// Calls `turn` and catches a panic in it, where the host can.
+    ///
+    /// # Errors
+    ///
+    /// The panic that was caught. A host that cannot catch one never returns an error.
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        turn();
+        Ok(())
+    }
+}
+
+/// What the executor's heart needs: a [`Toolbox`] with seats.
+///
+/// # Safety
+///
+/// 1. [`local`](Self::local) gives what was last set by [`enter`](Self::enter) on the same thread,
+///    through any host of the same type, and null on a thread where nothing was set. It gives null
+///    in code that interrupts the thread.
+/// 2. [`guarded`](Self::guarded) calls its argument at most once, on the same thread, before it
+///    returns.
+#[doc(hidden)]
+pub unsafe trait Host: Send + Sync + 'static {
+    /// A fresh reading, in nanoseconds since the executor's start.
+    fn nanos(&self) -> u64;
+
+    /// The tick that a reading of [`nanos`](Self::nanos) falls in.
+    fn tick_of(&self, nanos: u64) -> Tick;
+
+    /// The first tick edge that is `after` or more away from a fresh reading.
+    fn deadline_after(&self, after: Duration) -> Tick;
+
+    /// Calls `turn` and catches a panic in it.
+    ///
+    /// # Errors
+    /// The panic.
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught>;
+
+    /// The worker that this thread is, of whichever executor; null if it is none.
+    fn local(&self) -> *const Local;
+
+    /// Makes this thread a worker, or no worker again; gives what was set before.
+    fn enter(&self, local: *const Local) -> *const Local;
+
+    /// Sleeps in a seat until its unpark, or until the tick has begun.
+    fn park(&self, seat: usize, until: Option<Tick>);
+
+    /// Ends the sleep in a seat.
+    fn unpark(&self, seat: usize);
+
+    /// Ends the sleep of the metronome, if the host has one.
+    fn unpark_metronome(&self);
+
+    /// Lets other threads run.
+    fn yield_now(&self);
+
+    /// A process has ended while the executor stops: whoever waits for that should look.
+    fn stop_progressed(&self);
+
+    /// The seed of every choice that is left open.
+    fn seed(&self) -> u64;
+}

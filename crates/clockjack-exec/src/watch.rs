@@ -1,0 +1,135 @@
+//! What the metronome does in one look; the thread that looks is the host's.
+//!
+//! The [protocol](crate::metronome) says when it sleeps and who ends its sleep. Here is what it
+//! looks for: shards that nobody keeps, shards that are overdue because their worker is busy,
+//! workers that have put something first and do not come to it, workers that are in one step for
+//! long.
+
+use alloc::{vec, vec::Vec};
+
+use clockjack_time::Tick;
+
+use crate::{engine::Engine, metronome, pid::Pid};
+
+/// A worker that has been in one step for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StuckWorker {
+    /// The number of its seat.
+    pub worker: usize,
+    /// The process that it steps, if that is still alive.
+    pub pid: Option<Pid>,
+    /// For how long, at least.
+    pub for_nanos: u64,
+}
+
+/// The memory of the metronome from one look to the next.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Watch {
+    seats: Vec<Seen>,
+    quiet_looks: u32,
+    /// After which time in one step a worker is reported.
+    report_after_nanos: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    step: Option<u32>,
+    since_nanos: u64,
+    is_reported: bool,
+}
+
+impl Watch {
+    /// For an engine with this many seats.
+    #[must_use]
+    pub fn new(seats: usize, report_after_nanos: u64) -> Self {
+        Self { seats: vec![Seen::default(); seats], quiet_looks: 0, report_after_nanos }
+    }
+
+    /// Looks once, and says until when to sleep; `None`: until unparked. `report` is told of stuck
+    /// workers, each step once.
+    #[must_use]
+    pub fn look(&mut self, engine: &Engine, mut report: impl FnMut(StuckWorker)) -> Option<Tick> {
+        let was_claimed = engine.metronome.awake();
+        let nanos = engine.host().nanos();
+        let now = engine.host().tick_of(nanos);
+        self.quiet_looks = engine.metronome.count_look(self.quiet_looks);
+        adopt(engine);
+        self.look_at_seats(engine, nanos, &mut report);
+        let grace = engine.metronome.grace();
+        let mut plan = metronome::plan(now.get(), grace, wakes(engine));
+        if plan.n_overdue > 0 {
+            rescue(engine, now, grace);
+        }
+        let has_idle_work = || engine.seats.iter().any(|seat| seat.has_lifo());
+        let is_quiet = engine.metronome.stop_watch_if_quiet(self.quiet_looks, has_idle_work);
+        let is_busy = self.seats.iter().any(|seen| seen.step.is_some() && !seen.is_reported);
+        if was_claimed || !is_quiet && engine.metronome.watching() {
+            plan = plan.linger(now.get(), grace);
+        } else if is_busy {
+            // So that a step that takes long is reported, though nothing is armed.
+            let ticks = engine.host().tick_of(self.report_after_nanos).get().max(grace);
+            plan = plan.linger(now.get(), ticks);
+        }
+        let soonest = now.get().saturating_add(grace);
+        let until =
+            engine.metronome.settle(plan.sleep_until, soonest, || wakes(engine).flatten().min());
+        (until != metronome::NEVER).then_some(Tick::new(until))
+    }
+
+    fn look_at_seats(&mut self, engine: &Engine, nanos: u64, report: &mut impl FnMut(StuckWorker)) {
+        for (worker, (seat, seen)) in engine.seats.iter().zip(&mut self.seats).enumerate() {
+            let step = seat.step_under_way();
+            if step.is_none() || step != seen.step {
+                *seen = Seen { step, since_nanos: nanos, is_reported: false };
+                continue;
+            }
+            let Some(step) = step else { continue };
+            let for_nanos = nanos.saturating_sub(seen.since_nanos);
+            if seat.has_lifo() {
+                // Two looks in the same step are a grace apart.
+                seat.mark_stuck(step);
+                engine.wake_one();
+            } else if seat.has_ring() {
+                engine.wake_one();
+            }
+            if for_nanos >= self.report_after_nanos && !seen.is_reported {
+                seen.is_reported = true;
+                let pid = engine.pid_at(seat.current());
+                report(StuckWorker { worker, pid, for_nanos });
+            }
+        }
+    }
+}
+
+fn wakes(engine: &Engine) -> impl Iterator<Item = Option<u64>> {
+    engine.shards.wakes().map(|(_, _, wake)| wake.map(Tick::get))
+}
+
+/// Shards of workers that left go to the active worker that has the least garbage.
+fn adopt(engine: &Engine) {
+    if !engine.shards.has_orphans() {
+        return;
+    }
+    let least = || {
+        let active = (0..engine.seats.len()).filter(|seat| engine.seats[*seat].is_taken());
+        active.min_by_key(|seat| engine.shards.garbage(*seat))
+    };
+    engine.shards.adopt(least, |seat, _shard| {
+        engine.seats[seat].ask_poll();
+        engine.wake_seat(seat);
+    });
+}
+
+/// Somebody is to see to the shards that are overdue: their keeper, or who is free.
+fn rescue(engine: &Engine, now: Tick, grace: u64) {
+    for (_, keeper, wake) in engine.shards.wakes() {
+        if wake.is_some_and(|wake| wake.get().saturating_add(grace) <= now.get()) {
+            if let Some(keeper) = keeper {
+                engine.seats[keeper].ask_poll();
+                engine.wake_seat(keeper);
+            }
+            engine.wake_one();
+        }
+    }
+}

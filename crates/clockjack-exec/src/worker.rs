@@ -1,0 +1,655 @@
+//! A worker of a pool: where it finds work, in which order, and when it sleeps.
+//!
+//! # Where it looks
+//!
+//! 1. Its LIFO slot, three times in a row at the most: what the last step woke is still in the
+//!    cache.
+//! 2. Its ring, oldest first.
+//! 3. Every *n* steps, before the two: its timers and the injector. *n* is tuned so that about
+//!    200 µs lie between two such looks; no steal resets the count.
+//! 4. The injector: one, and up to sixteen more into its ring.
+//! 5. Other workers, from a random one on, each once: half of its ring.
+//! 6. As a last resort the timers that are overdue elsewhere, and the LIFO slot of a worker that
+//!    has been in the same step for longer than the metronome allows.
+//!
+//! Having found nothing it looks again: four times at once, twelve times after letting others run;
+//! then it parks. Only half of the workers search at a time; [`Idle`](crate::idle::Idle) has the
+//! protocol by which none sleeps while there is work, and no timer is slept through. Random numbers
+//! are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//!
+//! # What others may touch
+//!
+//! Of a [`Seat`] everything: it is made of atomics. Of a [`Local`] nothing: it is on the stack of
+//! the worker's thread, which reaches it through its host.
+#![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
+
+use core::{
+    cell::{Cell, UnsafeCell},
+    fmt,
+    ptr::{self, NonNull},
+};
+
+use clockjack_sync::{
+    injector::BATCH_MAX,
+    mpsc::Pop,
+    prim::{
+        self,
+        atomic::{
+            AtomicPtr, AtomicU32, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+        hint,
+    },
+    ring::{Owner, Steal, Thief},
+};
+use clockjack_time::Tick;
+
+use crate::{
+    cell::{Entry, Head},
+    engine::{Engine, ExecStats},
+    fire::Deferred,
+    registry::Cache,
+};
+
+/// How often in a row the LIFO slot goes first.
+const LIFO_RUN_MAX: u8 = 3;
+/// Searches without a pause, and all together.
+const SPINS_TIGHT: u32 = 4;
+const SPINS_MAX: u32 = 16;
+/// Steps between two looks at timers and injector.
+const INTERVAL_START: u32 = 61;
+const INTERVAL_MIN: u32 = 2;
+const INTERVAL_MAX: u32 = 127;
+/// The time that should lie between two such looks.
+const INTERVAL_NANOS: u64 = 200_000;
+/// How many timers one look fires at the most; the rest follows after a few steps.
+const TIMERS_PER_LOOK: usize = 256;
+
+/// The worker is to leave.
+const LEAVE: u32 = 1;
+/// The worker is to look at its timers now.
+const POLL: u32 = 2;
+
+/// A place for a worker: what others see of it. It outlives the workers that sit in it.
+pub(crate) struct Seat {
+    lifo: AtomicPtr<Head>,
+    flags: AtomicU32,
+    /// Steps begun; odd while one is under way. For who watches for stuck workers.
+    turn: AtomicU32,
+    /// The index of the process that is being stepped.
+    current: AtomicU32,
+    /// The step that the metronome found to take too long; even if none.
+    stuck: AtomicU32,
+    thief: Thief<Entry>,
+    /// The other end of `thief`, while nobody sits here.
+    ring: prim::UnsafeCell<Option<Owner<Entry>>>,
+    is_taken: AtomicU32,
+    counts: Counts,
+}
+
+/// Written by the worker alone.
+#[derive(Default)]
+struct Counts {
+    spawned: AtomicU64,
+    finished: AtomicU64,
+    steps: AtomicU64,
+    stolen: AtomicU64,
+    parked: AtomicU64,
+    fired: AtomicU64,
+    lateness_max: AtomicU64,
+}
+
+/// Adds to a counter that only this thread writes.
+fn count(counter: &AtomicU64, n: u64) {
+    // Relaxed: a statistic, with one writer.
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+// SAFETY: all is atomic but the ring, which belongs to whoever has set `is_taken`.
+unsafe impl Sync for Seat {}
+// SAFETY: as above; entries are `Send`.
+unsafe impl Send for Seat {}
+
+impl Seat {
+    pub(crate) fn new() -> Self {
+        let ring = Owner::new();
+        Self {
+            lifo: AtomicPtr::new(ptr::null_mut()),
+            flags: AtomicU32::new(0),
+            turn: AtomicU32::new(0),
+            current: AtomicU32::new(0),
+            stuck: AtomicU32::new(0),
+            thief: ring.thief(),
+            ring: prim::UnsafeCell::new(Some(ring)),
+            is_taken: AtomicU32::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) fn count_spawned(&self) {
+        count(&self.counts.spawned, 1);
+    }
+
+    pub(crate) fn count_finished(&self) {
+        count(&self.counts.finished, 1);
+    }
+
+    pub(crate) fn add_finished(&self, stats: &mut ExecStats) {
+        // Relaxed: statistics, here and below.
+        stats.finished += self.counts.finished.load(Relaxed);
+    }
+
+    pub(crate) fn add_to(&self, stats: &mut ExecStats) {
+        let counts = &self.counts;
+        stats.spawned += counts.spawned.load(Relaxed);
+        stats.steps += counts.steps.load(Relaxed);
+        stats.stolen += counts.stolen.load(Relaxed);
+        stats.parked += counts.parked.load(Relaxed);
+        stats.timers_fired += counts.fired.load(Relaxed);
+        stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
+    }
+
+    /// The step that is under way, if there is one: the same number means the same step.
+    pub(crate) fn step_under_way(&self) -> Option<u32> {
+        // Relaxed: a hint for who watches.
+        let turn = self.turn.load(Relaxed);
+        (turn % 2 == 1).then_some(turn)
+    }
+
+    /// The index of the process that is being stepped, if `step_under_way` says that one is.
+    pub(crate) fn current(&self) -> u32 {
+        // Relaxed: as above.
+        self.current.load(Relaxed)
+    }
+
+    /// Marks a step as one that takes too long.
+    pub(crate) fn mark_stuck(&self, step: u32) {
+        // Relaxed: a hint for who searches.
+        self.stuck.store(step, Relaxed);
+    }
+
+    /// Whether the step under way was marked.
+    fn is_stuck(&self) -> bool {
+        // Relaxed: as above.
+        self.step_under_way().is_some_and(|step| step == self.stuck.load(Relaxed))
+    }
+
+    /// Asks the worker to look at its timers.
+    pub(crate) fn ask_poll(&self) {
+        // Release: pairs with the acquire of the worker's look at its flags.
+        self.flags.fetch_or(POLL, Release);
+    }
+
+    /// Asks the worker to leave.
+    pub(crate) fn ask_leave(&self) {
+        // Release: as above.
+        self.flags.fetch_or(LEAVE, Release);
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        // Acquire: pairs with the release of a leaving worker.
+        self.is_taken.load(Acquire) != 0
+    }
+
+    fn has_flags(&self) -> bool {
+        // Relaxed: behind the fence of the announcement to park.
+        self.flags.load(Relaxed) != 0
+    }
+
+    /// Takes what is in the LIFO slot.
+    #[inline]
+    fn take_lifo(&self) -> Option<Entry> {
+        // Relaxed: a first look, which saves the exchange.
+        if self.lifo.load(Relaxed).is_null() {
+            return None;
+        }
+        // Acquire: pairs with the release of whoever put it there, if that was another worker in
+        // this seat before. Release: for the metronome's last look.
+        let head = self.lifo.swap(ptr::null_mut(), AcqRel);
+        // SAFETY: what is in the slot came from `Entry::into_raw`, and the swap took it out.
+        NonNull::new(head).map(|head| unsafe { Entry::from_raw(head) })
+    }
+
+    /// Whether there is something that this seat's worker ought to have taken, looked at by a
+    /// read-modify-write.
+    pub(crate) fn has_lifo(&self) -> bool {
+        let null = ptr::null_mut();
+        // AcqRel: the last look of who watches pairs with the swap into the slot.
+        self.lifo.compare_exchange(null, null, AcqRel, Acquire).is_err()
+    }
+
+    pub(crate) fn has_ring(&self) -> bool {
+        !self.thief.is_empty()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        drop(self.take_lifo());
+    }
+}
+
+/// What the thread of a worker has to itself, and reaches through its host.
+#[doc(hidden)]
+pub struct Local {
+    engine: *const Engine,
+    seat: usize,
+    home: Cell<u32>,
+    /// While timers fire, what they wake goes to the ring, in order.
+    is_firing: Cell<bool>,
+    ring: UnsafeCell<Owner<Entry>>,
+    cache: UnsafeCell<Cache>,
+}
+
+impl Local {
+    /// Whether this is a worker of that engine.
+    #[inline]
+    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
+        ptr::eq(self.engine, engine)
+    }
+
+    /// The number of the seat.
+    #[must_use]
+    pub fn seat(&self) -> usize {
+        self.seat
+    }
+
+    /// The engine that the worker belongs to.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        // SAFETY: the worker has borrowed the engine for as long as this exists.
+        unsafe { &*self.engine }
+    }
+
+    pub(crate) fn home(&self) -> u32 {
+        self.home.get()
+    }
+
+    #[inline]
+    pub(crate) fn seat_of<'e>(&self, engine: &'e Engine) -> &'e Seat {
+        &engine.seats[self.seat]
+    }
+
+    #[inline]
+    fn with_ring<R>(&self, f: impl FnOnce(&mut Owner<Entry>) -> R) -> R {
+        // SAFETY: a `Local` is on one thread, and no `f` of this module calls back into it: they
+        // move entries, and the overflow hook pushes to the injector.
+        f(unsafe { &mut *self.ring.get() })
+    }
+
+    #[inline]
+    pub(crate) fn with_cache<R>(&self, f: impl FnOnce(&mut Cache) -> R) -> R {
+        // SAFETY: as above: they move slot numbers.
+        f(unsafe { &mut *self.cache.get() })
+    }
+
+    /// Appends to the ring; half of a full one goes to the injector.
+    #[inline]
+    pub(crate) fn push(&self, engine: &Engine, entry: Entry) {
+        self.with_ring(|ring| {
+            ring.push(entry, |overflow| {
+                let refused = engine.injector.push_batch(overflow.collect());
+                debug_assert!(refused.is_ok(), "the injector is open while workers are");
+            });
+        });
+    }
+
+    /// Puts a process first that was woken on this worker.
+    #[inline]
+    pub(crate) fn push_woken(&self, engine: &Engine, entry: Entry) {
+        if self.is_firing.get() {
+            return self.push(engine, entry);
+        }
+        let seat = self.seat_of(engine);
+        // Release: publishes the entry to who steals it as a last resort; the metronome's last look
+        // pairs with it. Acquire: as in `take_lifo`.
+        let before = seat.lifo.swap(entry.into_raw().as_ptr(), AcqRel);
+        if let Some(before) = NonNull::new(before) {
+            // SAFETY: as in `take_lifo`.
+            self.push(engine, unsafe { Entry::from_raw(before) });
+            engine.notify_one();
+        } else if engine.metronome.request_watch() {
+            engine.host().unpark_metronome();
+        }
+    }
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").field("seat", &self.seat).finish_non_exhaustive()
+    }
+}
+
+/// Works in a seat until it is asked to leave. Called by the thread that is to be the worker.
+///
+/// # Panics
+/// If the seat is taken, or there is none of that number.
+#[doc(hidden)]
+pub fn work(engine: &Engine, seat: usize) {
+    let mut worker = Worker::enter(engine, seat);
+    let before = engine.host().enter(&raw const worker.local);
+    worker.run();
+    worker.leave();
+    engine.host().enter(before);
+}
+
+struct Worker<'e> {
+    engine: &'e Engine,
+    place: &'e Seat,
+    local: Local,
+    is_searching: bool,
+    lifo_run: u8,
+    /// Steps until the next look at timers and injector, out of `interval`.
+    countdown: u32,
+    interval: u32,
+    /// When the last such look was.
+    looked_at: u64,
+    /// How long a step takes, about.
+    step_nanos: u64,
+    now: Tick,
+    random: u64,
+    deferred: Deferred,
+}
+
+impl<'e> Worker<'e> {
+    fn enter(engine: &'e Engine, seat: usize) -> Self {
+        let place = &*engine.seats[seat];
+        // Acquire: pairs with the release of the worker that left.
+        let was_taken = place.is_taken.swap(1, Acquire);
+        assert_eq!(was_taken, 0, "seat {seat} is taken");
+        // SAFETY: this thread has just taken the seat.
+        let ring = place.ring.with_mut(|ring| unsafe { (*ring).take() });
+        let ring = ring.expect("a worker that left gave the ring back");
+        // Relaxed: what was asked of the worker before this one does not concern it.
+        place.flags.store(0, Relaxed);
+        let home = engine.shards.attach(seat);
+        engine.idle.activate(seat);
+        let nanos = engine.host().nanos();
+        Self {
+            engine,
+            place,
+            local: Local {
+                engine,
+                seat,
+                home: Cell::new(home),
+                is_firing: Cell::new(false),
+                ring: UnsafeCell::new(ring),
+                cache: UnsafeCell::new(engine.cache()),
+            },
+            is_searching: false,
+            lifo_run: 0,
+            countdown: 0,
+            interval: INTERVAL_START,
+            looked_at: nanos,
+            step_nanos: INTERVAL_NANOS / u64::from(INTERVAL_START),
+            now: engine.host().tick_of(nanos),
+            random: mix(engine.host().seed() ^ (seat as u64 + 1)),
+            deferred: Deferred::default(),
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            // Acquire: pairs with whoever asked.
+            let flags = self.place.flags.load(Acquire);
+            if flags != 0 {
+                if flags & LEAVE != 0 {
+                    return;
+                }
+                // Relaxed: the look that follows is what was asked for.
+                self.place.flags.fetch_and(!POLL, Relaxed);
+                self.countdown = 0;
+            }
+            match self.next().or_else(|| self.search()) {
+                Some(entry) => self.step(entry),
+                None => self.park(),
+            }
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, entry: Entry) {
+        if self.is_searching {
+            self.end_search();
+        }
+        let place = self.place;
+        // Relaxed: a hint for who watches.
+        let turn = place.turn.load(Relaxed).wrapping_add(1);
+        place.current.store(entry.index(), Relaxed);
+        place.turn.store(turn, Relaxed);
+        self.engine.run(entry);
+        place.turn.store(turn.wrapping_add(1), Relaxed);
+        count(&place.counts.steps, 1);
+    }
+
+    /// The next process that is here.
+    #[inline]
+    fn next(&mut self) -> Option<Entry> {
+        if self.countdown == 0
+            && let Some(entry) = self.look()
+        {
+            return Some(entry);
+        }
+        self.countdown -= 1;
+        if self.lifo_run < LIFO_RUN_MAX
+            && let Some(entry) = self.place.take_lifo()
+        {
+            self.lifo_run += 1;
+            return Some(entry);
+        }
+        self.lifo_run = 0;
+        self.local.with_ring(Owner::pop).or_else(|| self.place.take_lifo())
+    }
+
+    /// Looks at the clock, the timers and the injector.
+    #[cold]
+    fn look(&mut self) -> Option<Entry> {
+        let nanos = self.engine.host().nanos();
+        let steps = u64::from(self.interval);
+        let took = nanos.saturating_sub(self.looked_at) / steps;
+        self.step_nanos = (self.step_nanos * 9 + took) / 10;
+        let interval = INTERVAL_NANOS / self.step_nanos.max(1);
+        self.interval = u32::try_from(interval).unwrap_or(u32::MAX);
+        self.interval = self.interval.clamp(INTERVAL_MIN, INTERVAL_MAX);
+        self.looked_at = nanos;
+        self.countdown = self.interval;
+        self.now = self.engine.host().tick_of(nanos);
+        self.poll_timers();
+        self.take_injected()
+    }
+
+    /// Reads the clock when it was not read for some time without a reason to tune anything.
+    fn refresh(&mut self) {
+        let nanos = self.engine.host().nanos();
+        self.looked_at = nanos;
+        self.countdown = self.interval;
+        self.now = self.engine.host().tick_of(nanos);
+    }
+
+    /// Fires what is due in the shards that this worker keeps.
+    fn poll_timers(&mut self) {
+        let (engine, seat) = (self.engine, self.local.seat);
+        for shard in engine.shards.keeps(seat) {
+            if engine.shards.is_overdue(shard, self.now) {
+                self.fire(shard, true);
+            }
+        }
+    }
+
+    fn fire(&mut self, shard: u32, is_own: bool) -> usize {
+        let Self { engine, now, deferred, local, place, .. } = self;
+        let (shards, now) = (&engine.shards, *now);
+        let mut latest = 0;
+        local.is_firing.set(true);
+        let mut hand_over = |timer: clockjack_time::Expired<crate::fire::Fire>| {
+            latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
+            timer.value.hand_over(now, deferred);
+        };
+        let polled = if is_own {
+            shards.poll(shard, now, TIMERS_PER_LOOK, &mut hand_over)
+        } else {
+            shards.take_over(shard, now, TIMERS_PER_LOOK, &mut hand_over)
+        };
+        local.is_firing.set(false);
+        deferred.finish(engine);
+        if polled.more {
+            // The rest soon, but not before what has just been woken.
+            self.countdown = self.countdown.min(INTERVAL_MIN);
+        }
+        if polled.fired > 0 {
+            count(&place.counts.fired, polled.fired as u64);
+            // Relaxed: a statistic with one writer.
+            let max = place.counts.lateness_max.load(Relaxed).max(latest);
+            place.counts.lateness_max.store(max, Relaxed);
+        }
+        if polled.fired > 1 {
+            engine.notify_one();
+        }
+        polled.fired
+    }
+
+    /// One process from the injector, and some more into the ring.
+    fn take_injected(&mut self) -> Option<Entry> {
+        let injector = &self.engine.injector;
+        if injector.is_empty() {
+            return None;
+        }
+        match self.local.with_ring(|ring| injector.take_into(BATCH_MAX, ring)) {
+            Pop::Item((first, _)) => Some(first),
+            Pop::Empty | Pop::Busy => None,
+        }
+    }
+
+    /// Looks everywhere, for a while.
+    fn search(&mut self) -> Option<Entry> {
+        if !self.is_searching {
+            self.is_searching = self.engine.idle.start_search();
+            if !self.is_searching {
+                return None;
+            }
+        }
+        for spin in 0..SPINS_MAX {
+            if let Some(entry) = self.take_injected().or_else(|| self.steal()) {
+                return Some(entry);
+            }
+            if self.place.has_flags() {
+                return None;
+            }
+            if spin < SPINS_TIGHT {
+                hint::spin_loop();
+            } else {
+                self.engine.host().yield_now();
+            }
+        }
+        self.refresh();
+        self.poll_timers();
+        self.local.with_ring(Owner::pop).or_else(|| self.take_over()).or_else(|| self.steal_lifo())
+    }
+
+    /// Takes half of what another worker has.
+    fn steal(&mut self) -> Option<Entry> {
+        let engine = self.engine;
+        let (n_seats, start) = (engine.seats.len(), self.random_below(engine.seats.len()));
+        for victim in (start..n_seats).chain(0..start) {
+            if victim == self.local.seat {
+                continue;
+            }
+            let thief = &engine.seats[victim].thief;
+            if thief.is_empty() {
+                continue;
+            }
+            if let Steal::Item { item, moved } = self.local.with_ring(|ring| thief.steal_into(ring))
+            {
+                count(&self.place.counts.stolen, moved as u64 + 1);
+                return Some(item);
+            }
+        }
+        None
+    }
+
+    /// Fires what is overdue in the shard of a worker that is busy, or has none.
+    fn take_over(&mut self) -> Option<Entry> {
+        let from = self.random_below(self.engine.seats.len());
+        let shard = self.engine.shards.overdue(self.now, Some(self.local.seat), from)?;
+        self.fire(shard, false);
+        self.local.with_ring(Owner::pop)
+    }
+
+    /// Takes what a worker has put first and does not come to, as the metronome has found.
+    fn steal_lifo(&mut self) -> Option<Entry> {
+        let entry = self
+            .engine
+            .seats
+            .iter()
+            .find_map(|seat| if seat.is_stuck() { seat.take_lifo() } else { None })?;
+        count(&self.place.counts.stolen, 1);
+        Some(entry)
+    }
+
+    fn end_search(&mut self) {
+        self.is_searching = false;
+        // If nobody else searches, who submitted meanwhile counted on this worker.
+        if self.engine.idle.end_search() && self.engine.has_shared_work() {
+            self.engine.wake_one();
+        }
+    }
+
+    fn park(&mut self) {
+        let (engine, seat, place) = (self.engine, self.local.seat, self.place);
+        let was_searching = core::mem::replace(&mut self.is_searching, true);
+        let now = self.now;
+        let parks = engine.idle.park_unless(seat, was_searching, || {
+            place.has_flags()
+                || engine.has_shared_work()
+                || engine.shards.next_wake(seat).is_some_and(|wake| wake <= now)
+        });
+        if parks {
+            count(&place.counts.parked, 1);
+            // Read after the announcement: whoever armed before that is in it, whoever arms after
+            // it sees the sleeper.
+            engine.host().park(seat, engine.shards.next_wake(seat));
+            engine.idle.cancel_park(seat);
+        }
+        // Its timers are probably why it is awake.
+        self.refresh();
+        self.poll_timers();
+    }
+
+    /// Hands on everything that is here.
+    fn leave(&mut self) {
+        let engine = self.engine;
+        if self.is_searching {
+            self.end_search();
+        }
+        while let Some(entry) = self.place.take_lifo().or_else(|| self.local.with_ring(Owner::pop))
+        {
+            engine.inject(entry);
+        }
+        let orphans = engine.shards.detach(self.local.seat);
+        engine.idle.deactivate(self.local.seat);
+        if orphans > 0 {
+            engine.call_metronome();
+        }
+        self.local.with_cache(|cache| engine.give_back_cache(cache));
+        let ring = core::mem::take(self.local.ring.get_mut());
+        // SAFETY: this thread has the seat.
+        self.place.ring.with_mut(|place| unsafe { *place = Some(ring) });
+        // Release: pairs with the acquire of the next one who sits here.
+        self.place.is_taken.store(0, Release);
+    }
+
+    fn random_below(&mut self, n: usize) -> usize {
+        self.random = mix(self.random);
+        // The high bits, scaled: no division.
+        let high = (self.random >> 32) * n as u64;
+        usize::try_from(high >> 32).unwrap_or(0)
+    }
+}
+
+/// One step of a generator of random numbers: an addition, and a scrambling of its sum.
+pub(crate) fn mix(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

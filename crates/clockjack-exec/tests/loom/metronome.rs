@@ -1,0 +1,178 @@
+//! The metronome's sleep against arms, and its watch against requests.
+
+use alloc::sync::Arc;
+
+use clockjack_exec::metronome::{Metronome, NEVER, plan};
+use clockjack_sync::prim::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
+use loom::thread;
+
+const NOW: u64 = 100;
+const GRACE: u64 = 10;
+const SOONEST: u64 = NOW + GRACE;
+
+/// A metronome with one shard and one slot.
+struct Parts {
+    metronome: Metronome,
+    next_wake: AtomicU64,
+    slot: AtomicUsize,
+    token: AtomicBool,
+}
+
+impl Parts {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            metronome: Metronome::new(GRACE, 1),
+            next_wake: AtomicU64::new(NEVER),
+            slot: AtomicUsize::new(0),
+            token: AtomicBool::new(false),
+        })
+    }
+
+    fn next_wake(&self) -> Option<u64> {
+        let wake = self.next_wake.load(Relaxed);
+        (wake != NEVER).then_some(wake)
+    }
+
+    fn unpark_if(&self, is_claimed: bool) {
+        if is_claimed {
+            let before = self.token.swap(true, Release);
+            assert!(!before, "two unparks for one sleep");
+        }
+    }
+
+    fn arm(&self, deadline: u64) {
+        self.next_wake.fetch_min(deadline, Relaxed);
+        self.unpark_if(self.metronome.note_arm(deadline));
+    }
+
+    /// A requester that makes its work visible by a read-modify-write.
+    fn request(&self) {
+        self.slot.fetch_add(1, AcqRel);
+        self.unpark_if(self.metronome.request_watch());
+    }
+
+    /// A requester that makes it visible by a store, and fences.
+    fn request_by_fence(&self) {
+        self.slot.store(1, Relaxed);
+        fence(SeqCst);
+        self.unpark_if(self.metronome.request_watch());
+    }
+
+    /// One plan and the sleep after it; gives the time until which it sleeps.
+    fn sleep(&self) -> u64 {
+        let planned = plan(NOW, GRACE, [self.next_wake()]);
+        self.metronome.settle(planned.sleep_until, SOONEST, || self.next_wake())
+    }
+
+    fn spawn<R: Send + 'static>(
+        self: &Arc<Self>,
+        f: impl FnOnce(&Self) -> R + Send + 'static,
+    ) -> thread::JoinHandle<R> {
+        let parts = Arc::clone(self);
+        thread::spawn(move || f(&parts))
+    }
+}
+
+#[test]
+fn a_metronome_that_falls_asleep_misses_no_arm() {
+    loom::model(|| {
+        let parts = Parts::new();
+        let armer = parts.spawn(|parts| parts.arm(200));
+        let metronome = parts.spawn(Parts::sleep);
+        armer.join().expect("no panic");
+        let until = metronome.join().expect("no panic");
+        let is_woken = parts.token.load(Acquire);
+        assert!(is_woken || until == 210, "it sleeps until {until}");
+    });
+}
+
+#[test]
+fn of_two_arms_that_meet_a_sleep_the_earlier_counts_and_one_unparks() {
+    loom::model(|| {
+        let parts = Parts::new();
+        let late = parts.spawn(|parts| parts.arm(300));
+        let early = parts.spawn(|parts| parts.arm(200));
+        let metronome = parts.spawn(Parts::sleep);
+        late.join().expect("no panic");
+        early.join().expect("no panic");
+        let until = metronome.join().expect("no panic");
+        if parts.token.load(Acquire) {
+            parts.metronome.awake();
+            assert_eq!(parts.sleep(), 210, "all is visible now");
+        } else {
+            assert_eq!(until, 210, "it sleeps past a deadline");
+        }
+    });
+}
+
+#[test]
+fn a_metronome_that_wakes_and_sleeps_again_misses_no_arm() {
+    loom::model(|| {
+        let parts = Parts::new();
+        assert_eq!(parts.sleep(), NEVER);
+        let armer = parts.spawn(|parts| parts.arm(200));
+        // It was unparked for nothing.
+        let metronome = parts.spawn(|parts| {
+            parts.metronome.awake();
+            parts.sleep()
+        });
+        armer.join().expect("no panic");
+        let until = metronome.join().expect("no panic");
+        let is_woken = parts.token.load(Acquire);
+        assert!(is_woken || until == 210, "it sleeps until {until}");
+    });
+}
+
+#[test]
+fn a_metronome_that_falls_asleep_misses_no_request() {
+    loom::model(|| {
+        let parts = Parts::new();
+        let requester = parts.spawn(Parts::request);
+        let metronome = parts.spawn(Parts::sleep);
+        requester.join().expect("no panic");
+        let until = metronome.join().expect("no panic");
+        let is_woken = parts.token.load(Acquire);
+        assert!(is_woken || until == SOONEST, "it sleeps until {until}");
+        assert!(parts.metronome.watching());
+    });
+}
+
+/// A metronome that watches takes two looks, of which the second may be quiet, drops out if it can,
+/// and sleeps; meanwhile there is a request. Was there one before the first look too, then the
+/// request may read that and change nothing.
+fn drop_out_meets(request: fn(&Parts), last_look: fn(&Parts) -> bool) {
+    loom::model(move || {
+        let parts = Parts::new();
+        assert!(!parts.metronome.request_watch(), "it is awake");
+        let requester = parts.spawn(request);
+        let metronome = parts.spawn(move |parts| {
+            let mut quiet = 0;
+            for _ in 0..2 {
+                quiet = parts.metronome.count_look(quiet);
+                if parts.metronome.stop_watch_if_quiet(quiet, || last_look(parts)) {
+                    break;
+                }
+            }
+            parts.sleep()
+        });
+        requester.join().expect("no panic");
+        let until = metronome.join().expect("no panic");
+        let is_woken = parts.token.load(Acquire);
+        assert!(is_woken || until == SOONEST, "it sleeps until {until}, and work waits");
+        assert!(parts.metronome.watching(), "the watch is off, and work waits");
+    });
+}
+
+#[test]
+fn a_request_is_not_lost_to_a_drop_out_that_looks_by_read_modify_write() {
+    drop_out_meets(Parts::request, |parts| parts.slot.fetch_add(0, AcqRel) > 0);
+}
+
+#[test]
+fn a_request_behind_a_fence_is_not_lost_to_a_drop_out_that_looks_by_load() {
+    drop_out_meets(Parts::request_by_fence, |parts| parts.slot.load(Relaxed) > 0);
+}

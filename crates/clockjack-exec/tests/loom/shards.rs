@@ -1,0 +1,330 @@
+//! Keepers that change, and closing, against arm, cancel and poll.
+//!
+//! The law: a timer that was accepted fires, or its cancel says true, or the close hands it out,
+//! once; and whoever sleeps until `next_wake` or is woken as an arm says is in time for it. A value
+//! that is leaked or dropped twice shows in the count of an `Arc`.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use clockjack_exec::shards::{Armed, Cancelled, Refused, Shards, ShardsConfig};
+use clockjack_time::Tick;
+use loom::{
+    sync::Mutex,
+    thread::{self, JoinHandle},
+};
+
+/// What stands in a timer: a number, and a token whose count shows leaks.
+type Value = (u32, Arc<()>);
+type Table = Arc<Shards<Value>>;
+
+/// A table in which the workers of these seats have come, one after the other.
+fn table(seats: usize, attached: &[usize]) -> Table {
+    let shards = Arc::new(Shards::new(ShardsConfig { seats, capacity: 16, start: Tick::ZERO }));
+    for (shard, seat) in (0..).zip(attached) {
+        assert_eq!(shards.attach(*seat), shard);
+    }
+    shards
+}
+
+fn spawn<R: 'static>(shards: &Table, run: impl FnOnce(&Table) -> R + 'static) -> JoinHandle<R> {
+    let shards = shards.clone();
+    thread::spawn(move || run(&shards))
+}
+
+/// What fired up to `now`, if the lease could be had.
+fn poll(shards: &Table, shard: u32, now: u64) -> Vec<u32> {
+    let mut fired = Vec::new();
+    shards.poll(shard, Tick::new(now), 100, |timer| fired.push(timer.value.0));
+    fired
+}
+
+fn arm(shards: &Table, deadline: u64, value: Value) -> Result<Armed, Refused<Value>> {
+    shards.arm(0, Tick::new(deadline), value)
+}
+
+fn drain(shards: &Table) -> (Vec<u32>, usize) {
+    let mut drained = Vec::new();
+    let closed = shards.close(|value| drained.push(value.0));
+    (drained, closed.left)
+}
+
+#[test]
+fn an_adoption_and_a_remote_cancel_end_a_timer_once() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(2, &[0, 1]);
+        let id = arm(&shards, 5, (1, token.clone())).expect("room").id;
+        shards.detach(0);
+        let canceller = spawn(&shards, move |shards| shards.cancel(id));
+        let adopter = spawn(&shards, |shards| {
+            let mut fired = Vec::new();
+            assert_eq!(shards.adopt(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
+            fired
+        });
+        let cancelled = canceller.join().expect("no panic");
+        let mut fired = adopter.join().expect("no panic");
+        fired.extend(poll(&shards, 0, 9));
+        assert_eq!(fired.len() + usize::from(cancelled), 1, "fired {fired:?}, {cancelled}");
+        drop(shards);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+/// One thread adopts, one attaches: an orphan has one keeper, and each knows who it is.
+#[test]
+fn an_orphan_gets_one_keeper() {
+    loom::model(|| {
+        let shards = table(3, &[0, 1]);
+        shards.detach(0);
+        let adopter = spawn(&shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let comer = spawn(&shards, |shards| shards.attach(2));
+        adopter.join().expect("no panic");
+        let home = comer.join().expect("no panic");
+        let keepers = [1, 2].map(|seat| shards.keeps(seat).filter(|shard| *shard == 0).count());
+        let expected = if home == 0 { [0, 1] } else { [1, 0] };
+        assert_eq!(keepers, expected, "the home of seat 2 is {home}");
+        assert_eq!(shards.stats().orphans, 0);
+        assert_eq!(shards.detach(1) + shards.detach(2), shards.stats().shards);
+    });
+}
+
+/// A worker comes and goes while its shard is adopted: what is an orphan in the end is found.
+#[test]
+fn an_orphan_is_in_the_queue_or_in_somebodys_hands() {
+    loom::model(|| {
+        let shards = table(3, &[0, 1]);
+        shards.detach(0);
+        let adopter = spawn(&shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let guest = spawn(&shards, |shards| {
+            shards.attach(2);
+            shards.detach(2);
+        });
+        adopter.join().expect("no panic");
+        guest.join().expect("no panic");
+        shards.adopt(|| Some(1), |_, _| ());
+        assert_eq!(shards.stats().orphans, 0, "an orphan that nobody can find");
+        assert_eq!(shards.keeps(1).count(), shards.stats().shards);
+    });
+}
+
+/// The worker that was chosen leaves at that moment.
+#[test]
+fn a_worker_that_leaves_keeps_nothing() {
+    loom::model(|| {
+        let shards = table(3, &[0, 1, 2]);
+        shards.detach(0);
+        let leaver = spawn(&shards, |shards| shards.detach(1));
+        let adopter = spawn(&shards, |shards| {
+            let mut seats = [1, 2].into_iter();
+            shards.adopt(|| seats.next(), |_, _| ())
+        });
+        leaver.join().expect("no panic");
+        adopter.join().expect("no panic");
+        assert_eq!(shards.keeps(1).count(), 0);
+        shards.adopt(|| Some(2), |_, _| ());
+        assert_eq!(shards.stats().orphans, 0, "an orphan that nobody can find");
+        assert_eq!(shards.keeps(2).count(), 3, "a shard is kept by one who is gone");
+    });
+}
+
+#[test]
+fn an_arm_in_a_shard_that_changes_hands_is_known_to_the_new_keeper_or_its_caller() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(2, &[0, 1]);
+        let value = (1, token);
+        let arming = spawn(&shards, move |shards| arm(shards, 20, value).expect("room"));
+        let leaver = spawn(&shards, |shards| {
+            assert_eq!(shards.detach(0), 1);
+            assert_eq!(shards.adopt(|| Some(1), |_, _| ()), 1);
+            // The new keeper is awake now; it is about to sleep until this.
+            shards.next_wake(1)
+        });
+        let armed = arming.join().expect("no panic");
+        let wake = leaver.join().expect("no panic");
+        assert!(armed.is_earliest);
+        let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
+        let is_woken = armed.keeper == Some(1);
+        assert!(is_covered || is_woken, "sleeps until {wake:?}, woken is {:?}", armed.keeper);
+        assert_eq!(poll(&shards, 0, 20), [1]);
+    });
+}
+
+/// As above, with a worker that comes instead of an adopter.
+#[test]
+fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(2, &[0]);
+        shards.detach(0);
+        let value = (1, token);
+        let arming = spawn(&shards, move |shards| arm(shards, 20, value).expect("room"));
+        let comer = spawn(&shards, |shards| {
+            assert_eq!(shards.attach(1), 0);
+            shards.next_wake(1)
+        });
+        let armed = arming.join().expect("no panic");
+        let wake = comer.join().expect("no panic");
+        let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
+        assert!(is_covered || armed.keeper == Some(1), "{wake:?}, {:?}", armed.keeper);
+    });
+}
+
+/// The fires of the owner and of one who takes over stand in one log, in order.
+#[test]
+fn a_takeover_beside_the_owner_keeps_the_order() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(2, &[0, 1]);
+        for number in [1, 2, 3] {
+            arm(&shards, u64::from(number), (number, token.clone())).expect("room");
+        }
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let hand_over = |log: &Mutex<Vec<u32>>, value: Value| {
+            log.lock().expect("no panic").push(value.0);
+        };
+        let owner = {
+            let log = log.clone();
+            spawn(&shards, move |shards| {
+                shards.poll(0, Tick::new(2), 100, |timer| hand_over(&log, timer.value)).fired
+            })
+        };
+        let other = {
+            let log = log.clone();
+            spawn(&shards, move |shards| {
+                let Some(shard) = shards.overdue(Tick::new(3), Some(1), 0) else { return 0 };
+                let fire = |timer: clockjack_time::Expired<Value>| hand_over(&log, timer.value);
+                shards.take_over(shard, Tick::new(3), 100, fire).fired
+            })
+        };
+        let fired = owner.join().expect("no panic") + other.join().expect("no panic");
+        let polled = shards.poll(0, Tick::new(3), 100, |timer| hand_over(&log, timer.value));
+        assert_eq!(fired + polled.fired, 3);
+        assert_eq!(*log.lock().expect("no panic"), [1, 2, 3]);
+    });
+}
+
+/// The end of a timer that was armed beside a close.
+fn settle(
+    shards: Table,
+    token: &Arc<()>,
+    armed: Result<Armed, Refused<Value>>,
+    (drained, left): (Vec<u32>, usize),
+) {
+    let (rest, left_now) = drain(&shards);
+    assert_eq!(left_now, 0, "nobody else is there");
+    let times = drained.iter().chain(&rest).filter(|number| **number == 1).count();
+    match armed {
+        Ok(_) => {
+            assert_eq!(times, 1, "accepted: handed out once");
+            assert!(left > 0 || rest.is_empty(), "the close said that nothing was left");
+        }
+        Err(refused) => {
+            assert!(refused.is_closed());
+            assert_eq!(times, 0, "refused, and handed out all the same");
+        }
+    }
+    drop(shards);
+    assert_eq!(Arc::strong_count(token), 1, "every value was dropped");
+}
+
+#[test]
+fn a_timer_that_is_armed_beside_a_close_is_handed_out_or_refused() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(1, &[0]);
+        let value = (1, token.clone());
+        let arming = spawn(&shards, move |shards| arm(shards, 20, value));
+        let closer = spawn(&shards, drain);
+        let armed = arming.join().expect("no panic");
+        let closed = closer.join().expect("no panic");
+        settle(shards, &token, armed, closed);
+    });
+}
+
+/// The lease is held when both begin, so that the arm may go by the inbox.
+#[test]
+fn a_timer_that_is_posted_beside_a_close_is_handed_out_or_refused() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(1, &[0]);
+        arm(&shards, 1, (7, token.clone())).expect("room");
+        let mut threads = None;
+        shards.poll(0, Tick::new(1), 100, |_| {
+            let value = (1, token.clone());
+            let arming = spawn(&shards, move |shards| arm(shards, 20, value));
+            threads = Some((arming, spawn(&shards, drain)));
+        });
+        let (arming, closer) = threads.expect("it fired");
+        let armed = arming.join().expect("no panic");
+        let closed = closer.join().expect("no panic");
+        settle(shards, &token, armed, closed);
+    });
+}
+
+/// The shard is made beside the close: either the closer finds it or the arm is refused.
+#[test]
+fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(1, &[]);
+        let value = (1, token.clone());
+        let arming = spawn(&shards, move |shards| {
+            assert_eq!(shards.attach(0), 0);
+            arm(shards, 20, value)
+        });
+        let closer = spawn(&shards, drain);
+        let armed = arming.join().expect("no panic");
+        let closed = closer.join().expect("no panic");
+        settle(shards, &token, armed, closed);
+    });
+}
+
+/// A poll beside the close: what it does not fire is handed out.
+#[test]
+fn a_poll_beside_a_close_ends_every_timer_once() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(1, &[0]);
+        arm(&shards, 5, (1, token.clone())).expect("room");
+        arm(&shards, 50, (2, token.clone())).expect("room");
+        let poller = spawn(&shards, |shards| poll(shards, 0, 9));
+        let closer = spawn(&shards, drain);
+        let fired = poller.join().expect("no panic");
+        let (drained, left) = closer.join().expect("no panic");
+        let (rest, _) = drain(&shards);
+        assert!(left > 0 || rest.is_empty(), "the close said that nothing was left");
+        let mut all = [fired, drained, rest].concat();
+        all.sort_unstable();
+        assert_eq!(all, [1, 2]);
+        drop(shards);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+/// The first poster may have claimed a cell of the inbox and not filled it; then the value of the
+/// second is behind it, where no holder reaches it yet.
+#[test]
+fn a_timer_that_is_cancelled_on_its_way_is_freed_once() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(1, &[0]);
+        arm(&shards, 1, (7, token.clone())).expect("room");
+        let mut threads = None;
+        shards.poll(0, Tick::new(1), 100, |_| {
+            let (one, two) = ((1, token.clone()), (2, token.clone()));
+            let first = spawn(&shards, move |shards| arm(shards, 20, one).is_ok());
+            let second = spawn(&shards, move |shards| {
+                let id = arm(shards, 20, two).expect("a cell for each").id;
+                shards.cancel_take(id) != Cancelled::Lost
+            });
+            threads = Some((first, second));
+        });
+        let (first, second) = threads.expect("it fired");
+        assert!(first.join().expect("no panic"));
+        assert!(second.join().expect("no panic"), "nobody else ends it");
+        assert_eq!(poll(&shards, 0, 30), [1]);
+        assert_eq!(shards.len(0), Some(0), "a slot is left");
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}

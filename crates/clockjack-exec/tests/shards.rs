@@ -1,0 +1,407 @@
+//! What the table of shards promises, in virtual time. The races are in `loom/shards.rs`.
+#![cfg(not(loom))]
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::{collections::BTreeMap, sync::Arc, thread};
+
+use clockjack_exec::shards::{Cancelled, Closed, Polled, Shards, ShardsConfig};
+use clockjack_time::{Tick, TimerId, shard::RETURNS_MAX};
+
+fn tick(ticks: u64) -> Tick {
+    Tick::new(ticks)
+}
+
+fn shards<T: Send>(seats: usize) -> Shards<T> {
+    Shards::new(ShardsConfig { seats, ..ShardsConfig::DEFAULT })
+}
+
+/// Numbers without a pattern, the same in every run (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// Polls one shard to the end and says what fired.
+fn poll<T: Send>(shards: &Shards<T>, shard: u32, now: u64) -> Vec<T> {
+    let mut fired = Vec::new();
+    let polled = shards.poll(shard, tick(now), usize::MAX, |timer| {
+        assert!(timer.deadline <= tick(now), "early");
+        fired.push(timer.value);
+    });
+    assert_eq!(polled, Polled { fired: fired.len(), ..Polled::default() });
+    fired
+}
+
+fn kept<T: Send>(shards: &Shards<T>, seat: usize) -> Vec<u32> {
+    shards.keeps(seat).collect()
+}
+
+/// Gives every orphan to one seat.
+fn adopt_all<T: Send>(shards: &Shards<T>, seat: usize) -> usize {
+    shards.adopt(|| Some(seat), |chosen, _| assert_eq!(chosen, seat))
+}
+
+#[test]
+fn a_resize_from_eight_to_one_loses_no_timer_and_fires_none_early_or_late() {
+    const TIMERS: u64 = 100_000;
+    let shards = shards(8);
+    let homes: Vec<u32> = (0..8).map(|seat| shards.attach(seat)).collect();
+    let mut numbers = Numbers(7);
+    let deadlines: Vec<u64> = (0..TIMERS).map(|_| 1 + numbers.below(1 << 22)).collect();
+    for (number, deadline) in deadlines.iter().enumerate() {
+        shards.arm(homes[number % 8], tick(*deadline), number).expect("room");
+    }
+    let mut active = 8;
+    let mut fired_at = vec![None; deadlines.len()];
+    let mut turns = 0_u64;
+    // Whoever is there sleeps until its next wake; from time to time one of them leaves.
+    while let Some(now) = (0..active).filter_map(|seat| shards.next_wake(seat)).min() {
+        for seat in 0..active {
+            for shard in kept(&shards, seat) {
+                shards.poll(shard, now, 64, |timer| {
+                    assert_eq!(timer.deadline, tick(deadlines[timer.value]), "its own deadline");
+                    assert_eq!(fired_at[timer.value].replace(now), None, "fired twice");
+                });
+            }
+        }
+        turns += 1;
+        if active > 1 && turns.is_multiple_of(2_000) {
+            active -= 1;
+            assert_eq!(shards.detach(active), 1);
+            assert_eq!(adopt_all(&shards, 0), 1);
+        }
+    }
+    assert_eq!((active, kept(&shards, 0).len()), (1, 8), "seat 0 keeps what all others had");
+    for (fired, deadline) in fired_at.iter().zip(&deadlines) {
+        assert_eq!(*fired, Some(tick(*deadline)), "lost, early or late");
+    }
+}
+
+#[test]
+fn an_orphan_that_falls_due_before_it_is_adopted_is_taken_over() {
+    let shards = shards(2);
+    let home = shards.attach(0);
+    shards.attach(1);
+    shards.arm(home, tick(5), "first").expect("room");
+    shards.arm(home, tick(5), "second").expect("room");
+    assert_eq!(shards.detach(0), 1);
+    assert_eq!(shards.overdue(tick(4), Some(1), 1), None);
+    assert_eq!(shards.overdue(tick(5), Some(1), 1), Some(home));
+    let mut fired = Vec::new();
+    let polled = shards.take_over(home, tick(5), usize::MAX, |timer| fired.push(timer.value));
+    assert_eq!((polled.fired, fired), (2, vec!["first", "second"]));
+    assert_eq!(shards.overdue(tick(5), Some(1), 1), None);
+    assert_eq!((shards.stats().taken_over, shards.stats().orphans), (2, 1));
+}
+
+#[test]
+fn the_overdue_timers_of_a_blocked_worker_are_fired_by_another_and_its_own_are_not_looked_at() {
+    let shards = shards(2);
+    let (blocked, free) = (shards.attach(0), shards.attach(1));
+    for number in 0..100 {
+        shards.arm(blocked, tick(10 + number / 10), number).expect("room");
+    }
+    shards.arm(free, tick(1), 999).expect("room");
+    assert_eq!(shards.overdue(tick(9), Some(1), 0), None, "its own it polls anyway");
+    let mut fired = Vec::new();
+    for now in 10..20 {
+        // A budget of less than a tick's timers: the rest stays overdue.
+        while let Some(shard) = shards.overdue(tick(now), Some(1), 0) {
+            let polled = shards.take_over(shard, tick(now), 7, |timer| fired.push(timer.value));
+            assert!(!polled.held_by_other);
+        }
+        assert_eq!(fired.len() as u64, (now - 9) * 10, "exactly those that are due");
+    }
+    assert_eq!(fired, (0..100).collect::<Vec<_>>(), "in order");
+    assert_eq!(poll(&shards, blocked, 100), [], "nothing is left for the owner");
+}
+
+#[test]
+fn a_worker_that_attaches_takes_an_orphan_then_an_extra_then_makes_a_shard() {
+    let shards = shards::<()>(4);
+    assert_eq!((shards.attach(0), shards.attach(1), shards.attach(2)), (0, 1, 2));
+    shards.detach(1);
+    shards.detach(2);
+    assert_eq!(shards.stats().orphans, 2);
+    assert_eq!(shards.attach(3), 1, "an orphan");
+    assert_eq!(adopt_all(&shards, 0), 1);
+    assert_eq!(kept(&shards, 0), [0, 2]);
+    assert_eq!(shards.attach(2), 2, "an extra");
+    assert_eq!(kept(&shards, 0), [0]);
+    assert_eq!((shards.home(0), shards.home(1), shards.home(2)), (Some(0), None, Some(2)));
+    assert_eq!(shards.attach(1), 3, "a new one");
+    let stats = shards.stats();
+    assert_eq!((stats.shards, stats.orphans, stats.adopted), (4, 0, 2));
+}
+
+#[test]
+fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
+    const SEATS: usize = 70;
+    let shards = shards::<()>(SEATS);
+    let mut numbers = Numbers(11);
+    let mut attached = [false; SEATS];
+    let mut most = 0;
+    for _ in 0..1_000 {
+        let seat = numbers.below(SEATS as u64) as usize;
+        if attached[seat] {
+            let orphans = shards.detach(seat);
+            assert!(orphans > 0, "every worker keeps a shard");
+        } else {
+            let home = shards.attach(seat);
+            assert_eq!(shards.home(seat), Some(home));
+        }
+        attached[seat] = !attached[seat];
+        let active: Vec<usize> = (0..SEATS).filter(|seat| attached[*seat]).collect();
+        most = most.max(active.len());
+        if !active.is_empty() && numbers.below(3) == 0 {
+            let chosen = active[numbers.below(active.len() as u64) as usize];
+            adopt_all(&shards, chosen);
+            assert!(!shards.has_orphans());
+        }
+        assert_eq!(shards.stats().shards, most, "a shard was made without need");
+        // Every shard is an orphan or kept by one seat, and no worker is without one.
+        let mut keepers = vec![0; shards.stats().shards];
+        for seat in &active {
+            assert!(shards.keeps(*seat).next().is_some());
+            shards.keeps(*seat).for_each(|shard| keepers[shard as usize] += 1);
+        }
+        let orphans = keepers.iter().filter(|keepers| **keepers == 0).count();
+        assert!(keepers.iter().all(|keepers| *keepers <= 1), "{keepers:?}");
+        assert_eq!(orphans, shards.stats().orphans);
+    }
+}
+
+#[test]
+fn orphans_that_nobody_can_adopt_stay_in_the_queue() {
+    let shards = shards::<()>(3);
+    assert_eq!([0, 1, 2].map(|seat| shards.attach(seat)), [0, 1, 2]);
+    assert_eq!(shards.detach(0) + shards.detach(1), 2);
+    assert_eq!(shards.adopt(|| None, |_, _| panic!("nobody was chosen")), 0);
+    assert_eq!(shards.adopt(|| Some(1), |_, _| panic!("seat 1 is empty")), 0);
+    assert!(shards.has_orphans());
+    let mut told = Vec::new();
+    assert_eq!(shards.adopt(|| Some(2), |seat, shard| told.push((seat, shard))), 2);
+    assert_eq!(told, [(2, 0), (2, 1)]);
+    assert!(!shards.has_orphans());
+    assert_eq!(shards.detach(2), 3, "extras are left behind as the home is");
+}
+
+#[test]
+fn an_arm_says_whom_to_wake() {
+    let shards = shards(2);
+    let home = shards.attach(1);
+    let armed = shards.arm(home, tick(50), ()).expect("room");
+    assert_eq!((armed.is_earliest, armed.keeper), (true, Some(1)));
+    let armed = shards.arm(home, tick(60), ()).expect("room");
+    assert_eq!((armed.is_earliest, armed.keeper), (false, None));
+    assert_eq!(shards.next_wake(1), Some(tick(50)));
+    shards.detach(1);
+    let armed = shards.arm(home, tick(40), ()).expect("an orphan takes timers");
+    assert_eq!((armed.is_earliest, armed.keeper), (true, None));
+    let wakes: Vec<_> = shards.wakes().collect();
+    assert_eq!(wakes, [(home, None, Some(tick(40)))]);
+    assert_eq!(shards.attach(0), home);
+    assert_eq!(shards.next_wake(0), Some(tick(40)), "the new keeper knows");
+    let armed = shards.arm(home, tick(30), ()).expect("room");
+    assert_eq!(armed.keeper, Some(0));
+}
+
+#[test]
+fn ids_stay_valid_when_the_shard_changes_hands() {
+    let shards = shards(2);
+    let home = shards.attach(0);
+    shards.attach(1);
+    let arm = |value: &'static str| shards.arm(home, tick(9), value).expect("room").id;
+    let (first, second, third) = (arm("first"), arm("second"), arm("third"));
+    shards.detach(0);
+    assert!(shards.cancel(first), "of an orphan");
+    adopt_all(&shards, 1);
+    assert_eq!(shards.cancel_take(second), Cancelled::Won(Some("second")), "of an adopted shard");
+    assert_eq!(shards.cancel_take(second), Cancelled::Lost);
+    assert!(!shards.cancel(first));
+    assert_eq!(poll(&shards, home, 9), ["third"]);
+    assert_eq!(shards.cancel_take(third), Cancelled::Lost);
+}
+
+#[test]
+fn a_cancel_while_the_shard_is_held_wins_without_the_value() {
+    let shards = shards(1);
+    let home = shards.attach(0);
+    let later = shards.arm(home, tick(9), 2).expect("room").id;
+    shards.arm(home, tick(1), 1).expect("room");
+    let polled = shards.poll(home, tick(1), 10, |_| {
+        assert_eq!(shards.cancel_take(later), Cancelled::Won(None));
+        assert!(shards.poll(home, tick(1), 10, |_| ()).held_by_other);
+    });
+    assert_eq!(polled.fired, 1);
+    assert_eq!(poll(&shards, home, 9), []);
+}
+
+#[test]
+fn a_million_remote_cancels_of_timers_of_one_hour_leave_bounded_memory() {
+    const HOUR: u64 = 3_600_000;
+    let shards = Shards::new(ShardsConfig { seats: 2, capacity: 1 << 10, start: Tick::ZERO });
+    let home = shards.attach(0);
+    let values = Arc::new(());
+    for batch in 0..2_000 {
+        // Nobody polls: the owner is blocked all the time.
+        let arm = |n| shards.arm(home, tick(HOUR + batch + n), values.clone()).expect("room").id;
+        let ids: Vec<TimerId> = (0..500).map(arm).collect();
+        assert!(ids.into_iter().all(|id| shards.cancel(id)));
+        let waiting = Arc::strong_count(&values) - 1;
+        assert!(waiting <= RETURNS_MAX, "{waiting} values wait to be dropped");
+        assert!(shards.garbage(0) <= RETURNS_MAX, "{} said to be stale", shards.garbage(0));
+    }
+    assert_eq!(shards.len(home), Some(0));
+    assert_eq!(Arc::strong_count(&values), 1);
+}
+
+#[test]
+fn close_hands_out_every_timer_once_and_refuses_the_rest() {
+    let shards = shards(3);
+    let homes: Vec<u32> = (0..3).map(|seat| shards.attach(seat)).collect();
+    let deadlines = [5, 1 << 25, u64::MAX, 70, 5, u64::MAX - 1];
+    let mut ids = Vec::new();
+    for home in &homes {
+        for deadline in deadlines {
+            let value = ids.len();
+            ids.push(shards.arm(*home, tick(deadline), value).expect("room").id);
+        }
+    }
+    shards.detach(2);
+    assert!(shards.cancel(ids[7]));
+    assert_eq!(poll(&shards, homes[0], 5), [0, 4]);
+    let mut drained = Vec::new();
+    let closed = shards.close(|value| {
+        let is_held = |home: &&u32| shards.len(**home).is_none();
+        assert_eq!(homes.iter().find(is_held), None, "a lease is held");
+        drained.push(value);
+    });
+    // A shard's in order of their deadlines; the last one's, which is an orphan, too.
+    assert_eq!(drained, [3, 1, 5, 2, 6, 10, 9, 11, 8, 12, 16, 15, 13, 17, 14]);
+    assert_eq!(closed, Closed { drained: 15, left: 0 });
+    let refused = shards.arm(homes[0], tick(1), 77).expect_err("closed");
+    assert!(refused.is_closed());
+    assert_eq!(refused.into_inner(), Some(77));
+    assert!(ids.iter().all(|id| !shards.cancel(*id)), "each has ended");
+    assert!(shards.poll(homes[0], Tick::MAX, 10, |_| panic!("closed")).is_closed);
+    assert_eq!(shards.next_wake(0), None);
+    assert_eq!(shards.close(|_| panic!("handed out twice")), Closed { drained: 0, left: 0 });
+    let stats = shards.stats();
+    assert_eq!((stats.drained, stats.refused), (15, 1));
+}
+
+#[test]
+fn a_shard_that_is_held_while_it_is_closed_is_left_for_the_next_close() {
+    let shards = shards(1);
+    let home = shards.attach(0);
+    for number in 1..=3 {
+        shards.arm(home, tick(number), number).expect("room");
+    }
+    let mut drained = Vec::new();
+    shards.poll(home, tick(1), 10, |timer| {
+        assert_eq!(timer.value, 1);
+        let closed = shards.close(|_| panic!("the lease is held"));
+        assert_eq!(closed, Closed { drained: 0, left: 1 });
+        let refused = shards.arm(home, tick(9), 9).expect_err("closed");
+        assert_eq!(refused.into_inner(), Some(9));
+    });
+    assert!(shards.poll(home, tick(9), 10, |_| panic!("closed")).is_closed);
+    assert_eq!(shards.close(|value| drained.push(value)), Closed { drained: 2, left: 0 });
+    assert_eq!(drained, [2, 3]);
+}
+
+#[test]
+fn a_full_shard_gives_the_value_back() {
+    let shards = Shards::new(ShardsConfig { seats: 1, capacity: 8, start: Tick::ZERO });
+    let home = shards.attach(0);
+    let refused = (0..9).find_map(|n| shards.arm(home, tick(9), n).err()).expect("full");
+    assert!(refused.is_full() && !refused.is_busy() && !refused.is_closed());
+    assert_eq!(refused.into_inner(), Some(6), "two of eight wait in the inbox");
+}
+
+#[test]
+#[should_panic(expected = "a worker is at seat 0 already")]
+fn two_workers_at_a_seat_are_a_fault() {
+    let shards = shards::<()>(1);
+    shards.attach(0);
+    shards.attach(0);
+}
+
+/// What every thread does with its seat, until it has armed enough.
+fn come_and_go(shards: &Shards<u64>, seat: usize, ended: &[AtomicUsize], per_thread: u64) {
+    let mut numbers = Numbers(seat as u64 + 1);
+    let end = |value: u64| {
+        ended[value as usize].fetch_add(1, Ordering::Relaxed);
+    };
+    let mut ids: BTreeMap<u64, TimerId> = BTreeMap::new();
+    let mut home = shards.attach(seat);
+    for step in 0..per_thread {
+        let value = seat as u64 * per_thread + step;
+        match shards.arm(home, tick(numbers.below(per_thread * 2)), value) {
+            Ok(armed) => drop(ids.insert(value, armed.id)),
+            Err(refused) => refused.into_inner().map_or((), end),
+        }
+        match numbers.below(8) {
+            0 => {
+                if let Some((value, id)) = ids.pop_first()
+                    && shards.cancel(id)
+                {
+                    end(value);
+                }
+            }
+            1 => {
+                if let Some((value, id)) = ids.pop_last()
+                    && let Cancelled::Won(taken) = shards.cancel_take(id)
+                {
+                    assert!(taken.is_none_or(|taken| taken == value), "another timer's value");
+                    end(value);
+                }
+            }
+            2 if numbers.below(16) == 0 => {
+                shards.detach(seat);
+                home = shards.attach(seat);
+            }
+            3 => drop(shards.adopt(|| Some((seat + 1) % 3), |_, _| ())),
+            4 => {
+                if let Some(shard) = shards.overdue(tick(step), Some(seat), step as usize) {
+                    shards.take_over(shard, tick(step), 16, |timer| end(timer.value));
+                }
+            }
+            _ => {
+                for shard in shards.keeps(seat) {
+                    shards.poll(shard, tick(step), 16, |timer| end(timer.value));
+                }
+            }
+        }
+    }
+    shards.detach(seat);
+}
+
+#[test]
+fn every_timer_ends_once_while_workers_come_and_go() {
+    const PER_THREAD: u64 = 30_000;
+    let shards = shards(3);
+    let ended: Vec<AtomicUsize> = (0..3 * PER_THREAD).map(|_| AtomicUsize::new(0)).collect();
+    thread::scope(|scope| {
+        for seat in 0..3 {
+            let (shards, ended) = (&shards, &ended);
+            scope.spawn(move || come_and_go(shards, seat, ended, PER_THREAD));
+        }
+    });
+    assert_eq!(shards.stats().orphans, shards.stats().shards, "all have left");
+    assert!(shards.stats().shards <= 3);
+    let closed = shards.close(|value| {
+        ended[value as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(closed.left, 0);
+    for (value, ended) in ended.iter().enumerate() {
+        assert_eq!(ended.load(Ordering::Relaxed), 1, "the ends of timer {value}");
+    }
+}

@@ -1,0 +1,285 @@
+//! What the lock of a pool for blocking work guards: counts and queues, no thread and no waiting.
+
+use alloc::{collections::VecDeque, sync::Arc};
+use core::mem;
+use std::sync::Condvar;
+
+use clockjack_sync::mutant;
+
+use super::{BlockingConfig, BlockingStats};
+
+/// A closure that waits for a thread.
+pub(super) type Job = Box<dyn FnOnce() + Send>;
+
+/// Where an idle thread waits: each has its own, so that one of them can be called.
+pub(super) type Seat = Condvar;
+
+/// Why a closure is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Full,
+    Closed,
+    NoThread,
+}
+
+/// The state of a pool.
+#[derive(Default)]
+pub(super) struct State {
+    queue: VecDeque<Job>,
+    /// The seats of idle threads, the last to sit down last.
+    idle: Vec<Arc<Seat>>,
+    /// Admitted, and waiting for a thread to start before they are queued.
+    reserved: usize,
+    running: usize,
+    /// Threads that have arrived and not left.
+    arrived: usize,
+    /// Threads that are being started.
+    starting: usize,
+    /// The number of the last thread that was to be started.
+    last_number: u64,
+    is_closed: bool,
+    threads_started: u64,
+    finished: u64,
+    panicked: u64,
+    refused: u64,
+    dropped: u64,
+}
+
+impl State {
+    /// Admits one closure (rule 1).
+    pub(super) fn reserve(&mut self, config: &BlockingConfig) -> Result<(), Refusal> {
+        let load_max = config.threads_max.saturating_add(config.queue_max);
+        let refusal = if self.is_closed {
+            Refusal::Closed
+        } else if self.load() >= load_max && !mutant!("blocking-no-bound") {
+            Refusal::Full
+        } else {
+            self.reserved += 1;
+            return Ok(());
+        };
+        self.refused += 1;
+        Err(refusal)
+    }
+
+    /// The number of the thread that must be started, if one must (rule 2).
+    pub(super) fn reserve_thread(&mut self, config: &BlockingConfig) -> Option<u64> {
+        let n_threads = self.n_threads();
+        let is_wanted = self.load() > n_threads || mutant!("blocking-ignores-idle");
+        if !is_wanted || n_threads >= config.threads_max {
+            return None;
+        }
+        self.starting += 1;
+        self.last_number += 1;
+        Some(self.last_number)
+    }
+
+    /// Whether what was admitted may be pushed, after a thread was started or not.
+    pub(super) fn confirm(&mut self, is_started: bool) -> Result<(), Refusal> {
+        if !is_started {
+            self.starting -= 1;
+        }
+        let refusal = if self.is_closed {
+            Refusal::Closed
+        } else if !is_started && self.arrived == 0 {
+            // Another that is being started does not count, for it may fail as well; then what is
+            // queued would wait for nobody.
+            Refusal::NoThread
+        } else {
+            return Ok(());
+        };
+        self.reserved -= 1;
+        self.refused += 1;
+        Err(refusal)
+    }
+
+    /// Queues what was admitted; gives the seat of the thread to call (rules 3 and 4).
+    pub(super) fn push(&mut self, work: Job) -> Option<Arc<Seat>> {
+        self.reserved -= 1;
+        self.queue.push_back(work);
+        if mutant!("blocking-first-idle") && !self.idle.is_empty() {
+            return Some(self.idle.remove(0));
+        }
+        self.idle.pop()
+    }
+
+    /// Takes the oldest, to be run at once.
+    pub(super) fn pop(&mut self) -> Option<Job> {
+        let work = self.queue.pop_front()?;
+        self.running += 1;
+        Some(work)
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether there are enough threads for the load without the one that asks (rule 4).
+    pub(super) fn is_one_too_many(&self) -> bool {
+        let is_spare = self.n_threads() > self.load();
+        if mutant!("blocking-leaves-early") { self.queue.is_empty() } else { is_spare }
+    }
+
+    pub(super) fn count_finished(&mut self, panicked: bool) {
+        self.running -= 1;
+        self.finished += 1;
+        self.panicked += u64::from(panicked);
+    }
+
+    pub(super) fn count_dropped(&mut self, n_dropped: usize, n_panicked: usize) {
+        self.dropped += n_dropped as u64;
+        self.panicked += n_panicked as u64;
+    }
+
+    /// Closures that run.
+    pub(super) const fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Admits nothing any more; gives what is queued, and the seats of all that wait.
+    pub(super) fn close(&mut self) -> (VecDeque<Job>, Vec<Arc<Seat>>) {
+        self.is_closed = true;
+        (mem::take(&mut self.queue), mem::take(&mut self.idle))
+    }
+
+    /// By a thread, first of all.
+    pub(super) fn arrive(&mut self) {
+        self.starting -= 1;
+        self.arrived += 1;
+        self.threads_started += 1;
+    }
+
+    /// By a thread, last of all.
+    pub(super) fn leave(&mut self) {
+        self.arrived -= 1;
+    }
+
+    pub(super) const fn has_threads(&self) -> bool {
+        self.n_threads() > 0
+    }
+
+    /// Becomes idle; false if there is nothing to wait for.
+    pub(super) fn sit_down(&mut self, seat: &Arc<Seat>) -> bool {
+        if !self.is_closed {
+            self.idle.push(Arc::clone(seat));
+        }
+        !self.is_closed
+    }
+
+    /// Whether that thread is idle and was not called.
+    pub(super) fn sits(&self, seat: &Arc<Seat>) -> bool {
+        self.idle.iter().any(|other| Arc::ptr_eq(other, seat))
+    }
+
+    /// Is idle no more; says whether it still was, that is, was not called.
+    pub(super) fn stand_up(&mut self, seat: &Arc<Seat>) -> bool {
+        let sat = self.sits(seat);
+        self.idle.retain(|other| !Arc::ptr_eq(other, seat));
+        sat
+    }
+
+    pub(super) fn stats(&self) -> BlockingStats {
+        BlockingStats {
+            threads: self.n_threads(),
+            idle: self.idle.len(),
+            running: self.running,
+            queued: self.queue.len(),
+            threads_started: self.threads_started,
+            finished: self.finished,
+            panicked: self.panicked,
+            refused: self.refused,
+            dropped: self.dropped,
+        }
+    }
+
+    /// Admitted and not ended.
+    fn load(&self) -> usize {
+        self.reserved + self.queue.len() + self.running
+    }
+
+    const fn n_threads(&self) -> usize {
+        self.arrived + self.starting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(threads_max: usize) -> BlockingConfig {
+        BlockingConfig { threads_max, ..BlockingConfig::DEFAULT }
+    }
+
+    /// Admits a closure for which a thread must be started.
+    fn start(state: &mut State) {
+        state.reserve(&config(8)).unwrap();
+        assert!(state.reserve_thread(&config(8)).is_some());
+    }
+
+    #[test]
+    fn a_thread_stays_for_what_is_admitted_and_not_queued() {
+        let (mut state, seat) = (State::default(), Arc::default());
+        start(&mut state);
+        // The thread is faster than the one that started it, and sits until its time is over.
+        state.arrive();
+        assert!(state.pop().is_none());
+        assert!(state.sit_down(&seat));
+        assert!(state.stand_up(&seat));
+        assert!(!state.is_one_too_many());
+
+        state.confirm(true).unwrap();
+        assert!(state.push(Box::new(|| ())).is_none(), "nobody sits");
+        assert!(state.pop().is_some());
+        state.count_finished(false);
+        assert!(state.is_one_too_many());
+    }
+
+    #[test]
+    fn a_start_that_fails_does_not_rely_on_another_that_may_fail() {
+        let mut state = State::default();
+        start(&mut state);
+        start(&mut state);
+        assert_eq!(state.confirm(false), Err(Refusal::NoThread));
+        assert_eq!(state.confirm(false), Err(Refusal::NoThread));
+        assert!(!state.has_threads());
+        assert_eq!(state.load(), 0);
+    }
+
+    #[test]
+    fn a_start_that_fails_relies_on_a_thread_that_is_there() {
+        let (mut state, seat) = (State::default(), Arc::default());
+        start(&mut state);
+        start(&mut state);
+        state.arrive();
+        assert!(state.sit_down(&seat));
+        assert_eq!(state.confirm(false), Ok(()));
+        let called = state.push(Box::new(|| ()));
+        assert!(called.is_some_and(|called| Arc::ptr_eq(&called, &seat)));
+        assert!(!state.stand_up(&seat), "whoever is called sits no more");
+    }
+
+    #[test]
+    fn a_close_while_a_thread_is_started_refuses_what_it_was_for() {
+        let mut state = State::default();
+        start(&mut state);
+        let (queue, seats) = state.close();
+        assert!(queue.is_empty() && seats.is_empty());
+        assert_eq!(state.confirm(true), Err(Refusal::Closed));
+        state.arrive();
+        assert!(!state.sit_down(&Arc::default()));
+        state.leave();
+        assert!(!state.has_threads());
+    }
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let mut state = State::default();
+        let mut numbers = Vec::new();
+        for is_started in [true, false, true] {
+            state.reserve(&config(8)).unwrap();
+            numbers.extend(state.reserve_thread(&config(8)));
+            let _ = state.confirm(is_started);
+        }
+        assert_eq!(numbers, [1, 2, 3]);
+        assert_eq!(state.reserve_thread(&config(2)), None, "there are two");
+    }
+}

@@ -1,0 +1,106 @@
+//! Threads as a host: what the executor's heart asks of an operating system.
+#![expect(unsafe_code, reason = "promises which worker a thread is")]
+
+use alloc::sync::Arc;
+use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
+use std::panic::catch_unwind;
+
+use clockjack_exec::{Caught, Host, worker::Local};
+use clockjack_time::{Resolution, Tick};
+
+use crate::{OsClock, Parker};
+
+thread_local! {
+    /// The worker that this thread is.
+    static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+}
+
+/// What the threads of one pool share with its engine.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    pub(crate) clock: OsClock,
+    pub(crate) seats: Box<[Parker]>,
+    pub(crate) metronome: Parker,
+    /// Where whoever shuts the pool down waits.
+    pub(crate) stopper: Parker,
+    nanos_per_tick: u64,
+    seed: u64,
+}
+
+impl Threads {
+    pub(crate) fn new(resolution: Resolution, seats: usize, seed: u64) -> Arc<Self> {
+        Arc::new(Self {
+            clock: OsClock::new(resolution),
+            seats: (0..seats).map(|_| Parker::new()).collect(),
+            metronome: Parker::new(),
+            stopper: Parker::new(),
+            nanos_per_tick: u64::from(resolution.nanos().get()),
+            seed,
+        })
+    }
+}
+
+/// Whether this thread is a worker of some pool.
+pub(crate) fn is_worker() -> bool {
+    !LOCAL.get().is_null()
+}
+
+/// The threads, as the engine holds them.
+pub(crate) struct ThreadHost(pub(crate) Arc<Threads>);
+
+// SAFETY: (1) the thread-local holds what was last set on this thread; signal handlers run no code
+// of an engine's. (2) the closure is called once, on this thread.
+unsafe impl Host for ThreadHost {
+    fn nanos(&self) -> u64 {
+        self.0.clock.nanos_now()
+    }
+
+    fn tick_of(&self, nanos: u64) -> Tick {
+        Tick::new(nanos / self.0.nanos_per_tick)
+    }
+
+    fn deadline_after(&self, after: Duration) -> Tick {
+        self.0.clock.deadline_after(after)
+    }
+
+    #[inline]
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        // What a panic leaves behind is dropped or was never half done: the engine's own state is
+        // not touched while user code runs.
+        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    }
+
+    #[inline]
+    fn local(&self) -> *const Local {
+        // A thread that ends may still drop what it owns: then it is no worker.
+        LOCAL.try_with(Cell::get).unwrap_or(ptr::null())
+    }
+
+    fn enter(&self, local: *const Local) -> *const Local {
+        LOCAL.replace(local)
+    }
+
+    fn park(&self, seat: usize, until: Option<Tick>) {
+        self.0.seats[seat].park(until.map(|tick| self.0.clock.instant_of(tick)));
+    }
+
+    fn unpark(&self, seat: usize) {
+        self.0.seats[seat].unpark();
+    }
+
+    fn unpark_metronome(&self) {
+        self.0.metronome.unpark();
+    }
+
+    fn yield_now(&self) {
+        std::thread::yield_now();
+    }
+
+    fn stop_progressed(&self) {
+        self.0.stopper.unpark();
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed
+    }
+}

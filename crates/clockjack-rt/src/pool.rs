@@ -1,0 +1,397 @@
+//! The pool of workers: threads that step processes, and come and go.
+
+mod config;
+mod metronome;
+mod shutdown;
+
+use alloc::{borrow::Cow, boxed::Box, sync::Arc};
+use core::{
+    fmt,
+    num::NonZeroUsize,
+    sync::atomic::{AtomicBool, Ordering::AcqRel},
+    time::Duration,
+};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    thread::JoinHandle,
+};
+
+use clockjack_exec::{
+    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
+    StartError, SubmitError,
+    engine::{Engine, EngineConfig},
+    worker,
+};
+use clockjack_sync::Counted;
+
+pub use self::{
+    config::PoolConfig,
+    shutdown::{ShutdownReport, Straggler},
+};
+use crate::{
+    BlockingPool, OsInstant, Rejected, blocking_command,
+    current::Entered,
+    host::{ThreadHost, Threads},
+    thread::{self, ThreadConfig},
+    tokio_host,
+};
+
+/// The most seats that a pool may have.
+const SEATS_MAX: usize = 1024;
+
+/// Looks of the metronome without anything to watch before it stops to watch.
+const QUIET_LOOKS_MAX: u32 = 5;
+
+/// Threads that step processes, share them out among themselves, and fire timers.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands};
+/// use core::time::Duration;
+///
+/// let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
+/// let answer = pool.spawn(async {
+///     clockjack_rt::sleep(Duration::from_millis(5)).await?;
+///     Ok::<_, clockjack_rt::exec::TimerError>(6 * 7)
+/// });
+/// assert_eq!(pool.block_on(answer)??, 42);
+/// assert!(pool.shutdown(Duration::from_secs(1)).is_clean());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct WorkerPool {
+    inner: Arc<Inner>,
+    handle: Handle,
+}
+
+struct Inner {
+    engine: Counted<Engine>,
+    threads: Arc<Threads>,
+    blocking: Arc<BlockingPool>,
+    config: PoolConfig,
+    crew: Mutex<Crew>,
+    is_over: AtomicBool,
+    reactor: tokio_host::Reactor,
+}
+
+/// The threads of a pool.
+#[derive(Default)]
+struct Crew {
+    /// By seat; those that were asked to leave are not in here.
+    workers: Vec<Option<JoinHandle<()>>>,
+    /// Those that were asked to leave.
+    leaving: Vec<JoinHandle<()>>,
+    metronome: Option<JoinHandle<()>>,
+}
+
+impl WorkerPool {
+    /// Starts a pool.
+    ///
+    /// # Errors
+    ///
+    /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU that
+    /// the system refuses, or tokio where the feature is not compiled in.
+    pub fn new(config: PoolConfig, commands: Commands) -> Result<Self, StartError> {
+        let workers = workers_of(&config)?;
+        let seats = config.workers_max.clamp(1, SEATS_MAX);
+        check_count(workers, seats)?;
+        let blocking = BlockingPool::new(config.blocking.clone());
+        let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
+        let reactor = tokio_host::Reactor::start(config.tokio)?;
+        let threads = Threads::new(config.resolution, seats, config.seed);
+        let commands = blocking_command::add_to(commands, &blocking);
+        let nanos_per_tick = u128::from(config.resolution.nanos().get());
+        let grace_ticks = config.grace.as_nanos().div_ceil(nanos_per_tick).max(1);
+        let engine_config = EngineConfig {
+            seats,
+            node: 0,
+            limits: config.limits,
+            resolution: config.resolution,
+            grace_ticks: u64::try_from(grace_ticks).unwrap_or(u64::MAX),
+            quiet_looks_max: QUIET_LOOKS_MAX,
+        };
+        let host = Box::new(ThreadHost(Arc::clone(&threads)));
+        let engine = Engine::new(host, &engine_config, commands)?;
+        let crew = Crew { workers: (0..seats).map(|_| None).collect(), ..Crew::default() };
+        let inner = Arc::new(Inner {
+            engine: engine.clone(),
+            threads,
+            blocking,
+            config,
+            crew: Mutex::new(crew),
+            is_over: AtomicBool::new(false),
+            reactor,
+        });
+        // From here on a failure shuts down what was started, by the drop.
+        let pool = Self { inner, handle: Handle::new(engine) };
+        pool.inner.start_metronome()?;
+        pool.inner.resize(workers)?;
+        Ok(pool)
+    }
+
+    /// A handle for other threads and tasks. It does not keep the pool running.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Runs a future as a process. If it cannot be started, the join says why.
+    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    ///
+    /// The process comes back: if its `init` fails or panics, if there is no room for another, or
+    /// after the pool was stopped.
+    pub fn submit<P>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>>
+    where
+        P: Process + Send,
+        P::Message: Send,
+    {
+        self.handle.submit(process)
+    }
+
+    /// Starts a process by one of its methods, with input for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit`](Self::submit).
+    pub fn submit_method<P>(
+        &self,
+        process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
+    where
+        P: Process + Send,
+        P::Message: Send,
+    {
+        self.handle.submit_method(process, method, input)
+    }
+
+    /// Sends a message to a process of which only the pid is known.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back: if there is no such process, it has ended, as many wait as its limit
+    /// allows, or it takes messages of another type.
+    pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
+        self.handle.send(to, message)
+    }
+
+    /// Runs a closure that waits on a thread of its own, so that no worker does.
+    ///
+    /// # Errors
+    ///
+    /// The closure comes back if as many wait as there may be, or after the pool was stopped.
+    pub fn spawn_blocking<F>(&self, work: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.inner.blocking.submit(work)
+    }
+
+    /// Runs a future on this thread, which waits for it. [`sleep`](crate::sleep) and
+    /// [`spawn`](crate::spawn) in it belong to this pool.
+    ///
+    /// # Panics
+    ///
+    /// On a worker: it would have to wait for itself. Await there, or use
+    /// [`spawn_blocking`](Self::spawn_blocking).
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let _entered = Entered::enter(self.handle());
+        crate::block_on::block_on(future)
+    }
+
+    /// How many workers there are.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.inner.crew().workers.iter().flatten().count()
+    }
+
+    /// Makes workers come or go; gives the number that there were.
+    ///
+    /// A worker that goes finishes its step first and hands on its processes and its timers: none is
+    /// lost, none fires early. This does not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// For zero workers, more than `workers_max`, after the pool was stopped, or if a thread cannot
+    /// be started; those that could are there.
+    pub fn resize(&self, workers: usize) -> Result<usize, StartError> {
+        self.inner.resize(workers)
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn stats(&self) -> ExecStats {
+        self.handle.stats()
+    }
+
+    /// Stops the pool: asks every process to stop, waits until all have ended or the time is over,
+    /// with the workers at work; then ends the rest and reports each. Nothing new is taken meanwhile.
+    ///
+    /// A future has no way to be asked: it is dropped where it waits. A step that never returns is
+    /// left behind with its thread. Called on a worker of the pool it does not wait.
+    pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
+        self.inner.shutdown_once(deadline)
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        let deadline = self.inner.config.drop_deadline;
+        self.inner.shutdown_once(deadline);
+    }
+}
+
+impl fmt::Debug for WorkerPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPool")
+            .field("workers", &self.workers())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+fn workers_of(config: &PoolConfig) -> Result<usize, StartError> {
+    match config.workers {
+        Some(0) => Err(StartError::zero_workers()),
+        Some(workers) => Ok(workers),
+        None => {
+            let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+            Ok(cpus.min(config.workers_max.max(1)))
+        }
+    }
+}
+
+fn check_count(workers: usize, max: usize) -> Result<(), StartError> {
+    if workers == 0 {
+        Err(StartError::zero_workers())
+    } else if workers > max {
+        Err(StartError::too_many_workers(max))
+    } else {
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn crew(&self) -> MutexGuard<'_, Crew> {
+        // Nothing is left half done by a panic under this lock.
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resize(&self, workers: usize) -> Result<usize, StartError> {
+        let mut crew = self.crew();
+        check_count(workers, crew.workers.len())?;
+        if self.engine.is_stopping() {
+            return Err(StartError::stopped());
+        }
+        let before = crew.workers.iter().flatten().count();
+        let mut now = before;
+        for seat in (0..crew.workers.len()).rev() {
+            if now <= workers {
+                break;
+            }
+            if let Some(worker) = crew.workers[seat].take() {
+                self.engine.dismiss(seat);
+                crew.leaving.push(worker);
+                now -= 1;
+            }
+        }
+        crew.leaving.retain(|worker| !worker.is_finished());
+        for seat in 0..crew.workers.len() {
+            if now >= workers {
+                break;
+            }
+            // A seat whose worker has not left yet is not free.
+            if crew.workers[seat].is_none() && !self.engine.is_taken(seat) {
+                crew.workers[seat] = Some(self.start_worker(seat)?);
+                now += 1;
+            }
+        }
+        Ok(before)
+    }
+
+    /// Starts a worker, and waits until it sits and has what it was to have.
+    fn start_worker(&self, seat: usize) -> Result<JoinHandle<()>, StartError> {
+        let config = &self.config;
+        let name = Cow::Owned(format!("{}-{seat}", config.name));
+        let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let cpu = config.pin_workers.then_some(seat % cpus);
+        let (engine, reactor) = (self.engine.clone(), self.reactor.handle());
+        let (report, reported) = mpsc::channel();
+        let thread_config = ThreadConfig { name, stack_size: config.stack_size };
+        let started = thread::start(&thread_config, move || {
+            thread::sleep_precisely();
+            let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
+            let is_pinned = pinned.is_ok();
+            // Nobody listens only if the start was given up.
+            drop(report.send(pinned));
+            if !is_pinned {
+                return;
+            }
+            let _reactor = reactor.enter();
+            let _entered = Entered::enter(Handle::new(engine.clone()));
+            worker::work(&engine, seat);
+        });
+        let worker = started.map_err(|refused| StartError::thread(&refused))?;
+        match reported.recv() {
+            Ok(Err(refused)) => Err(StartError::thread(&refused)),
+            Ok(Ok(())) | Err(_) => Ok(worker),
+        }
+    }
+
+    fn shutdown_once(&self, deadline: Duration) -> ShutdownReport {
+        // AcqRel: whoever comes second sees what the first has done.
+        if self.is_over.swap(true, AcqRel) {
+            return ShutdownReport::default();
+        }
+        shutdown::shutdown(self, deadline)
+    }
+
+    /// Asks all threads to leave, without waiting.
+    fn let_go(&self) {
+        let mut crew = self.crew();
+        for seat in 0..crew.workers.len() {
+            if let Some(worker) = crew.workers[seat].take() {
+                self.engine.dismiss(seat);
+                crew.leaving.push(worker);
+            }
+        }
+        if let Some(metronome) = crew.metronome.take() {
+            self.threads.metronome.unpark();
+            crew.leaving.push(metronome);
+        }
+    }
+
+    /// Asks all threads to leave and waits for them; gives the number of those that did not.
+    fn dismiss(&self, until: OsInstant) -> usize {
+        self.let_go();
+        let mut leaving = core::mem::take(&mut self.crew().leaving);
+        loop {
+            for thread in leaving.extract_if(.., |thread| thread.is_finished()) {
+                // A worker does not panic: what it runs is guarded.
+                drop(thread.join());
+            }
+            if leaving.is_empty() || OsInstant::now() >= until {
+                return leaving.len();
+            }
+            let look = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
+            self.threads.stopper.park(Some(look));
+        }
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! The metronome's thread: looks, sleeps, and starts again if a look panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use clockjack_exec::{StartError, watch::Watch};
+
+use super::Inner;
+use crate::thread::{self, ThreadConfig};
+
+impl Inner {
+    /// Starts the one thread that looks after overdue timers, shards without a keeper and stuck
+    /// workers.
+    pub(super) fn start_metronome(&self) -> Result<(), StartError> {
+        let (engine, threads) = (self.engine.clone(), alloc::sync::Arc::clone(&self.threads));
+        let stuck_after = u64::try_from(self.config.stuck_after.as_nanos()).unwrap_or(u64::MAX);
+        let on_stuck = self.config.on_stuck;
+        let seats = threads.seats.len();
+        let config = ThreadConfig { name: "cj-metronome".into(), ..ThreadConfig::DEFAULT };
+        let started = thread::start(&config, move || {
+            thread::sleep_precisely();
+            let mut watch = Watch::new(seats, stuck_after);
+            while !engine.is_over() {
+                let look = catch_unwind(AssertUnwindSafe(|| {
+                    watch.look(&engine, |stuck| {
+                        if let Some(report) = on_stuck {
+                            report(stuck);
+                        }
+                    })
+                }));
+                match look {
+                    Ok(until) => {
+                        let until = until.map(|tick| threads.clock.instant_of(tick));
+                        threads.metronome.park(until);
+                    }
+                    // Only a report of the user's panics; what was seen is forgotten, and seen
+                    // again.
+                    Err(_) => {
+                        engine.count_metronome_restart();
+                        watch = Watch::new(seats, stuck_after);
+                    }
+                }
+            }
+        });
+        let metronome = started.map_err(|refused| StartError::thread(&refused))?;
+        self.crew().metronome = Some(metronome);
+        Ok(())
+    }
+}

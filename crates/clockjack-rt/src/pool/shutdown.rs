@@ -1,0 +1,98 @@
+//! The end of a pool, and what is reported about it.
+
+use core::{fmt, time::Duration};
+
+use clockjack_exec::{Alive, Pid, State};
+
+use super::Inner;
+use crate::{BlockingReport, OsInstant, host};
+
+/// How long a process that was ended may take to be picked up, if it is not in the middle of a
+/// step.
+const EVICTION: Duration = Duration::from_millis(200);
+
+/// How often the count of the living is looked at if nobody tells of progress: what ends outside
+/// the workers does not.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What became of a pool's processes when it was shut down.
+#[derive(Clone, Debug, Default)]
+pub struct ShutdownReport {
+    /// How many ended by themselves once they were asked.
+    pub completed: usize,
+    /// Those that were still alive at the deadline, and were ended or left behind.
+    pub stragglers: Vec<Straggler>,
+    /// Workers that did not come back from a step, and were left behind with it.
+    pub workers_left: usize,
+    /// What became of blocking work.
+    pub blocking: BlockingReport,
+}
+
+impl ShutdownReport {
+    /// Whether everything ended in time.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.stragglers.is_empty() && self.workers_left == 0
+    }
+}
+
+/// A process that did not end in time.
+#[derive(Clone, Debug)]
+pub struct Straggler {
+    /// Which.
+    pub pid: Pid,
+    /// The name of its type.
+    pub name: &'static str,
+    /// What it did at the deadline. One that was running may never have noticed.
+    pub state: State,
+}
+
+impl From<Alive> for Straggler {
+    fn from(alive: Alive) -> Self {
+        Self { pid: alive.pid, name: alive.name, state: alive.state }
+    }
+}
+
+impl fmt::Display for Straggler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} was {}", self.pid, self.name, self.state)
+    }
+}
+
+/// Stops a pool: asks, waits, ends, leaves.
+pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
+    let engine = &inner.engine;
+    let mut report = ShutdownReport::default();
+    let until = OsInstant::now().saturating_add(deadline);
+    let before = engine.live_len();
+    engine.stop();
+    if host::is_worker() {
+        // This very thread would have to do what is waited for.
+        engine.terminate_all(|alive| report.stragglers.push(alive.into()));
+        inner.let_go();
+        return report;
+    }
+    wait_for_nobody(inner, until);
+    engine.terminate_all(|alive| report.stragglers.push(alive.into()));
+    report.completed = before.saturating_sub(report.stragglers.len());
+    if !report.stragglers.is_empty() {
+        wait_for_nobody(inner, OsInstant::now().saturating_add(EVICTION));
+    }
+    engine.close_timers();
+    report.workers_left = inner.dismiss(OsInstant::now().saturating_add(EVICTION));
+    let rest = until.saturating_since(OsInstant::now());
+    report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
+    report
+}
+
+/// Waits until nothing is alive, or the time is over.
+fn wait_for_nobody(inner: &Inner, until: OsInstant) {
+    while inner.engine.live_len() > 0 {
+        let now = OsInstant::now();
+        if now >= until {
+            return;
+        }
+        let look = now.saturating_add(LOOK_EVERY).min(until);
+        inner.threads.stopper.park(Some(look));
+    }
+}

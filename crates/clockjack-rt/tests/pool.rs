@@ -1,0 +1,138 @@
+//! The pool from a user's side: processes, futures, timers, faults, the end.
+
+use core::time::Duration;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use clockjack_rt::{
+    PoolConfig, WorkerPool,
+    exec::{
+        Command, CommandId, Commands, Event, Events, Failure, Payload, Process, StepOutput, Tag,
+    },
+};
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn pool(workers: usize) -> WorkerPool {
+    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
+}
+
+struct Fetch(u32);
+impl Command for Fetch {
+    const ID: CommandId = CommandId(300);
+    type Reply = String;
+}
+
+#[derive(Default)]
+struct Sum {
+    len: usize,
+    open: u32,
+}
+
+impl Process for Sum {
+    type Message = (u32, u32);
+
+    fn step(
+        &mut self,
+        events: &mut Events<'_, (u32, u32)>,
+        out: &mut StepOutput,
+    ) -> Result<(), Failure> {
+        for event in events {
+            match event {
+                Event::Message((a, b)) => {
+                    out.yield_command(Tag(1), Fetch(a));
+                    out.yield_command(Tag(2), Fetch(b));
+                    self.open += 2;
+                }
+                Event::YieldComplete { result, .. } => {
+                    self.len += result?.downcast::<String>().map_or(0, |text| text.len());
+                    self.open -= 1;
+                }
+                _ => {
+                    out.done(Payload::new(self.len));
+                    return Ok(());
+                }
+            }
+        }
+        if self.open == 0 {
+            out.idle()
+        } else {
+            out.wait()
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_process_a_future_a_resize_and_a_shutdown() {
+    let commands =
+        Commands::new().handle(|Fetch(key), done| done.complete(Ok(format!("value {key}"))));
+    let pool = WorkerPool::new(PoolConfig::DEFAULT, commands).unwrap();
+    let sum = pool.submit(Sum::default()).unwrap();
+    sum.tell((1, 2)).unwrap();
+    assert_eq!(pool.block_on(pool.spawn(async { 6 * 7 })).unwrap(), 42);
+    pool.resize(8).unwrap();
+    assert_eq!(pool.workers(), 8);
+    let result = sum.join();
+    // The cancel overtakes nothing that was completed before it; wait for both completions.
+    while sum.state() != clockjack_rt::exec::State::Idle {
+        std::thread::yield_now();
+    }
+    assert!(sum.cancel("enough"));
+    let len = pool.block_on(result).unwrap().downcast::<usize>().unwrap();
+    assert_eq!(len, "value 1value 2".len());
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn many_futures_on_few_workers_all_end() {
+    let pool = pool(2);
+    let done = Arc::new(AtomicUsize::new(0));
+    let all = pool.spawn({
+        let done = Arc::clone(&done);
+        async move {
+            let joins: Vec<_> = (0..10_000)
+                .map(|_| {
+                    let done = Arc::clone(&done);
+                    clockjack_rt::spawn(async move {
+                        clockjack_rt::yield_now().await;
+                        done.fetch_add(1, SeqCst);
+                    })
+                })
+                .collect();
+            for join in joins {
+                join.await.unwrap();
+            }
+        }
+    });
+    pool.block_on(all).unwrap();
+    assert_eq!(done.load(SeqCst), 10_000);
+    let stats = pool.stats();
+    assert_eq!((stats.spawned, stats.finished), (10_001, 10_001));
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn a_sleep_lasts_at_least_as_long_as_asked() {
+    let pool = pool(2);
+    let begun = std::time::Instant::now();
+    pool.block_on(pool.spawn(async {
+        clockjack_rt::sleep(Duration::from_millis(20)).await.unwrap();
+    }))
+    .unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(20));
+    pool.block_on(async { clockjack_rt::sleep(Duration::from_millis(5)).await.unwrap() });
+    assert!(begun.elapsed() >= Duration::from_millis(25));
+}
+
+#[test]
+fn a_panic_ends_its_future_and_nothing_else() {
+    let pool = pool(1);
+    let exit = pool.block_on(pool.spawn(async { panic!("boom") })).map(|(): ()| ()).unwrap_err();
+    assert!(exit.is_panicked());
+    assert_eq!(exit.panic_message(), Some("boom"));
+    assert_eq!(pool.block_on(pool.spawn(async { 1 })).unwrap(), 1);
+}
