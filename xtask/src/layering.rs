@@ -50,6 +50,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
     ("clockjack-compare", Tool, SHIPPED),
+    ("clockjack-soak", Tool, SHIPPED),
     ("xtask", Tool, &[]),
 ];
 

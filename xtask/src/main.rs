@@ -18,6 +18,7 @@ mod nostd;
 mod process;
 mod sanitize;
 mod shuttle;
+mod soak;
 mod suite;
 mod table;
 mod testbin;
@@ -53,6 +54,8 @@ enum Command {
     Loom(loom::Options),
     /// Run the scenes of every crate that has tests/shuttle.rs under random schedules
     Shuttle(shuttle::Options),
+    /// Run mixed load on the worker pool, with books that must balance
+    Soak(soak::Options),
     /// Switch on each planted fault and see its named test fail
     Mutants(mutants::Options),
     /// Check that every test named in a contract.md or requirements.md exists and ran
@@ -87,6 +90,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Layering => layering::run(),
         Command::Loom(options) => loom::run(options),
         Command::Shuttle(options) => shuttle::run(options),
+        Command::Soak(options) => soak::run(options),
         Command::Mutants(options) => mutants::run(options),
         Command::Contract => contract::run(),
         Command::Counts(options) => counts::run(options),
