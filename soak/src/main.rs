@@ -93,7 +93,8 @@ fn run(arguments: &Arguments, seed: u64) -> Result<(), String> {
     });
     println!("after {:.0} s:\n{ledger}", load.started.elapsed().as_secs_f64());
     if let Err(stuck) = result {
-        return Err(format!("{stuck}\n{}", subject.picture()));
+        let faults = ledger.faults().join("\n  ");
+        return Err(format!("{stuck}\n{}\nbroken laws before: {faults}", subject.picture()));
     }
     subject.stop()?;
     verdict(&ledger)
