@@ -452,16 +452,13 @@ impl<T> fmt::Debug for Shards<T> {
     }
 }
 
-/// Disarms a timer with the lease held, which is opened. `None` if the value has not come out of
-/// the inbox yet: then the holder cannot have it, and the timer is to be cancelled by its word.
+/// Disarms a timer with the lease held, which is opened. `None` if the value may not have come out of
+/// the inbox yet: then the timer is to be cancelled by its word.
 #[inline]
 fn take_by_lease<T>(mut lease: Lease<'_, T>, id: TimerId) -> Option<Cancelled<T>> {
-    if !lease.contains(id) {
-        return Some(Cancelled::Lost);
+    match lease.cancel(id) {
+        Some(value) => Some(Cancelled::Won(Some(value))),
+        None if lease.is_blocked() => None,
+        None => Some(Cancelled::Lost),
     }
-    if lease.get(id).is_none() && !mutant!("shards_cancel_takes_what_is_not_there") {
-        return None;
-    }
-    // Between the look and this another thread may have cancelled it.
-    Some(lease.cancel(id).map_or(Cancelled::Lost, |value| Cancelled::Won(Some(value))))
 }

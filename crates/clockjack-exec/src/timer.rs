@@ -45,7 +45,7 @@ impl Timer {
         self.cancel();
         let engine = self.handle.engine();
         let deadline = engine.host().deadline_after(after);
-        self.armed = Some(arm(engine, deadline, &waker)?);
+        self.armed = Some(arm(engine, deadline, Fire::waking(engine, &waker))?);
         self.waker = Some(waker);
         Ok(())
     }
@@ -81,8 +81,8 @@ impl Drop for Timer {
 }
 
 #[inline]
-fn arm(engine: &Engine, deadline: Tick, waker: &Waker) -> Result<TimerId, TimerError> {
-    engine.arm(deadline, Fire::waking(engine, waker)).map_err(|refused: Refused<Fire>| {
+fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId, TimerError> {
+    engine.arm(deadline, fire).map_err(|refused: Refused<Fire>| {
         if refused.is_closed() {
             TimerError::closed()
         } else if refused.is_busy() {
@@ -106,6 +106,8 @@ fn arm(engine: &Engine, deadline: Tick, waker: &Waker) -> Result<TimerId, TimerE
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     handle: Option<Handle>,
+    /// Who knows the executor, if the waker does not tell.
+    fallback: Option<fn() -> Option<Handle>>,
     until: Until,
     armed: Option<(TimerId, Sleeper)>,
 }
@@ -118,9 +120,9 @@ enum Sleeper {
 }
 
 impl Sleeper {
-    fn of(engine: &Engine, waker: &Waker) -> Self {
-        match Fire::waking(engine, waker) {
-            Fire::Process(pid) => Self::Process(pid),
+    fn of(fire: &Fire, waker: &Waker) -> Self {
+        match fire {
+            Fire::Process(pid) => Self::Process(*pid),
             _ => Self::Other(waker.clone()),
         }
     }
@@ -142,18 +144,26 @@ enum Until {
 
 /// Waits. The time counts from the first poll.
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep { handle: None, until: Until::After(after), armed: None }
+    Sleep { handle: None, fallback: None, until: Until::After(after), armed: None }
 }
 
 impl Sleep {
     /// On an executor that is known; the time counts from now.
     pub(crate) fn on(handle: Handle, after: Duration) -> Self {
         let deadline = handle.engine().host().deadline_after(after);
-        Self { handle: Some(handle), until: Until::At(deadline), armed: None }
+        Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
+    }
+
+    /// Until a tick of the executor whose process awaits it, or else of that which `fallback` gives
+    /// when it is first polled.
+    #[doc(hidden)]
+    pub fn until(deadline: Tick, fallback: fn() -> Option<Handle>) -> Self {
+        let until = Until::At(deadline);
+        Self { handle: None, fallback: Some(fallback), until, armed: None }
     }
 
     pub(crate) fn at(handle: Handle, deadline: Tick) -> Self {
-        Self { handle: Some(handle), until: Until::At(deadline), armed: None }
+        Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
     /// The tick that it waits for, once that is known.
@@ -197,9 +207,11 @@ impl Sleep {
             // Neither armed nor due: the timers were closed.
             return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
         }
-        match arm(engine, deadline, cx.waker()) {
+        let fire = Fire::waking(engine, cx.waker());
+        let sleeper = Sleeper::of(&fire, cx.waker());
+        match arm(engine, deadline, fire) {
             Ok(id) => {
-                self.armed = Some((id, Sleeper::of(engine, cx.waker())));
+                self.armed = Some((id, sleeper));
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -215,7 +227,10 @@ impl Future for Sleep {
             Some(handle) => handle,
             None => match cell::head_of(cx.waker()) {
                 Some(head) => Handle::new((*head.engine).clone()),
-                None => return Poll::Ready(Err(TimerError::no_executor())),
+                None => match self.fallback.and_then(|fallback| fallback()) {
+                    Some(handle) => handle,
+                    None => return Poll::Ready(Err(TimerError::no_executor())),
+                },
             },
         };
         let polled = self.poll_on(&handle, cx);

@@ -45,6 +45,15 @@ pub(crate) fn is_worker() -> bool {
     !LOCAL.get().is_null()
 }
 
+/// The deadline by the clock of the pool that this thread works for, if it does.
+#[inline]
+pub(crate) fn deadline_on_worker(after: Duration) -> Option<Tick> {
+    let local = LOCAL.get();
+    // SAFETY: what is set on this thread is valid until something else is set.
+    let local = unsafe { local.as_ref() }?;
+    Some(local.engine().host().deadline_after(after))
+}
+
 /// The threads, as the engine holds them.
 pub(crate) struct ThreadHost(pub(crate) Arc<Threads>);
 
