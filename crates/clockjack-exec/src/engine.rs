@@ -126,6 +126,8 @@ pub struct ExecStats {
     pub lateness_max_ticks: u64,
     /// Shards of workers that left and got another keeper.
     pub shards_adopted: u64,
+    /// Shards of timers that there are: never more than there may be workers.
+    pub timer_shards: usize,
     /// Completions that came after the process had gone on as another.
     pub stale_completions: u64,
     /// Values of users that panicked when they were dropped.
@@ -287,6 +289,21 @@ impl Engine {
         // An arm at the beginning of time: whatever it sleeps for is longer.
         let _ = self.metronome.note_arm(0);
         self.host.unpark_metronome();
+    }
+
+    /// To be called by a worker that has just become awake, before it runs anything: the metronome
+    /// must not sleep for longer than a step may take.
+    pub(crate) fn tell_awake(&self, now: Tick) {
+        if self.metronome.note_awake(now.get()) {
+            self.host.unpark_metronome();
+        }
+    }
+
+    /// Whether a worker is awake. Whoever decides by it has fenced.
+    pub(crate) fn has_awake(&self) -> bool {
+        let is_awake =
+            |(seat, place): (usize, &Padded<Seat>)| place.is_taken() && !self.idle.is_parked(seat);
+        self.seats.iter().enumerate().any(is_awake)
     }
 
     /// Wakes the worker of a seat, if it sleeps.
@@ -763,6 +780,12 @@ impl Engine {
         self.wake_seat(seat);
     }
 
+    /// Takes a dismissal back; false if the worker is on its way already.
+    #[must_use]
+    pub fn recall(&self, seat: usize) -> bool {
+        self.seats[seat].ask_stay()
+    }
+
     /// Whether a worker sits there.
     #[must_use]
     pub fn is_taken(&self, seat: usize) -> bool {
@@ -832,6 +855,7 @@ impl Engine {
         let shards = self.shards.stats();
         stats.timers_taken_over = shards.taken_over;
         stats.shards_adopted = shards.adopted;
+        stats.timer_shards = shards.shards;
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);

@@ -90,6 +90,8 @@ pub fn plan(now: u64, grace: u64, next_wakes: impl IntoIterator<Item = Option<u6
 pub struct Metronome {
     sleeping_until: Padded<AtomicU64>,
     watch: Padded<AtomicU32>,
+    /// For how long it sleeps at the most while a worker is awake (rule 10).
+    awake_max: AtomicU64,
     grace: u64,
     quiet_looks_max: u32,
 }
@@ -102,6 +104,7 @@ impl Metronome {
         Self {
             sleeping_until: Padded(AtomicU64::new(AWAKE)),
             watch: Padded(AtomicU32::new(OFF)),
+            awake_max: AtomicU64::new(NEVER),
             grace,
             quiet_looks_max,
         }
@@ -124,6 +127,28 @@ impl Metronome {
             fence(SeqCst);
         }
         self.claim_if_beyond(deadline.saturating_add(self.grace))
+    }
+
+    /// Sets for how long the metronome sleeps at the most while a worker is awake. It does so before
+    /// it announces its sleep.
+    pub fn set_awake_max(&self, awake_max: u64) {
+        // Relaxed: whoever sees the announcement sees this, by the fences of `prepare` and
+        // `note_awake`.
+        self.awake_max.store(awake_max, Relaxed);
+    }
+
+    /// To be called by a worker at `now`, after it can be seen that it is awake; if it says yes, the
+    /// caller unparks the metronome (rule 10).
+    #[inline]
+    #[must_use]
+    pub fn note_awake(&self, now: u64) -> bool {
+        if !mutant!("metronome-no-fence-awake") {
+            // Pairs with the fence of `prepare`: either the metronome sees that a worker is awake,
+            // or this sees for how long it sleeps.
+            fence(SeqCst);
+        }
+        // Relaxed: see `set_awake_max`.
+        self.claim_if_beyond(now.saturating_add(self.awake_max.load(Relaxed)))
     }
 
     /// Announces a sleep. After this the metronome reads every `next_wake` and

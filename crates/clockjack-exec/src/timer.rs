@@ -45,8 +45,10 @@ impl Timer {
         self.cancel();
         let engine = self.handle.engine();
         let deadline = engine.host().deadline_after(after);
-        self.armed = Some(arm(engine, deadline, Fire::waking(engine, &waker))?);
+        let fire = Fire::waking(engine, &waker);
+        // Kept also if it is refused: it can be reset when there is room.
         self.waker = Some(waker);
+        self.armed = Some(arm(engine, deadline, fire)?);
         Ok(())
     }
 
@@ -189,11 +191,10 @@ impl Sleep {
             if sleeper.will_wake(cx.waker()) {
                 return Poll::Pending;
             }
-            // It is waited for by somebody else now. If it has just fired, it is not armed again.
-            let won = engine.disarm(*id);
-            self.armed = None;
-            if !won {
-                return Poll::Ready(Ok(()));
+            // It is waited for by somebody else now. If it has just fired or was closed, it is not
+            // armed again.
+            if engine.disarm(*id) {
+                self.armed = None;
             }
         }
         let deadline = match self.until {
@@ -260,6 +261,8 @@ pub struct Interval {
     handle: Handle,
     ticks: u64,
     due: Tick,
+    /// Left out since the last time that was told.
+    missed: u64,
     sleep: Option<Sleep>,
 }
 
@@ -271,7 +274,7 @@ impl Interval {
         let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
         let ticks = nanos.div_ceil(u64::from(engine.resolution().nanos().get())).max(1);
         let due = engine.host().deadline_after(every);
-        Self { handle, ticks, due, sleep: None }
+        Self { handle, ticks, due, missed: 0, sleep: None }
     }
 
     /// When it is due next.
@@ -294,13 +297,14 @@ impl Interval {
         let now = engine.host().tick_of(engine.host().nanos());
         let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
         self.due = Tick::new(self.due.get().saturating_add(behind.saturating_mul(self.ticks)));
+        self.missed = self.missed.saturating_add(behind);
         let sleep = self.sleep.insert(Sleep::at(self.handle.clone(), self.due));
         let woken = Pin::new(sleep).await;
         self.sleep = None;
         woken?;
         let due = self.due;
         self.due = Tick::new(due.get().saturating_add(self.ticks));
-        Ok(IntervalTick { due, missed: behind })
+        Ok(IntervalTick { due, missed: core::mem::take(&mut self.missed) })
     }
 }
 

@@ -34,6 +34,7 @@ pub struct Watch {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
+    turn: u32,
     step: Option<u32>,
     since_nanos: u64,
     is_reported: bool,
@@ -54,8 +55,10 @@ impl Watch {
         let nanos = engine.host().nanos();
         let now = engine.host().tick_of(nanos);
         self.quiet_looks = engine.metronome.count_look(self.quiet_looks);
+        let report_ticks = engine.host().tick_of(self.report_after_nanos).get();
+        engine.metronome.set_awake_max(report_ticks.saturating_add(2));
         adopt(engine);
-        self.look_at_seats(engine, nanos, &mut report);
+        let is_active = self.look_at_seats(engine, nanos, &mut report);
         let grace = engine.metronome.grace();
         let mut plan = metronome::plan(now.get(), grace, wakes(engine));
         if plan.n_overdue > 0 {
@@ -63,25 +66,43 @@ impl Watch {
         }
         let has_idle_work = || engine.seats.iter().any(|seat| seat.has_lifo());
         let is_quiet = engine.metronome.stop_watch_if_quiet(self.quiet_looks, has_idle_work);
-        let is_busy = self.seats.iter().any(|seen| seen.step.is_some() && !seen.is_reported);
+        // Rule 10. When a step that is under way is due to be reported, at the latest.
+        let report_at = self.report_at(engine, nanos).max(now.get().saturating_add(grace));
         if was_claimed || !is_quiet && engine.metronome.watching() {
             plan = plan.linger(now.get(), grace);
-        } else if is_busy {
-            // So that a step that takes long is reported, though nothing is armed.
-            let ticks = engine.host().tick_of(self.report_after_nanos).get().max(grace);
-            plan = plan.linger(now.get(), ticks);
+        } else if is_active {
+            plan.sleep_until = plan.sleep_until.min(report_at);
         }
         let soonest = now.get().saturating_add(grace);
-        let until =
-            engine.metronome.settle(plan.sleep_until, soonest, || wakes(engine).flatten().min());
+        let until = engine.metronome.settle(plan.sleep_until, soonest, || {
+            let awake = engine.has_awake().then(|| report_at.saturating_sub(grace));
+            wakes(engine).flatten().chain(awake).min()
+        });
         (until != metronome::NEVER).then_some(Tick::new(until))
     }
 
-    fn look_at_seats(&mut self, engine: &Engine, nanos: u64, report: &mut impl FnMut(StuckWorker)) {
+    /// The tick in which the first of the steps under way has taken too long, or would have if it
+    /// had just begun.
+    fn report_at(&self, engine: &Engine, nanos: u64) -> u64 {
+        let under_way = self.seats.iter().filter(|seen| seen.step.is_some() && !seen.is_reported);
+        let since = under_way.map(|seen| seen.since_nanos).min().unwrap_or(nanos);
+        let at = engine.host().tick_of(since.saturating_add(self.report_after_nanos));
+        at.get().saturating_add(1)
+    }
+
+    /// Says whether anything was stepped since the last look, or is.
+    fn look_at_seats(
+        &mut self,
+        engine: &Engine,
+        nanos: u64,
+        report: &mut impl FnMut(StuckWorker),
+    ) -> bool {
+        let mut is_active = false;
         for (worker, (seat, seen)) in engine.seats.iter().zip(&mut self.seats).enumerate() {
-            let step = seat.step_under_way();
+            let (turn, step) = (seat.turn(), seat.step_under_way());
+            is_active |= turn != seen.turn || step.is_some();
             if step.is_none() || step != seen.step {
-                *seen = Seen { step, since_nanos: nanos, is_reported: false };
+                *seen = Seen { turn, step, since_nanos: nanos, is_reported: false };
                 continue;
             }
             let Some(step) = step else { continue };
@@ -99,6 +120,7 @@ impl Watch {
                 report(StuckWorker { worker, pid, for_nanos });
             }
         }
+        is_active
     }
 }
 

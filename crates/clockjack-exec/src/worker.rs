@@ -70,6 +70,8 @@ const TIMERS_PER_LOOK: usize = 256;
 const LEAVE: u32 = 1;
 /// The worker is to look at its timers now.
 const POLL: u32 = 2;
+/// The worker has seen that it is to leave, and cannot be called back.
+const LEFT: u32 = 4;
 
 /// A place for a worker: what others see of it. It outlives the workers that sit in it.
 pub(crate) struct Seat {
@@ -157,6 +159,12 @@ impl Seat {
         (turn % 2 == 1).then_some(turn)
     }
 
+    /// Changes with every step, at its beginning and at its end.
+    pub(crate) fn turn(&self) -> u32 {
+        // Relaxed: as above.
+        self.turn.load(Relaxed)
+    }
+
     /// The index of the process that is being stepped, if `step_under_way` says that one is.
     pub(crate) fn current(&self) -> u32 {
         // Relaxed: as above.
@@ -185,6 +193,20 @@ impl Seat {
     pub(crate) fn ask_leave(&self) {
         // Release: as above.
         self.flags.fetch_or(LEAVE, Release);
+    }
+
+    /// Takes back that the worker is to leave; false if it is on its way already.
+    pub(crate) fn ask_stay(&self) -> bool {
+        let stay = |flags| (flags & LEFT == 0).then_some(flags & !LEAVE);
+        // Relaxed: nothing is published, and both sides go by the one word.
+        self.flags.fetch_update(Relaxed, Relaxed, stay).is_ok()
+    }
+
+    /// Whether the worker leaves, which it does if it is still asked to.
+    fn leaves(&self) -> bool {
+        let leave = |flags| (flags & LEAVE != 0).then_some(flags | LEFT);
+        // Acquire: pairs with whoever asked. Relaxed otherwise: as above.
+        self.flags.fetch_update(Acquire, Relaxed, leave).is_ok()
     }
 
     pub(crate) fn is_taken(&self) -> bool {
@@ -333,7 +355,18 @@ impl fmt::Debug for Local {
 /// If the seat is taken, or there is none of that number.
 #[doc(hidden)]
 pub fn work(engine: &Engine, seat: usize) {
+    work_once_seated(engine, seat, || ());
+}
+
+/// The same, and calls `seated` when the worker has its seat and its timers, before it does
+/// anything.
+///
+/// # Panics
+/// If the seat is taken, or there is none of that number.
+#[doc(hidden)]
+pub fn work_once_seated(engine: &Engine, seat: usize, seated: impl FnOnce()) {
     let mut worker = Worker::enter(engine, seat);
+    seated();
     let before = engine.host().enter(&raw const worker.local);
     worker.run();
     worker.leave();
@@ -371,11 +404,10 @@ impl<'e> Worker<'e> {
         // SAFETY: this thread has just taken the seat.
         let ring = place.ring.with_mut(|ring| unsafe { (*ring).take() });
         let ring = ring.expect("a worker that left gave the ring back");
-        // Relaxed: what was asked of the worker before this one does not concern it.
-        place.flags.store(0, Relaxed);
         let home = engine.shards.attach(seat);
         engine.idle.activate(seat);
         let nanos = engine.host().nanos();
+        engine.tell_awake(engine.host().tick_of(nanos));
         Self {
             engine,
             place,
@@ -420,7 +452,7 @@ impl<'e> Worker<'e> {
             // Acquire: pairs with whoever asked.
             let flags = self.place.flags.load(Acquire);
             if flags != 0 {
-                if flags & LEAVE != 0 {
+                if flags & LEAVE != 0 && self.place.leaves() {
                     return;
                 }
                 // Relaxed: the look that follows is what was asked for.
@@ -510,7 +542,8 @@ impl<'e> Worker<'e> {
         }
     }
 
-    fn fire(&mut self, shard: u32, is_own: bool) -> usize {
+    /// Says whether anything was done.
+    fn fire(&mut self, shard: u32, is_own: bool) -> bool {
         let Self { engine, now, deferred, local, place, .. } = self;
         let (shards, now) = (&engine.shards, *now);
         let mut latest = 0;
@@ -539,7 +572,13 @@ impl<'e> Worker<'e> {
         if polled.fired > 1 {
             engine.notify_one();
         }
-        polled.fired
+        polled.fired > 0 || polled.more
+    }
+
+    /// What has become ready here while timers fired: those who wake by way of other wakers leave
+    /// it in the LIFO slot.
+    fn take_fired(&mut self) -> Option<Entry> {
+        self.local.with_ring(Owner::pop).or_else(|| self.place.take_lifo())
     }
 
     /// One process from the injector, and some more into the ring.
@@ -577,7 +616,7 @@ impl<'e> Worker<'e> {
         }
         self.refresh();
         self.poll_timers();
-        self.local.with_ring(Owner::pop).or_else(|| self.take_over()).or_else(|| self.steal_lifo())
+        self.take_fired().or_else(|| self.take_over()).or_else(|| self.steal_lifo())
     }
 
     /// Takes half of what another worker has.
@@ -601,12 +640,23 @@ impl<'e> Worker<'e> {
         None
     }
 
-    /// Fires what is overdue in the shard of a worker that is busy, or has none.
+    /// Fires what is overdue in the shards of workers that are busy, or that nobody keeps, until
+    /// there is something to step.
     fn take_over(&mut self) -> Option<Entry> {
-        let from = self.random_below(self.engine.seats.len());
-        let shard = self.engine.shards.overdue(self.now, Some(self.local.seat), from)?;
-        self.fire(shard, false);
-        self.local.with_ring(Owner::pop)
+        let engine = self.engine;
+        loop {
+            let from = self.random_below(engine.seats.len());
+            let shard = engine.shards.overdue(self.now, Some(self.local.seat), from)?;
+            let did_fire = self.fire(shard, false);
+            if let Some(entry) = self.take_fired() {
+                return Some(entry);
+            }
+            if !did_fire || self.place.has_flags() || engine.has_shared_work() {
+                return None;
+            }
+            self.refresh();
+            self.poll_timers();
+        }
     }
 
     /// Takes what a worker has put first and does not come to, as the metronome has found.
@@ -634,6 +684,7 @@ impl<'e> Worker<'e> {
         let now = self.now;
         let parks = engine.idle.park_unless(seat, was_searching, || {
             place.has_flags()
+                || place.has_lifo()
                 || engine.has_shared_work()
                 || engine.shards.next_wake(seat).is_some_and(|wake| wake <= now)
         });
@@ -644,8 +695,9 @@ impl<'e> Worker<'e> {
             engine.host().park(seat, engine.shards.next_wake(seat));
             engine.idle.cancel_park(seat);
         }
-        // Its timers are probably why it is awake.
         self.refresh();
+        engine.tell_awake(self.now);
+        // Its timers are probably why it is awake.
         self.poll_timers();
     }
 
@@ -668,6 +720,8 @@ impl<'e> Worker<'e> {
         let ring = core::mem::take(self.local.ring.get_mut());
         // SAFETY: this thread has the seat.
         self.place.ring.with_mut(|place| unsafe { *place = Some(ring) });
+        // Relaxed: what was asked of this worker does not concern the next one.
+        self.place.flags.store(0, Relaxed);
         // Release: pairs with the acquire of the next one who sits here.
         self.place.is_taken.store(0, Release);
     }

@@ -78,8 +78,8 @@ struct Inner {
 struct Crew {
     /// By seat; those that were asked to leave are not in here.
     workers: Vec<Option<JoinHandle<()>>>,
-    /// Those that were asked to leave.
-    leaving: Vec<JoinHandle<()>>,
+    /// Those that were asked to leave, and their seats; the metronome has none.
+    leaving: Vec<(Option<usize>, JoinHandle<()>)>,
     metronome: Option<JoinHandle<()>>,
 }
 
@@ -287,6 +287,13 @@ fn check_count(workers: usize, max: usize) -> Result<(), StartError> {
     }
 }
 
+impl Crew {
+    /// Whether the worker of a seat was asked to leave, and has not ended.
+    fn is_leaving(&self, seat: usize) -> bool {
+        self.leaving.iter().any(|(leaving, _)| *leaving == Some(seat))
+    }
+}
+
 impl Inner {
     fn crew(&self) -> MutexGuard<'_, Crew> {
         // Nothing is left half done by a panic under this lock.
@@ -307,22 +314,45 @@ impl Inner {
             }
             if let Some(worker) = crew.workers[seat].take() {
                 self.engine.dismiss(seat);
-                crew.leaving.push(worker);
+                crew.leaving.push((Some(seat), worker));
                 now -= 1;
             }
         }
-        crew.leaving.retain(|worker| !worker.is_finished());
+        crew.leaving.retain(|(_, worker)| !worker.is_finished());
         for seat in 0..crew.workers.len() {
             if now >= workers {
                 break;
             }
             // A seat whose worker has not left yet is not free.
-            if crew.workers[seat].is_none() && !self.engine.is_taken(seat) {
+            if crew.workers[seat].is_none() && !crew.is_leaving(seat) {
                 crew.workers[seat] = Some(self.start_worker(seat)?);
                 now += 1;
             }
         }
+        while now < workers
+            && let Some(index) = crew.leaving.iter().position(|(seat, _)| seat.is_some())
+            && let (Some(seat), worker) = crew.leaving.swap_remove(index)
+        {
+            crew.workers[seat] = Some(self.keep_worker(seat, worker)?);
+            now += 1;
+        }
         Ok(before)
+    }
+
+    /// Makes a worker stay that was asked to leave; if it is on its way already, another takes its
+    /// seat.
+    fn keep_worker(
+        &self,
+        seat: usize,
+        worker: JoinHandle<()>,
+    ) -> Result<JoinHandle<()>, StartError> {
+        if self.engine.recall(seat) {
+            return Ok(worker);
+        }
+        // It runs nothing of the user's any more, so this does not take long. A worker does not
+        // panic: what it runs is guarded.
+        drop(worker.join());
+        self.start_worker(seat)
     }
 
     /// Starts a worker, and waits until it sits and has what it was to have.
@@ -337,15 +367,14 @@ impl Inner {
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
-            let is_pinned = pinned.is_ok();
-            // Nobody listens only if the start was given up.
-            drop(report.send(pinned));
-            if !is_pinned {
+            if pinned.is_err() {
+                drop(report.send(pinned));
                 return;
             }
             let _reactor = reactor.enter();
             let _entered = Entered::enter(Handle::new(engine.clone()));
-            worker::work(&engine, seat);
+            // Nobody listens only if the start was given up.
+            worker::work_once_seated(&engine, seat, || drop(report.send(pinned)));
         });
         let worker = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
@@ -368,12 +397,12 @@ impl Inner {
         for seat in 0..crew.workers.len() {
             if let Some(worker) = crew.workers[seat].take() {
                 self.engine.dismiss(seat);
-                crew.leaving.push(worker);
+                crew.leaving.push((Some(seat), worker));
             }
         }
         if let Some(metronome) = crew.metronome.take() {
             self.threads.metronome.unpark();
-            crew.leaving.push(metronome);
+            crew.leaving.push((None, metronome));
         }
     }
 
@@ -382,7 +411,7 @@ impl Inner {
         self.let_go();
         let mut leaving = core::mem::take(&mut self.crew().leaving);
         loop {
-            for thread in leaving.extract_if(.., |thread| thread.is_finished()) {
+            for (_, thread) in leaving.extract_if(.., |(_, thread)| thread.is_finished()) {
                 // A worker does not panic: what it runs is guarded.
                 drop(thread.join());
             }

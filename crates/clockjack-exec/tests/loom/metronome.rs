@@ -91,6 +91,28 @@ fn a_metronome_that_falls_asleep_misses_no_arm() {
 }
 
 #[test]
+fn a_metronome_that_falls_asleep_misses_no_worker_that_becomes_awake() {
+    const AWAKE_MAX: u64 = 50;
+    loom::model(|| {
+        let parts = Parts::new();
+        let worker = parts.spawn(|parts| {
+            parts.slot.fetch_add(1, Relaxed);
+            parts.unpark_if(parts.metronome.note_awake(NOW));
+        });
+        let metronome = parts.spawn(|parts| {
+            parts.metronome.set_awake_max(AWAKE_MAX);
+            parts.metronome.settle(NEVER, SOONEST, || {
+                (parts.slot.load(Relaxed) != 0).then_some(NOW + AWAKE_MAX - GRACE)
+            })
+        });
+        worker.join().expect("no panic");
+        let until = metronome.join().expect("no panic");
+        let is_woken = parts.token.load(Acquire);
+        assert!(is_woken || until == NOW + AWAKE_MAX, "it sleeps until {until}");
+    });
+}
+
+#[test]
 fn of_two_arms_that_meet_a_sleep_the_earlier_counts_and_one_unparks() {
     loom::model(|| {
         let parts = Parts::new();

@@ -33,12 +33,9 @@ impl Inner {
                         let until = until.map(|tick| threads.clock.instant_of(tick));
                         threads.metronome.park(until);
                     }
-                    // Only a report of the user's panics; what was seen is forgotten, and seen
-                    // again.
-                    Err(_) => {
-                        engine.count_metronome_restart();
-                        watch = Watch::new(seats, stuck_after);
-                    }
+                    // Only a report of the user's panics, and before that it is noted that it was
+                    // made: the next look goes on behind it.
+                    Err(_) => engine.count_metronome_restart(),
                 }
             }
         });

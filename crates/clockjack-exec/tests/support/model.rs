@@ -1,0 +1,262 @@
+//! A host on one thread, in which several workers take turns and time passes only by hand.
+//!
+//! A worker that is blocked in a step is modelled by what it does there: the step itself lets other
+//! workers work, by [`Model::work`] on the same thread, until they find nothing and want to sleep.
+//! So every run is the same, and what a worker does not find it will not have found.
+
+use core::{
+    cell::Cell,
+    pin::Pin,
+    ptr,
+    sync::atomic::{
+        AtomicBool, AtomicU64, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard},
+    task::Wake,
+};
+
+use clockjack_exec::{
+    Caught, Commands, Handle, Host, Join, Limits, Sleep, StuckWorker, TimerError,
+    engine::{Engine, EngineConfig},
+    watch::Watch,
+    worker::{self, Local},
+};
+use clockjack_time::{Resolution, Tick};
+
+/// Nanoseconds of a tick.
+pub(crate) const TICK: u64 = 1_000_000;
+/// How late a shard may be, in ticks.
+pub(crate) const GRACE: u64 = 2;
+/// After which time in a step a worker is reported.
+pub(crate) const STUCK_AFTER: u64 = 100 * TICK;
+
+thread_local! {
+    static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+}
+
+/// What host and test share.
+#[derive(Default)]
+pub(crate) struct State {
+    nanos: AtomicU64,
+    /// A worker that sleeps until this time or earlier sleeps; one that would for longer leaves.
+    horizon: AtomicU64,
+    /// How far the clock goes each time a searching worker lets others run.
+    per_yield: AtomicU64,
+    tokens: Vec<AtomicBool>,
+    parks: AtomicUsize,
+    metronome_unparks: AtomicUsize,
+    handle: Mutex<Option<Handle>>,
+}
+
+/// An executor with some seats, and its metronome.
+pub(crate) struct Model {
+    state: Arc<State>,
+    watch: Mutex<Watch>,
+    handle: Handle,
+}
+
+impl Model {
+    pub(crate) fn new(seats: usize) -> Arc<Self> {
+        Self::with_limits(seats, Limits::DEFAULT)
+    }
+
+    pub(crate) fn with_limits(seats: usize, limits: Limits) -> Arc<Self> {
+        let tokens = (0..seats).map(|_| AtomicBool::new(false)).collect();
+        let state = Arc::new(State { tokens, ..State::default() });
+        let config = EngineConfig {
+            seats,
+            node: 0,
+            limits,
+            resolution: Resolution::MILLI,
+            grace_ticks: GRACE,
+            quiet_looks_max: 5,
+        };
+        let host = Box::new(ModelHost(Arc::clone(&state)));
+        let engine = Engine::new(host, &config, Commands::new()).unwrap();
+        let handle = Handle::new(engine);
+        *state.handle.lock().unwrap() = Some(handle.clone());
+        Arc::new(Self { state, watch: Mutex::new(Watch::new(seats, STUCK_AFTER)), handle })
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.state.nanos.load(SeqCst)
+    }
+
+    pub(crate) fn advance(&self, nanos: u64) {
+        self.state.nanos.fetch_add(nanos, SeqCst);
+    }
+
+    /// The clock goes on by so much each time a searching worker lets others run.
+    pub(crate) fn advance_at_yields(&self, nanos: u64) {
+        self.state.per_yield.store(nanos, SeqCst);
+    }
+
+    /// Works in a seat until there is nothing to do before `horizon`, sleeping in between.
+    pub(crate) fn work_until(&self, seat: usize, horizon: u64) {
+        let before = self.state.horizon.swap(horizon, SeqCst);
+        worker::work(self.handle.engine(), seat);
+        self.state.horizon.store(before, SeqCst);
+    }
+
+    /// Works in a seat until there is nothing to do now.
+    pub(crate) fn work(&self, seat: usize) {
+        self.work_until(seat, 0);
+    }
+
+    /// A look of the metronome: until when it would sleep, and whom it reports.
+    pub(crate) fn look(&self) -> (Option<u64>, Vec<StuckWorker>) {
+        let mut stuck = Vec::new();
+        let mut watch: MutexGuard<'_, Watch> = self.watch.lock().unwrap();
+        let until = watch.look(self.handle.engine(), |worker| stuck.push(worker));
+        (until.map(Tick::get), stuck)
+    }
+
+    /// How often a worker wanted to sleep.
+    pub(crate) fn parks(&self) -> usize {
+        self.state.parks.load(SeqCst)
+    }
+
+    /// How often the metronome was called out of its sleep.
+    pub(crate) fn metronome_unparks(&self) -> usize {
+        self.state.metronome_unparks.load(SeqCst)
+    }
+
+    /// Ends the circle of executor and host.
+    pub(crate) fn finish(&self) {
+        let engine = self.handle.engine();
+        engine.stop();
+        engine.terminate_all(|_| ());
+        self.work(0);
+        assert_eq!(engine.live_len(), 0, "everything ends at its next turn");
+        engine.close_timers();
+        drop(self.state.handle.lock().unwrap().take());
+    }
+}
+
+/// The seat of the worker that runs the caller.
+pub(crate) fn seat() -> Option<usize> {
+    // SAFETY: a worker sets it to what lives until it sets something else.
+    unsafe { LOCAL.get().as_ref() }.map(Local::seat)
+}
+
+struct ModelHost(Arc<State>);
+
+// SAFETY: (1) the thread-local holds what was last set on this thread, and nothing interrupts it.
+// (2) the closure is called once, on this thread.
+unsafe impl Host for ModelHost {
+    fn nanos(&self) -> u64 {
+        self.0.nanos.load(SeqCst)
+    }
+
+    fn tick_of(&self, nanos: u64) -> Tick {
+        Tick::new(nanos / TICK)
+    }
+
+    fn deadline_after(&self, after: Duration) -> Tick {
+        let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        let due = self.nanos().saturating_add(nanos);
+        if due == u64::MAX { Tick::MAX } else { Tick::new(due.div_ceil(TICK)) }
+    }
+
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    }
+
+    fn local(&self) -> *const Local {
+        LOCAL.get()
+    }
+
+    fn enter(&self, local: *const Local) -> *const Local {
+        LOCAL.replace(local)
+    }
+
+    fn park(&self, seat: usize, until: Option<Tick>) {
+        self.0.parks.fetch_add(1, SeqCst);
+        if self.0.tokens[seat].swap(false, SeqCst) {
+            return;
+        }
+        match until.map(|tick| tick.get().saturating_mul(TICK)) {
+            Some(until) if until <= self.0.horizon.load(SeqCst) => {
+                self.0.nanos.fetch_max(until, SeqCst);
+            }
+            _ => {
+                let handle = self.0.handle.lock().unwrap().clone();
+                handle.expect("nobody works after the end").engine().dismiss(seat);
+            }
+        }
+    }
+
+    fn unpark(&self, seat: usize) {
+        self.0.tokens[seat].store(true, SeqCst);
+    }
+
+    fn unpark_metronome(&self) {
+        self.0.metronome_unparks.fetch_add(1, SeqCst);
+    }
+
+    fn yield_now(&self) {
+        let per_yield = self.0.per_yield.load(Relaxed);
+        self.0.nanos.fetch_add(per_yield, SeqCst);
+    }
+
+    fn stop_progressed(&self) {}
+
+    fn seed(&self) -> u64 {
+        0
+    }
+}
+
+/// A waker of the test's own: the executor does not know whom it wakes.
+pub(crate) struct Note<F>(pub(crate) F);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Note<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// A waker that calls this.
+pub(crate) fn waker(f: impl Fn() + Send + Sync + 'static) -> Waker {
+    Waker::from(Arc::new(Note(f)))
+}
+
+/// A waker that counts how often it was called.
+pub(crate) fn counter(count: &Arc<AtomicUsize>) -> Waker {
+    let count = Arc::clone(count);
+    waker(move || {
+        count.fetch_add(1, SeqCst);
+    })
+}
+
+/// A sleep that is polled with a waker of another kind, as combinators do.
+pub(crate) struct Wrapped(pub(crate) Sleep);
+
+impl Future for Wrapped {
+    type Output = Result<(), TimerError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let inner = cx.waker().clone();
+        let outer = waker(move || inner.wake_by_ref());
+        Pin::new(&mut self.0).poll(&mut Context::from_waker(&outer))
+    }
+}
+
+/// What a process that has ended gave; a panic in it is one here.
+#[track_caller]
+pub(crate) fn ended<T>(mut join: Join<T>) -> T {
+    match Pin::new(&mut join).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(output)) => output,
+        Poll::Ready(Err(exit)) => panic!("{exit}"),
+        Poll::Pending => panic!("it has not ended"),
+    }
+}
