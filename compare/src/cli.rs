@@ -9,7 +9,9 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::machine;
 use crate::report::{Column, Progress, Reporter, Standing};
-use crate::timers;
+use crate::selection::{Effort, Selection};
+use crate::table::Table;
+use crate::{executor, jitter, timers};
 
 /// Runs the same loads on Clockjack and on the crates people would use instead.
 ///
@@ -26,22 +28,24 @@ pub(crate) struct Cli {
 enum Suite {
     /// Timer stores: insert, cancel, fire, churn, bytes a timer.
     Timers(TimersArgs),
+    /// Executors with two workers: spawn, yield, wake, messages, fork and join, steal, idleness.
+    Executor(ExecutorArgs),
+    /// How late a period of one millisecond is.
+    Jitter(JitterArgs),
+    /// Leaves one executor alone in this process; what `executor` starts for its last case.
+    #[command(hide = true)]
+    Idle(IdleArgs),
 }
 
+/// What every suite can be told.
 #[derive(Debug, clap::Args)]
-struct TimersArgs {
-    /// Fewer rounds and at most 100000 timers: below a minute.
+struct CommonArgs {
+    /// Fewer rounds and small sizes: below a minute.
     #[arg(long)]
     quick: bool,
     /// Also write one line of JSON a case to FILE; `-` is standard output, in place of the table.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only this case; may be given more than once.
-    #[arg(long = "case", value_name = "NAME")]
-    cases: Vec<timers::Case>,
-    /// Only this number of timers, in place of the usual ones.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(timers::N_MAX)))]
-    n: Option<u32>,
     /// So many timed rounds, in place of the usual number.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: Option<u32>,
@@ -53,6 +57,48 @@ struct TimersArgs {
     list: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct TimersArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this case; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<timers::Case>,
+    /// Only this number of timers, in place of the usual ones.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(timers::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExecutorArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this case; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<executor::Case>,
+    /// This number of operations, or milliseconds of idleness, in place of the usual ones.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(executor::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+struct JitterArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this percentile; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<jitter::Case>,
+    /// So many periods in all, in place of the usual number.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(jitter::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+struct IdleArgs {
+    subject: String,
+    millis: u32,
+}
+
 /// Does what the command line asks for; the table goes to `out`.
 ///
 /// # Errors
@@ -60,36 +106,86 @@ struct TimersArgs {
 /// If the comparison could not be made or written.
 pub(crate) fn run(cli: &Cli, out: &mut dyn Write) -> Result<(), Failure> {
     match &cli.suite {
-        Suite::Timers(args) => timers(args, out),
+        Suite::Timers(args) => {
+            let selection = args.common.selection(&args.cases, args.n);
+            let suite = Head {
+                name: timers::NAME,
+                caption: timers::CAPTION,
+                cases: timers::Case::ALL.map(timers::Case::name).to_vec(),
+                columns: timers::columns(&selection)?,
+            };
+            present(suite, &args.common, out, |reporter| timers::run(&selection, reporter))
+        }
+        Suite::Executor(args) => {
+            let selection = args.common.selection(&args.cases, args.n);
+            let suite = Head {
+                name: executor::NAME,
+                caption: executor::CAPTION,
+                cases: executor::Case::ALL.map(executor::Case::name).to_vec(),
+                columns: executor::columns(&selection)?,
+            };
+            present(suite, &args.common, out, |reporter| executor::run(&selection, reporter))
+        }
+        Suite::Jitter(args) => {
+            let selection = args.common.selection(&args.cases, args.n);
+            let suite = Head {
+                name: jitter::NAME,
+                caption: jitter::CAPTION,
+                cases: jitter::Case::ALL.map(jitter::Case::name).to_vec(),
+                columns: jitter::columns(&selection)?,
+            };
+            present(suite, &args.common, out, |reporter| jitter::run(&selection, reporter))
+        }
+        Suite::Idle(args) => {
+            let idleness = executor::idle(&args.subject, args.millis)?;
+            writeln!(out, "{idleness}").map_err(to_stdout)
+        }
     }
 }
 
-fn timers(args: &TimersArgs, out: &mut dyn Write) -> Result<(), Failure> {
-    let selection = timers::Selection {
-        effort: if args.quick { timers::Effort::Quick } else { timers::Effort::Full },
-        n_rounds: args.rounds,
-        cases: args.cases.clone(),
-        n: args.n,
-        only: args.only.clone(),
-    };
-    let columns = timers::columns(&selection)?;
-    if args.list {
-        return list(&columns, out).map_err(to_stdout);
+impl CommonArgs {
+    fn selection<C: Clone>(&self, cases: &[C], n: Option<u32>) -> Selection<C> {
+        Selection {
+            effort: if self.quick { Effort::Quick } else { Effort::Full },
+            n_rounds: self.rounds,
+            cases: cases.to_vec(),
+            n,
+            only: self.only.clone(),
+        }
     }
-    let machine = machine::describe();
-    let progress = Progress::on_stderr();
+}
+
+/// What is known of a suite before it runs.
+struct Head {
+    name: &'static str,
+    caption: &'static str,
+    cases: Vec<&'static str>,
+    columns: Vec<Column>,
+}
+
+/// Runs a suite and writes what comes out where it was asked for.
+fn present(
+    suite: Head,
+    args: &CommonArgs,
+    out: &mut dyn Write,
+    run: impl FnOnce(&mut Reporter<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if args.list {
+        return list(&suite, out).map_err(to_stdout);
+    }
     let reporter = |json| Reporter {
-        suite: timers::NAME,
-        columns: columns.clone(),
-        machine: machine.clone(),
+        suite: suite.name,
+        caption: suite.caption,
+        columns: suite.columns,
+        machine: machine::describe(),
         json,
         rows: Vec::new(),
-        progress,
+        progress: Progress::on_stderr(),
     };
     match &args.json {
         Some(path) if path.as_os_str() == "-" => {
             let mut reporter = reporter(Some((out, "standard output".to_owned())));
-            timers::run(&selection, &mut reporter)?;
+            run(&mut reporter)?;
             reporter.progress.end();
             Ok(())
         }
@@ -104,17 +200,16 @@ fn timers(args: &TimersArgs, out: &mut dyn Write) -> Result<(), Failure> {
             }
             let json = file.as_mut().map(|(file, shown)| (file as &mut dyn Write, shown.clone()));
             let mut reporter = reporter(json);
-            timers::run(&selection, &mut reporter)?;
+            run(&mut reporter)?;
             reporter.progress.end();
             table(&reporter, out).map_err(to_stdout)
         }
     }
 }
 
-fn list(columns: &[Column], out: &mut dyn Write) -> io::Result<()> {
-    let cases = timers::Case::ALL.map(timers::Case::name);
-    writeln!(out, "cases: {}", cases.join(", "))?;
-    legend(columns, out)
+fn list(suite: &Head, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "cases: {}", suite.cases.join(", "))?;
+    legend(&suite.columns, out)
 }
 
 fn table(reporter: &Reporter<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -123,11 +218,24 @@ fn table(reporter: &Reporter<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", reporter.machine)?;
     writeln!(
         out,
-        "suite {}: thread CPU time an operation, medians over {fewest} to {most} interleaved \
-         rounds; ratio = best peer / ours, above 1 we win",
-        reporter.suite
+        "suite {}: {}, over {fewest} to {most} interleaved rounds; ratio = best peer / ours, \
+         above 1 we win",
+        reporter.suite, reporter.caption
     )?;
     write!(out, "\n{}\n", reporter.table())?;
+    let cpu = reporter.rows_of("cpu");
+    if !cpu.is_empty() {
+        let table = Table { columns: &reporter.columns, rows: &cpu };
+        write!(out, "the CPU time of all threads beside it:\n\n{table}\n")?;
+    }
+    for row in reporter.rows.iter().filter(|row| !row.versus.is_empty()) {
+        let shown = |(key, ratio): (&str, Option<f64>)| {
+            ratio.map_or_else(|| format!("{key} -"), |ratio| format!("{key} {ratio:.2}"))
+        };
+        let ours = row.outcome(&reporter.columns).ours;
+        let ratios: Vec<String> = row.versus(ours).map(shown).collect();
+        writeln!(out, "{}: {}", row.case, ratios.join(", "))?;
+    }
     legend(&reporter.columns, out)
 }
 

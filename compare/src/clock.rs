@@ -1,8 +1,9 @@
-//! Two clocks read together: the CPU time of this thread, which is the figure, and wall time.
+//! Two clocks read together: CPU time and wall time.
 //!
 //! CPU time leaves out the moments in which another process had the core, which on a shared machine
-//! is most of the noise. Reading it is a system call, as long as dozens of timer operations: its
-//! own cost is measured once and taken off every interval.
+//! is most of the noise. It is that of one thread where a subject works on the thread that measures
+//! it, and that of the process where it has workers of its own. Reading it is a system call, as
+//! long as dozens of timer operations: its own cost is measured once and taken off every interval.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -27,9 +28,32 @@ impl Elapsed {
     }
 }
 
+/// Whose CPU time is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// That of the thread that asks.
+    Thread,
+    /// That of all threads of this process together, those that have ended included.
+    Process,
+}
+
+impl Scope {
+    /// The CPU time used since the start.
+    pub(crate) fn cpu(self) -> Duration {
+        let spent = clock_gettime(match self {
+            Self::Thread => ClockId::ThreadCPUTime,
+            Self::Process => ClockId::ProcessCPUTime,
+        });
+        let secs = u64::try_from(spent.tv_sec).expect("nobody has used negative time");
+        let nanos = u32::try_from(spent.tv_nsec).expect("the fraction is below one second");
+        Duration::new(secs, nanos)
+    }
+}
+
 /// A stopwatch that knows what looking at it costs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
+    scope: Scope,
     overhead: Elapsed,
 }
 
@@ -38,14 +62,15 @@ impl Watch {
     const N_CALIBRATIONS: usize = 1_001;
 
     /// Measures what an empty interval costs.
-    pub(crate) fn calibrated() -> Self {
-        let blank = Self { overhead: Elapsed::default() };
+    pub(crate) fn calibrated(scope: Scope) -> Self {
+        let blank = Self { scope, overhead: Elapsed::default() };
         let empty: Vec<Elapsed> = (0..Self::N_CALIBRATIONS).map(|_| blank.time(|| ()).1).collect();
         let median = |pick: fn(&Elapsed) -> f64| {
             let samples: Vec<f64> = empty.iter().map(pick).collect();
             stats::median(&samples).expect("there is at least one calibration")
         };
         Self {
+            scope,
             overhead: Elapsed {
                 cpu_ns: median(|elapsed| elapsed.cpu_ns),
                 wall_ns: median(|elapsed| elapsed.wall_ns),
@@ -53,40 +78,55 @@ impl Watch {
         }
     }
 
+    /// Begins an interval. A thread's CPU time is ended on the thread that began it.
+    #[inline]
+    pub(crate) fn start(self) -> Started {
+        // Wall time outside, so that it contains what CPU time is taken of.
+        let wall = Instant::now();
+        Started { watch: self, wall, cpu: self.scope.cpu() }
+    }
+
     /// Runs `work` and says how long it took.
     #[inline]
-    pub(crate) fn time<R>(&self, work: impl FnOnce() -> R) -> (R, Elapsed) {
-        let wall = Instant::now();
-        let cpu = thread_cpu();
+    pub(crate) fn time<R>(self, work: impl FnOnce() -> R) -> (R, Elapsed) {
+        let started = self.start();
         let result = work();
-        let cpu = thread_cpu().saturating_sub(cpu);
-        let wall = wall.elapsed();
-        let elapsed = Elapsed { cpu_ns: cpu.as_nanos() as f64, wall_ns: wall.as_nanos() as f64 };
-        (result, elapsed.less(self.overhead))
+        (result, started.stop())
     }
 }
 
-/// The CPU time this thread has used since it started.
-fn thread_cpu() -> Duration {
-    let spent = clock_gettime(ClockId::ThreadCPUTime);
-    let secs = u64::try_from(spent.tv_sec).expect("a thread has used no negative time");
-    let nanos = u32::try_from(spent.tv_nsec).expect("the fraction is below one second");
-    Duration::new(secs, nanos)
+/// An interval that has begun, for work that is no closure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    watch: Watch,
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Started {
+    /// Ends the interval and says how long it was.
+    #[inline]
+    pub(crate) fn stop(self) -> Elapsed {
+        let cpu = self.watch.scope.cpu().saturating_sub(self.cpu);
+        let wall = self.wall.elapsed();
+        let elapsed = Elapsed { cpu_ns: cpu.as_nanos() as f64, wall_ns: wall.as_nanos() as f64 };
+        elapsed.less(self.watch.overhead)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Watch, thread_cpu};
+    use super::{Scope, Watch};
     use core::hint::black_box;
     use core::time::Duration;
 
     #[test]
     fn work_costs_cpu_time_and_the_result_comes_back() {
-        let watch = Watch::calibrated();
+        let watch = Watch::calibrated(Scope::Thread);
         let spin = || {
-            let start = thread_cpu();
+            let start = Scope::Thread.cpu();
             let mut turns = 0_u64;
-            while thread_cpu() < start + Duration::from_millis(2) {
+            while Scope::Thread.cpu() < start + Duration::from_millis(2) {
                 turns = black_box(turns + 1);
             }
             turns
@@ -99,11 +139,26 @@ mod tests {
 
     #[test]
     fn an_interval_is_never_negative() {
-        let watch = Watch::calibrated();
+        let watch = Watch::calibrated(Scope::Thread);
         for _ in 0..1_000 {
             let ((), elapsed) = watch.time(|| ());
             assert!(elapsed.cpu_ns >= 0.0, "{elapsed:?}");
             assert!(elapsed.wall_ns >= 0.0, "{elapsed:?}");
         }
+    }
+    #[test]
+    fn the_work_of_another_thread_counts_for_the_process_and_not_for_this_thread() {
+        let elsewhere = || {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let start = Scope::Thread.cpu();
+                    while Scope::Thread.cpu() < start + Duration::from_millis(20) {}
+                });
+            });
+        };
+        let ((), process) = Watch::calibrated(Scope::Process).time(elsewhere);
+        let ((), thread) = Watch::calibrated(Scope::Thread).time(elsewhere);
+        assert!(process.cpu_ns >= 19_000_000.0, "{process:?}");
+        assert!(thread.cpu_ns < 10_000_000.0, "{thread:?}");
     }
 }

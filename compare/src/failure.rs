@@ -16,6 +16,8 @@ enum Kind {
     FalseClaim { subject: &'static str, claim: &'static str, first: f64, second: f64 },
     Unknown { what: &'static str, name: String, known: String },
     Output { what: String, source: io::Error },
+    Start { subject: &'static str, source: io::Error },
+    Child { subject: &'static str, said: String },
 }
 
 impl Failure {
@@ -49,6 +51,16 @@ impl Failure {
         Self { kind: Kind::Output { what, source } }
     }
 
+    /// A subject or its threads could not be started.
+    pub(crate) const fn start(subject: &'static str, source: io::Error) -> Self {
+        Self { kind: Kind::Start { subject, source } }
+    }
+
+    /// The process of its own in which a subject was to be measured did not say what came out.
+    pub(crate) const fn child(subject: &'static str, said: String) -> Self {
+        Self { kind: Kind::Child { subject, said } }
+    }
+
     /// True if the call itself was wrong.
     pub(crate) const fn is_usage(&self) -> bool {
         matches!(self.kind, Kind::Unknown { .. })
@@ -76,6 +88,10 @@ impl fmt::Display for Failure {
                 write!(f, "no {what} is called `{name}`; there are {known}")
             }
             Kind::Output { what, .. } => write!(f, "cannot write {what}"),
+            Kind::Start { subject, .. } => write!(f, "{subject} cannot be started"),
+            Kind::Child { subject, said } => {
+                write!(f, "{subject} could not be measured in a process of its own: {said}")
+            }
         }
     }
 }
@@ -83,7 +99,7 @@ impl fmt::Display for Failure {
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.kind {
-            Kind::Output { source, .. } => Some(source),
+            Kind::Output { source, .. } | Kind::Start { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! The same loads on Clockjack and on the crates people would use instead.
 //!
-//! `clockjack-compare timers` prints a table and, with `--json FILE`, one line of JSON a case:
+//! `clockjack-compare SUITE` prints a table and, with `--json FILE`, one line of JSON a case:
 //! `{"suite","case","n","unit","ours","peers":{..},"best_peer","ratio"}` and further fields behind
 //! them. Every claim about speed in the project comes from this output.
 
@@ -8,10 +8,14 @@ extern crate alloc;
 
 mod cli;
 mod clock;
+mod executor;
 mod failure;
+mod jitter;
 mod machine;
+mod order;
 mod report;
 mod rng;
+mod selection;
 mod stats;
 mod table;
 mod tally;

@@ -33,6 +33,8 @@ pub(crate) enum Standing {
 pub(crate) enum Target {
     RatioAtLeast(f64),
     OursAtMost(f64),
+    /// Ours is at most so many times the figure of the subject of this name.
+    Within(&'static str, f64),
 }
 
 /// One case at one size.
@@ -46,6 +48,11 @@ pub(crate) struct Row {
     /// From how many rounds the figures are the medians.
     pub(crate) n_rounds: usize,
     pub(crate) target: Option<Target>,
+    /// What is smaller counts as this in a ratio: where a figure may be zero, the least of it that
+    /// means anything. Zero against zero is then 1.
+    pub(crate) least: f64,
+    /// Ratios against single subjects, each with its name in JSON and the subject's.
+    pub(crate) versus: &'static [(&'static str, &'static str)],
     pub(crate) extras: Vec<Extra>,
 }
 
@@ -73,7 +80,11 @@ impl Extra {
         json!([Self::number(low), Self::number(high)])
     }
 
-    fn value(&self, name: &str) -> Value {
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Value {
         let found = self.values.iter().find(|(subject, _)| *subject == name);
         found.and_then(|(_, value)| value.clone()).unwrap_or(Value::Null)
     }
@@ -104,16 +115,29 @@ impl Row {
         };
         let ours = of(Standing::Ours).map(|(_, figure)| figure).next();
         let best_peer = of(Standing::Rival).min_by(|a, b| a.1.total_cmp(&b.1));
-        let ratio = match (best_peer, ours) {
-            (Some((_, best)), Some(ours)) if ours > 0.0 => Some(best / ours),
-            _ => None,
-        };
+        let ratio = self.ratio(best_peer.map(|(_, best)| best), ours);
         let met = match self.target {
             Some(Target::RatioAtLeast(least)) => ratio.map(|ratio| ratio >= least),
             Some(Target::OursAtMost(most)) => ours.map(|ours| ours <= most),
+            Some(Target::Within(subject, times)) => {
+                self.ratio(self.figure(subject), ours).map(|ratio| ratio * times >= 1.0)
+            }
             None => None,
         };
         Outcome { ours, best_peer, ratio, met }
+    }
+
+    /// The ratios against single subjects, by their names in JSON.
+    pub(crate) fn versus(
+        &self,
+        ours: Option<f64>,
+    ) -> impl Iterator<Item = (&'static str, Option<f64>)> {
+        self.versus.iter().map(move |(key, name)| (*key, self.ratio(self.figure(name), ours)))
+    }
+
+    fn ratio(&self, peer: Option<f64>, ours: Option<f64>) -> Option<f64> {
+        let (peer, ours) = (peer?.max(self.least), ours?.max(self.least));
+        (ours > 0.0).then(|| peer / ours)
     }
 
     /// The row as a JSON object; the fields of the published form come first.
@@ -145,14 +169,22 @@ impl Row {
         put("ratio", number(outcome.ratio));
         put("references", json!(references));
         put("rounds", json!(self.n_rounds));
-        let (ratio_min, ours_max) = match self.target {
-            Some(Target::RatioAtLeast(least)) => (json!(least), Value::Null),
-            Some(Target::OursAtMost(most)) => (Value::Null, json!(most)),
-            None => (Value::Null, Value::Null),
-        };
+        let (mut ratio_min, mut ours_max, mut within) = (Value::Null, Value::Null, None);
+        match self.target {
+            Some(Target::RatioAtLeast(least)) => ratio_min = json!(least),
+            Some(Target::OursAtMost(most)) => ours_max = json!(most),
+            Some(Target::Within(of, times)) => within = Some(json!({"of": of, "times": times})),
+            None => {}
+        }
         put("target_ratio_min", ratio_min);
         put("target_ours_max", ours_max);
+        if let Some(within) = within {
+            put("target_within", within);
+        }
         put("met", json!(outcome.met));
+        for (key, ratio) in self.versus(outcome.ours) {
+            put(key, number(ratio));
+        }
         for extra in &self.extras {
             let own = ours.map_or(Value::Null, |column| extra.value(column.name));
             put(&format!("ours_{}", extra.name), own);
@@ -167,6 +199,8 @@ impl Row {
 /// Takes rows as they come, writes their JSON at once and keeps them for the table.
 pub(crate) struct Reporter<'a> {
     pub(crate) suite: &'static str,
+    /// What the figures of the table are.
+    pub(crate) caption: &'static str,
     pub(crate) columns: Vec<Column>,
     pub(crate) machine: String,
     /// Where JSON lines go, with the name of the place.
@@ -201,6 +235,18 @@ impl Reporter<'_> {
     /// The table of all rows so far.
     pub(crate) fn table(&self) -> Table<'_> {
         Table { columns: &self.columns, rows: &self.rows }
+    }
+
+    /// The rows of all cases that have the further figure `name`, with that as their figure.
+    pub(crate) fn rows_of(&self, name: &str) -> Vec<Row> {
+        let of_extra = |row: &Row| {
+            let extra = row.extras.iter().find(|extra| extra.name() == name)?;
+            let figure =
+                |&(subject, _): &(&'static str, _)| (subject, extra.value(subject).as_f64());
+            let figures = row.figures.iter().map(figure).collect();
+            Some(Row { figures, target: None, extras: Vec::new(), ..row.clone() })
+        };
+        self.rows.iter().filter_map(of_extra).collect()
     }
 }
 
@@ -259,6 +305,8 @@ mod tests {
             figures: figures.to_vec(),
             n_rounds: 5,
             target,
+            least: 0.0,
+            versus: &[("vs_tree", "tree")],
             extras: vec![Extra::new("wall", vec![("us", Some(json!(9.5)))])],
         }
     }
@@ -306,6 +354,36 @@ mod tests {
         check(31.9, true);
         check(32.0, true);
         check(32.1, false);
+    }
+
+    #[test]
+    fn a_promise_against_one_subject_is_met_within_its_factor_and_shown_as_a_ratio() {
+        fn check(ours: f64, met: bool) {
+            let figures = [("us", Some(ours)), ("rival", Some(1.0)), ("tree", Some(10.0))];
+            let row = row(&figures, Some(Target::Within("tree", 1.5)));
+            assert_eq!(row.outcome(&columns()).met, Some(met), "{ours}");
+            let line = row.json("timers", &columns(), "a machine");
+            assert_eq!(line["vs_tree"], Extra::number(10.0 / ours));
+            assert_eq!(line["target_within"], json!({"of": "tree", "times": 1.5}));
+            assert_eq!(line["met"], json!(met));
+        }
+        check(4.0, true);
+        check(15.0, true);
+        check(15.1, false);
+    }
+
+    #[test]
+    fn what_is_below_the_least_that_counts_is_the_least_in_a_ratio() {
+        fn check(least: f64, ours: f64, rival: f64, ratio: Option<f64>) {
+            let figures = [("us", Some(ours)), ("rival", Some(rival))];
+            let row = Row { least, ..row(&figures, None) };
+            assert_eq!(row.outcome(&columns()).ratio, ratio, "{ours} against {rival}");
+        }
+        check(1.0, 0.0, 0.0, Some(1.0));
+        check(1.0, 0.0, 8.0, Some(8.0));
+        check(1.0, 8.0, 0.0, Some(0.125));
+        check(1.0, 2.0, 8.0, Some(4.0));
+        check(0.0, 0.0, 8.0, None);
     }
 
     #[test]

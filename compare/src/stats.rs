@@ -33,6 +33,14 @@ pub(crate) fn median(samples: &[f64]) -> Option<f64> {
     Quartiles::of(samples).map(|quartiles| quartiles.median)
 }
 
+/// The smallest sample that at least `per_cent` of them do not exceed, or `None` if there are none.
+///
+/// A sample that happened and nothing between two: the tail of a latency is not interpolated.
+pub(crate) fn percentile<T: Copy>(sorted: &[T], per_cent: usize) -> Option<T> {
+    let rank = (sorted.len() * per_cent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
 /// The point `quarters / 4` of the way through `sorted`.
 fn cut(sorted: &[f64], quarters: usize) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
@@ -44,7 +52,7 @@ fn cut(sorted: &[f64], quarters: usize) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Quartiles, median};
+    use super::{Quartiles, median, percentile};
 
     #[test]
     fn an_empty_sample_has_no_median() {
@@ -67,6 +75,22 @@ mod tests {
     #[test]
     fn one_outlier_does_not_move_the_median() {
         assert_eq!(median(&[10.0, 11.0, 1e9, 9.0, 10.0]), Some(10.0));
+    }
+
+    #[test]
+    fn a_percentile_is_a_sample_that_so_many_do_not_exceed() {
+        fn check(n: u64, per_cent: usize, expected: Option<u64>) {
+            let sorted: Vec<u64> = (1..=n).collect();
+            assert_eq!(percentile(&sorted, per_cent), expected, "{per_cent} % of 1..={n}");
+        }
+        check(0, 50, None);
+        check(1, 0, Some(1));
+        check(1, 100, Some(1));
+        check(100, 50, Some(50));
+        check(100, 99, Some(99));
+        check(101, 99, Some(100));
+        check(7, 90, Some(7));
+        check(1_000, 100, Some(1_000));
     }
 
     #[test]

@@ -51,6 +51,7 @@ impl Table<'_> {
         cells.push(match row.target {
             Some(Target::RatioAtLeast(least)) => format!(">={least:.1}"),
             Some(Target::OursAtMost(most)) => format!("<={most:.0} {}", row.unit),
+            Some(Target::Within(subject, times)) => format!("<={times:.1}x {subject}"),
             None => dash(),
         });
         cells.push(match outcome.met {
@@ -109,6 +110,8 @@ mod tests {
             figures: vec![("us", us), ("rival", Some(30.0)), ("tree", None)],
             n_rounds: 1,
             target,
+            least: 0.0,
+            versus: &[],
             extras: Vec::new(),
         };
         let rows = [

@@ -1,12 +1,14 @@
-//! The allocator of this program: the system's, with a tally of what one thread asks of it.
+//! The allocator of this program: the system's, with two tallies of what is asked of it.
 //!
-//! The tally belongs to a thread and is off unless that thread counts, so that timed runs pay one
-//! untaken branch per allocation, equally for every subject. All subjects work on the thread that
-//! measures them; memory handed to another thread would be missed.
+//! One tally belongs to a thread, for subjects that work on the thread that measures them; memory
+//! handed to another thread would be missed. The other one counts the calls of all threads, for
+//! subjects with workers. Both are off unless somebody counts, so that timed runs pay two untaken
+//! branches per allocation, equally for every subject.
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait by definition")]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::alloc::System;
 
 /// What a thread asked of the allocator while it counted.
@@ -50,6 +52,41 @@ impl Drop for Counting {
     }
 }
 
+/// Counts the allocations of all threads from its construction until it is stopped or dropped.
+#[derive(Debug)]
+pub(crate) struct CountingAll {
+    first: u64,
+}
+
+impl CountingAll {
+    /// Begins to count.
+    ///
+    /// # Panics
+    ///
+    /// If somebody counts already: the first to stop would stop both.
+    pub(crate) fn begin() -> Self {
+        // Relaxed, here and below: the counts publish nothing. Whoever is measured learns of the
+        // work, and hands back its end, by ways of its own, which order the counts behind them.
+        let was_active = ALL_ACTIVE.swap(true, Ordering::Relaxed);
+        assert!(!was_active, "the allocations of all threads are counted already");
+        Self { first: ALL_ALLOCS.load(Ordering::Relaxed) }
+    }
+
+    /// Ends the count: calls that gave out memory.
+    pub(crate) fn stop(self) -> u64 {
+        ALL_ALLOCS.load(Ordering::Relaxed) - self.first
+    }
+}
+
+impl Drop for CountingAll {
+    fn drop(&mut self) {
+        ALL_ACTIVE.store(false, Ordering::Relaxed);
+    }
+}
+
+static ALL_ACTIVE: AtomicBool = AtomicBool::new(false);
+static ALL_ALLOCS: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     // Constant and without a destructor: reading them never allocates, not even the first time,
     // and they can be read until the thread is gone.
@@ -71,6 +108,9 @@ fn note(n_allocs: u64, given: usize, taken: usize) {
             n_allocs: tally.n_allocs + n_allocs,
             live_bytes: tally.live_bytes + grown,
         });
+    }
+    if ALL_ACTIVE.load(Ordering::Relaxed) {
+        ALL_ALLOCS.fetch_add(n_allocs, Ordering::Relaxed);
     }
 }
 
@@ -108,7 +148,7 @@ unsafe impl GlobalAlloc for TallyAllocator {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counting, Tally};
+    use super::{Counting, CountingAll, Tally};
     use core::hint::black_box;
 
     #[test]
@@ -149,6 +189,21 @@ mod tests {
         });
         assert!(before.live_bytes < 1 << 20, "{before:?}");
         assert!(counting.tally().live_bytes < 1 << 20, "{:?}", counting.tally());
+    }
+
+    #[test]
+    fn the_count_of_all_threads_holds_what_each_of_them_asked_for() {
+        let counting = CountingAll::begin();
+        std::thread::scope(|scope| {
+            let boxes = || (0..1_000_u64).map(|n| *black_box(Box::new(n))).sum::<u64>();
+            let others = [scope.spawn(boxes), scope.spawn(boxes)];
+            for other in others {
+                assert_eq!(other.join().expect("the thread only allocates"), 499_500);
+            }
+        });
+        // Other tests of this process run meanwhile, so that there may be more.
+        let n_allocs = counting.stop();
+        assert!(n_allocs >= 2_000, "{n_allocs}");
     }
 
     #[test]

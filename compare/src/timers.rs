@@ -25,13 +25,18 @@ use measure::{Entry, Figure, Footprint, Group, Mode, Run};
 pub(crate) use subject::Case;
 use subject::{Cancel, Role};
 
-use crate::clock::Watch;
+use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
+use crate::order::turn_order;
 use crate::report::{Column, Extra, Reporter, Row, Standing};
+use crate::selection::{Effort, Selection};
 use crate::stats::Quartiles;
 
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "timers";
+
+/// What its figures are.
+pub(crate) const CAPTION: &str = "medians of thread CPU time an operation";
 
 /// The largest size one may ask for: ids and churn stay within 32 bits, memory within a few GB.
 pub(crate) const N_MAX: u32 = 10_000_000;
@@ -48,29 +53,6 @@ const SUBJECTS: &[Entry] = &[
     Entry::of::<btree::Tree>(),
     Entry::of::<heap::Heap>(),
 ];
-
-/// What of the suite is run.
-#[derive(Clone, Debug)]
-pub(crate) struct Selection {
-    pub(crate) effort: Effort,
-    /// Timed rounds, in place of the effort's own number.
-    pub(crate) n_rounds: Option<u32>,
-    /// All cases if empty.
-    pub(crate) cases: Vec<Case>,
-    /// The usual sizes if none.
-    pub(crate) n: Option<u32>,
-    /// All subjects if empty.
-    pub(crate) only: Vec<String>,
-}
-
-/// How long one is willing to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effort {
-    /// Below a minute, up to 100,000 timers.
-    Quick,
-    /// Some minutes.
-    Full,
-}
 
 impl Effort {
     /// Timed rounds at a size. Odd, so that the median is a round that happened.
@@ -118,34 +100,17 @@ impl Effort {
     }
 }
 
-impl Selection {
-    fn has(&self, case: Case) -> bool {
-        self.cases.is_empty() || self.cases.contains(&case)
-    }
+/// The subjects chosen, in the order of the table.
+fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
+    selection.subjects(SUBJECTS, |entry| entry.facts.name)
+}
 
-    fn sizes(&self, case: Case) -> Vec<u32> {
-        self.n.map_or_else(|| self.effort.sizes(case).to_vec(), |n| vec![n])
-    }
-
-    /// The subjects chosen, in the order of the table.
-    fn subjects(&self) -> Result<Vec<Entry>, Failure> {
-        let matches =
-            |entry: &Entry, name: &String| entry.facts.name.eq_ignore_ascii_case(name.trim());
-        for name in &self.only {
-            if !SUBJECTS.iter().any(|entry| matches(entry, name)) {
-                let known: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
-                return Err(Failure::unknown("subject", name.clone(), known.join(", ")));
-            }
-        }
-        let chosen = |entry: &&Entry| {
-            self.only.is_empty() || self.only.iter().any(|name| matches(entry, name))
-        };
-        Ok(SUBJECTS.iter().filter(chosen).copied().collect())
-    }
+fn sizes(selection: &Selection<Case>, case: Case) -> Vec<u32> {
+    selection.n.map_or_else(|| selection.effort.sizes(case).to_vec(), |n| vec![n])
 }
 
 /// What is known about the subjects, for the head of the table and for `--list`.
-pub(crate) fn columns(selection: &Selection) -> Result<Vec<Column>, Failure> {
+pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
     let column = |entry: &Entry| Column {
         name: entry.facts.name,
         package: entry.facts.package,
@@ -159,7 +124,7 @@ pub(crate) fn columns(selection: &Selection) -> Result<Vec<Column>, Failure> {
             Cancel::Lazy => format!("cancel frees nothing; {}", entry.facts.note),
         },
     };
-    Ok(selection.subjects()?.iter().map(column).collect())
+    Ok(subjects(selection)?.iter().map(column).collect())
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -167,22 +132,22 @@ pub(crate) fn columns(selection: &Selection) -> Result<Vec<Column>, Failure> {
 /// # Errors
 ///
 /// If a subject is unknown, does not do what the load asks of it, or the report cannot be written.
-pub(crate) fn run(selection: &Selection, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = selection.subjects()?;
-    let watch = Watch::calibrated();
+pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    let subjects = subjects(selection)?;
+    let watch = Watch::calibrated(Scope::Thread);
     for group in Group::ALL {
         let cases: Vec<Case> =
-            group.cases().iter().copied().filter(|&case| selection.has(case)).collect();
+            group.cases().iter().copied().filter(|&case| selection.has(&case)).collect();
         let Some(&first) = cases.first() else { continue };
-        for n in selection.sizes(first) {
+        for n in sizes(selection, first) {
             let figures = rounds(group, n, &subjects, selection, watch, reporter)?;
             for &case in &cases {
                 reporter.report(row(case, n, &figures))?;
             }
         }
     }
-    if selection.has(Case::Bytes) {
-        for n in selection.sizes(Case::Bytes) {
+    if selection.has(&Case::Bytes) {
+        for n in sizes(selection, Case::Bytes) {
             let load = Load::new(n);
             let mut footprints = Vec::new();
             for entry in &subjects {
@@ -209,7 +174,7 @@ fn rounds(
     group: Group,
     n: u32,
     subjects: &[Entry],
-    selection: &Selection,
+    selection: &Selection<Case>,
     watch: Watch,
     reporter: &mut Reporter<'_>,
 ) -> Result<Vec<Gathered>, Failure> {
@@ -239,19 +204,6 @@ fn rounds(
         }
     }
     Ok(all)
-}
-
-/// The order of the subjects in a round: each round starts at another one, and every second goes
-/// backwards, so that nobody always runs behind the same neighbour.
-fn turn_order(round: usize, n_subjects: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..n_subjects).collect();
-    if n_subjects > 0 {
-        order.rotate_left(round % n_subjects);
-    }
-    if round % 2 == 1 {
-        order.reverse();
-    }
-    order
 }
 
 fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
@@ -286,6 +238,8 @@ fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
         figures: gathered.iter().map(|one| (one.entry.facts.name, figure(one))).collect(),
         n_rounds: gathered.iter().map(|one| one.timed.len()).max().unwrap_or(0),
         target: targets::target(case, n),
+        least: 0.0,
+        versus: &[],
         extras,
     }
 }
@@ -313,6 +267,8 @@ fn bytes_row(n: u32, footprints: &[(Entry, Option<Footprint>)]) -> Row {
             .collect(),
         n_rounds: 1,
         target: targets::target(Case::Bytes, n),
+        least: 0.0,
+        versus: &[],
         extras: vec![
             Extra::new("after_cancel", per_subject(|footprint| footprint.after_cancel)),
             Extra::new("refilled", per_subject(|footprint| footprint.refilled)),
@@ -323,23 +279,7 @@ fn bytes_row(n: u32, footprints: &[(Entry, Option<Footprint>)]) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Effort, SUBJECTS, Selection, turn_order};
-
-    #[test]
-    fn every_subject_takes_every_place_and_has_changing_neighbours() {
-        let n = 7;
-        for place in 0..n {
-            let mut seen: Vec<usize> =
-                (0..2 * n).map(|round| turn_order(round, n)[place]).collect();
-            seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), n, "place {place} saw only {seen:?}");
-        }
-        assert_eq!(turn_order(0, 3), [0, 1, 2]);
-        assert_eq!(turn_order(1, 3), [0, 2, 1]);
-        assert_eq!(turn_order(2, 3), [2, 0, 1]);
-        assert!(turn_order(5, 0).is_empty());
-    }
+    use super::{Case, Effort, SUBJECTS};
 
     #[test]
     fn subjects_have_different_names() {
@@ -347,23 +287,6 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SUBJECTS.len());
-    }
-
-    #[test]
-    fn subjects_are_chosen_by_name_whatever_the_case_and_an_unknown_one_is_refused() {
-        let select = |only: &[&str]| Selection {
-            effort: Effort::Quick,
-            n_rounds: None,
-            cases: Vec::new(),
-            n: None,
-            only: only.iter().map(|&name| name.to_owned()).collect(),
-        };
-        let chosen = select(&["btreemap", " nexus-timer"]).subjects().expect("both exist");
-        let names: Vec<&str> = chosen.iter().map(|entry| entry.facts.name).collect();
-        assert_eq!(names, ["nexus-timer", "BTreeMap"]);
-        let failure = select(&["nexus"]).subjects().expect_err("no such subject");
-        assert!(failure.is_usage(), "{failure}");
-        assert!(failure.to_string().contains("DelayQueue"), "{failure}");
     }
 
     #[test]

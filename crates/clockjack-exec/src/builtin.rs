@@ -18,15 +18,13 @@
 use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
 
-use clockjack_sync::Counted;
-
 use crate::{
     cell::{CellRef, Head},
     command::{
         ALREADY_WATCHED, Answer, Command, CommandId, NO_PROCESS, NO_ROOM, SELF_REFERENCE, STOPPING,
         UNKNOWN_COMMAND, WRONG_COMMAND,
     },
-    engine::Engine,
+    engine_ref::EngineRef,
     error::SubmitError,
     exit::Exit,
     failure::Failure,
@@ -356,12 +354,7 @@ impl Interval {
     }
 }
 
-fn arm(
-    engine: &Counted<Engine>,
-    deadline: clockjack_time::Tick,
-    answer: Answer,
-    every: Option<Period>,
-) {
+fn arm(engine: &EngineRef, deadline: clockjack_time::Tick, answer: Answer, every: Option<Period>) {
     let alarm = Box::new(Alarm { answer, engine: engine.clone(), every });
     if let Err(refused) = engine.arm(deadline, Fire::Answer(alarm)) {
         let failure = if refused.is_closed() { STOPPING.failure() } else { NO_ROOM.failure() };

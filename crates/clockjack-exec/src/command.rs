@@ -9,12 +9,11 @@
 use alloc::{boxed::Box, collections::BTreeMap};
 use core::{any::type_name, fmt, marker::PhantomData};
 
-use clockjack_sync::Counted;
-
 use crate::{
     builtin,
     cell::CellRef,
     engine::Engine,
+    engine_ref::EngineRef,
     error::StartError,
     failure::{Coded, Failure},
     handle::Handle,
@@ -187,7 +186,7 @@ impl Answer {
         &self.cell.head().engine
     }
 
-    pub(crate) fn engine_counted(&self) -> Counted<Engine> {
+    pub(crate) fn engine_counted(&self) -> EngineRef {
         (*self.cell.head().engine).clone()
     }
 

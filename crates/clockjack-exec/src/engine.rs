@@ -19,10 +19,10 @@
 #![expect(unsafe_code, reason = "runs cells of unknown type as their one runner")]
 
 use alloc::boxed::Box;
-use core::{fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
+use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 
 use clockjack_sync::{
-    Counted, Injector,
+    Injector,
     counter::Striped,
     pad::Padded,
     prim::atomic::{
@@ -36,8 +36,9 @@ use clockjack_time::{Resolution, Tick, TimerId, TimerInstant};
 use crate::{
     cell::{self, CellRef, Ending, Entry, Head, Next, Queued, Verdict, proc, task},
     command::{Answer, Commands},
+    engine_ref::EngineRef,
     error::{SendError, StartError, SubmitError},
-    exit::{Caught, Exit, ExitReason},
+    exit::{Caught, Exit},
     failure::Failure,
     fire::Fire,
     idle::Idle,
@@ -142,12 +143,12 @@ impl Engine {
         host: Box<dyn Host>,
         config: &EngineConfig,
         commands: Commands,
-    ) -> Result<Counted<Self>, StartError> {
+    ) -> Result<EngineRef, StartError> {
         commands.check()?;
         let seats = config.seats.max(1);
         let start = host.tick_of(host.nanos());
         let shards = ShardsConfig { seats, capacity: config.limits.timers_max(), start };
-        Ok(Counted::new(Self {
+        Ok(EngineRef::new(Self {
             host,
             idle: Idle::new(seats),
             metronome: Metronome::new(config.grace_ticks, config.quiet_looks_max),
@@ -210,6 +211,11 @@ impl Engine {
         // something else (`Host`, 1).
         let local = unsafe { local.as_ref() }?;
         local.is_of(self).then_some(local)
+    }
+
+    pub(crate) fn count_drop_panic(&self) {
+        // Relaxed: a statistic.
+        self.drop_panics.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count_stale_completion(&self) {
@@ -301,26 +307,70 @@ impl Engine {
 /// Running processes.
 impl Engine {
     /// Gives a process its turn. The caller took the entry from a run queue.
-    #[inline]
     pub(crate) fn run(&self, entry: Entry) {
-        // Not dropped by itself: while the process waits its life is nowhere.
-        let life = ManuallyDrop::new(entry.into_ref());
-        let head = life.head();
-        let started = head.word.start();
-        if started.terminate {
-            return self.finish(ManuallyDrop::into_inner(life), Ending::Exit(Exit::terminated()));
-        }
-        let step = head.vtable.step;
+        let Some(life) = self.begin(entry) else { return };
         let mut verdict = None;
         let guarded = self.host.guarded(&mut || {
-            // SAFETY: `start` made this thread the runner, and the table is that of the cell.
-            verdict = Some(unsafe { step(head, self) });
+            // SAFETY: `begin` made this thread the runner.
+            verdict = Some(unsafe { self.step(life.head()) });
         });
         let verdict = match (guarded, verdict) {
             (Err(caught), _) => Verdict::End(Ending::Exit(Exit::panicked(caught))),
             (Ok(()), Some(verdict)) => verdict,
             (Ok(()), None) => unreachable!("the host did not call what it was to guard"),
         };
+        self.conclude(life, verdict);
+    }
+
+    /// As [`run`](Self::run), for a caller that guards many turns by one call: if a panic gets
+    /// there, `running` tells whose turn it was, to be ended by [`bury`](Self::bury).
+    #[inline]
+    pub(crate) fn run_in_guard(&self, entry: Entry, running: &Cell<Option<NonNull<Head>>>) {
+        let Some(life) = self.begin(entry) else { return };
+        running.set(Some(life.as_ptr()));
+        // SAFETY: `begin` made this thread the runner.
+        let verdict = unsafe { self.step(life.head()) };
+        running.set(None);
+        self.conclude(life, verdict);
+    }
+
+    /// Ends the process whose turn was ended by a panic.
+    ///
+    /// # Safety
+    ///
+    /// It is what `running` had when the panic was caught.
+    pub(crate) unsafe fn bury(&self, running: NonNull<Head>, caught: Caught) {
+        // SAFETY: the life of the process was in the hands of the turn that was unwound, which
+        // does not drop it.
+        let life = unsafe { CellRef::from_raw(running) };
+        self.finish(life, Ending::Exit(Exit::panicked(caught)));
+    }
+
+    /// Makes this thread the runner, unless the process is to be ended. Its life is not dropped by
+    /// itself: while the process waits, that is nowhere.
+    #[inline]
+    fn begin(&self, entry: Entry) -> Option<ManuallyDrop<CellRef>> {
+        let life = ManuallyDrop::new(entry.into_ref());
+        if life.head().word.start().terminate {
+            self.finish(ManuallyDrop::into_inner(life), Ending::Exit(Exit::terminated()));
+            return None;
+        }
+        Some(life)
+    }
+
+    /// # Safety
+    ///
+    /// This thread is the runner.
+    #[inline]
+    unsafe fn step(&self, head: &Head) -> Verdict {
+        // SAFETY: by the contract; the table is that of the cell.
+        unsafe { (head.vtable.step)(head, self) }
+    }
+
+    /// Does what the step has asked for.
+    #[inline]
+    fn conclude(&self, life: ManuallyDrop<CellRef>, verdict: Verdict) {
+        let head = life.head();
         let waiting = match verdict {
             Verdict::Wait(waiting) => waiting,
             Verdict::Dispatch(Next::Wait) => {
@@ -408,64 +458,6 @@ impl Engine {
             self.host.stop_progressed();
         }
     }
-
-    /// What others are told of an end. The text of a failure is user code.
-    fn reason_of(&self, ending: &Ending) -> ExitReason {
-        if !matches!(ending, Ending::Exit(exit) if exit.is_failed()) {
-            return ending.reason();
-        }
-        let mut reason = None;
-        let guarded = self.host.guarded(&mut || reason = Some(ending.reason()));
-        if let Err(caught) = guarded {
-            self.discard(caught);
-        }
-        reason.unwrap_or_else(|| ExitReason::Failed(NO_TEXT.into()))
-    }
-
-    /// Wakes somebody whose waker may be user code.
-    pub(crate) fn wake_foreign(&self, waker: core::task::Waker) {
-        if cell::head_of(&waker).is_some() {
-            waker.wake();
-            return;
-        }
-        let mut waker = Some(waker);
-        self.contain(&mut || {
-            if let Some(waker) = waker.take() {
-                waker.wake();
-            }
-        });
-    }
-}
-
-/// What monitors are told of a failure that cannot be written.
-const NO_TEXT: &str = "a failure whose text panicked";
-
-/// Containing panics.
-impl Engine {
-    /// Calls what may be user code and has nobody to tell of a panic: it is counted. False if there
-    /// was one.
-    pub(crate) fn contain(&self, call: &mut dyn FnMut()) -> bool {
-        let Err(caught) = self.host.guarded(call) else { return true };
-        // Relaxed: a statistic.
-        self.drop_panics.fetch_add(1, Relaxed);
-        self.discard(caught);
-        false
-    }
-
-    /// Drops something of a user's.
-    pub(crate) fn drop_contained<T>(&self, value: T) {
-        let mut value = Some(value);
-        self.contain(&mut || drop(value.take()));
-    }
-
-    /// Drops what was thrown, which may throw again.
-    fn discard(&self, caught: Caught) {
-        let mut caught = Some(caught);
-        if let Err(again) = self.host.guarded(&mut || drop(caught.take())) {
-            // Who knows what that does when it is dropped.
-            core::mem::forget(again);
-        }
-    }
 }
 
 /// Making, finding and ending processes.
@@ -503,7 +495,7 @@ impl Engine {
     ///
     /// The engine runs it on this thread only, or the future and its output are `Send`.
     #[doc(hidden)]
-    pub unsafe fn spawn<F>(this: &Counted<Self>, future: F) -> Join<F::Output>
+    pub unsafe fn spawn<F>(this: &EngineRef, future: F) -> Join<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -557,7 +549,7 @@ impl Engine {
     /// The engine runs it on this thread only, or the process and its messages are `Send`.
     #[doc(hidden)]
     pub unsafe fn submit<P: Process>(
-        this: &Counted<Self>,
+        this: &EngineRef,
         process: P,
         method: &str,
         input: Payloads,
@@ -573,7 +565,7 @@ impl Engine {
     ///
     /// As `submit`.
     pub(crate) unsafe fn submit_tied<P: Process>(
-        this: &Counted<Self>,
+        this: &EngineRef,
         mut process: P,
         method: &str,
         input: Payloads,
@@ -655,6 +647,13 @@ impl Engine {
         let _ = found.into_slot();
         // SAFETY: the registry gave a reference to a cell that it was told of.
         unsafe { CellRef::from_raw(head) }
+    }
+
+    /// Wakes a process, if it is alive.
+    pub(crate) fn wake(&self, pid: Pid) {
+        if let Some(cell) = self.get(pid) {
+            cell.head().wake();
+        }
     }
 
     /// The live process at an index, whatever its generation.

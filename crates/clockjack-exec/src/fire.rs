@@ -3,14 +3,16 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, task::Waker, time::Duration};
 
-use clockjack_sync::Counted;
 use clockjack_time::Tick;
 
-use crate::{cell, command::Answer, engine::Engine};
+use crate::{cell, command::Answer, engine::Engine, engine_ref::EngineRef, pid::Pid};
 
 /// The value of a timer.
 pub(crate) enum Fire {
-    /// Wakes somebody.
+    /// Wakes a process of this engine, if it is still there. By its name and not by a reference:
+    /// most timers are cancelled, and then nothing was counted.
+    Process(Pid),
+    /// Wakes somebody else.
     Wake(Waker),
     /// Answers a command of a process.
     Answer(Box<Alarm>),
@@ -20,7 +22,7 @@ pub(crate) enum Fire {
 pub(crate) struct Alarm {
     pub(crate) answer: Answer,
     /// Holds the engine, which a re-armed alarm needs.
-    pub(crate) engine: Counted<Engine>,
+    pub(crate) engine: EngineRef,
     /// For an interval: its period, and when it is due next.
     pub(crate) every: Option<Period>,
 }
@@ -43,15 +45,27 @@ pub struct IntervalTick {
 
 /// What could not be done while the lease was held.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "an alarm goes back into its timer in the box it came in")]
 pub(crate) struct Deferred {
     wakers: Vec<Waker>,
     alarms: Vec<Box<Alarm>>,
 }
 
 impl Fire {
+    /// What wakes whom this waker wakes.
+    pub(crate) fn waking(engine: &Engine, waker: &Waker) -> Self {
+        match cell::head_of(waker) {
+            Some(head) if core::ptr::eq(&raw const **head.engine, engine) => {
+                Self::Process(head.pid())
+            }
+            _ => Self::Wake(waker.clone()),
+        }
+    }
+
     /// Does what can be done under the lease, and leaves the rest. Nothing of the user's is called.
-    pub(crate) fn hand_over(self, now: Tick, deferred: &mut Deferred) {
+    pub(crate) fn hand_over(self, engine: &Engine, now: Tick, deferred: &mut Deferred) {
         match self {
+            Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) if cell::head_of(&waker).is_some() => waker.wake(),
             Self::Wake(waker) => deferred.wakers.push(waker),
             Self::Answer(mut alarm) => {
@@ -72,6 +86,7 @@ impl Fire {
     /// The timers were closed: whoever waits is told.
     pub(crate) fn closed(self, engine: &Engine) {
         match self {
+            Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) => engine.wake_foreign(waker),
             // The answer answers by itself when it is dropped.
             Self::Answer(alarm) => drop(alarm),
@@ -81,6 +96,7 @@ impl Fire {
     /// The timer was cancelled: what it holds goes, guarded if it may be the user's.
     pub(crate) fn dropped(self, engine: &Engine) {
         match self {
+            Self::Process(_) => {}
             Self::Wake(waker) if cell::head_of(&waker).is_some() => drop(waker),
             Self::Wake(waker) => engine.drop_contained(waker),
             Self::Answer(alarm) => drop(alarm),
@@ -131,6 +147,7 @@ impl Alarm {
 impl fmt::Debug for Fire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Process(_) => "Process",
             Self::Wake(_) => "Wake",
             Self::Answer(_) => "Answer",
         })

@@ -3,12 +3,12 @@
 
 use core::{fmt, time::Duration};
 
-use clockjack_sync::Counted;
 use clockjack_time::TimerInstant;
 
 use crate::{
     cell::Head,
     engine::{Engine, ExecStats},
+    engine_ref::EngineRef,
     error::{SendError, SubmitError},
     join::Join,
     payload::{Payload, Payloads},
@@ -22,18 +22,18 @@ use crate::{
 /// A handle of an executor, to be cloned and given away. It does not keep the executor running:
 /// after the executor has stopped, everything is refused.
 #[derive(Clone)]
-pub struct Handle(Counted<Engine>);
+pub struct Handle(EngineRef);
 
 impl Handle {
     #[doc(hidden)]
     #[must_use]
-    pub fn new(engine: Counted<Engine>) -> Self {
+    pub fn new(engine: EngineRef) -> Self {
         Self(engine)
     }
 
     #[doc(hidden)]
     #[must_use]
-    pub fn engine(&self) -> &Counted<Engine> {
+    pub fn engine(&self) -> &EngineRef {
         &self.0
     }
 

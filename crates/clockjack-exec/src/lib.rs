@@ -12,8 +12,13 @@ mod cell;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub mod command;
 #[cfg(any(loom, target_has_atomic = "64"))]
+mod contain;
+#[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
 pub mod engine;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+pub mod engine_ref;
 pub mod error;
 pub mod exit;
 pub mod failure;

@@ -10,13 +10,14 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
 
-use clockjack_sync::{Counted, mpsc::Pop};
+use clockjack_sync::mpsc::Pop;
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
     cell::Entry,
     command::Commands,
     engine::{Alive, Engine, EngineConfig},
+    engine_ref::EngineRef,
     error::{StartError, SubmitError},
     exit::Caught,
     fire::Deferred,
@@ -64,7 +65,7 @@ const BATCH: usize = 64;
 /// # Ok::<(), clockjack_exec::StartError>(())
 /// ```
 pub struct LocalExecutor {
-    engine: Counted<Engine>,
+    engine: EngineRef,
     ready: VecDeque<Entry>,
     deferred: Deferred,
     random: u64,
@@ -286,7 +287,7 @@ impl LocalExecutor {
         let now = host.tick_of(host.nanos());
         let deferred = &mut self.deferred;
         let polled = self.engine.shards.poll(self.home, now, TIMERS_PER_TURN, |timer| {
-            timer.value.hand_over(now, deferred);
+            timer.value.hand_over(&self.engine, now, deferred);
         });
         deferred.finish(&self.engine);
         polled.fired

@@ -127,8 +127,8 @@ impl Metronome {
     }
 
     /// Announces a sleep. After this the metronome reads every `next_wake` and
-    /// [`watching`](Self::watching) again, and calls this again if it has to sleep for less;
-    /// [`settle`](Self::settle) does that.
+    /// [`watching`](Self::watching) again, and calls this again if it has to sleep for less.
+    /// [`settle`](Self::settle) does that, and leaves a claim that came meanwhile.
     pub fn prepare(&self, until: u64) {
         // A sleep until the beginning of time is over; it must not look like being awake, for then
         // nobody could end it.
@@ -150,16 +150,16 @@ impl Metronome {
         soonest: u64,
         mut next_wake: impl FnMut() -> Option<u64>,
     ) -> u64 {
-        let mut until = sleep_until;
+        let mut until = sleep_until.max(AWAKE + 1);
+        self.prepare(until);
         loop {
-            self.prepare(until);
             if mutant!("metronome-no-recheck") {
                 return until;
             }
             let overdue_at = next_wake().map_or(NEVER, |wake| wake.saturating_add(self.grace));
             // As for every plan: not less than a grace.
             let wanted = if self.watching() { soonest } else { overdue_at.max(soonest) };
-            if wanted >= until {
+            if wanted >= until || !self.shorten(until, wanted) {
                 return until;
             }
             until = wanted;
@@ -209,11 +209,9 @@ impl Metronome {
         if quiet_looks < self.quiet_looks_max {
             return false;
         }
-        // Relaxed: rule 9 orders the last look behind this; if it fails, there was a request, which
-        // the next look acquires.
-        if mutant!("metronome-stop-by-swap") {
-            self.watch.swap(OFF, Relaxed);
-        } else if self.watch.compare_exchange(ON, OFF, Relaxed, Relaxed).is_err() {
+        // An exchange, so that a request which is there already saves the trouble. Relaxed: rule 9
+        // orders the last look behind this; on failure, the next look acquires the request.
+        if self.watch.compare_exchange(ON, OFF, Relaxed, Relaxed).is_err() {
             return false;
         }
         // Pairs with the fence that a requester may execute by rule 9.
@@ -224,6 +222,20 @@ impl Metronome {
         // Relaxed: the metronome tells itself; it is awake, so there is nobody to unpark.
         self.watch.swap(ASKED, Relaxed);
         false
+    }
+
+    /// Announces a shorter sleep than before. If somebody has claimed the metronome meanwhile, that
+    /// stands and this says no: a token comes, so the sleep is over before it begins, and no other
+    /// needs to send one.
+    fn shorten(&self, from: u64, to: u64) -> bool {
+        if mutant!("metronome-overwrites-claim") {
+            self.prepare(to);
+            return true;
+        }
+        // Relaxed: nothing is published but by the fence, which pairs as that of `prepare`.
+        let is_unclaimed = self.sleeping_until.compare_exchange(from, to, Relaxed, Relaxed).is_ok();
+        fence(SeqCst);
+        is_unclaimed
     }
 
     /// The part of a request that changes something.
@@ -265,5 +277,87 @@ impl fmt::Debug for Metronome {
             .field("sleeping_until", &self.sleeping_until.load(Relaxed))
             .field("watching", &self.watching())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(next_wakes: &[Option<u64>], sleep_until: u64, n_overdue: usize) {
+        let expected = Plan { sleep_until, n_overdue };
+        assert_eq!(plan(100, 10, next_wakes.iter().copied()), expected, "for {next_wakes:?}");
+    }
+
+    #[test]
+    fn a_plan_is_for_the_earliest_shard_and_a_grace_at_least() {
+        check(&[], NEVER, 0);
+        check(&[None, None], NEVER, 0);
+        check(&[Some(300), None, Some(200)], 210, 0);
+        check(&[Some(101)], 111, 0);
+        // Due, but a grace has not passed.
+        check(&[Some(100)], 110, 0);
+        check(&[Some(91)], 110, 0);
+        check(&[Some(90)], 110, 1);
+        check(&[Some(0), Some(90), Some(91), None], 110, 2);
+        check(&[Some(NEVER - 1)], NEVER, 0);
+    }
+
+    #[test]
+    fn lingering_shortens_a_plan_to_a_grace() {
+        assert_eq!(plan(100, 10, [None]).linger(100, 10).sleep_until, 110);
+        assert_eq!(plan(100, 10, [Some(90)]).linger(100, 10), plan(100, 10, [Some(90)]));
+    }
+
+    #[test]
+    fn an_arm_unparks_a_sleep_once_and_only_if_it_is_too_long() {
+        let metronome = Metronome::new(10, 3);
+        assert!(!metronome.note_arm(0), "it is awake");
+        assert_eq!(metronome.settle(500, 110, || None), 500);
+        assert!(!metronome.note_arm(490));
+        assert!(metronome.note_arm(489));
+        assert!(!metronome.note_arm(0), "it is claimed");
+        assert!(metronome.awake());
+        assert_eq!(metronome.settle(500, 110, || Some(489)), 499);
+        assert!(!metronome.awake(), "its time had come");
+    }
+
+    #[test]
+    fn the_second_look_is_for_a_grace_at_least() {
+        let metronome = Metronome::new(10, 3);
+        assert_eq!(metronome.settle(500, 110, || Some(1)), 110);
+        assert!(metronome.request_watch(), "it sleeps");
+        assert!(metronome.awake());
+        assert_eq!(metronome.settle(500, 110, || None), 110, "it watches");
+    }
+
+    #[test]
+    fn a_watch_ends_after_quiet_looks_and_begins_with_one_unpark() {
+        let metronome = Metronome::new(10, 3);
+        assert_eq!(metronome.settle(NEVER, 110, || None), NEVER);
+        assert!(metronome.request_watch());
+        assert!(!metronome.request_watch(), "it is claimed");
+        metronome.awake();
+        let mut quiet = metronome.count_look(0);
+        assert_eq!(quiet, 0);
+        for looks in 1..=2 {
+            quiet = metronome.count_look(quiet);
+            assert_eq!(quiet, looks);
+            assert!(!metronome.stop_watch_if_quiet(quiet, || false));
+        }
+        assert!(!metronome.request_watch(), "it looks anyway");
+        quiet = metronome.count_look(quiet);
+        assert_eq!(quiet, 0, "there was a request");
+        for _ in 0..3 {
+            assert!(metronome.watching());
+            assert!(!metronome.stop_watch_if_quiet(quiet, || false));
+            quiet = metronome.count_look(quiet);
+        }
+        assert!(!metronome.stop_watch_if_quiet(quiet, || true), "the last look found something");
+        assert_eq!(metronome.count_look(quiet), 0);
+        assert!(metronome.stop_watch_if_quiet(quiet, || false));
+        assert!(!metronome.watching());
+        assert_eq!(metronome.settle(NEVER, 110, || None), NEVER, "no wake-ups");
     }
 }

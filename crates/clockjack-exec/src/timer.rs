@@ -13,7 +13,15 @@ use core::{
 
 use clockjack_time::{Tick, TimerId};
 
-use crate::{cell, engine::Engine, error::TimerError, fire::Fire, handle::Handle, shards::Refused};
+use crate::{
+    cell,
+    engine::Engine,
+    error::TimerError,
+    fire::{Fire, IntervalTick},
+    handle::Handle,
+    pid::Pid,
+    shards::Refused,
+};
 
 /// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
 #[derive(Debug)]
@@ -37,7 +45,7 @@ impl Timer {
         self.cancel();
         let engine = self.handle.engine();
         let deadline = engine.host().deadline_after(after);
-        self.armed = Some(arm(engine, deadline, waker.clone())?);
+        self.armed = Some(arm(engine, deadline, &waker)?);
         self.waker = Some(waker);
         Ok(())
     }
@@ -72,8 +80,9 @@ impl Drop for Timer {
     }
 }
 
-fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
-    engine.arm(deadline, Fire::Wake(waker)).map_err(|refused: Refused<Fire>| {
+#[inline]
+fn arm(engine: &Engine, deadline: Tick, waker: &Waker) -> Result<TimerId, TimerError> {
+    engine.arm(deadline, Fire::waking(engine, waker)).map_err(|refused: Refused<Fire>| {
         if refused.is_closed() {
             TimerError::closed()
         } else if refused.is_busy() {
@@ -98,7 +107,30 @@ fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerEr
 pub struct Sleep {
     handle: Option<Handle>,
     until: Until,
-    armed: Option<(TimerId, Waker)>,
+    armed: Option<(TimerId, Sleeper)>,
+}
+
+/// Who waits.
+enum Sleeper {
+    /// A process of the same engine, which is not counted.
+    Process(Pid),
+    Other(Waker),
+}
+
+impl Sleeper {
+    fn of(engine: &Engine, waker: &Waker) -> Self {
+        match Fire::waking(engine, waker) {
+            Fire::Process(pid) => Self::Process(pid),
+            _ => Self::Other(waker.clone()),
+        }
+    }
+
+    fn will_wake(&self, waker: &Waker) -> bool {
+        match self {
+            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| head.pid() == *pid),
+            Self::Other(known) => known.will_wake(waker),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -141,10 +173,10 @@ impl Sleep {
 
     fn poll_on(&mut self, handle: &Handle, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
         let engine = handle.engine();
-        if let Some((id, waker)) = &self.armed
+        if let Some((id, sleeper)) = &self.armed
             && engine.is_armed(*id)
         {
-            if waker.will_wake(cx.waker()) {
+            if sleeper.will_wake(cx.waker()) {
                 return Poll::Pending;
             }
             // It is waited for by somebody else now. If it has just fired, it is not armed again.
@@ -165,10 +197,9 @@ impl Sleep {
             // Neither armed nor due: the timers were closed.
             return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
         }
-        let waker = cx.waker().clone();
-        match arm(engine, deadline, waker.clone()) {
+        match arm(engine, deadline, cx.waker()) {
             Ok(id) => {
-                self.armed = Some((id, waker));
+                self.armed = Some((id, Sleeper::of(engine, cx.waker())));
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -234,7 +265,7 @@ impl Interval {
         self.due
     }
 
-    /// Waits for the next time; says how many were left out since the last.
+    /// Waits for the next time; says which it was, and how many were left out since the last.
     ///
     /// # Errors
     ///
@@ -243,7 +274,7 @@ impl Interval {
     /// # Cancellation
     ///
     /// Giving up loses nothing: the next call waits for the same time.
-    pub async fn tick(&mut self) -> Result<u64, TimerError> {
+    pub async fn tick(&mut self) -> Result<IntervalTick, TimerError> {
         let engine = self.handle.engine();
         let now = engine.host().tick_of(engine.host().nanos());
         let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
@@ -252,8 +283,9 @@ impl Interval {
         let woken = Pin::new(sleep).await;
         self.sleep = None;
         woken?;
-        self.due = Tick::new(self.due.get().saturating_add(self.ticks));
-        Ok(behind)
+        let due = self.due;
+        self.due = Tick::new(due.get().saturating_add(self.ticks));
+        Ok(IntervalTick { due, missed: behind })
     }
 }
 

@@ -47,6 +47,7 @@ use clockjack_time::Tick;
 use crate::{
     cell::{Entry, Head},
     engine::{Engine, ExecStats},
+    engine_ref::{EngineRef, Stock},
     fire::Deferred,
     registry::Cache,
 };
@@ -239,6 +240,7 @@ pub struct Local {
     is_firing: Cell<bool>,
     ring: UnsafeCell<Owner<Entry>>,
     cache: UnsafeCell<Cache>,
+    stock: Stock,
 }
 
 impl Local {
@@ -259,6 +261,11 @@ impl Local {
     pub fn engine(&self) -> &Engine {
         // SAFETY: the worker has borrowed the engine for as long as this exists.
         unsafe { &*self.engine }
+    }
+
+    #[inline]
+    pub(crate) fn stock(&self) -> &Stock {
+        &self.stock
     }
 
     pub(crate) fn home(&self) -> u32 {
@@ -331,12 +338,16 @@ pub fn work(engine: &Engine, seat: usize) {
     worker.run();
     worker.leave();
     engine.host().enter(before);
+    // Not before: what was dropped until now went into it.
+    EngineRef::take_back(engine, &worker.local.stock);
 }
 
 struct Worker<'e> {
     engine: &'e Engine,
     place: &'e Seat,
     local: Local,
+    /// The process whose turn it is.
+    running: Cell<Option<NonNull<Head>>>,
     is_searching: bool,
     lifo_run: u8,
     /// Steps until the next look at timers and injector, out of `interval`.
@@ -375,7 +386,9 @@ impl<'e> Worker<'e> {
                 is_firing: Cell::new(false),
                 ring: UnsafeCell::new(ring),
                 cache: UnsafeCell::new(engine.cache()),
+                stock: Stock::default(),
             },
+            running: Cell::new(None),
             is_searching: false,
             lifo_run: 0,
             countdown: 0,
@@ -388,7 +401,21 @@ impl<'e> Worker<'e> {
         }
     }
 
+    /// Steps until asked to leave. One guard is around all steps and not around each: a panic ends
+    /// the process whose turn it was, and the work goes on.
     fn run(&mut self) {
+        let host = self.engine.host();
+        while let Err(caught) = host.guarded(&mut || self.run_unguarded()) {
+            let running = self.running.take();
+            // A panic that is not a process's is a fault of this code, and is not survived.
+            let running = running.unwrap_or_else(|| panic!("a worker failed: {caught:?}"));
+            self.end_turn();
+            // SAFETY: it was running when the panic was caught.
+            unsafe { self.engine.bury(running, caught) };
+        }
+    }
+
+    fn run_unguarded(&mut self) {
         loop {
             // Acquire: pairs with whoever asked.
             let flags = self.place.flags.load(Acquire);
@@ -417,9 +444,16 @@ impl<'e> Worker<'e> {
         let turn = place.turn.load(Relaxed).wrapping_add(1);
         place.current.store(entry.index(), Relaxed);
         place.turn.store(turn, Relaxed);
-        self.engine.run(entry);
-        place.turn.store(turn.wrapping_add(1), Relaxed);
-        count(&place.counts.steps, 1);
+        self.engine.run_in_guard(entry, &self.running);
+        self.end_turn();
+    }
+
+    #[inline]
+    fn end_turn(&self) {
+        let turn = &self.place.turn;
+        // Relaxed: as in `step`.
+        turn.store(turn.load(Relaxed).wrapping_add(1), Relaxed);
+        count(&self.place.counts.steps, 1);
     }
 
     /// The next process that is here.
@@ -483,7 +517,7 @@ impl<'e> Worker<'e> {
         local.is_firing.set(true);
         let mut hand_over = |timer: clockjack_time::Expired<crate::fire::Fire>| {
             latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
-            timer.value.hand_over(now, deferred);
+            timer.value.hand_over(engine, now, deferred);
         };
         let polled = if is_own {
             shards.poll(shard, now, TIMERS_PER_LOOK, &mut hand_over)

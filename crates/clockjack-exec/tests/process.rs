@@ -1,6 +1,8 @@
 //! What is promised to processes and to those who start them, in virtual time.
 #![cfg(not(loom))]
 
+extern crate alloc;
+
 #[path = "process/bench.rs"]
 mod bench;
 #[path = "process/commands.rs"]
@@ -9,6 +11,8 @@ mod commands;
 mod events;
 #[path = "process/faults.rs"]
 mod faults;
+#[path = "process/local.rs"]
+mod local;
 #[path = "process/memory.rs"]
 mod memory;
 #[path = "process/ties.rs"]

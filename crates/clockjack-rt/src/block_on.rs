@@ -1,11 +1,10 @@
 //! Running one future on a thread that waits for it.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, task::Wake};
 use core::{
     pin::pin,
     task::{Context, Poll, Waker},
 };
-use std::task::Wake;
 
 use crate::{Parker, host};
 

@@ -16,24 +16,23 @@ use std::{
     thread::JoinHandle,
 };
 
-use clockjack_exec::{
-    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
-    StartError, SubmitError,
-    engine::{Engine, EngineConfig},
-    worker,
-};
-use clockjack_sync::Counted;
-
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
 };
 use crate::{
-    BlockingPool, OsInstant, Rejected, blocking_command,
+    BlockingPool, OsClock, OsInstant, Rejected, blocking_command,
     current::Entered,
     host::{ThreadHost, Threads},
     thread::{self, ThreadConfig},
     tokio_host,
+};
+use clockjack_exec::{
+    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
+    StartError, SubmitError,
+    engine::{Engine, EngineConfig},
+    engine_ref::EngineRef,
+    worker,
 };
 
 /// The most seats that a pool may have.
@@ -65,7 +64,7 @@ pub struct WorkerPool {
 }
 
 struct Inner {
-    engine: Counted<Engine>,
+    engine: EngineRef,
     threads: Arc<Threads>,
     blocking: Arc<BlockingPool>,
     config: PoolConfig,
@@ -227,6 +226,12 @@ impl WorkerPool {
     /// be started; those that could are there.
     pub fn resize(&self, workers: usize) -> Result<usize, StartError> {
         self.inner.resize(workers)
+    }
+
+    /// The clock by which this pool's timers fire.
+    #[must_use]
+    pub fn clock(&self) -> OsClock {
+        self.inner.threads.clock
     }
 
     /// What has happened so far.

@@ -1,9 +1,11 @@
 //! The pool from a user's side: processes, futures, timers, faults, the end.
 
-use core::time::Duration;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
 };
 
 use clockjack_rt::{

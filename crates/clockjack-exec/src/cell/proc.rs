@@ -5,7 +5,6 @@ use alloc::{boxed::Box, collections::VecDeque};
 use core::{any::type_name, fmt, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_sync::{
-    Counted,
     mpsc::{Boxed, Node, Pop, Queue},
     prim::UnsafeCell,
 };
@@ -15,6 +14,7 @@ use super::{CellRef, Ending, Head, Next, VTable, Verdict};
 use crate::{
     command::Request,
     engine::Engine,
+    engine_ref::EngineRef,
     error::SendError,
     exit::Exit,
     failure::{Coded, Failure},
@@ -87,7 +87,7 @@ impl<P: Process> Current<P> {
 
 /// Makes the cell of a process; its references are not counted yet.
 pub(crate) fn new<P: Process>(
-    engine: Counted<Engine>,
+    engine: EngineRef,
     slot: NonNull<Slot>,
     process: P,
     messages_max: usize,
@@ -324,9 +324,11 @@ unsafe fn deliver<P: Process>(head: &Head, message: Payload) -> Result<(), SendE
     }
 }
 
-unsafe fn free<P: Process>(head: NonNull<Head>) -> Counted<Engine> {
-    // SAFETY: the caller has the last reference, so the cell is alive, and this thread's alone.
-    unsafe { drop_rest::<P>(head.as_ref()) };
+unsafe fn free<P: Process>(head: NonNull<Head>) -> EngineRef {
+    // SAFETY: the caller has the last reference, so the cell is alive.
+    let last = unsafe { head.as_ref() };
+    // SAFETY: the cell is of this type, and this thread's alone.
+    unsafe { drop_rest::<P>(last) };
     // SAFETY: the cell was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(head.cast::<ProcCell<P>>().as_ptr()) };
     debug_assert!(cell.front.head.word.is_complete(), "a process that is alive was freed");

@@ -11,11 +11,12 @@ use core::{
     task::{Context, Poll},
 };
 
-use clockjack_sync::{Counted, prim::UnsafeCell};
+use clockjack_sync::prim::UnsafeCell;
 
 use super::{Ending, Head, VTable, Verdict, borrowed_waker};
 use crate::{
     engine::Engine,
+    engine_ref::EngineRef,
     error::SendError,
     exit::Exit,
     payload::Payload,
@@ -51,15 +52,11 @@ union Room<F: Future> {
 }
 
 /// Makes the cell of a future; its references are not counted yet.
-pub(crate) fn new<F: Future>(
-    engine: Counted<Engine>,
+pub(crate) fn new<F: Future + 'static>(
+    engine: EngineRef,
     slot: NonNull<Slot>,
     future: F,
-) -> NonNull<Head>
-where
-    F: 'static,
-    F::Output: 'static,
-{
+) -> NonNull<Head> {
     let head = Head::new(engine, slot, Table::<F>::TABLE, true);
     let room = Room { future: ManuallyDrop::new(future) };
     let body = UnsafeCell::new(Body { holds: Cell::new(Holds::Future), room });
@@ -140,8 +137,10 @@ unsafe fn drop_future<F: Future>(head: &Head) {
     if body.holds.get() == Holds::Future {
         // First, so that a panic does not make it be dropped again.
         body.holds.set(Holds::Nothing);
-        // SAFETY: the room held the future and is not read as one again.
-        unsafe { ManuallyDrop::drop(&mut body.room.future) };
+        // SAFETY: the room held the future.
+        let future = unsafe { &mut body.room.future };
+        // SAFETY: the room is not read as a future again.
+        unsafe { ManuallyDrop::drop(future) };
     }
 }
 
@@ -177,15 +176,17 @@ unsafe fn take_output<F: Future>(head: &Head, into: *mut ()) {
     let body = unsafe { body::<F>(head) };
     if body.holds.get() == Holds::Output {
         body.holds.set(Holds::Nothing);
-        // SAFETY: the room held the output and is not read as one again.
-        let output = unsafe { ManuallyDrop::take(&mut body.room.output) };
+        // SAFETY: the room held the output.
+        let output = unsafe { &mut body.room.output };
+        // SAFETY: the room is not read as an output again.
+        let output = unsafe { ManuallyDrop::take(output) };
         let into = into.cast::<Option<Result<F::Output, Exit>>>();
         // SAFETY: the caller gave the address of such an option.
         unsafe { *into = Some(output) };
     }
 }
 
-unsafe fn free<F: Future>(head: NonNull<Head>) -> Counted<Engine> {
+unsafe fn free<F: Future>(head: NonNull<Head>) -> EngineRef {
     // SAFETY: the cell was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(head.cast::<TaskCell<F>>().as_ptr()) };
     debug_assert!(cell.head.word.is_complete(), "a process that is alive was freed");

@@ -175,6 +175,14 @@ impl<W: Work> Pool<W> {
     }
 }
 
+/// Explores a model of many threads with fewer preemptions than the others have.
+fn model_within(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    let bound = model.preemption_bound.unwrap_or(preemptions);
+    model.preemption_bound = Some(bound.min(preemptions));
+    model.check(f);
+}
+
 fn submit_meets_park<W: Work>() {
     loom::model(|| {
         let pool = Pool::<W>::new(1);
@@ -199,11 +207,11 @@ fn a_push_into_the_injector_is_not_lost_to_the_last_searcher_that_parks() {
 
 #[test]
 fn two_submissions_are_not_lost_to_two_workers_that_park() {
-    loom::model(|| {
+    model_within(1, || {
         let pool = Pool::<Items>::new(2);
         let submitters = [pool.spawn(Pool::submit), pool.spawn(Pool::submit)];
         let workers = [pool.spawn(|pool| pool.run(0)), pool.spawn(|pool| pool.run(1))];
-        submitters.map(|submitter| submitter.join().expect("no panic"));
+        submitters.into_iter().for_each(|submitter| submitter.join().expect("no panic"));
         let mut fates = workers.map(|worker| worker.join().expect("no panic"));
         pool.settle(&mut fates);
         assert!(pool.work.is_empty(), "two workers have taken two items");
@@ -227,7 +235,7 @@ fn the_last_searcher_that_finds_work_wakes_one_for_what_came_meanwhile() {
 
 #[test]
 fn a_worker_that_wakes_by_itself_while_it_is_claimed_hides_no_submission() {
-    loom::model(|| {
+    model_within(2, || {
         let pool = Pool::<Items>::new(2);
         let mut fates = [pool.run(0), pool.run(1)];
         let submitters = [pool.spawn(Pool::submit), pool.spawn(Pool::submit)];
@@ -236,7 +244,7 @@ fn a_worker_that_wakes_by_itself_while_it_is_claimed_hides_no_submission() {
             pool.idle.cancel_park(0);
             pool.search(0, true)
         });
-        submitters.map(|submitter| submitter.join().expect("no panic"));
+        submitters.into_iter().for_each(|submitter| submitter.join().expect("no panic"));
         fates[0] = worker.join().expect("no panic");
         pool.settle(&mut fates);
         assert!(pool.work.is_empty(), "two workers have taken two items");

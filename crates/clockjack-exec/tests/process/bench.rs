@@ -1,10 +1,8 @@
 //! A host whose time passes by hand, and processes that write down what they are told.
 
-use core::{any::type_name, marker::PhantomData, time::Duration};
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex},
-};
+use alloc::sync::Arc;
+use core::{any::type_name, marker::PhantomData, panic::AssertUnwindSafe, time::Duration};
+use std::{panic::catch_unwind, sync::Mutex};
 
 use clockjack_exec::{
     Caught, Commands, Event, Events, ExitReason, Failure, Handle, IntervalTick, Limits,

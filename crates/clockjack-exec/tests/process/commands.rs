@@ -1,6 +1,7 @@
 //! Commands: each is answered exactly once, whatever its handler does.
 
-use std::sync::{Arc, Mutex};
+use alloc::sync::Arc;
+use std::sync::Mutex;
 
 use clockjack_exec::{
     Command, CommandId, Commands, Completer, Failure, Limits, Payload, Payloads, Pid, ProcessRef,

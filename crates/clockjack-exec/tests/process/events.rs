@@ -1,10 +1,10 @@
 //! What is promised to a process: its events, its turns, its name, its end.
 
+use alloc::{rc::Rc, sync::Arc};
 use core::cell::RefCell;
-use std::{
-    rc::Rc,
-    sync::{Arc, Mutex},
-};
+use std::sync::Mutex;
+
+use clockjack_time::{ManualClock, MonotonicClock as _};
 
 use crate::bench::{Asker, Log, Mortal, Run, asker, millis, process, text};
 use clockjack_exec::{
@@ -252,8 +252,7 @@ fn events_now(payload: &Payload) -> &'static str {
     if payload.is::<()>() { "done" } else { "something else" }
 }
 
-fn clock_ticks(clock: &clockjack_time::ManualClock) -> u64 {
-    use clockjack_time::MonotonicClock as _;
+fn clock_ticks(clock: &ManualClock) -> u64 {
     clock.now().ticks
 }
 
@@ -410,10 +409,12 @@ impl Process for Heir {
     }
 }
 
+type Bequest = Box<dyn FnOnce(&mut StepOutput)>;
+
 /// Upgrades at its first message.
 struct Testator {
     log: Log,
-    heir: Option<Box<dyn FnOnce(&mut StepOutput)>>,
+    heir: Option<Bequest>,
     has_asked: bool,
 }
 

@@ -1,14 +1,12 @@
 //! Whatever panics, a process ends by it at the most: nothing else is lost, and it is told.
 
+use alloc::{sync::Arc, task::Wake};
 use core::{
     future::pending,
     pin::Pin,
     task::{Context, Poll, Waker},
 };
-use std::{
-    sync::{Arc, Mutex},
-    task::Wake,
-};
+use std::sync::Mutex;
 
 use clockjack_exec::{
     Command, CommandId, Commands, Completer, Events, Failure, Limits, Payload, Payloads, Pid,

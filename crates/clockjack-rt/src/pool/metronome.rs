@@ -1,6 +1,7 @@
 //! The metronome's thread: looks, sleeps, and starts again if a look panics.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use clockjack_exec::{StartError, watch::Watch};
 

@@ -1,0 +1,304 @@
+//! Suite `executor`: the same tasks on every runtime, each with two workers.
+//!
+//! Figures are wall time an operation, because what a runtime is for is to be done sooner with two
+//! workers than with one; the CPU time of all threads stands beside it, and allocations by all
+//! threads. A subject is started anew for each run and stopped behind it, and no two run at once.
+//! They take turns as in the suite `timers`: each round starts at another one, every second goes
+//! backwards, round 0 counts allocations and is not timed.
+//!
+//! * `spawn`: a task spawns n (10,000) empty tasks and awaits all of them; ns a task.
+//! * `yield`: two tasks a worker yield n (10,000) times each, by the runtime's own way; ns a yield.
+//! * `wake`: two tasks wake each other through a flag with a waker, n (10,000) times there and
+//!   back; ns a wake, of which a round trip has two.
+//! * `ping_pong`: four pairs of tasks bounce a message n (10,000) times over two unbounded channels
+//!   of `futures-channel`, which belongs to no runtime; ns a round trip of any pair.
+//! * `fork_join`: a binary tree with n (1,024) leaves of about one microsecond of arithmetic: one
+//!   half is spawned, the other done, the first awaited; ns a leaf.
+//! * `steal`: a task spawns n (10,000) tasks of about 500 ns of arithmetic and awaits all of them:
+//!   work that arises on one worker has to be spread; ns a task.
+//! * `timer_arm_drop`: a task makes the runtime's sleep of one hour, polls it once and drops it, n
+//!   (10,000) times, and yields every 64; ns a sleep.
+//! * `idle_cpu`: one sleep of an hour is armed and the runtime is left alone for n (3,000)
+//!   milliseconds in a process of its own; microseconds of CPU time and voluntary switches of its
+//!   threads, added up. Less than one counts as one in the ratio, so that zero is the best.
+
+mod bell;
+mod clockjack;
+mod idle;
+mod load;
+mod measure;
+mod rayon;
+mod serial;
+mod smol;
+mod subject;
+mod tokio;
+
+use idle::Idleness;
+use measure::{Entry, Figure, Mode, Run};
+pub(crate) use subject::Case;
+use subject::Role;
+
+use crate::clock::{Scope, Watch};
+use crate::failure::Failure;
+use crate::order::turn_order;
+use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
+use crate::selection::{Effort, Selection};
+use crate::stats::Quartiles;
+
+/// The name of this suite in JSON.
+pub(crate) const NAME: &str = "executor";
+
+/// What its figures are.
+pub(crate) const CAPTION: &str = "medians of wall time an operation, two workers each";
+
+/// The largest size one may ask for: a million tasks at once are a few hundred megabytes.
+pub(crate) const N_MAX: u32 = 1_000_000;
+
+/// What the project promises of every case: nowhere behind the best rival of the same run.
+const TARGET: Target = Target::RatioAtLeast(1.0);
+
+/// Every subject, in the order of the table. A new one needs its file and its line here; the one
+/// with [`Role::Ours`] is what the others are compared with.
+const SUBJECTS: &[Entry] = &[
+    Entry::of::<clockjack::Pool>(),
+    Entry::of::<tokio::MultiThread>(),
+    Entry::of::<smol::TwoThreads>(),
+    Entry::apart(rayon::FACTS, rayon::run),
+    Entry::apart(serial::FACTS, serial::run),
+];
+
+/// The size of a case if none is given.
+const fn size(effort: Effort, case: Case) -> u32 {
+    match (case, effort) {
+        (Case::ForkJoin, _) => 1_024,
+        (Case::IdleCpu, Effort::Quick) => 1_000,
+        (Case::IdleCpu, Effort::Full) => 3_000,
+        _ => 10_000,
+    }
+}
+
+/// Timed rounds. Odd, so that the median is a round that happened.
+const fn n_rounds(effort: Effort, case: Case) -> u32 {
+    match (case, effort) {
+        (Case::IdleCpu, Effort::Quick) => 1,
+        (Case::IdleCpu, Effort::Full) => 3,
+        (_, Effort::Quick) => 5,
+        (_, Effort::Full) => 21,
+    }
+}
+
+/// Passes over the load within a run.
+const fn n_passes(effort: Effort) -> u32 {
+    match effort {
+        Effort::Quick => 1,
+        Effort::Full => 3,
+    }
+}
+
+fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
+    selection.subjects(SUBJECTS, |entry| entry.facts.name)
+}
+
+/// What is known about the subjects, for the head of the table and for `--list`.
+pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
+    let column = |entry: &Entry| Column {
+        name: entry.facts.name,
+        package: entry.facts.package,
+        standing: match entry.facts.role {
+            Role::Ours => Standing::Ours,
+            Role::Crate => Standing::Rival,
+            Role::Reference => Standing::Reference,
+        },
+        note: entry.facts.note.to_owned(),
+    };
+    Ok(subjects(selection)?.iter().map(column).collect())
+}
+
+/// Runs what was selected and reports each case as soon as it is known.
+///
+/// # Errors
+///
+/// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
+/// be written.
+pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    let subjects = subjects(selection)?;
+    let watch = Watch::calibrated(Scope::Process);
+    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
+        let able = |entry: &&Entry| entry.facts.cases.contains(&case);
+        let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
+        let row = match case {
+            Case::IdleCpu => idle_row(selection, &able, reporter)?,
+            _ => timed_row(case, selection, &able, watch, reporter)?,
+        };
+        reporter.report(row)?;
+    }
+    Ok(())
+}
+
+/// Leaves the subject called `name` alone in this process for so long.
+///
+/// # Errors
+///
+/// If there is no such subject or it cannot be started.
+pub(crate) fn idle(name: &str, millis: u32) -> Result<Idleness, Failure> {
+    let idle = SUBJECTS.iter().find(|entry| entry.facts.name == name).and_then(|entry| entry.idle);
+    let able = || SUBJECTS.iter().filter(|entry| entry.idle.is_some());
+    let names = || able().map(|entry| entry.facts.name).collect::<Vec<_>>().join(", ");
+    idle.ok_or_else(|| Failure::unknown("subject", name.to_owned(), names()))?(millis)
+}
+
+/// Runs all subjects interleaved, round after round; `what` says in the progress line what is done.
+fn rounds<R>(
+    what: &str,
+    n_rounds: u32,
+    subjects: &[Entry],
+    reporter: &mut Reporter<'_>,
+    mut turn: impl FnMut(u32, &Entry) -> Result<R, Failure>,
+) -> Result<Vec<(Entry, Vec<R>)>, Failure> {
+    let mut all: Vec<(Entry, Vec<R>)> = subjects.iter().map(|&entry| (entry, vec![])).collect();
+    for round in 0..=n_rounds {
+        for index in turn_order(round as usize, all.len()) {
+            let (entry, results) = &mut all[index];
+            let name = entry.facts.name;
+            reporter.progress(&format!("{what}: round {round}/{n_rounds}, {name}"));
+            results.push(turn(round, entry)?);
+        }
+    }
+    Ok(all)
+}
+
+fn timed_row(
+    case: Case,
+    selection: &Selection<Case>,
+    subjects: &[Entry],
+    watch: Watch,
+    reporter: &mut Reporter<'_>,
+) -> Result<Row, Failure> {
+    let effort = selection.effort;
+    let n = selection.n.unwrap_or_else(|| size(effort, case));
+    let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
+    let what = format!("{} n={n}", case.name());
+    let all = rounds(&what, n_rounds, subjects, reporter, |round, entry| {
+        let (mode, n_passes) =
+            if round == 0 { (Mode::Counted, 1) } else { (Mode::Timed, n_passes(effort)) };
+        (entry.run)(&Run { case, n, n_passes, mode, watch })
+    })?;
+    let cuts = |figures: &[Figure], pick: fn(&Figure) -> f64| {
+        let samples: Vec<f64> = figures.iter().skip(1).map(pick).collect();
+        Quartiles::of(&samples).expect("there is at least one timed round")
+    };
+    let extra = |name, pick: &dyn Fn(&[Figure]) -> serde_json::Value| {
+        let value = |(entry, figures): &(Entry, Vec<Figure>)| {
+            (entry.facts.name, Some(pick(figures.as_slice())))
+        };
+        Extra::new(name, all.iter().map(value).collect())
+    };
+    let wall = |figure: &Figure| figure.wall_ns;
+    Ok(Row {
+        case: case.name(),
+        n,
+        unit: case.unit(),
+        figures: all
+            .iter()
+            .map(|(entry, figures)| (entry.facts.name, Some(cuts(figures, wall).median)))
+            .collect(),
+        n_rounds: n_rounds as usize,
+        target: Some(TARGET),
+        least: 0.0,
+        versus: &[],
+        extras: vec![
+            extra("cpu", &|figures| Extra::number(cuts(figures, |figure| figure.cpu_ns).median)),
+            extra("quartiles", &|figures| {
+                let cuts = cuts(figures, wall);
+                Extra::pair(cuts.q1, cuts.q3)
+            }),
+            extra("allocs", &|figures| Extra::number(figures[0].n_allocs)),
+        ],
+    })
+}
+
+fn idle_row(
+    selection: &Selection<Case>,
+    subjects: &[Entry],
+    reporter: &mut Reporter<'_>,
+) -> Result<Row, Failure> {
+    let (case, effort) = (Case::IdleCpu, selection.effort);
+    let millis = selection.n.unwrap_or_else(|| size(effort, case));
+    let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
+    let what = format!("{} n={millis}", case.name());
+    // There is nothing to count in a round before the first.
+    let all = rounds(&what, n_rounds - 1, subjects, reporter, |_, entry| {
+        idle::measure_apart(&entry.facts, millis)
+    })?;
+    let medians = |pick: fn(&Idleness) -> f64| {
+        let median = |(entry, samples): &(Entry, Vec<Idleness>)| {
+            let samples: Vec<f64> = samples.iter().map(pick).collect();
+            (entry.facts.name, Quartiles::of(&samples).map(|cuts| cuts.median))
+        };
+        all.iter().map(median).collect::<Vec<_>>()
+    };
+    let extra = |name, pick| {
+        let number = |(subject, median): (_, Option<f64>)| (subject, median.map(Extra::number));
+        Extra::new(name, medians(pick).into_iter().map(number).collect())
+    };
+    Ok(Row {
+        case: case.name(),
+        n: millis,
+        unit: case.unit(),
+        figures: medians(|idleness| idleness.figure()),
+        n_rounds: n_rounds as usize,
+        target: Some(TARGET),
+        least: 1.0,
+        versus: &[],
+        extras: vec![
+            extra("cpu_us", |idleness| idleness.cpu_us),
+            extra("switches", |idleness| idleness.n_switches as f64),
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measure::{Mode, Run};
+    use super::{Case, Effort, SUBJECTS, Scope, Watch, n_rounds};
+
+    #[test]
+    fn every_subject_does_every_case_it_claims_also_at_odd_sizes() {
+        let watch = Watch::calibrated(Scope::Process);
+        for entry in SUBJECTS {
+            for &case in entry.facts.cases.iter().filter(|&&case| case != Case::IdleCpu) {
+                for n in [1, 2, 65, 130] {
+                    let run = Run { case, n, n_passes: 2, mode: Mode::Timed, watch };
+                    let name = entry.facts.name;
+                    let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
+                    assert!(figure.wall_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_claims_to_idle_can_be_left_alone() {
+        for entry in SUBJECTS {
+            let claims = entry.facts.cases.contains(&Case::IdleCpu);
+            assert_eq!(claims, entry.idle.is_some(), "{}", entry.facts.name);
+        }
+    }
+
+    #[test]
+    fn subjects_have_different_names() {
+        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SUBJECTS.len());
+    }
+
+    #[test]
+    fn the_number_of_rounds_is_odd() {
+        for case in Case::ALL {
+            for effort in [Effort::Quick, Effort::Full] {
+                assert_eq!(n_rounds(effort, case) % 2, 1, "{case:?} {effort:?}");
+            }
+        }
+    }
+}

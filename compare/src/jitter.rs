@@ -1,0 +1,157 @@
+//! Suite `jitter`: how late a period of one millisecond is.
+//!
+//! Each sleeper is woken once a millisecond, at instants that lie on its own tick, for five seconds
+//! in slices of one; the slices of the sleepers alternate. The figures are percentiles of how long
+//! after its due time the body of a period ran, over all slices together, in microseconds. A period
+//! that comes late does not move the next one; one that is missed counts as late as it is. On an
+//! idle machine lateness is mostly the kernel's way from the timer to the thread, which
+//! `clock_nanosleep` shows alone: `vs_nanosleep` is its figure divided by ours, `vs_tokio` tokio's.
+
+mod clockjack;
+mod nanosleep;
+mod subject;
+mod tokio;
+
+use core::time::Duration;
+
+use subject::{Role, Sleeper};
+
+use crate::failure::Failure;
+use crate::order::turn_order;
+use crate::report::{Column, Reporter, Row, Standing, Target};
+use crate::selection::{Effort, Selection};
+use crate::stats::percentile;
+
+/// The name of this suite in JSON.
+pub(crate) const NAME: &str = "jitter";
+
+/// What its figures are.
+pub(crate) const CAPTION: &str = "lateness of a period of 1 ms, percentiles of all periods";
+
+/// The most periods one may ask for: ten minutes a sleeper.
+pub(crate) const N_MAX: u32 = 600_000;
+
+/// Every sleeper, in the order of the table; the one with [`Role::Ours`] is what the others are
+/// compared with.
+const SLEEPERS: &[Sleeper] =
+    &[clockjack::SLEEPER, tokio::TIME_ONLY, tokio::WITH_IO, nanosleep::SLEEPER];
+
+/// What is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Case {
+    /// Half of the periods are at most so late.
+    P50,
+    /// Nine of ten are at most so late.
+    P90,
+    /// All but one of a hundred are at most so late.
+    P99,
+    /// None is later.
+    Max,
+}
+
+impl Case {
+    pub(crate) const ALL: [Self; 4] = [Self::P50, Self::P90, Self::P99, Self::Max];
+
+    /// The name in tables and JSON, the same as on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::Max => "max",
+        }
+    }
+
+    const fn per_cent(self) -> usize {
+        match self {
+            Self::P50 => 50,
+            Self::P90 => 90,
+            Self::P99 => 99,
+            Self::Max => 100,
+        }
+    }
+
+    /// What the project promises of it.
+    const fn target(self) -> Option<Target> {
+        match self {
+            Self::P50 => Some(Target::Within(nanosleep::NAME, 1.5)),
+            Self::P90 | Self::P99 | Self::Max => None,
+        }
+    }
+}
+
+fn sleepers(selection: &Selection<Case>) -> Result<Vec<Sleeper>, Failure> {
+    selection.subjects(SLEEPERS, |sleeper| sleeper.name)
+}
+
+/// What is known about the sleepers, for the head of the table and for `--list`.
+pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
+    let column = |sleeper: &Sleeper| Column {
+        name: sleeper.name,
+        package: sleeper.package,
+        standing: match sleeper.role {
+            Role::Ours => Standing::Ours,
+            Role::Crate => Standing::Rival,
+            Role::Reference => Standing::Reference,
+        },
+        note: sleeper.note.to_owned(),
+    };
+    Ok(sleepers(selection)?.iter().map(column).collect())
+}
+
+/// Runs what was selected and reports it.
+///
+/// # Errors
+///
+/// If a sleeper is unknown or cannot be started, or the report cannot be written.
+pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    let sleepers = sleepers(selection)?;
+    let (n_usual, n_rounds) = match selection.effort {
+        Effort::Quick => (1_000, 2),
+        Effort::Full => (5_000, 5),
+    };
+    let n_rounds = selection.n_rounds.unwrap_or(n_rounds);
+    let n_ticks = selection.n.unwrap_or(n_usual).div_ceil(n_rounds);
+    let mut late: Vec<Vec<Duration>> = vec![Vec::new(); sleepers.len()];
+    for round in 0..n_rounds {
+        for index in turn_order(round as usize, sleepers.len()) {
+            let Sleeper { name, run, .. } = sleepers[index];
+            reporter.progress(&format!("1 ms: round {}/{n_rounds}, {name}", round + 1));
+            late[index].extend(run(n_ticks)?);
+        }
+    }
+    for late in &mut late {
+        late.sort_unstable();
+    }
+    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
+        let figure = |(sleeper, late): (&Sleeper, &Vec<Duration>)| {
+            let late = percentile(late, case.per_cent());
+            (sleeper.name, late.map(|late| late.as_secs_f64() * 1e6))
+        };
+        reporter.report(Row {
+            case: case.name(),
+            n: n_ticks * n_rounds,
+            unit: "us",
+            figures: sleepers.iter().zip(&late).map(figure).collect(),
+            n_rounds: n_rounds as usize,
+            target: case.target(),
+            least: 0.0,
+            versus: &[("vs_nanosleep", nanosleep::NAME), ("vs_tokio", tokio::NAME)],
+            extras: Vec::new(),
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SLEEPERS;
+
+    #[test]
+    fn every_sleeper_reports_each_period() {
+        for sleeper in SLEEPERS {
+            let late = (sleeper.run)(5).unwrap_or_else(|failure| panic!("{failure}"));
+            assert_eq!(late.len(), 5, "{}", sleeper.name);
+        }
+    }
+}

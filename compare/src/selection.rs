@@ -1,0 +1,78 @@
+//! What of a suite is run, as the command line says it; the same for every suite.
+
+use crate::failure::Failure;
+
+/// What of a suite is run.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection<C> {
+    pub(crate) effort: Effort,
+    /// Timed rounds, in place of the effort's own number.
+    pub(crate) n_rounds: Option<u32>,
+    /// All cases if empty.
+    pub(crate) cases: Vec<C>,
+    /// The usual sizes if none.
+    pub(crate) n: Option<u32>,
+    /// All subjects if empty.
+    pub(crate) only: Vec<String>,
+}
+
+/// How long one is willing to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Below a minute.
+    Quick,
+    /// Some minutes.
+    Full,
+}
+
+impl<C: PartialEq> Selection<C> {
+    pub(crate) fn has(&self, case: &C) -> bool {
+        self.cases.is_empty() || self.cases.contains(case)
+    }
+
+    /// Those of `all` subjects that are chosen, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If a name is nobody's.
+    pub(crate) fn subjects<E: Copy>(
+        &self,
+        all: &[E],
+        name: fn(&E) -> &'static str,
+    ) -> Result<Vec<E>, Failure> {
+        let matches = |entry: &E, wanted: &String| name(entry).eq_ignore_ascii_case(wanted.trim());
+        for wanted in &self.only {
+            if !all.iter().any(|entry| matches(entry, wanted)) {
+                let known: Vec<&str> = all.iter().map(name).collect();
+                return Err(Failure::unknown("subject", wanted.clone(), known.join(", ")));
+            }
+        }
+        let chosen =
+            |entry: &&E| self.only.is_empty() || self.only.iter().any(|name| matches(entry, name));
+        Ok(all.iter().filter(chosen).copied().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effort, Selection};
+
+    #[test]
+    fn subjects_are_chosen_by_name_whatever_the_case_and_an_unknown_one_is_refused() {
+        let select = |only: &[&str]| Selection::<u8> {
+            effort: Effort::Quick,
+            n_rounds: None,
+            cases: Vec::new(),
+            n: None,
+            only: only.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let all = ["nexus-timer", "DelayQueue", "BTreeMap"];
+        let subjects = |only: &[&str]| select(only).subjects(&all, |name| *name);
+        let chosen = subjects(&["btreemap", " nexus-timer"]).expect("both exist");
+        assert_eq!(chosen, ["nexus-timer", "BTreeMap"]);
+        assert_eq!(subjects(&[]).expect("nothing is asked for"), all);
+        let failure = subjects(&["nexus"]).expect_err("no such subject");
+        assert!(failure.is_usage(), "{failure}");
+        assert!(failure.to_string().contains("DelayQueue"), "{failure}");
+    }
+}
