@@ -96,9 +96,17 @@ pub(crate) struct VTable {
 pub(crate) enum Verdict {
     Again,
     Wait(Waiting),
-    /// It asked for commands, and waits for them.
-    Dispatch,
+    /// It asked for commands, and then goes on like this.
+    Dispatch(Next),
     End(Ending),
+}
+
+/// What becomes of a process when its commands are with their handlers.
+pub(crate) enum Next {
+    /// It waits for them, or for another event.
+    Wait,
+    /// It has another turn: events were kept from it, and nobody notifies a second time.
+    Again,
 }
 
 /// How a process ends.

@@ -222,6 +222,12 @@ impl Answer {
         self.send(Ok(Payload::new(reply)));
     }
 
+    /// The last of several answers, or the only one; what is left holds the process.
+    pub(crate) fn tell_last<R: Send + 'static>(&mut self, reply: R) {
+        self.is_open = false;
+        self.tell(reply);
+    }
+
     /// Whether the process that asked can still be told.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.cell.head().word.is_complete()

@@ -34,7 +34,7 @@ use clockjack_sync::{
 use clockjack_time::{Resolution, Tick, TimerId, TimerInstant};
 
 use crate::{
-    cell::{self, CellRef, Ending, Entry, Head, Queued, Verdict, proc, task},
+    cell::{self, CellRef, Ending, Entry, Head, Next, Queued, Verdict, proc, task},
     command::{Answer, Commands},
     engine_ref::EngineRef,
     error::{SendError, StartError, SubmitError},
@@ -215,6 +215,11 @@ impl Engine {
         local.is_of(self).then_some(local)
     }
 
+    pub(crate) fn count_drop_panic(&self) {
+        // Relaxed: a statistic.
+        self.drop_panics.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn count_stale_completion(&self) {
         // Relaxed: a statistic.
         self.stale_completions.fetch_add(1, Relaxed);
@@ -385,14 +390,15 @@ impl Engine {
         let head = life.head();
         let waiting = match verdict {
             Verdict::Wait(waiting) => waiting,
-            Verdict::Dispatch => {
+            Verdict::Dispatch(Next::Wait) => {
                 self.dispatch(&life);
                 Waiting::Blocked
             }
-            Verdict::Again => {
-                head.word.again();
-                return self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
+            Verdict::Dispatch(Next::Again) => {
+                self.dispatch(&life);
+                return self.go_on(ManuallyDrop::into_inner(life));
             }
+            Verdict::Again => return self.go_on(ManuallyDrop::into_inner(life)),
             Verdict::End(ending) => return self.finish(ManuallyDrop::into_inner(life), ending),
         };
         // After this another worker may run it, or even end it, unless it is ready: then its life
@@ -403,6 +409,13 @@ impl Engine {
                 self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
             }
         }
+    }
+
+    /// Gives a process another turn, whose runner this thread is.
+    #[inline]
+    fn go_on(&self, life: CellRef) {
+        life.head().word.again();
+        self.schedule_again(Entry::from_ref(life));
     }
 
     /// Hands the commands of a step to their handlers.
@@ -419,7 +432,9 @@ impl Engine {
                     self.commands.dispatch(request, answer);
                 }
             });
-            drop(guarded);
+            if let Err(caught) = guarded {
+                self.discard(caught);
+            }
         }
     }
 
@@ -427,16 +442,13 @@ impl Engine {
     fn finish(&self, life: CellRef, ending: Ending) {
         let head = life.head();
         let table = head.vtable;
-        let reason = ending.reason();
+        let reason = self.reason_of(&ending);
         if !matches!(ending, Ending::Kept) {
             // SAFETY: this thread is the runner, and the table is that of the cell.
-            let closed = self.host.guarded(&mut || unsafe { (table.close)(head) });
-            self.count_drop_panic(closed.is_err());
+            self.contain(&mut || unsafe { (table.close)(head) });
             // Each panic leaves less to drop.
             // SAFETY: as above.
-            while self.host.guarded(&mut || unsafe { (table.drop_body)(head) }).is_err() {
-                self.count_drop_panic(true);
-            }
+            while !self.contain(&mut || unsafe { (table.drop_body)(head) }) {}
         }
         // SAFETY: as above.
         unsafe { (table.store)(head, ending) };
@@ -451,8 +463,7 @@ impl Engine {
         }
         if !finished.joined {
             // SAFETY: nobody joins, so the output is still the runner's.
-            let dropped = self.host.guarded(&mut || unsafe { (table.drop_output)(head) });
-            self.count_drop_panic(dropped.is_err());
+            self.contain(&mut || unsafe { (table.drop_output)(head) });
         }
         match self.local() {
             Some(local) => local.seat_of(self).count_finished(),
@@ -463,37 +474,6 @@ impl Engine {
         if self.stage.load(Relaxed) != RUNNING {
             self.host.stop_progressed();
         }
-    }
-
-    fn count_drop_panic(&self, did: bool) {
-        if did {
-            // Relaxed: a statistic.
-            self.drop_panics.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Wakes somebody whose waker may be user code.
-    pub(crate) fn wake_foreign(&self, waker: core::task::Waker) {
-        if cell::head_of(&waker).is_some() {
-            waker.wake();
-            return;
-        }
-        let mut waker = Some(waker);
-        let woken = self.host.guarded(&mut || {
-            if let Some(waker) = waker.take() {
-                waker.wake();
-            }
-        });
-        self.count_drop_panic(woken.is_err());
-    }
-}
-
-impl Engine {
-    /// Drops a waker that may be user code.
-    pub(crate) fn drop_foreign(&self, waker: core::task::Waker) {
-        let mut waker = Some(waker);
-        let dropped = self.host.guarded(&mut || drop(waker.take()));
-        self.count_drop_panic(dropped.is_err());
     }
 }
 
@@ -547,23 +527,26 @@ impl Engine {
         let slot = reserved.slot();
         let head = task::new(this.clone(), slot, future);
         // One reference for the life, one for who joins.
-        let join = this.publish(local, reserved, head, TWO);
+        let join = this.publish(local, reserved, head, TWO, |_| {});
         Join::new(join)
     }
 
-    /// Makes a cell known and queues it; gives one of its references.
+    /// Makes a cell known and queues it; gives one of its references. `before` is called when the
+    /// process can be found and before it has its first turn.
     fn publish(
         &self,
         local: Option<&Local>,
         reserved: Reserved<'_>,
         head: NonNull<Head>,
         refs: NonZeroU32,
+        before: impl FnOnce(&Head),
     ) -> CellRef {
         self.count_spawned(local, reserved.index());
         self.registry.occupy(reserved, head.cast(), refs);
         // SAFETY: the cell was just made with this many references: one is the entry's, this is
         // another.
         let cell = unsafe { CellRef::from_raw(head) };
+        before(cell.head());
         self.schedule_new(local, Entry::of(cell.head()));
         // Relaxed: behind the fence of the notification. Whoever stops sets the stage, fences, and
         // walks the registry: either that finds the process, or this finds the stage.
@@ -584,9 +567,26 @@ impl Engine {
     #[doc(hidden)]
     pub unsafe fn submit<P: Process>(
         this: &EngineRef,
+        process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        // SAFETY: by the contract.
+        unsafe { Self::submit_tied(this, process, method, input, |_| {}) }
+    }
+
+    /// As [`submit`](Self::submit); `before` is called before the first turn of the process, with
+    /// which it can be tied so that no end of it is missed.
+    ///
+    /// # Safety
+    ///
+    /// As `submit`.
+    pub(crate) unsafe fn submit_tied<P: Process>(
+        this: &EngineRef,
         mut process: P,
         method: &str,
         input: Payloads,
+        before: impl FnOnce(&Head),
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
         if this.is_stopping() {
             return Err(SubmitError::stopped(process));
@@ -605,7 +605,7 @@ impl Engine {
         }
         let slot = reserved.slot();
         let head = proc::new(this.clone(), slot, process, this.limits.messages_max());
-        let cell = this.publish(local, reserved, head, TWO);
+        let cell = this.publish(local, reserved, head, TWO, before);
         // SAFETY: the cell is that of a process with this message type.
         Ok(unsafe { ProcessRef::new(cell) })
     }
@@ -632,7 +632,11 @@ impl Engine {
         });
         match guarded {
             Ok(()) => result,
-            Err(caught) => Err(Failure::msg(caught.message())),
+            Err(caught) => {
+                let failure = Failure::msg(caught.message());
+                self.discard(caught);
+                Err(failure)
+            }
         }
     }
 

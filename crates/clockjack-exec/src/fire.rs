@@ -68,21 +68,18 @@ impl Fire {
             Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) if cell::head_of(&waker).is_some() => waker.wake(),
             Self::Wake(waker) => deferred.wakers.push(waker),
-            Self::Answer(alarm) => match alarm.every {
-                None => {
-                    let Alarm { answer, engine, .. } = *alarm;
-                    answer.reply(());
-                    // Another reference is held by whoever polls: this is not the last.
-                    drop(engine);
+            Self::Answer(mut alarm) => {
+                match alarm.every {
+                    None => alarm.answer.tell_last(()),
+                    Some(period) => {
+                        let (tick, next) = period.tell(now);
+                        alarm.answer.tell(tick);
+                        alarm.every = Some(next);
+                    }
                 }
-                Some(period) => {
-                    let mut alarm = alarm;
-                    let (tick, next) = period.tell(now);
-                    alarm.answer.tell(tick);
-                    alarm.every = Some(next);
-                    deferred.alarms.push(alarm);
-                }
-            },
+                // Not dropped here: it may be the last that holds an ended process and its result.
+                deferred.alarms.push(alarm);
+            }
         }
     }
 
@@ -101,7 +98,7 @@ impl Fire {
         match self {
             Self::Process(_) => {}
             Self::Wake(waker) if cell::head_of(&waker).is_some() => drop(waker),
-            Self::Wake(waker) => engine.drop_foreign(waker),
+            Self::Wake(waker) => engine.drop_contained(waker),
             Self::Answer(alarm) => drop(alarm),
         }
     }
@@ -135,7 +132,7 @@ impl Deferred {
 }
 
 impl Alarm {
-    /// Arms it for when it is due. If that fails the answer says so by itself.
+    /// Arms it for when it is due again, if it is. If that fails the answer says so by itself.
     pub(crate) fn arm(self: Box<Self>) {
         let Some(period) = self.every else { return };
         if !self.answer.is_wanted() {

@@ -6,6 +6,7 @@ use core::{fmt, time::Duration};
 use clockjack_time::TimerInstant;
 
 use crate::{
+    cell::Head,
     engine::{Engine, ExecStats},
     engine_ref::EngineRef,
     error::{SendError, SubmitError},
@@ -75,8 +76,23 @@ impl Handle {
         P: Process + Send,
         P::Message: Send,
     {
+        self.submit_tied(process, method, input, &|_| {})
+    }
+
+    /// As [`submit_method`](Self::submit_method), with a call before the first turn.
+    pub(crate) fn submit_tied<P>(
+        &self,
+        process: P,
+        method: &str,
+        input: Payloads,
+        before: &dyn Fn(&Head),
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
+    where
+        P: Process + Send,
+        P::Message: Send,
+    {
         // SAFETY: the process and its messages are `Send`.
-        unsafe { Engine::submit(&self.0, process, method, input) }
+        unsafe { Engine::submit_tied(&self.0, process, method, input, before) }
     }
 
     /// Sends a message to a process of which only the pid is known.

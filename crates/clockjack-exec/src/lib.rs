@@ -12,6 +12,8 @@ mod cell;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub mod command;
 #[cfg(any(loom, target_has_atomic = "64"))]
+mod contain;
+#[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
 pub mod engine;
 #[cfg(any(loom, target_has_atomic = "64"))]

@@ -272,7 +272,8 @@ impl LocalExecutor {
 
     /// The next one of those that are ready.
     fn choose(&mut self) -> Option<Entry> {
-        if !self.is_seeded {
+        // Looking where there is nothing draws no number: it must not change the run.
+        if !self.is_seeded || self.ready.is_empty() {
             return self.ready.pop_front();
         }
         self.random = mix(self.random);

@@ -96,6 +96,7 @@ pub(crate) fn take_signals(
                     tell(Told::Complete { tag, result });
                 } else {
                     engine.count_stale_completion();
+                    engine.drop_contained(result);
                 }
             }
             Signal::Cancel { reason } => tell(Told::Cancel { reason }),
@@ -178,7 +179,8 @@ pub(crate) fn tell_end(head: &Head, engine: &Engine, reason: &ExitReason) {
             Signal::Unlink { peer } => _ = remove(&mut known.links, peer),
             Signal::Exit { pid, .. } => _ = remove(&mut known.watched, pid),
             Signal::LinkExit { pid, .. } => _ = remove(&mut known.links, pid),
-            Signal::Complete { .. } | Signal::Cancel { .. } => {}
+            Signal::Complete { result, .. } => engine.drop_contained(result),
+            Signal::Cancel { .. } => {}
         }
     }
     let pid = head.pid();
