@@ -68,7 +68,8 @@ impl<T> Join<T> {
     }
 
     /// Asks the process to stop: a future is dropped at its next turn, a process is told by
-    /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was there before.
+    /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was there
+    /// before.
     pub fn cancel(&self) {
         if let Wait::Cell { cell, .. } = &self.state {
             drop(cell.signal(Signal::Cancel { reason: "cancelled by who joins" }));

@@ -452,8 +452,8 @@ impl<T> fmt::Debug for Shards<T> {
     }
 }
 
-/// Disarms a timer with the lease held, which is opened. `None` if the value may not have come out of
-/// the inbox yet: then the timer is to be cancelled by its word.
+/// Disarms a timer with the lease held, which is opened. `None` if the value may not have come out
+/// of the inbox yet: then the timer is to be cancelled by its word.
 #[inline]
 fn take_by_lease<T>(mut lease: Lease<'_, T>, id: TimerId) -> Option<Cancelled<T>> {
     match lease.cancel(id) {

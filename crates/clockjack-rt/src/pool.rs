@@ -88,8 +88,8 @@ impl WorkerPool {
     ///
     /// # Errors
     ///
-    /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU that
-    /// the system refuses, or tokio where the feature is not compiled in.
+    /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU
+    /// that the system refuses, or tokio where the feature is not compiled in.
     pub fn new(config: PoolConfig, commands: Commands) -> Result<Self, StartError> {
         let workers = workers_of(&config)?;
         let seats = config.workers_max.clamp(1, SEATS_MAX);
@@ -217,8 +217,8 @@ impl WorkerPool {
 
     /// Makes workers come or go; gives the number that there were.
     ///
-    /// A worker that goes finishes its step first and hands on its processes and its timers: none is
-    /// lost, none fires early. This does not wait for it.
+    /// A worker that goes finishes its step first and hands on its processes and its timers: none
+    /// is lost, none fires early. This does not wait for it.
     ///
     /// # Errors
     ///
@@ -241,7 +241,8 @@ impl WorkerPool {
     }
 
     /// Stops the pool: asks every process to stop, waits until all have ended or the time is over,
-    /// with the workers at work; then ends the rest and reports each. Nothing new is taken meanwhile.
+    /// with the workers at work; then ends the rest and reports each. Nothing new is taken
+    /// meanwhile.
     ///
     /// A future has no way to be asked: it is dropped where it waits. A step that never returns is
     /// left behind with its thread. Called on a worker of the pool it does not wait.
