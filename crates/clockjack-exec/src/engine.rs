@@ -915,6 +915,18 @@ impl Engine {
         }
     }
 
+    /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
+    /// it may fire, and wake a process for nothing. Its value is a [`Fire::Process`].
+    ///
+    /// Most sleeps end so, because what they were the limit for was done in time.
+    #[inline]
+    pub(crate) fn forget(&self, id: TimerId) {
+        match self.local() {
+            Some(local) if local.home() == id.shard() => local.forget(self, id),
+            _ => _ = self.disarm(id),
+        }
+    }
+
     pub(crate) fn is_armed(&self, id: TimerId) -> bool {
         self.shards.is_armed(id)
     }
