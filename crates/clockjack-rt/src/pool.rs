@@ -336,16 +336,14 @@ impl Inner {
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
-            let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
-            let is_pinned = pinned.is_ok();
             // Nobody listens only if the start was given up.
-            drop(report.send(pinned));
-            if !is_pinned {
-                return;
+            let tell = |pinned| drop(report.send(pinned));
+            if let Err(refused) = cpu.map_or(Ok(()), thread::pin_to_cpu) {
+                return tell(Err(refused));
             }
             let _reactor = reactor.enter();
             let _entered = Entered::enter(Handle::new(engine.clone()));
-            worker::work(&engine, seat);
+            worker::work(&engine, seat, || tell(Ok(())));
         });
         let worker = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
