@@ -386,6 +386,7 @@ impl fmt::Debug for Local {
 }
 
 /// Works in a seat until it is asked to leave. Called by the thread that is to be the worker.
+/// `seated` is called when it sits: what is asked of the seat before that is for nobody.
 ///
 /// # Panics
 /// If the seat is taken, or there is none of that number.
@@ -402,8 +403,8 @@ pub fn work(engine: &Engine, seat: usize) {
 #[doc(hidden)]
 pub fn work_once_seated(engine: &Engine, seat: usize, seated: impl FnOnce()) {
     let mut worker = Worker::enter(engine, seat);
-    seated();
     let before = engine.host().enter(&raw const worker.local);
+    seated();
     worker.run();
     worker.leave();
     engine.host().enter(before);
