@@ -40,6 +40,7 @@ use clockjack_exec::{
     Caught, Commands, Handle, Join, Limits, LocalExecutor, LocalReport, Process, ProcessRef,
     StartError, SubmitError, Toolbox,
 };
+use clockjack_sync::mutant;
 use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver};
 use tokio::sync::Notify;
 
@@ -117,6 +118,9 @@ impl Toolbox for TokioToolbox {
     }
 
     fn unpark(&self) {
+        if mutant!("tokio-bell-silent") {
+            return;
+        }
         self.shared.bell.notify_one();
     }
 
@@ -282,7 +286,9 @@ impl TokioExecutor {
             let turn = self.local.turn();
             is_busy = turn.fired > 0 || turn.steps > 0;
         } else {
-            for _ in 0..STEPS_PER_SLICE {
+            let steps_max =
+                if mutant!("tokio-slice-unbounded") { usize::MAX } else { STEPS_PER_SLICE };
+            for _ in 0..steps_max {
                 if !self.local.step_one() {
                     break;
                 }
@@ -293,7 +299,9 @@ impl TokioExecutor {
         if is_busy || self.local.is_ready() || self.is_due() {
             return Rest::Yield;
         }
-        let wakes = [self.local.next_wake(), self.shared.driver.next_tick()];
+        let timers =
+            if mutant!("tokio-timers-slept-through") { None } else { self.local.next_wake() };
+        let wakes = [timers, self.shared.driver.next_tick()];
         let wake = wakes.into_iter().flatten().min();
         let until = wake.map(|tick| self.shared.clock.instant_of(tick));
         Rest::Bell(until.map(|until| until.saturating_since(OsInstant::now())))
@@ -335,5 +343,31 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.set(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_run_is_on_the_worker() {
+        let toolbox = TokioToolbox::new(Resolution::MILLI);
+        let same = TokioToolbox { shared: Arc::clone(&toolbox.shared), seed: 0 };
+        let other = TokioToolbox::new(Resolution::MILLI);
+        let executor = toolbox.executor(Limits::SMALL, Commands::new());
+        let mut executor = executor.expect("no handler is there twice");
+        assert_eq!(same.current_worker(), None);
+        let seen = executor.spawn(async move {
+            let elsewhere = std::thread::scope(|scope| {
+                let elsewhere = scope.spawn(|| same.current_worker());
+                elsewhere.join().expect("a look does not panic")
+            });
+            (same.current_worker(), other.current_worker(), elsewhere)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime on this thread starts");
+        let seen = runtime.block_on(executor.drive(seen)).expect("it does not panic");
+        assert_eq!(seen, (Some(0), None, None));
     }
 }

@@ -22,9 +22,13 @@
 
 use alloc::sync::Arc;
 use core::time::Duration;
-use std::{sync::mpsc, thread::JoinHandle};
+use std::{
+    sync::{Mutex, PoisonError, mpsc},
+    thread::JoinHandle,
+};
 
 use clockjack_exec::StartError;
+use clockjack_sync::mutant;
 use tokio::{
     runtime::{Builder, EnterGuard, Handle, Runtime},
     sync::Notify,
@@ -53,10 +57,15 @@ pub(crate) struct ReactorHandle(Option<Handle>);
 struct Running {
     handle: Handle,
     stop: Arc<Notify>,
+    /// There until the drop. Never locked: it makes the reactor, and so the pool, `Sync`.
+    thread: Mutex<Option<ReactorThread>>,
+}
+
+#[derive(Debug)]
+struct ReactorThread {
     /// Hangs up when the thread has dropped the runtime.
     gone: mpsc::Receiver<()>,
-    /// There until the drop.
-    thread: Option<JoinHandle<()>>,
+    join: JoinHandle<()>,
 }
 
 impl Reactor {
@@ -82,9 +91,12 @@ impl Reactor {
                 drop(running);
             }
         });
-        let thread = started.map_err(|refused| StartError::thread(&refused))?;
+        let join = started.map_err(|refused| StartError::thread(&refused))?;
         match reported.recv() {
-            Ok(Ok(handle)) => Ok(Self(Some(Running { handle, stop, gone, thread: Some(thread) }))),
+            Ok(Ok(handle)) => {
+                let thread = Mutex::new(Some(ReactorThread { gone, join }));
+                Ok(Self(Some(Running { handle, stop, thread })))
+            }
             Ok(Err(refused)) => Err(StartError::thread(&refused)),
             Err(_) => Err(StartError::thread(&"the thread of tokio's reactor panicked")),
         }
@@ -104,16 +116,19 @@ impl ReactorHandle {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.notify_one();
-        let Some(thread) = self.thread.take() else { return };
-        let is_self = thread.thread().id() == std::thread::current().id();
+        if !mutant!("tokio-reactor-left-running") {
+            self.stop.notify_one();
+        }
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(ReactorThread { gone, join }) = thread.take() else { return };
+        let is_self = join.thread().id() == std::thread::current().id();
         if is_self || host::is_worker() {
             return;
         }
         // Nothing is ever sent: it is over, or the time is.
-        if self.gone.recv_timeout(LEAVES_IN) == Err(mpsc::RecvTimeoutError::Disconnected) {
+        if gone.recv_timeout(LEAVES_IN) == Err(mpsc::RecvTimeoutError::Disconnected) {
             // It has nothing left to do but to end, and if it panicked it has said so.
-            drop(thread.join());
+            drop(join.join());
         }
     }
 }
@@ -125,3 +140,7 @@ fn handle_of(runtime: &Runtime) -> Handle {
 fn text_of(refused: &std::io::Error) -> String {
     refused.to_string()
 }
+
+// A pool is shared between threads, with a reactor as without.
+const fn is_shared<T: Send + Sync>() {}
+const _: () = is_shared::<Reactor>();

@@ -17,6 +17,7 @@ use core::{
     task::Waker,
 };
 
+use clockjack_sync::mutant;
 use clockjack_time::{
     DriverError, DriverStatus, ManualDriver, MonotonicClock, Tick, TickDriver, TickSpan, TickToken,
 };
@@ -50,7 +51,13 @@ impl ClockDriver {
     pub(super) fn catch_up(&self) {
         let now = self.clock.ticks_now().get();
         // Relaxed: it only shares out ticks; the supply publishes them.
-        let before = self.claimed.fetch_max(now, Relaxed);
+        let before = if mutant!("tokio-tick-claimed-twice") {
+            let before = self.claimed.load(Relaxed);
+            self.claimed.store(now, Relaxed);
+            before
+        } else {
+            self.claimed.fetch_max(now, Relaxed)
+        };
         if let Some(span @ 1..) = now.checked_sub(before) {
             self.supply.inject(TickSpan::new(span));
         }
@@ -97,5 +104,63 @@ impl TickDriver for ClockDriver {
         // Relaxed: as in `unregister`.
         self.is_registered.store(false, Relaxed);
         self.supply.stop_and_flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use clockjack_exec::{Commands, Limits};
+    use clockjack_time::Resolution;
+
+    use super::*;
+    use crate::TokioToolbox;
+
+    #[test]
+    fn every_tick_of_the_clock_arrives_once_whoever_looks() {
+        let clock = OsClock::new(Resolution::MICRO);
+        let driver = ClockDriver::new(clock, Arc::new(Notify::new()));
+        let looks = || (0..1_000).filter_map(|_| driver.poll_tick()).collect::<Vec<_>>();
+        let tokens = std::thread::scope(|scope| {
+            let others = [scope.spawn(looks), scope.spawn(looks)];
+            others.map(|other| other.join().expect("no look panics")).concat()
+        });
+        let taken: u64 = tokens.iter().map(|token| u64::from(token.catch_up) + 1).sum();
+        let DriverStatus::Flushed { drained, .. } = driver.stop_and_flush() else {
+            panic!("a stop says that it flushed")
+        };
+        let arrived = driver.supply.now().ticks;
+        assert!(arrived <= clock.now().ticks, "a tick came before its time");
+        // Ticks of a stopped supply are counted and not drained, and none came after the stop.
+        assert_eq!(taken + drained, arrived);
+        assert_eq!(driver.poll_tick(), None);
+    }
+
+    #[test]
+    fn who_is_registered_is_woken_by_a_task_with_nothing_else_to_do() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime on this thread starts").block_on(async {
+            let toolbox = TokioToolbox::new(Resolution::MILLI);
+            let shared = Arc::clone(&toolbox.shared);
+            let executor = toolbox.executor(Limits::SMALL, Commands::new());
+            let mut executor = executor.expect("no handler is there twice");
+            let ticks = core::future::poll_fn(|cx| {
+                // Registered anew each time: a wake-up is for the first tick only.
+                shared.driver.unregister();
+                match shared.driver.poll_tick() {
+                    Some(token) if token.up_to >= Tick::new(3) => {
+                        core::task::Poll::Ready(token.up_to)
+                    }
+                    _ => {
+                        shared.driver.register(cx.waker().clone()).expect("there is no other");
+                        core::task::Poll::Pending
+                    }
+                }
+            });
+            let (long, driven) = (Duration::from_secs(10), executor.drive(ticks));
+            let up_to = tokio::time::timeout(long, driven).await.expect("somebody wakes it");
+            assert!(up_to <= shared.clock.ticks_now());
+        });
     }
 }
