@@ -18,8 +18,10 @@
 //! 4. After a slice that found nothing, it waits for the bell, the next timer or its future.
 //!
 //! It cannot hang: what becomes visible before the look of rule 3 is seen by it, and what becomes
-//! visible later rings later than the look, so that rule 4 finds the ring. It does not starve tokio:
-//! between two slices lies a yield or a wait, both of which go through tokio's scheduler.
+//! visible later rings later than the look, so that rule 4 finds the ring. It does not starve
+//! tokio: a yield always goes through its scheduler, and a wait does unless the bell has rung
+//! before. Such a ring either is for work, after which rule 3 yields, or is left over from work
+//! that was seen already, and then it is the only one.
 
 mod driver;
 
@@ -58,9 +60,9 @@ thread_local! {
 /// What an executor inside tokio runs on: the clock of the system, and a bell that tokio waits for.
 ///
 /// [`executor`](Self::executor) makes one. Given to
-/// [`LocalExecutor::new`](clockjack_exec::LocalExecutor::new) instead, it never sleeps: a park gives
-/// the rest of the thread's time away and returns, because the thread may be one of tokio's. So
-/// `LocalExecutor::block_on` would keep both tokio and the processor busy.
+/// [`LocalExecutor::new`](clockjack_exec::LocalExecutor::new) instead, it never sleeps: a park
+/// gives the rest of the thread's time away and returns, because the thread may be one of tokio's.
+/// So `LocalExecutor::block_on` would keep both tokio and the processor busy.
 #[derive(Debug)]
 pub struct TokioToolbox {
     shared: Arc<Shared>,
@@ -223,8 +225,8 @@ impl TokioExecutor {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, or in one without its timers, as soon as it has to wait for a timer;
-    /// and if the future panics.
+    /// Outside a tokio runtime, or in one without its timers, as soon as it has to wait for a
+    /// timer; and if the future panics.
     pub async fn drive<F: Future>(&mut self, until: F) -> F::Output {
         let mut until = pin!(until);
         self.run(|_, cx| until.as_mut().poll(cx)).await
@@ -303,8 +305,13 @@ impl TokioExecutor {
             if mutant!("tokio-timers-slept-through") { None } else { self.local.next_wake() };
         let wakes = [timers, self.shared.driver.next_tick()];
         let wake = wakes.into_iter().flatten().min();
-        let until = wake.map(|tick| self.shared.clock.instant_of(tick));
-        Rest::Bell(until.map(|until| until.saturating_since(OsInstant::now())))
+        let Some(wake) = wake else { return Rest::Bell(None) };
+        let until = self.shared.clock.instant_of(wake);
+        match until.saturating_since(OsInstant::now()) {
+            // It would end at once, perhaps without tokio having had its turn.
+            Duration::ZERO => Rest::Yield,
+            left => Rest::Bell(Some(left)),
+        }
     }
 
     fn is_due(&self) -> bool {

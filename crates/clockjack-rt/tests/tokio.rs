@@ -1,6 +1,8 @@
 //! tokio inside a pool, and Clockjack inside tokio.
 #![cfg(not(loom))]
 
+extern crate alloc;
+
 #[path = "tokio/drive.rs"]
 mod drive;
 #[path = "tokio/pool.rs"]

@@ -51,10 +51,8 @@ impl ClockDriver {
     pub(super) fn catch_up(&self) {
         let now = self.clock.ticks_now().get();
         // Relaxed: it only shares out ticks; the supply publishes them.
-        let before = if mutant!("tokio-tick-claimed-twice") {
-            let before = self.claimed.load(Relaxed);
-            self.claimed.store(now, Relaxed);
-            before
+        let before = if mutant!("tokio-tick-arrives-again") {
+            self.claimed.load(Relaxed)
         } else {
             self.claimed.fetch_max(now, Relaxed)
         };
@@ -110,6 +108,7 @@ impl TickDriver for ClockDriver {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
+    use std::sync::Barrier;
 
     use clockjack_exec::{Commands, Limits};
     use clockjack_time::Resolution;
@@ -117,16 +116,24 @@ mod tests {
     use super::*;
     use crate::TokioToolbox;
 
+    /// Enough for two threads to get into each other's way, some milliseconds in all.
+    const LOOKS: usize = 50_000;
+
     #[test]
     fn every_tick_of_the_clock_arrives_once_whoever_looks() {
-        let clock = OsClock::new(Resolution::MICRO);
+        // So short that every look finds some.
+        let clock = OsClock::new(Resolution::from_nanos(1).expect("not zero"));
         let driver = ClockDriver::new(clock, Arc::new(Notify::new()));
-        let looks = || (0..1_000).filter_map(|_| driver.poll_tick()).collect::<Vec<_>>();
-        let tokens = std::thread::scope(|scope| {
+        let both_are_there = Barrier::new(2);
+        let looks = || {
+            both_are_there.wait();
+            let tokens = (0..LOOKS).filter_map(|_| driver.poll_tick());
+            tokens.map(|token| u64::from(token.catch_up) + 1).sum::<u64>()
+        };
+        let taken = std::thread::scope(|scope| {
             let others = [scope.spawn(looks), scope.spawn(looks)];
-            others.map(|other| other.join().expect("no look panics")).concat()
+            others.map(|other| other.join().expect("no look panics")).into_iter().sum::<u64>()
         });
-        let taken: u64 = tokens.iter().map(|token| u64::from(token.catch_up) + 1).sum();
         let DriverStatus::Flushed { drained, .. } = driver.stop_and_flush() else {
             panic!("a stop says that it flushed")
         };

@@ -1,7 +1,8 @@
 //! An executor that a task of tokio's drives.
 
+use alloc::rc::Rc;
 use core::{cell::Cell, future::pending, time::Duration};
-use std::{rc::Rc, thread};
+use std::thread;
 
 use clockjack_rt::{
     TokioExecutor, TokioToolbox,

@@ -1,11 +1,7 @@
 //! A pool with a reactor: sockets, sleeps, tasks, and the end of all of them.
 
-use core::time::Duration;
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::mpsc,
-    thread,
-};
+use core::{panic::AssertUnwindSafe, time::Duration};
+use std::{panic::catch_unwind, sync::mpsc, thread};
 
 use clockjack_rt::{
     PoolConfig, WorkerPool,
