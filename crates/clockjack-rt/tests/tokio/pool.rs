@@ -182,7 +182,8 @@ fn the_reactor_ends_with_its_pool() {
     let pool = pool(true);
     let dropped = endless_task(&pool);
     assert_eq!(dropped.try_recv(), Err(mpsc::TryRecvError::Empty));
-    assert!(pool.shutdown(LONG).is_clean());
+    let report = pool.shutdown(LONG);
+    assert!(report.is_clean(), "{report:?}");
     assert_eq!(dropped.recv_timeout(LONG), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
