@@ -1,7 +1,7 @@
 //! Calling what is the user's where a panic has nobody to go to: drops, wakers, texts of failures.
 //!
-//! A worker must survive all of them. Each value is dropped under a guard of its own, because of two
-//! that panic in one drop the second aborts.
+//! A worker must survive all of them. Each value is dropped under a guard of its own, because of
+//! two that panic in one drop the second aborts.
 
 use crate::{
     cell::{self, Ending},

@@ -31,7 +31,7 @@ use clockjack_sync::{
         fence,
     },
 };
-use clockjack_time::{Resolution, Tick, TimerId, TimerInstant};
+use clockjack_time::{Resolution, Tick, TimerInstant};
 
 use crate::{
     cell::{self, CellRef, Ending, Entry, Head, Next, Queued, Verdict, proc, task},
@@ -50,7 +50,7 @@ use crate::{
     process::Process,
     process_ref::ProcessRef,
     registry::{Cache, Get, Last, Ref, Registry, Reserved},
-    shards::{Refused, Shards, ShardsConfig},
+    shards::{Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
     stop::{OVER, RUNNING},
@@ -137,6 +137,7 @@ impl Engine {
     ///
     /// # Errors
     /// If two handlers have the same number.
+    #[expect(clippy::new_ret_no_self, reason = "an engine is never without its count")]
     pub fn new(
         host: Box<dyn Host>,
         config: &EngineConfig,
@@ -455,6 +456,11 @@ impl Engine {
         unsafe { (table.store)(head, ending) };
         ties::tell_end(head, self, &reason);
         let finished = head.word.complete();
+        // Before somebody is woken for it: who is finds it counted.
+        match self.local() {
+            Some(local) => local.seat_of(self).count_finished(),
+            None => self.finished.add(head.slot().index() as usize, 1),
+        }
         if finished.join_waker {
             // SAFETY: the bit says that the slot is the completer's.
             let waker = head.joiner.with_mut(|joiner| unsafe { (*joiner).take() });
@@ -465,10 +471,6 @@ impl Engine {
         if !finished.joined {
             // SAFETY: nobody joins, so the output is still the runner's.
             self.contain(&mut || unsafe { (table.drop_output)(head) });
-        }
-        match self.local() {
-            Some(local) => local.seat_of(self).count_finished(),
-            None => self.finished.add(head.slot().index() as usize, 1),
         }
         drop(life);
         // Relaxed: a waiter looks again by itself, this only saves it time.
@@ -777,70 +779,6 @@ impl Engine {
         stats.drop_panics = self.drop_panics.load(Relaxed);
         stats.metronome_restarts = self.metronome_restarts.load(Relaxed);
         stats
-    }
-}
-
-/// Timers.
-impl Engine {
-    /// Arms a timer in the shard of this worker, or in any if this thread is none.
-    pub(crate) fn arm(&self, deadline: Tick, fire: Fire) -> Result<TimerId, Refused<Fire>> {
-        let local = self.local();
-        let shard = match local {
-            Some(local) => local.home(),
-            None => self.any_shard(),
-        };
-        let armed = self.shards.arm(shard, deadline, fire)?;
-        if armed.is_earliest {
-            self.tell_keeper(local, armed.keeper, deadline);
-        }
-        Ok(armed.id)
-    }
-
-    /// A timer is due before all others of its shard: who sleeps for that must know.
-    fn tell_keeper(&self, local: Option<&Local>, keeper: Option<usize>, deadline: Tick) {
-        if let Some(keeper) = keeper
-            && local.is_none_or(|local| local.seat() != keeper)
-        {
-            self.wake_seat(keeper);
-        }
-        if self.metronome.note_arm(deadline.get()) {
-            self.host.unpark_metronome();
-        }
-    }
-
-    /// A shard for a thread that is no worker: that of the first seat that has one.
-    fn any_shard(&self) -> u32 {
-        (0..self.seats.len().max(1)).find_map(|seat| self.shards.home(seat)).unwrap_or(0)
-    }
-
-    /// Disarms a timer; true if it will never fire.
-    pub(crate) fn disarm(&self, id: TimerId) -> bool {
-        use crate::shards::Cancelled;
-        match self.shards.cancel_take(id) {
-            Cancelled::Won(value) => {
-                if let Some(fire) = value {
-                    fire.dropped(self);
-                }
-                true
-            }
-            Cancelled::Lost => false,
-        }
-    }
-
-    /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
-    /// it may fire, and wake a process for nothing. Its value is a [`Fire::Process`].
-    ///
-    /// Most sleeps end so, because what they were the limit for was done in time.
-    #[inline]
-    pub(crate) fn forget(&self, id: TimerId) {
-        match self.local() {
-            Some(local) if local.home() == id.shard() => local.forget(self, id),
-            _ => _ = self.disarm(id),
-        }
-    }
-
-    pub(crate) fn is_armed(&self, id: TimerId) -> bool {
-        self.shards.is_armed(id)
     }
 }
 

@@ -262,8 +262,8 @@ impl<T: Send> Shards<T> {
         if self.cancel(id) { Cancelled::Won(None) } else { Cancelled::Lost }
     }
 
-    /// Disarms several timers of one shard, in one turn of its lease if that is open. Their values are
-    /// dropped under it: they must be such that nothing of the user's is called by that.
+    /// Disarms several timers of one shard, in one turn of its lease if that is open. Their values
+    /// are dropped under it: they must be such that nothing of the user's is called by that.
     pub fn cancel_all(&self, shard: u32, ids: impl Iterator<Item = TimerId>) {
         let Some(entry) = self.table.get(shard) else { return };
         let Some(mut lease) = entry.shard.lease() else {

@@ -11,8 +11,8 @@
 //!    the two finds the other.
 //! 3. When the workers are gone, or have been told to go, the stage becomes OVER, and the closer
 //!    ends what is in the injector. Who puts something there looks at the stage afterwards, and if
-//!    that is OVER ends what is there itself. Again there is a fence on both sides, so nothing stays
-//!    behind: neither what a leaving worker hands on, nor what was woken or published late.
+//!    that is OVER ends what is there itself. Again there is a fence on both sides, so nothing is
+//!    left behind: neither what a leaving worker hands on, nor what was woken or published late.
 //! 4. An executor on one thread may have processes that no other thread may touch. So its thread
 //!    ends everything before OVER, and waits for those who are between waking and queueing; what is
 //!    published after OVER was started by a handle, and may end anywhere.

@@ -117,7 +117,7 @@ unsafe fn step<F: Future>(head: &Head, engine: &Engine) -> Verdict {
     let mut context = Context::from_waker(&waker);
     // SAFETY: the room holds the future.
     let future: &mut F = unsafe { &mut body.room.future };
-    // SAFETY: the cell is on the heap and the future is not moved out of it: it is dropped in place.
+    // SAFETY: the cell is on the heap and the future is not moved out of it, but dropped in place.
     let future = unsafe { Pin::new_unchecked(future) };
     match future.poll(&mut context) {
         Poll::Pending => Verdict::Wait(Waiting::Idle),

@@ -1,0 +1,72 @@
+//! The timers of an engine: in whose shard one is armed, and who has to know of it.
+
+use clockjack_time::{Tick, TimerId};
+
+use crate::{
+    engine::Engine,
+    fire::Fire,
+    shards::{Cancelled, Refused},
+    worker::Local,
+};
+
+impl Engine {
+    /// Arms a timer in the shard of this worker, or in any if this thread is none.
+    pub(crate) fn arm(&self, deadline: Tick, fire: Fire) -> Result<TimerId, Refused<Fire>> {
+        let local = self.local();
+        let shard = match local {
+            Some(local) => local.home(),
+            None => self.any_shard(),
+        };
+        let armed = self.shards.arm(shard, deadline, fire)?;
+        if armed.is_earliest {
+            self.tell_keeper(local, armed.keeper, deadline);
+        }
+        Ok(armed.id)
+    }
+
+    /// A timer is due before all others of its shard: who sleeps for that must know.
+    fn tell_keeper(&self, local: Option<&Local>, keeper: Option<usize>, deadline: Tick) {
+        if let Some(keeper) = keeper
+            && local.is_none_or(|local| local.seat() != keeper)
+        {
+            self.wake_seat(keeper);
+        }
+        if self.metronome.note_arm(deadline.get()) {
+            self.host().unpark_metronome();
+        }
+    }
+
+    /// A shard for a thread that is no worker: that of the first seat that has one.
+    fn any_shard(&self) -> u32 {
+        (0..self.seats.len().max(1)).find_map(|seat| self.shards.home(seat)).unwrap_or(0)
+    }
+
+    /// Disarms a timer; true if it will never fire.
+    pub(crate) fn disarm(&self, id: TimerId) -> bool {
+        match self.shards.cancel_take(id) {
+            Cancelled::Won(value) => {
+                if let Some(fire) = value {
+                    fire.dropped(self);
+                }
+                true
+            }
+            Cancelled::Lost => false,
+        }
+    }
+
+    /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
+    /// it may fire, and wake a process for nothing. Its value is a [`Fire::Process`].
+    ///
+    /// Most sleeps end so, because what they were the limit for was done in time.
+    #[inline]
+    pub(crate) fn forget(&self, id: TimerId) {
+        match self.local() {
+            Some(local) if local.home() == id.shard() => local.forget(self, id),
+            _ => _ = self.disarm(id),
+        }
+    }
+
+    pub(crate) fn is_armed(&self, id: TimerId) -> bool {
+        self.shards.is_armed(id)
+    }
+}
