@@ -24,6 +24,7 @@ use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 use clockjack_sync::{
     Injector,
     counter::Striped,
+    mutant,
     pad::Padded,
     prim::atomic::{
         AtomicU32, AtomicU64,
@@ -550,7 +551,7 @@ impl Engine {
         self.schedule_new(local, Entry::of(cell.head()));
         // Relaxed: behind the fence of the notification. Whoever stops sets the stage, fences, and
         // walks the registry: either that finds the process, or this finds the stage.
-        if self.stage.load(Relaxed) != RUNNING {
+        if self.stage.load(Relaxed) != RUNNING && !mutant!("publish-ignores-stop") {
             drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
         }
         cell

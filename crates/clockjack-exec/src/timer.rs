@@ -11,6 +11,7 @@ use core::{
     time::Duration,
 };
 
+use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -179,8 +180,18 @@ impl Sleep {
 
     fn disarm(&mut self) {
         if let (Some((id, _)), Some(handle)) = (self.armed.take(), &self.handle) {
-            handle.engine().disarm(id);
+            let engine = handle.engine();
+            if mutant!("sleep-due-not-disarmed") && self.is_due(engine) {
+                return;
+            }
+            engine.disarm(id);
         }
+    }
+
+    /// Whether its time has come, by a fresh reading.
+    fn is_due(&self, engine: &Engine) -> bool {
+        let host = engine.host();
+        self.deadline().is_some_and(|deadline| host.tick_of(host.nanos()) >= deadline)
     }
 
     fn poll_on(&mut self, handle: &Handle, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
@@ -188,7 +199,7 @@ impl Sleep {
         if let Some((id, sleeper)) = &self.armed
             && engine.is_armed(*id)
         {
-            if sleeper.will_wake(cx.waker()) {
+            if sleeper.will_wake(cx.waker()) || mutant!("sleep-keeps-waker") {
                 return Poll::Pending;
             }
             // It is waited for by somebody else now. If it has just fired or was closed, it is not
@@ -203,9 +214,8 @@ impl Sleep {
         };
         self.until = Until::At(deadline);
         if self.armed.take().is_some() {
-            let host = engine.host();
-            let is_due = host.tick_of(host.nanos()) >= deadline;
             // Neither armed nor due: the timers were closed.
+            let is_due = self.is_due(engine);
             return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
         }
         let fire = Fire::waking(engine, cx.waker());
