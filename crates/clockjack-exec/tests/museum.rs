@@ -19,20 +19,29 @@ use core::{
     task::{Poll, Waker},
     time::Duration,
 };
+use std::{
+    sync::{Mutex, mpsc},
+    thread,
+};
 
 use clockjack_exec::{
     Event, Events, Failure, Handle, LocalExecutor, Payload, Payloads, Pid, Process, SHUTDOWN,
-    StepOutput, Tag, builtin::Monitor, yield_now,
+    StepOutput, Tag,
+    builtin::{Monitor, Spawn},
+    yield_now,
 };
 use clockjack_time::ManualClock;
 
-use crate::support::{Woken, bench, close, dismiss, pass, poll, stage, step_back, ticks, work};
+use crate::support::{
+    Woken, bench, close, dismiss, enter, pass, poll, stage, step_back, ticks,
+    when_a_worker_is_called, work,
+};
 
 /// A door that a test opens; `await` on it leaves the waker inside.
 #[derive(Default)]
 struct Door {
     is_open: AtomicBool,
-    waker: std::sync::Mutex<Option<Waker>>,
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Door {
@@ -324,7 +333,7 @@ fn two_that_wake_each_other_do_not_starve_a_third() {
     let handle = stage(1);
     let steps = Arc::new(AtomicUsize::new(0));
     let third_at = Arc::new(AtomicUsize::new(usize::MAX));
-    let wakers: Arc<[std::sync::Mutex<Option<Waker>>; 2]> = Arc::default();
+    let wakers: Arc<[Mutex<Option<Waker>>; 2]> = Arc::default();
     let player = |me: usize| {
         let (wakers, steps) = (Arc::clone(&wakers), Arc::clone(&steps));
         let mut rounds = 0;
@@ -474,4 +483,90 @@ fn a_watch_that_comes_with_the_end_or_after_it_is_answered_once() {
         let told = (exits.get(), refusals.get());
         assert_eq!(told, if is_dead_before { (0, 1) } else { (1, 0) });
     }
+}
+
+/// Starts a child that fails at once, watches it, is linked to it, and keeps what it is told.
+struct Parent {
+    before_child: Option<Box<dyn FnOnce() + Send>>,
+    told: Arc<Mutex<Vec<&'static str>>>,
+}
+
+/// Fails at its first step.
+struct Fails;
+
+impl Process for Fails {
+    type Message = ();
+
+    fn step(&mut self, _: &mut Events<'_, ()>, _: &mut StepOutput) -> Result<(), Failure> {
+        Err(Failure::msg("at once"))
+    }
+}
+
+impl Process for Parent {
+    type Message = ();
+
+    fn step(&mut self, events: &mut Events<'_, ()>, out: &mut StepOutput) -> Result<(), Failure> {
+        for event in events {
+            self.told.lock().unwrap().push(match event {
+                Event::Exit { .. } => "exit",
+                Event::LinkDown { .. } => "link",
+                Event::YieldComplete { result: Ok(_), .. } => "started",
+                _ => "other",
+            });
+        }
+        out.trap_links(true);
+        match self.before_child.take() {
+            Some(prepare) => {
+                prepare();
+                out.yield_command(Tag(1), Spawn::new(Fails).linked().monitored());
+            }
+            None => out.idle(),
+        }
+        Ok(())
+    }
+}
+
+/// Our own: a child was known to others before its parent was tied to it; another worker could run
+/// it to its end in between, and the parent was never told.
+#[test]
+fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
+    let handle = stage(3);
+    // Somebody must sleep when there is a child to run, or nobody is called.
+    let (start, is_started) = mpsc::channel();
+    let (sleep, is_asleep) = mpsc::channel();
+    let (rise, is_called) = mpsc::channel();
+    let sleeper = thread::spawn({
+        let handle = handle.clone();
+        move || {
+            is_started.recv().expect("the parent starts");
+            let act = move || {
+                sleep.send(()).expect("the parent waits");
+                is_called.recv().expect("the test comes to its end");
+            };
+            enter(&handle);
+            work(&handle, 1, vec![Box::new(act)]);
+        }
+    });
+    let before_child = move || {
+        start.send(()).expect("the sleeper waits");
+        is_asleep.recv().expect("the sleeper has nothing to do");
+    };
+    let told = Arc::default();
+    let parent = Parent { before_child: Some(Box::new(before_child)), told: Arc::clone(&told) };
+    handle.submit(parent).unwrap();
+    when_a_worker_is_called({
+        let handle = handle.clone();
+        move || {
+            // The parent's worker has queued the child and calls for help: it is taken and run.
+            work(&handle, 2, Vec::new());
+            assert_eq!(handle.stats().finished, 1, "the child has ended");
+        }
+    });
+    work(&handle, 0, Vec::new());
+    rise.send(()).expect("the sleeper sleeps");
+    sleeper.join().unwrap();
+    let mut told = told.lock().unwrap().clone();
+    told.sort_unstable();
+    assert_eq!(told, ["exit", "link", "started"]);
+    close(&handle);
 }

@@ -87,6 +87,7 @@ pub(crate) fn bench() -> (LocalExecutor, Arc<ManualClock>) {
 thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
     static NANOS: Cell<u64> = const { Cell::new(0) };
+    static ON_UNPARK: RefCell<Option<Act>> = const { RefCell::new(None) };
     static ACTS: RefCell<VecDeque<Act>> = const { RefCell::new(VecDeque::new()) };
     static ENGINE: RefCell<Option<Counted<Engine>>> = const { RefCell::new(None) };
 }
@@ -135,7 +136,12 @@ unsafe impl Host for Stage {
         }
     }
 
-    fn unpark(&self, _seat: usize) {}
+    fn unpark(&self, _seat: usize) {
+        let act = ON_UNPARK.take();
+        if let Some(act) = act {
+            act();
+        }
+    }
 
     fn unpark_metronome(&self) {}
 
@@ -160,13 +166,24 @@ pub(crate) fn stage(seats: usize) -> Handle {
     };
     let engine = Engine::new(Box::new(Stage), &config, Commands::new());
     let engine = engine.expect("there are no commands to clash");
-    ENGINE.set(Some(engine.clone()));
-    Handle::new(engine)
+    let handle = Handle::new(engine);
+    enter(&handle);
+    handle
+}
+
+/// Makes this thread one on which workers of a stage may work.
+pub(crate) fn enter(handle: &Handle) {
+    ENGINE.set(Some(handle.engine().clone()));
 }
 
 /// Asks the worker of a seat to leave.
 pub(crate) fn dismiss(seat: usize) {
     ENGINE.with_borrow(|engine| engine.as_ref().expect("there is a stage").dismiss(seat));
+}
+
+/// Plays this when the next sleeping worker is called, in the middle of whatever calls it.
+pub(crate) fn when_a_worker_is_called(act: impl FnOnce() + 'static) {
+    ON_UNPARK.set(Some(Box::new(act)));
 }
 
 /// Lets time pass.
