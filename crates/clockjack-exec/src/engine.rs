@@ -24,11 +24,12 @@ use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 use clockjack_sync::{
     Injector,
     counter::Striped,
+    mpsc::Pop,
     mutant,
     pad::Padded,
     prim::atomic::{
         AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
         fence,
     },
 };
@@ -63,6 +64,8 @@ use crate::{
 pub(crate) const RUNNING: u32 = 0;
 /// Takes nothing new; what lives was asked to stop.
 pub(crate) const STOPPING: u32 = 1;
+/// Nobody works any more: what is still made ends where it is made.
+pub(crate) const OVER: u32 = 2;
 
 /// What an engine is made of.
 #[doc(hidden)]
@@ -549,10 +552,18 @@ impl Engine {
         let cell = unsafe { CellRef::from_raw(head) };
         before(cell.head());
         self.schedule_new(local, Entry::of(cell.head()));
+        if self.seats.is_empty() {
+            // As the notification does where there are workers.
+            fence(SeqCst);
+        }
         // Relaxed: behind the fence of the notification. Whoever stops sets the stage, fences, and
-        // walks the registry: either that finds the process, or this finds the stage.
-        if self.stage.load(Relaxed) != RUNNING && !mutant!("publish-ignores-stop") {
-            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
+        // walks the registry: either that finds the process, or this finds the stage. It is the
+        // same with the end and the injector.
+        match self.stage.load(Relaxed) {
+            RUNNING => {}
+            OVER if !mutant!("publish-ignores-end") => self.end_rest(),
+            _ if mutant!("publish-ignores-stop") => {}
+            _ => drop(cell.signal(Signal::Cancel { reason: SHUTDOWN })),
         }
         cell
     }
@@ -760,13 +771,43 @@ impl Engine {
 
     /// Takes nothing new and asks everything that lives to stop; says whether this call did it.
     pub fn stop(&self) -> bool {
-        let was = self.stage.swap(STOPPING, AcqRel);
+        let was = self.stage.compare_exchange(RUNNING, STOPPING, AcqRel, Acquire);
         // Pairs with the fence in the notification of a process that is just being made.
         fence(SeqCst);
         self.for_each_live(|cell| {
             drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
         });
-        was == RUNNING
+        was.is_ok()
+    }
+
+    /// Nobody works for this engine any more: ends what waits for a turn. What is made later, by
+    /// who looked before the stop, ends where it is made.
+    pub fn retire(&self) {
+        // Release: who sees it sees what the workers did.
+        self.stage.store(OVER, Release);
+        // Pairs with the fence in the notification of a process that is just being made.
+        fence(SeqCst);
+        self.end_rest();
+    }
+
+    /// Ends what stands in the injector, if nobody works any more.
+    pub(crate) fn end_rest_if_over(&self) {
+        // Acquire: pairs with `retire`.
+        if self.stage.load(Acquire) == OVER {
+            self.end_rest();
+        }
+    }
+
+    #[cold]
+    fn end_rest(&self) {
+        loop {
+            match self.injector.take_batch(usize::MAX) {
+                Pop::Item(batch) => batch.for_each(|entry| self.end(entry)),
+                Pop::Empty => return,
+                // Another one who ends, or who pushes, is in the middle of it.
+                Pop::Busy => self.host.yield_now(),
+            }
+        }
     }
 
     /// Ends everything that lives, each at its next turn; says what it was.

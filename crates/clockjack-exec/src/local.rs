@@ -309,6 +309,8 @@ impl Drop for LocalExecutor {
             let Some(entry) = self.ready.pop_front() else { break };
             self.engine.end(entry);
         }
+        // What is left now comes from other threads, so it is theirs as well as this one's.
+        self.engine.retire();
     }
 }
 

@@ -726,6 +726,7 @@ impl<'e> Worker<'e> {
         while let Some(entry) = self.local.with_ring(Owner::pop) {
             engine.inject(entry);
         }
+        engine.end_rest_if_over();
         let orphans = engine.shards.detach(self.local.seat);
         engine.idle.deactivate(self.local.seat);
         if orphans > 0 {

@@ -227,6 +227,48 @@ fn a_process_born_while_the_executor_stops_is_asked_to_stop() {
     assert_eq!(executor.live_len(), 0);
 }
 
+/// Ends the executor while it is born.
+struct EndsAtBirth {
+    handle: Handle,
+    closed: Arc<AtomicUsize>,
+}
+
+impl Process for EndsAtBirth {
+    type Message = ();
+
+    fn init(&mut self, _: Pid, _: &str, _: Payloads) -> Result<(), Failure> {
+        let engine = self.handle.engine();
+        assert!(engine.stop());
+        engine.close_timers();
+        engine.retire();
+        Ok(())
+    }
+
+    fn step(&mut self, _: &mut Events<'_, ()>, _: &mut StepOutput) -> Result<(), Failure> {
+        unreachable!("nobody works any more")
+    }
+
+    fn close(&mut self) {
+        self.closed.fetch_add(1, SeqCst);
+    }
+}
+
+/// Our own: a process whose maker had looked before the stop, and came back after the end, stood in
+/// the queue of a pool without workers for ever, and so did who joined it.
+#[test]
+fn a_process_born_after_the_end_of_its_executor_ends_at_once() {
+    let handle = stage(1);
+    let closed = Arc::new(AtomicUsize::new(0));
+    let born = EndsAtBirth { handle: handle.clone(), closed: Arc::clone(&closed) };
+    let born = handle.submit(born).expect("the stop came too late to refuse it");
+    assert!(born.is_finished());
+    assert_eq!(closed.load(SeqCst), 1);
+    let (_, waker) = Woken::new();
+    let Poll::Ready(Err(exit)) = poll(&mut born.join(), &waker) else { panic!("it has ended") };
+    assert!(exit.is_terminated(), "{exit}");
+    assert_eq!(handle.engine().live_len(), 0);
+}
+
 fn sleeps_exactly(executor: &mut LocalExecutor, clock: &ManualClock, delay: u64) {
     let (woken, waker) = Woken::new();
     let mut sleep = executor.handle().sleep(ticks(delay));

@@ -18,7 +18,6 @@ use clockjack_exec::{
     engine::{Engine, EngineConfig},
     worker::{self, Local},
 };
-use clockjack_sync::Counted;
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
 /// Counts how often it was woken.
@@ -89,7 +88,7 @@ thread_local! {
     static NANOS: Cell<u64> = const { Cell::new(0) };
     static ON_UNPARK: RefCell<Option<Act>> = const { RefCell::new(None) };
     static ACTS: RefCell<VecDeque<Act>> = const { RefCell::new(VecDeque::new()) };
-    static ENGINE: RefCell<Option<Counted<Engine>>> = const { RefCell::new(None) };
+    static HANDLE: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
 type Act = Box<dyn FnOnce()>;
@@ -173,12 +172,15 @@ pub(crate) fn stage(seats: usize) -> Handle {
 
 /// Makes this thread one on which workers of a stage may work.
 pub(crate) fn enter(handle: &Handle) {
-    ENGINE.set(Some(handle.engine().clone()));
+    HANDLE.set(Some(handle.clone()));
 }
 
 /// Asks the worker of a seat to leave.
 pub(crate) fn dismiss(seat: usize) {
-    ENGINE.with_borrow(|engine| engine.as_ref().expect("there is a stage").dismiss(seat));
+    HANDLE.with_borrow(|handle| {
+        let handle = handle.as_ref().expect("there is a stage");
+        handle.engine().dismiss(seat);
+    });
 }
 
 /// Plays this when the next sleeping worker is called, in the middle of whatever calls it.
@@ -211,5 +213,5 @@ pub(crate) fn close(handle: &Handle) {
     work(handle, 0, Vec::new());
     engine.close_timers();
     assert_eq!(engine.live_len(), 0);
-    ENGINE.set(None);
+    HANDLE.set(None);
 }
