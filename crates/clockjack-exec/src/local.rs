@@ -10,7 +10,7 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
 
-use clockjack_sync::{mpsc::Pop, prim::hint};
+use clockjack_sync::{mpsc::Pop, mutant, prim::hint};
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
@@ -72,6 +72,8 @@ pub struct LocalExecutor {
     random: u64,
     is_seeded: bool,
     home: u32,
+    /// The last look at the timers ended by its budget, perhaps before anything fired.
+    has_more_due: bool,
     /// Not `Send`: neither is what it runs.
     _here: PhantomData<*const ()>,
 }
@@ -127,6 +129,7 @@ impl LocalExecutor {
             random: mix(seed),
             is_seeded: seed != 0,
             home,
+            has_more_due: false,
             _here: PhantomData,
         })
     }
@@ -188,7 +191,7 @@ impl LocalExecutor {
         loop {
             let turn = self.turn();
             steps += turn.steps;
-            if turn.steps == 0 && turn.fired == 0 {
+            if turn.steps == 0 && turn.fired == 0 && !self.has_more_due {
                 return steps;
             }
         }
@@ -236,7 +239,7 @@ impl LocalExecutor {
                 return output;
             }
             let turn = self.turn();
-            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() {
+            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
                 self.engine.host().park(0, turn.next_wake);
             }
         }
@@ -253,7 +256,7 @@ impl LocalExecutor {
             if host.tick_of(host.nanos()) >= until {
                 break;
             }
-            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() {
+            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
                 let wake = turn.next_wake.map_or(until, |wake| wake.min(until));
                 host.park(0, Some(wake));
             }
@@ -291,6 +294,7 @@ impl LocalExecutor {
             timer.value.hand_over(&self.engine, now, deferred);
         });
         deferred.finish(&self.engine);
+        self.has_more_due = polled.more && !mutant!("local-forgets-more-due");
         polled.fired
     }
 }
@@ -341,7 +345,12 @@ unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
     fn deadline_after(&self, after: Duration) -> Tick {
         let now = self.toolbox.clock().now();
         let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        let ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
+        let mut ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
+        if mutant!("delay-of-36-bits") {
+            ticks &= (1 << 36) - 1;
+        } else if mutant!("delay-folded-into-wheel") {
+            ticks %= 1 << 20;
+        }
         // A real clock has begun its tick some time ago, nobody knows when: one more. A clock that
         // is advanced by hand stands at the edge.
         let is_exact = self.toolbox.clock().kind() == ClockKind::Deterministic || ticks == 0;

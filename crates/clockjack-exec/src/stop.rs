@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 
 use clockjack_sync::{
     mpsc::Pop,
+    mutant,
     prim::{
         atomic::{
             Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -95,7 +96,8 @@ impl Engine {
         // Relaxed: behind the fence.
         match self.stage.load(Relaxed) {
             RUNNING => {}
-            OVER => self.end_queued(),
+            OVER if !mutant!("publish-ignores-end") => self.end_queued(),
+            _ if mutant!("publish-ignores-stop") => {}
             _ => drop(cell.signal(Signal::Cancel { reason: SHUTDOWN })),
         }
     }

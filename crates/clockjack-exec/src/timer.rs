@@ -11,6 +11,7 @@ use core::{
     time::Duration,
 };
 
+use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -180,6 +181,8 @@ impl Sleep {
     fn disarm(&mut self) {
         let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
         match sleeper {
+            _ if mutant!("sleep-due-not-disarmed")
+                && is_over(handle.engine(), self.until).is_ok() => {}
             Sleeper::Process(_) => handle.engine().forget(id),
             Sleeper::Other(_) => _ = handle.engine().disarm(id),
         }
@@ -234,7 +237,7 @@ enum Look {
 fn look(engine: &Engine, id: TimerId, sleeper: &Sleeper, waker: &Waker) -> Look {
     if !engine.is_armed(id) {
         Look::Over
-    } else if sleeper.will_wake(waker) {
+    } else if sleeper.will_wake(waker) || mutant!("sleep-keeps-waker") {
         Look::Waits
     } else if engine.disarm(id) {
         Look::TakenBack

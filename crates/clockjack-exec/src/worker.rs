@@ -32,6 +32,7 @@ use core::{
 use clockjack_sync::{
     injector::BATCH_MAX,
     mpsc::Pop,
+    mutant,
     prim::{
         self,
         atomic::{
@@ -535,7 +536,7 @@ impl<'e> Worker<'e> {
             return Some(entry);
         }
         self.countdown -= 1;
-        if self.lifo_run < LIFO_RUN_MAX
+        if (self.lifo_run < LIFO_RUN_MAX || mutant!("worker-lifo-unbounded"))
             && let Some(entry) = self.place.take_lifo()
         {
             self.lifo_run += 1;
@@ -550,7 +551,10 @@ impl<'e> Worker<'e> {
     fn look(&mut self) -> Option<Entry> {
         let nanos = self.engine.host().nanos();
         let steps = u64::from(self.interval);
-        let took = nanos.saturating_sub(self.looked_at) / steps;
+        let mut took = nanos.saturating_sub(self.looked_at) / steps;
+        if mutant!("worker-clock-must-rise") {
+            took = nanos.checked_sub(self.looked_at).expect("the clock never steps back") / steps;
+        }
         self.step_nanos = (self.step_nanos * 9 + took) / 10;
         let interval = INTERVAL_NANOS / self.step_nanos.max(1);
         self.interval = u32::try_from(interval).unwrap_or(u32::MAX);
@@ -597,7 +601,9 @@ impl<'e> Worker<'e> {
             shards.take_over(shard, now, TIMERS_PER_LOOK, &mut hand_over)
         };
         local.is_firing.set(false);
-        deferred.finish(engine);
+        if !(mutant!("worker-leaves-deferred") && place.has_flags()) {
+            deferred.finish(engine);
+        }
         if polled.more {
             // The rest soon, but not before what has just been woken.
             self.countdown = self.countdown.min(INTERVAL_MIN);
@@ -731,8 +737,13 @@ impl<'e> Worker<'e> {
             count(&place.counts.parked, 1);
             // Read after the announcement: whoever armed before that is in it, whoever arms after
             // it sees the sleeper.
-            engine.host().park(seat, engine.shards.next_wake(seat));
+            let until = engine.shards.next_wake(seat);
+            engine.host().park(seat, until);
             engine.idle.cancel_park(seat);
+            if mutant!("worker-trusts-its-alarm") {
+                self.now = until.unwrap_or(now);
+                return self.poll_timers();
+            }
         }
         self.refresh();
         engine.tell_awake(self.now);
@@ -746,8 +757,12 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        while let Some(entry) = self.place.take_lifo().or_else(|| self.local.with_ring(Owner::pop))
+        if !mutant!("worker-leaves-lifo")
+            && let Some(entry) = self.place.take_lifo()
         {
+            engine.inject(entry);
+        }
+        while let Some(entry) = self.local.with_ring(Owner::pop) {
             engine.inject(entry);
         }
         self.local.disarm_forgotten(engine);

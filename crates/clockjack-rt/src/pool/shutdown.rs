@@ -76,13 +76,24 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
         return report;
     }
     wait_for_nobody(inner, until);
-    engine.terminate_all(|alive| report.stragglers.push(alive.into()));
+    // What is found earlier was made by who looked before the stop: it is not late.
+    let is_late = OsInstant::now() >= until;
+    let mut n_found = 0_usize;
+    engine.terminate_all(|alive| {
+        n_found += 1;
+        if is_late {
+            report.stragglers.push(alive.into());
+        }
+    });
     report.completed = before.saturating_sub(report.stragglers.len());
-    if !report.stragglers.is_empty() {
+    if n_found > 0 {
         wait_for_nobody(inner, OsInstant::now().saturating_add(EVICTION));
     }
     engine.close_timers();
-    report.workers_left = inner.dismiss(OsInstant::now().saturating_add(EVICTION));
+    // What is left of the time is theirs: without a process they have no reason to stay, but a
+    // loaded machine may let them wait.
+    let soonest = OsInstant::now().saturating_add(EVICTION);
+    report.workers_left = inner.dismiss(until.max(soonest));
     engine.close();
     let rest = until.saturating_since(OsInstant::now());
     report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
