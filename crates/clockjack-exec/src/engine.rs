@@ -137,7 +137,7 @@ impl Engine {
     ///
     /// # Errors
     /// If two handlers have the same number.
-    #[expect(clippy::new_ret_no_self, reason = "an engine is never without its count")]
+    #[expect(clippy::new_ret_no_self, reason = "an engine is of no use but shared")]
     pub fn new(
         host: Box<dyn Host>,
         config: &EngineConfig,
@@ -455,12 +455,12 @@ impl Engine {
         // SAFETY: as above.
         unsafe { (table.store)(head, ending) };
         ties::tell_end(head, self, &reason);
-        let finished = head.word.complete();
-        // Before somebody is woken for it: who is finds it counted.
+        // Before the completion, which publishes it: who has joined a process finds it counted.
         match self.local() {
             Some(local) => local.seat_of(self).count_finished(),
             None => self.finished.add(head.slot().index() as usize, 1),
         }
+        let finished = head.word.complete();
         if finished.join_waker {
             // SAFETY: the bit says that the slot is the completer's.
             let waker = head.joiner.with_mut(|joiner| unsafe { (*joiner).take() });
