@@ -344,8 +344,8 @@ fn a_clock_that_steps_back_stops_no_worker_and_fires_nothing_early() {
     close(&handle);
 }
 
-/// Akka: a scheduler's thread that did not sleep for as long as it had planned went by the plan, not
-/// by the clock, and fired early.
+/// Akka: a scheduler's thread that did not sleep for as long as it had planned went by the plan,
+/// not by the clock, and fired early.
 #[test]
 fn a_worker_that_wakes_at_another_time_than_planned_goes_by_the_clock() {
     let handle = stage(1);
