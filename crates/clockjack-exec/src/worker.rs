@@ -405,6 +405,9 @@ impl<'e> Worker<'e> {
         // SAFETY: this thread has just taken the seat.
         let ring = place.ring.with_mut(|ring| unsafe { (*ring).take() });
         let ring = ring.expect("a worker that left gave the ring back");
+        if mutant!("worker-forgets-request") {
+            place.flags.store(0, Relaxed);
+        }
         let home = engine.shards.attach(seat);
         engine.idle.activate(seat);
         let nanos = engine.host().nanos();

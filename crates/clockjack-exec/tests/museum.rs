@@ -405,6 +405,28 @@ fn two_that_wake_each_other_do_not_starve_a_third() {
     close(&handle);
 }
 
+/// Our own: a worker that sat down forgot what it had been asked before, and never left.
+#[test]
+fn a_worker_that_is_asked_to_leave_before_it_sits_does_not_stay() {
+    let handle = stage(1);
+    let stayed = Rc::new(Cell::new(false));
+    dismiss(0);
+    let act = {
+        let stayed = Rc::clone(&stayed);
+        move || stayed.set(true)
+    };
+    work(&handle, 0, vec![Box::new(act)]);
+    assert!(!stayed.get());
+    // What was asked is done: the next one stays until it is asked itself.
+    let act = {
+        let stayed = Rc::clone(&stayed);
+        move || stayed.set(true)
+    };
+    work(&handle, 0, vec![Box::new(act)]);
+    assert!(stayed.get());
+    close(&handle);
+}
+
 /// Counts its closes, and ends as it is told.
 struct Closes {
     count: Arc<AtomicUsize>,
