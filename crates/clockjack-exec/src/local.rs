@@ -10,13 +10,13 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
 
-use clockjack_sync::{mpsc::Pop, mutant};
+use clockjack_sync::{mpsc::Pop, mutant, prim::hint};
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
     cell::Entry,
     command::Commands,
-    engine::{Alive, Engine, EngineConfig},
+    engine::{Engine, EngineConfig},
     engine_ref::EngineRef,
     error::{StartError, SubmitError},
     exit::Caught,
@@ -27,6 +27,7 @@ use crate::{
     payload::Payloads,
     process::Process,
     process_ref::ProcessRef,
+    stop::Alive,
     toolbox::{Host, Toolbox},
     worker::{Local, mix},
 };
@@ -304,13 +305,15 @@ impl Drop for LocalExecutor {
         self.engine.stop();
         self.engine.terminate_all(|_| {});
         self.engine.close_timers();
-        loop {
+        while self.live_len() > 0 {
             self.collect();
-            let Some(entry) = self.ready.pop_front() else { break };
-            self.engine.end(entry);
+            match self.ready.pop_front() {
+                Some(entry) => self.engine.end(entry),
+                // Another thread has woken it, and is about to queue it.
+                None => hint::spin_loop(),
+            }
         }
-        // What is left now comes from other threads, so it is theirs as well as this one's.
-        self.engine.retire();
+        self.engine.close();
     }
 }
 

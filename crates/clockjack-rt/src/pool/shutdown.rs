@@ -66,10 +66,13 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     let until = OsInstant::now().saturating_add(deadline);
     let before = engine.live_len();
     engine.stop();
-    if host::is_worker() {
-        // This very thread would have to do what is waited for.
+    if host::is_worker_of(engine) {
+        // This very thread would have to do what is waited for. Each worker ends what it has when
+        // it leaves.
         engine.terminate_all(|alive| report.stragglers.push(alive.into()));
+        engine.close_timers();
         inner.let_go();
+        engine.close();
         return report;
     }
     wait_for_nobody(inner, until);
@@ -91,7 +94,7 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     // loaded machine may let them wait.
     let soonest = OsInstant::now().saturating_add(EVICTION);
     report.workers_left = inner.dismiss(until.max(soonest));
-    engine.retire();
+    engine.close();
     let rest = until.saturating_since(OsInstant::now());
     report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
     report
