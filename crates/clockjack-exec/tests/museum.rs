@@ -599,7 +599,7 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
     let (start, is_started) = mpsc::channel();
     let (sleep, is_asleep) = mpsc::channel();
     let (rise, is_called) = mpsc::channel();
-    let sleeper = thread::spawn({
+    let sleeper = {
         let handle = handle.clone();
         move || {
             is_started.recv().expect("the parent starts");
@@ -610,7 +610,7 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
             enter(&handle);
             work(&handle, 1, vec![Box::new(act)]);
         }
-    });
+    };
     let before_child = move || {
         start.send(()).expect("the sleeper waits");
         is_asleep.recv().expect("the sleeper has nothing to do");
@@ -626,9 +626,11 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
             assert_eq!(handle.stats().finished, 1, "the child has ended");
         }
     });
-    work(&handle, 0, Vec::new());
-    rise.send(()).expect("the sleeper sleeps");
-    sleeper.join().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(sleeper);
+        work(&handle, 0, Vec::new());
+        rise.send(()).expect("the sleeper sleeps");
+    });
     let mut told = told.lock().unwrap().clone();
     told.sort_unstable();
     assert_eq!(told, ["exit", "link", "started"]);
