@@ -24,6 +24,7 @@ use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 use clockjack_sync::{
     Injector,
     counter::Striped,
+    mutant,
     pad::Padded,
     prim::atomic::{
         AtomicU32, AtomicU64,
@@ -264,7 +265,8 @@ impl Engine {
         self.notify_one();
         // Relaxed: behind the fence of the notification (see `stop`, rule 3). An executor on one
         // thread has none, and does not need it: whatever its wakers queue, it has waited for.
-        if !self.seats.is_empty() && self.stage.load(Relaxed) == OVER {
+        let is_over = !self.seats.is_empty() && self.stage.load(Relaxed) == OVER;
+        if is_over && !mutant!("publish-ignores-end") {
             self.end_queued();
         }
     }

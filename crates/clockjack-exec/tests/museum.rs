@@ -344,8 +344,8 @@ fn a_clock_that_steps_back_stops_no_worker_and_fires_nothing_early() {
     close(&handle);
 }
 
-/// Akka: a scheduler's thread that did not sleep for as long as it had planned went by the plan, not
-/// by the clock, and fired early.
+/// Akka: a scheduler's thread that did not sleep for as long as it had planned went by the plan,
+/// not by the clock, and fired early.
 #[test]
 fn a_worker_that_wakes_at_another_time_than_planned_goes_by_the_clock() {
     let handle = stage(1);
@@ -402,6 +402,28 @@ fn two_that_wake_each_other_do_not_starve_a_third() {
     assert!(third.is_finished() && players.iter().any(|player| player.is_finished()));
     let at = third_at.load(SeqCst);
     assert!(at <= 16, "{at} steps of two others came first");
+    close(&handle);
+}
+
+/// Our own: a worker that sat down forgot what it had been asked before, and never left.
+#[test]
+fn a_worker_that_is_asked_to_leave_before_it_sits_does_not_stay() {
+    let handle = stage(1);
+    let stayed = Rc::new(Cell::new(false));
+    dismiss(0);
+    let act = {
+        let stayed = Rc::clone(&stayed);
+        move || stayed.set(true)
+    };
+    work(&handle, 0, vec![Box::new(act)]);
+    assert!(!stayed.get());
+    // What was asked is done: the next one stays until it is asked itself.
+    let act = {
+        let stayed = Rc::clone(&stayed);
+        move || stayed.set(true)
+    };
+    work(&handle, 0, vec![Box::new(act)]);
+    assert!(stayed.get());
     close(&handle);
 }
 
@@ -577,7 +599,7 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
     let (start, is_started) = mpsc::channel();
     let (sleep, is_asleep) = mpsc::channel();
     let (rise, is_called) = mpsc::channel();
-    let sleeper = thread::spawn({
+    let sleeper = {
         let handle = handle.clone();
         move || {
             is_started.recv().expect("the parent starts");
@@ -588,7 +610,7 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
             enter(&handle);
             work(&handle, 1, vec![Box::new(act)]);
         }
-    });
+    };
     let before_child = move || {
         start.send(()).expect("the sleeper waits");
         is_asleep.recv().expect("the sleeper has nothing to do");
@@ -604,9 +626,11 @@ fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
             assert_eq!(handle.stats().finished, 1, "the child has ended");
         }
     });
-    work(&handle, 0, Vec::new());
-    rise.send(()).expect("the sleeper sleeps");
-    sleeper.join().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(sleeper);
+        work(&handle, 0, Vec::new());
+        rise.send(()).expect("the sleeper sleeps");
+    });
     let mut told = told.lock().unwrap().clone();
     told.sort_unstable();
     assert_eq!(told, ["exit", "link", "started"]);

@@ -34,7 +34,6 @@ use clockjack_exec::{
     engine_ref::EngineRef,
     worker,
 };
-use clockjack_sync::mutant;
 
 /// The most seats that a pool may have.
 const SEATS_MAX: usize = 1024;
@@ -375,10 +374,6 @@ impl Inner {
             }
             let _reactor = reactor.enter();
             let _entered = Entered::enter(Handle::new(engine.clone()));
-            if mutant!("pool-worker-not-seated") {
-                drop(report.send(Ok(())));
-                std::thread::sleep(Duration::from_millis(300));
-            }
             // Nobody listens only if the start was given up.
             worker::work_once_seated(&engine, seat, || drop(report.send(pinned)));
         });

@@ -112,7 +112,22 @@ impl Drop for Guard {
     }
 }
 
-/// One future of a kind that the number tells, and what has to become of it.
+/// Something that blocks, to its end.
+fn blocking(pool: &WorkerPool, guard: Guard) {
+    let done = Arc::new(AtomicBool::new(false));
+    let work = {
+        let done = Arc::clone(&done);
+        move || {
+            let _guard = guard;
+            done.store(true, SeqCst);
+        }
+    };
+    pool.spawn_blocking(work).expect("few wait at a time");
+    eventually("blocking work is done", || done.load(SeqCst));
+}
+
+/// One future of a kind that the number tells, and what has to become of it; gives the number of
+/// processes that were started for it.
 fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
     let guard = Guard(Arc::clone(drops));
     let result = match kind {
@@ -172,16 +187,7 @@ fn one_future(pool: &WorkerPool, kind: u64, drops: &Arc<AtomicUsize>) -> u64 {
             return 1;
         }
         _ => {
-            let done = Arc::new(AtomicBool::new(false));
-            let work = {
-                let done = Arc::clone(&done);
-                move || {
-                    let _guard = guard;
-                    done.store(true, SeqCst);
-                }
-            };
-            pool.spawn_blocking(work).expect("few wait at a time");
-            eventually("blocking work is done", || done.load(SeqCst));
+            blocking(pool, guard);
             return 0;
         }
     };

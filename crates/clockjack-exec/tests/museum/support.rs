@@ -5,13 +5,14 @@ use alloc::{collections::VecDeque, sync::Arc, task::Wake};
 use core::{
     cell::{Cell, RefCell},
     future::Future,
+    panic::AssertUnwindSafe,
     pin::pin,
     ptr,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 
 use clockjack_exec::{
     Caught, Commands, Handle, Host, Limits, LocalExecutor, Toolbox,
