@@ -18,6 +18,8 @@
 use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
 
+use clockjack_sync::mutant;
+
 use crate::{
     cell::{CellRef, Head},
     command::{
@@ -153,9 +155,15 @@ impl Spawn {
                 drop(ties::watch(head, other));
             }
         };
-        let started = (self.start)(&answer.handle(), &tie);
+        let is_late = mutant!("spawn-ties-late");
+        let started = (self.start)(&answer.handle(), if is_late { &|_| {} } else { &tie });
         match started {
-            Ok((pid, _)) => answer.reply(pid),
+            Ok((pid, _)) => {
+                if is_late && let Some(other) = answer.engine().get(pid) {
+                    tie(other.head());
+                }
+                answer.reply(pid);
+            }
             Err(failure) => answer.fail(failure),
         }
     }

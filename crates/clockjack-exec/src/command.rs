@@ -279,6 +279,14 @@ impl<R: Send + 'static> Completer<R> {
     }
 }
 
+#[doc(hidden)]
+impl Completer<Payload> {
+    /// Answers with what is in the payload, not with a payload in another.
+    pub fn complete_with(self, result: Result<Payload, Failure>) {
+        self.answer.complete(result);
+    }
+}
+
 impl<R> fmt::Debug for Completer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Completer").field("reply", &type_name::<R>()).finish_non_exhaustive()

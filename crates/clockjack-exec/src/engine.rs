@@ -27,7 +27,7 @@ use clockjack_sync::{
     pad::Padded,
     prim::atomic::{
         AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        Ordering::{Relaxed, SeqCst},
         fence,
     },
 };
@@ -53,15 +53,11 @@ use crate::{
     shards::{Refused, Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
+    stop::{OVER, RUNNING},
     ties,
     toolbox::Host,
     worker::{Local, Seat},
 };
-
-/// Takes everything that is offered.
-pub(crate) const RUNNING: u32 = 0;
-/// Takes nothing new; what lives was asked to stop.
-pub(crate) const STOPPING: u32 = 1;
 
 /// What an engine is made of.
 #[doc(hidden)]
@@ -95,7 +91,7 @@ pub struct Engine {
     limits: Limits,
     resolution: Resolution,
     node: u32,
-    stage: AtomicU32,
+    pub(crate) stage: AtomicU32,
     /// Processes that threads outside made and ended; workers count in their seats.
     spawned: Striped,
     finished: Striped,
@@ -141,6 +137,7 @@ impl Engine {
     ///
     /// # Errors
     /// If two handlers have the same number.
+    #[expect(clippy::new_ret_no_self, reason = "an engine is of no use but shared")]
     pub fn new(
         host: Box<dyn Host>,
         config: &EngineConfig,
@@ -265,6 +262,11 @@ impl Engine {
             drop(refused);
         }
         self.notify_one();
+        // Relaxed: behind the fence of the notification (see `stop`, rule 3). An executor on one
+        // thread has none, and does not need it: whatever its wakers queue, it has waited for.
+        if !self.seats.is_empty() && self.stage.load(Relaxed) == OVER {
+            self.end_queued();
+        }
     }
 
     /// Wakes a worker if work that was just made visible needs one.
@@ -453,6 +455,11 @@ impl Engine {
         // SAFETY: as above.
         unsafe { (table.store)(head, ending) };
         ties::tell_end(head, self, &reason);
+        // Before the completion, which publishes it: who has joined a process finds it counted.
+        match self.local() {
+            Some(local) => local.seat_of(self).count_finished(),
+            None => self.finished.add(head.slot().index() as usize, 1),
+        }
         let finished = head.word.complete();
         if finished.join_waker {
             // SAFETY: the bit says that the slot is the completer's.
@@ -464,10 +471,6 @@ impl Engine {
         if !finished.joined {
             // SAFETY: nobody joins, so the output is still the runner's.
             self.contain(&mut || unsafe { (table.drop_output)(head) });
-        }
-        match self.local() {
-            Some(local) => local.seat_of(self).count_finished(),
-            None => self.finished.add(head.slot().index() as usize, 1),
         }
         drop(life);
         // Relaxed: a waiter looks again by itself, this only saves it time.
@@ -548,11 +551,7 @@ impl Engine {
         let cell = unsafe { CellRef::from_raw(head) };
         before(cell.head());
         self.schedule_new(local, Entry::of(cell.head()));
-        // Relaxed: behind the fence of the notification. Whoever stops sets the stage, fences, and
-        // walks the registry: either that finds the process, or this finds the stage.
-        if self.stage.load(Relaxed) != RUNNING {
-            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
-        }
+        self.check_published(&cell);
         cell
     }
 
@@ -733,106 +732,21 @@ impl Engine {
 /// References of a cell at its birth: that of its life, and that of whoever made it.
 const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
-/// The reason of the cancel that every process is sent when its executor stops.
-pub const SHUTDOWN: &str = "shutdown";
-
-/// A process that is alive, for reports.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct Alive {
-    /// Which.
-    pub pid: Pid,
-    /// The name of its type.
-    pub name: &'static str,
-    /// What it does.
-    pub state: State,
-}
-
-/// Stopping.
+/// Counting.
 impl Engine {
-    /// Whether nothing new is taken.
-    #[must_use]
-    pub fn is_stopping(&self) -> bool {
-        // Acquire: pairs with `stop`.
-        self.stage.load(Acquire) != RUNNING
-    }
-
-    /// Takes nothing new and asks everything that lives to stop; says whether this call did it.
-    pub fn stop(&self) -> bool {
-        let was = self.stage.swap(STOPPING, AcqRel);
-        // Pairs with the fence in the notification of a process that is just being made.
-        fence(SeqCst);
-        self.for_each_live(|cell| {
-            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
-        });
-        was == RUNNING
-    }
-
-    /// Ends everything that lives, each at its next turn; says what it was.
-    pub fn terminate_all(&self, mut found: impl FnMut(Alive)) {
-        self.for_each_live(|cell| {
-            let head = cell.head();
-            let name = (head.vtable.name)();
-            found(Alive { pid: cell.pid(), name, state: head.word.state() });
-            head.terminate();
-        });
-    }
-
-    /// Asks the worker of a seat to leave.
-    pub fn dismiss(&self, seat: usize) {
-        self.seats[seat].ask_leave();
-        self.wake_seat(seat);
-    }
-
-    /// Takes a dismissal back; false if the worker is on its way already.
-    #[must_use]
-    pub fn recall(&self, seat: usize) -> bool {
-        self.seats[seat].ask_stay()
-    }
-
-    /// Whether a worker sits there.
-    #[must_use]
-    pub fn is_taken(&self, seat: usize) -> bool {
-        self.seats[seat].is_taken()
-    }
-
-    /// Whether the timers are closed, which is the last that happens.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.shards.is_closed()
-    }
-
-    /// A look of the metronome panicked.
-    pub fn count_metronome_restart(&self) {
-        // Relaxed: a statistic.
-        self.metronome_restarts.fetch_add(1, Relaxed);
-    }
-
-    /// What lives, at about this time.
-    pub fn alive(&self, mut found: impl FnMut(Alive)) {
-        self.for_each_live(|cell| {
-            let head = cell.head();
-            let name = (head.vtable.name)();
-            found(Alive { pid: cell.pid(), name, state: head.word.state() });
-        });
-    }
-
-    /// Closes the timers; those that wait for one are woken and learn it.
-    pub fn close_timers(&self) {
-        let mut wakers = alloc::vec::Vec::new();
-        self.shards.close(|fire| wakers.push(fire));
-        for fire in wakers {
-            fire.closed(self);
-        }
-    }
-
-    fn for_each_live(&self, mut f: impl FnMut(&CellRef)) {
+    pub(crate) fn for_each_live(&self, mut f: impl FnMut(&CellRef)) {
         self.registry.for_each_live(|found| {
             let cell = Self::found(found);
             if !cell.head().word.is_complete() {
                 f(&cell);
             }
         });
+    }
+
+    /// A look of the metronome panicked.
+    pub fn count_metronome_restart(&self) {
+        // Relaxed: a statistic.
+        self.metronome_restarts.fetch_add(1, Relaxed);
     }
 
     /// How many processes live, at about this time; exact when nothing is started meanwhile.
@@ -912,6 +826,18 @@ impl Engine {
                 true
             }
             Cancelled::Lost => false,
+        }
+    }
+
+    /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
+    /// it may fire, and wake a process for nothing. Its value is a [`Fire::Process`].
+    ///
+    /// Most sleeps end so, because what they were the limit for was done in time.
+    #[inline]
+    pub(crate) fn forget(&self, id: TimerId) {
+        match self.local() {
+            Some(local) if local.home() == id.shard() => local.forget(self, id),
+            _ => _ = self.disarm(id),
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Every process holds its engine, so each birth and each death counts. With one count for all
 //! workers its cache line would travel with every process. So a worker keeps a *stock*: references
-//! that are counted and belong to nobody yet. On a worker of the engine a clone takes one out of the
-//! stock and a drop puts one into it, without an atomic operation; an empty stock is filled, and a
-//! full one halved, by one addition. Elsewhere both change the count itself.
+//! that are counted and belong to nobody yet. On a worker of the engine a clone takes one out of
+//! the stock and a drop puts one into it, without an atomic operation; an empty stock is filled,
+//! and a full one halved, by one addition. Elsewhere both change the count itself.
 //!
 //! # Why it is never freed too early or too late
 //!

@@ -10,6 +10,8 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
+use clockjack_sync::mutant;
+
 use crate::{
     cell::Head,
     engine::Engine,
@@ -173,6 +175,7 @@ pub(crate) fn tell_end(head: &Head, engine: &Engine, reason: &ExitReason) {
     let mut known = known.unwrap_or_default();
     for signal in late {
         match signal {
+            Signal::Watch { .. } if mutant!("ties-late-watch-lost") => {}
             Signal::Watch { watcher } => _ = insert(&mut known.watchers, watcher),
             Signal::Unwatch { watcher } => _ = remove(&mut known.watchers, watcher),
             Signal::Link { peer } => _ = insert(&mut known.links, peer),

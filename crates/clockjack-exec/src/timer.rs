@@ -11,6 +11,7 @@ use core::{
     time::Duration,
 };
 
+use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -178,65 +179,101 @@ impl Sleep {
     }
 
     fn disarm(&mut self) {
-        if let (Some((id, _)), Some(handle)) = (self.armed.take(), &self.handle) {
-            handle.engine().disarm(id);
+        let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
+        match sleeper {
+            _ if mutant!("sleep-due-not-disarmed")
+                && is_over(handle.engine(), self.until).is_ok() => {}
+            Sleeper::Process(_) => handle.engine().forget(id),
+            Sleeper::Other(_) => _ = handle.engine().disarm(id),
         }
     }
 
-    fn poll_on(&mut self, handle: &Handle, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
-        let engine = handle.engine();
-        if let Some((id, sleeper)) = &self.armed
-            && engine.is_armed(*id)
-        {
-            if sleeper.will_wake(cx.waker()) {
-                return Poll::Pending;
-            }
-            // It is waited for by somebody else now. If it has just fired or was closed, it is not
-            // armed again.
-            if engine.disarm(*id) {
-                self.armed = None;
-            }
-        }
-        let deadline = match self.until {
-            Until::At(tick) => tick,
-            Until::After(after) => engine.host().deadline_after(after),
+    /// The executor, found when it is first needed.
+    #[cold]
+    fn find(&mut self, waker: &Waker) -> Option<&Handle> {
+        let found = match cell::head_of(waker) {
+            Some(head) => Handle::new((*head.engine).clone()),
+            None => self.fallback?()?,
         };
-        self.until = Until::At(deadline);
-        if self.armed.take().is_some() {
-            let host = engine.host();
-            let is_due = host.tick_of(host.nanos()) >= deadline;
-            // Neither armed nor due: the timers were closed.
-            return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
-        }
-        let fire = Fire::waking(engine, cx.waker());
-        let sleeper = Sleeper::of(&fire, cx.waker());
-        match arm(engine, deadline, fire) {
-            Ok(id) => {
-                self.armed = Some((id, sleeper));
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        Some(self.handle.insert(found))
     }
 }
 
 impl Future for Sleep {
     type Output = Result<(), TimerError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let handle = match self.handle.take() {
-            Some(handle) => handle,
-            None => match cell::head_of(cx.waker()) {
-                Some(head) => Handle::new((*head.engine).clone()),
-                None => match self.fallback.and_then(|fallback| fallback()) {
-                    Some(handle) => handle,
-                    None => return Poll::Ready(Err(TimerError::no_executor())),
-                },
-            },
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.handle.is_none() && this.find(cx.waker()).is_none() {
+            return Poll::Ready(Err(TimerError::no_executor()));
+        }
+        let Self { handle: Some(handle), until, armed, .. } = this else {
+            unreachable!("it was found");
         };
-        let polled = self.poll_on(&handle, cx);
-        self.handle = Some(handle);
-        polled
+        let engine = handle.engine();
+        if let Some((id, sleeper)) = armed {
+            match look(engine, *id, sleeper, cx.waker()) {
+                Look::Waits => return Poll::Pending,
+                Look::TakenBack => {}
+                Look::Over => {
+                    *armed = None;
+                    return Poll::Ready(is_over(engine, *until));
+                }
+            }
+        }
+        arm_for(engine, until, armed, cx)
+    }
+}
+
+/// What a sleep that was armed finds.
+enum Look {
+    Waits,
+    /// It was armed for somebody else, and is armed no more.
+    TakenBack,
+    /// It has fired, or was closed.
+    Over,
+}
+
+fn look(engine: &Engine, id: TimerId, sleeper: &Sleeper, waker: &Waker) -> Look {
+    if !engine.is_armed(id) {
+        Look::Over
+    } else if sleeper.will_wake(waker) || mutant!("sleep-keeps-waker") {
+        Look::Waits
+    } else if engine.disarm(id) {
+        Look::TakenBack
+    } else {
+        Look::Over
+    }
+}
+
+/// Why a timer is armed no more: its time has come, or else the timers were closed.
+fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
+    let host = engine.host();
+    let now = host.tick_of(host.nanos());
+    let is_due = matches!(until, Until::At(deadline) if deadline <= now);
+    if is_due { Ok(()) } else { Err(TimerError::closed()) }
+}
+
+/// Arms a sleep that is not armed.
+fn arm_for(
+    engine: &Engine,
+    until: &mut Until,
+    armed: &mut Option<(TimerId, Sleeper)>,
+    cx: &Context<'_>,
+) -> Poll<Result<(), TimerError>> {
+    let deadline = match *until {
+        Until::At(tick) => tick,
+        Until::After(after) => engine.host().deadline_after(after),
+    };
+    *until = Until::At(deadline);
+    let fire = Fire::waking(engine, cx.waker());
+    let sleeper = Sleeper::of(&fire, cx.waker());
+    match arm(engine, deadline, fire) {
+        Ok(id) => {
+            *armed = Some((id, sleeper));
+            Poll::Pending
+        }
+        Err(error) => Poll::Ready(Err(error)),
     }
 }
 

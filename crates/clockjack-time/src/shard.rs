@@ -107,6 +107,8 @@ struct Core<T> {
     cursor: Cursor,
     /// The first of the slots that were drained from the return stack and not freed yet.
     returned: u32,
+    /// What was cancelled from outside, to be dropped when the lease is open (rule 8).
+    garbage: Vec<T>,
 }
 
 // SAFETY: all parts but `core` are made for sharing. `core` is touched only by the thread that
@@ -135,7 +137,12 @@ impl<T> Shard<T> {
             words,
             mirror: Mirror::new(),
             id: config.id,
-            core: UnsafeCell::new(Core { wheel, cursor: Cursor::default(), returned: NIL }),
+            core: UnsafeCell::new(Core {
+                wheel,
+                cursor: Cursor::default(),
+                returned: NIL,
+                garbage: Vec::new(),
+            }),
         };
         // Stocks the inbox.
         drop(shard.lease());
@@ -171,7 +178,7 @@ impl<T> Shard<T> {
             // Acquire pairs with the release in `Lease::open` (rule 1).
             self.lease.compare_exchange(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).ok()?;
         }
-        Some(Lease { shard: self, garbage: Vec::new(), is_stale: false })
+        Some(Lease { shard: self, is_stale: false })
     }
 
     /// Arms a timer from any thread; see [`arm`](Self::arm) for who must be told.
@@ -323,13 +330,20 @@ impl<T> fmt::Debug for Shard<T> {
 /// open again.
 pub struct Lease<'s, T> {
     shard: &'s Shard<T>,
-    /// What was cancelled from outside, to be dropped when the lease is open (rule 8).
-    garbage: Vec<T>,
     /// Whether `next_wake` may be wrong.
     is_stale: bool,
 }
 
 impl<T> Lease<'_, T> {
+    /// Gives the lease back; the wheel is not touched after this.
+    #[inline(always)]
+    fn open(&self) {
+        let open =
+            if mutant!("shard_open_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        // Release pairs with the acquire in `Shard::lease` (rule 1).
+        self.shard.lease.store(OPEN, open);
+    }
+
     fn core(&self) -> &Core<T> {
         // SAFETY: this lease is the only one (rule 1), and `&self` keeps it from being used to
         // change anything meanwhile.
@@ -465,7 +479,7 @@ impl<T> Lease<'_, T> {
             if state == Some(State::Pending) && !mutant!("shard_enters_returned") {
                 core.wheel.counts_mut().count_reclaimed();
                 core.wheel.unreserve(timer);
-                self.garbage.push(posted.value);
+                core.garbage.push(posted.value);
             } else {
                 core.wheel.enter_reserved(timer, posted.deadline, posted.value);
                 if mutant!("shard_entry_arms_again") {
@@ -481,7 +495,7 @@ impl<T> Lease<'_, T> {
         let depth = shard.returns.depth();
         let max_returns = &mut self.core_mut().wheel.counts_mut().max_returns;
         *max_returns = depth.max(*max_returns);
-        self.garbage.reserve(depth.min(RETURNS_PER_LEASE));
+        self.core_mut().garbage.reserve(depth.min(RETURNS_PER_LEASE));
         for _ in 0..RETURNS_PER_LEASE {
             let core = self.core_mut();
             if core.returned == NIL {
@@ -496,7 +510,7 @@ impl<T> Lease<'_, T> {
             core.returned = shard.words.next(timer);
             if let Some(value) = core.wheel.reclaim(timer) {
                 core.wheel.counts_mut().count_reclaimed();
-                self.garbage.push(value);
+                core.garbage.push(value);
             } else if let Some(word) = shard.words.get(timer) {
                 // Its value is still in the inbox; the slot is freed when that is emptied.
                 word.release();
@@ -546,11 +560,13 @@ impl<T> Drop for Lease<'_, T> {
         if self.is_stale {
             self.publish();
         }
-        let open =
-            if mutant!("shard_open_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        // Release pairs with the acquire in `Shard::lease` (rule 1). The garbage is dropped after
-        // this, with the fields (rule 8).
-        self.shard.lease.store(OPEN, open);
+        if self.core().garbage.is_empty() {
+            return self.open();
+        }
+        let garbage = core::mem::take(&mut self.core_mut().garbage);
+        self.open();
+        // Rule 8.
+        drop(garbage);
     }
 }
 

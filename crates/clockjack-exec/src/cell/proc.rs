@@ -6,6 +6,7 @@ use core::{any::type_name, fmt, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_sync::{
     mpsc::{Boxed, Node, Pop, Queue},
+    mutant,
     prim::UnsafeCell,
 };
 use clockjack_time::TimerInstant;
@@ -267,6 +268,9 @@ unsafe fn close<P: Process>(head: &Head) {
 unsafe fn drop_body<P: Process>(head: &Head) {
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(head) };
+    if mutant!("proc-closes-twice") {
+        body.process.close();
+    }
     body.process = Current::Gone;
     // One by one: of two that panic in one drop the second would abort.
     while body.told.pop_front().is_some() {}

@@ -131,7 +131,7 @@ pub(crate) fn text<M: core::fmt::Display>(event: Event<M>) -> String {
     match event {
         Event::Message(message) => format!("message {message}"),
         Event::YieldComplete { tag, result } => match result {
-            Ok(payload) => format!("{} {}", tag.0, value(payload)),
+            Ok(payload) => format!("{} {}", tag.0, value(&payload)),
             Err(failure) => format!("{} failed: {}", tag.0, why(&failure)),
         },
         Event::Cancel { reason } => format!("cancel {reason}"),
@@ -141,14 +141,11 @@ pub(crate) fn text<M: core::fmt::Display>(event: Event<M>) -> String {
     }
 }
 
-fn value(payload: Payload) -> String {
+fn value(payload: &Payload) -> String {
     if let Some(n) = payload.downcast_ref::<u32>() {
         n.to_string()
     } else if let Some(tick) = payload.downcast_ref::<IntervalTick>() {
         format!("due {} missed {}", tick.due.get(), tick.missed)
-    } else if payload.is::<Payload>() {
-        let inner = payload.downcast::<Payload>().expect("it was just asked");
-        format!("inner {}", value(inner))
     } else if payload.is::<()>() {
         "done".into()
     } else if payload.is::<Pid>() {

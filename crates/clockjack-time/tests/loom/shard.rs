@@ -396,6 +396,32 @@ fn cancel_against_insert_never_enters_a_cancelled_timer() {
 }
 
 #[test]
+fn a_cancel_under_the_lease_leaves_a_timer_that_is_still_in_the_inbox() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let lease = shard.lease().expect("nobody else is there");
+        let post = |number| {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || shard.post(Tick::new(7), (number, token)).expect("a cell"))
+        };
+        // Two cells are filled in any order: the second may be behind one that is not.
+        let (first, second) = (post(1), post(2));
+        drop(lease);
+        let second = second.join().expect("no panic");
+        let cancelled = match shard.lease() {
+            Some(mut lease) => lease.cancel(second).is_some(),
+            None => false,
+        };
+        // What the holder did not have is decided by the word, and by nobody else.
+        assert!(cancelled || shard.cancel(second), "the timer is lost");
+        first.join().expect("no panic");
+        settle(&shard, poll(&shard, 9), &[(1, false), (2, true)]);
+        assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
+    });
+}
+
+#[test]
 fn takeover_against_owner_fires_each_timer_once_and_in_order() {
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
