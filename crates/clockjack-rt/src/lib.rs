@@ -99,6 +99,7 @@
 //! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
 //! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
 //! | [`blocking`] | [`BlockingPool`]: threads for closures that wait |
+//! | `TokioToolbox`, `TokioExecutor` | an executor inside tokio, with the feature `tokio` |
 //!
 //! # Waiting, and giving it up
 //!
@@ -137,14 +138,14 @@
 //!
 //! # What is not here
 //!
-//! * tokio's sockets inside processes: [`PoolConfig::tokio`] is refused at the start.
 //! * Interrupting a step, priorities, and moving a process to a chosen worker.
 //! * Repeatable runs: a seed makes choices repeatable, threads are not. Use
 //!   [`LocalExecutor`](exec::LocalExecutor) with a clock of your own.
 //!
 //! # Features
 //!
-//! None.
+//! * `tokio`: tokio's sockets and timers in processes, and executors inside tokio; see below. Off
+//!   by default, and without it a pool with [`PoolConfig::tokio`] does not start.
 //!
 //! # Platforms
 //!
