@@ -1,13 +1,151 @@
-//! Clockjack on an operating system: threads, clock, parking.
+//! Clockjack on an operating system: workers, clock, parking, blocking work.
 //!
 //! This is the crate that reads a clock, sleeps and starts threads, so that no crate below has to.
 //!
+//! ```
+//! use clockjack_rt::{
+//!     PoolConfig, WorkerPool,
+//!     exec::{
+//!         Command, CommandId, Commands, Event, Events, Failure, Payload, Process, StepOutput, Tag,
+//!     },
+//! };
+//! use std::time::Duration;
+//!
+//! struct Fetch(u32);
+//! impl Command for Fetch {
+//!     const ID: CommandId = CommandId(300);
+//!     type Reply = String;
+//! }
+//!
+//! #[derive(Default)]
+//! struct Sum {
+//!     len: usize,
+//!     open: u32,
+//! }
+//!
+//! impl Process for Sum {
+//!     type Message = (u32, u32);
+//!
+//!     fn step(
+//!         &mut self,
+//!         events: &mut Events<'_, (u32, u32)>,
+//!         out: &mut StepOutput,
+//!     ) -> Result<(), Failure> {
+//!         for event in events {
+//!             match event {
+//!                 Event::Message((a, b)) => {
+//!                     out.yield_command(Tag(1), Fetch(a));
+//!                     out.yield_command(Tag(2), Fetch(b));
+//!                     self.open += 2;
+//!                 }
+//!                 Event::YieldComplete { result, .. } => {
+//!                     self.len += result?.downcast::<String>().map_or(0, |text| text.len());
+//!                     self.open -= 1;
+//!                 }
+//!                 _ => {
+//!                     out.done(Payload::new(self.len)); // asked to stop
+//!                     return Ok(());
+//!                 }
+//!             }
+//!         }
+//!         if self.open == 0 { out.idle() } else { out.wait() }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let commands =
+//!     Commands::new().handle(|Fetch(key), done| done.complete(Ok(format!("value {key}"))));
+//! let pool = WorkerPool::new(PoolConfig::DEFAULT, commands)?;
+//! pool.submit(Sum::default())?.tell((1, 2))?;
+//! assert_eq!(pool.block_on(pool.spawn(async { 6 * 7 }))?, 42);
+//! pool.resize(8)?;
+//! for straggler in pool.shutdown(Duration::from_secs(10)).stragglers {
+//!     eprintln!("{straggler}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! More of it stands in `examples/`: `process`, `timers`, `supervise`.
+//!
+//! # The model
+//!
+//! What a process, a step, an event, a command, a join, a link and a monitor are is told by
+//! [`exec`], which this crate re-exports. Here are the threads.
+//!
+//! * A **worker** is a thread that steps what is ready: what the last step woke first, then its own
+//!   queue, and from time to time what came from outside. With nothing of its own it takes half of
+//!   another's queue; with nothing anywhere it sleeps, until its next timer is due.
+//! * Each worker keeps a **shard** of timers. A timer stands in the shard of the worker that armed
+//!   it. To touch a shard takes its **lease**, which is never waited for; so the timers of a worker
+//!   that is busy, or that has left, are fired by another.
+//! * The **metronome** is one thread more. It wakes when a shard is overdue by more than
+//!   [`PoolConfig::grace`], when a worker has left timers behind, and to report a step that takes
+//!   longer than [`PoolConfig::stuck_after`]. With all workers asleep and nothing armed it sleeps.
+//! * **Blocking work** has threads of its own: [`WorkerPool::spawn_blocking`], and the command
+//!   [`Blocking`] for processes.
+//!
+//! [`spawn`], [`sleep`] and [`interval`] belong to the pool on whose worker, or in whose
+//! [`block_on`](WorkerPool::block_on), they are called.
+//!
+//! # Map
+//!
 //! | part | what it is |
 //! |---|---|
+//! | [`WorkerPool`], [`PoolConfig`] | the pool, and what it is made of |
+//! | [`ShutdownReport`], [`Straggler`] | what became of the processes when it stopped |
+//! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | for futures on a pool |
+//! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
 //! | [`clock`] | [`OsClock`]: ticks counted by the monotonic clock of the system |
 //! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
 //! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
 //! | [`blocking`] | [`BlockingPool`]: threads for closures that wait |
+//! | `TokioToolbox`, `TokioExecutor` | an executor inside tokio, with the feature `tokio` |
+//!
+//! # Waiting, and giving it up
+//!
+//! The futures are those of [`exec`], whose table says what giving up costs: a [`Join`](exec::Join)
+//! detaches, a [`Sleep`](exec::Sleep) is disarmed, a [`tick`](exec::Interval::tick) loses nothing.
+//! [`WorkerPool::block_on`] is no future and cannot be given up: its thread waits. On a worker it
+//! panics, since that would wait for itself. A [`sleep`] that was made outside and is handed to it
+//! ends with an error: make it inside, as in `pool.block_on(async { sleep(d).await })`, or by a
+//! handle.
+//!
+//! # Panics
+//!
+//! A panic in a process, a future, a handler or a drop ends no more than [`exec`] says. A closure
+//! of the blocking pool that panics is counted, and if it was a command, that is answered by a
+//! failure. A panic in [`PoolConfig::on_stuck`] is counted and the metronome goes on. What is run
+//! by `block_on` panics where it was called. Threads live on in all of these cases. Under `panic =
+//! "abort"` the first panic ends the program, and so does always a second one while the first
+//! unwinds.
+//!
+//! # The end
+//!
+//! [`WorkerPool::shutdown`] takes nothing new, asks every process to stop, and waits with the
+//! workers at work; a process may clean up by commands and timers meanwhile. A future cannot be
+//! asked: it is dropped where it waits. At the deadline the rest is ended and each is reported. A
+//! step that never returns is left behind with its thread. Dropping a pool does the same, for
+//! [`PoolConfig::drop_deadline`].
+//!
+//! # Limits
+//!
+//! | what | bound |
+//! |---|---|
+//! | workers | [`PoolConfig::workers_max`], 64 unless told otherwise, 1024 at the most |
+//! | processes, timers, messages | [`exec::Limits`] in [`PoolConfig::limits`] |
+//! | blocking threads and closures that wait | [`BlockingConfig`]: 64 and 4096 |
+//! | the precision of timers | a tick, [`PoolConfig::resolution`], 1 ms; never early |
+//!
+//! # What is not here
+//!
+//! * Interrupting a step, priorities, and moving a process to a chosen worker.
+//! * Repeatable runs: a seed makes choices repeatable, threads are not. Use
+//!   [`LocalExecutor`](exec::LocalExecutor) with a clock of your own.
+//!
+//! # Features
+//!
+//! * `tokio`: tokio's sockets and timers in processes, and executors inside tokio; see below. Off
+//!   by default, and without it a pool with [`PoolConfig::tokio`] does not start.
 //!
 //! # Platforms
 //!
