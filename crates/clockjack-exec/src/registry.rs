@@ -58,7 +58,9 @@
 //! # Why it cannot hang
 //!
 //! No call waits. A finder repeats its exchange only after another thread changed the count.
-//! `reserve` walks each word of free slots at most twice, and grows at most once per chunk.
+//! `reserve` walks each word of free slots at most twice, and once more those of chunks that were
+//! made meanwhile; it asks a word again only after another thread took what it asked for. It grows
+//! at most once per chunk.
 #![doc(hidden)]
 #![expect(unsafe_code, reason = "the count of references in a slot guards the pointer beside it")]
 
@@ -353,10 +355,14 @@ impl Registry {
         let hint = At::unpack(self.hint.load(Relaxed));
         // From the hint to the end, then from the beginning: the words of the hint's own chunk
         // that lie behind it are looked at twice.
-        self.take_in(hint.chunk, hint.word, max)
-            .or_else(|| (hint.chunk + 1..CHUNKS_MAX).find_map(|chunk| self.take_in(chunk, 0, max)))
-            .or_else(|| (0..=hint.chunk).find_map(|chunk| self.take_in(chunk, 0, max)))
-            .or_else(|| self.take_fresh(max))
+        self.take_in(hint.chunk, hint.word, max).or_else(|| {
+            // Counted before the walk: a chunk that is made during it is fresh.
+            let n_known = (0..CHUNKS_MAX).take_while(|chunk| self.chunk(*chunk).is_some()).count();
+            (hint.chunk + 1..n_known)
+                .chain(0..n_known.min(hint.chunk + 1))
+                .find_map(|chunk| self.take_in(chunk, 0, max))
+                .or_else(|| self.take_fresh(n_known, max))
+        })
     }
 
     fn take_in(&self, number: usize, from: usize, max: usize) -> Option<(At, u32)> {
@@ -369,13 +375,14 @@ impl Registry {
         Some((at, bits))
     }
 
-    /// Takes from chunks that did not exist a moment ago.
-    fn take_fresh(&self, max: usize) -> Option<(At, u32)> {
-        for number in 0..CHUNKS_MAX {
-            if self.chunk(number).is_some() {
+    /// Takes from chunks that did not exist a moment ago, whoever makes them.
+    fn take_fresh(&self, n_known: usize, max: usize) -> Option<(At, u32)> {
+        for number in n_known..CHUNKS_MAX {
+            if self.chunk(number).is_none() {
+                self.grow(number)?;
+            } else if mutant!("registry-passes-fresh-chunk") {
                 continue;
             }
-            self.grow(number)?;
             // Others may have emptied the new chunk already; then there is a next one.
             if let Some(taken) = self.take_in(number, 0, max) {
                 return Some(taken);
@@ -694,16 +701,21 @@ impl Chunk {
     fn take(&self, from: usize, max: usize) -> Option<(usize, u32)> {
         for (word, free) in self.free.iter().enumerate().skip(from) {
             // Relaxed: only chooses which bits to ask for.
-            let wanted = lowest(free.load(Relaxed), max);
-            if wanted == 0 {
-                continue;
-            }
-            let order = if mutant!("registry-take-relaxed") { Relaxed } else { Acquire };
-            // Acquire: pairs with `give`, so that the slot's last life is over for the next maker.
-            // The bits that were still set are this thread's; the others were never its own.
-            let taken = free.fetch_and(!wanted, order) & wanted;
-            if taken != 0 {
-                return Some((word, taken));
+            let mut wanted = lowest(free.load(Relaxed), max);
+            while wanted != 0 {
+                let order = if mutant!("registry-take-relaxed") { Relaxed } else { Acquire };
+                // Acquire: pairs with `give`, so that the slot's last life is over for the next
+                // maker. The bits that were still set are this thread's; the others were never its
+                // own.
+                let before = free.fetch_and(!wanted, order);
+                if before & wanted != 0 {
+                    return Some((word, before & wanted));
+                }
+                if mutant!("registry-word-asked-once") {
+                    break;
+                }
+                // Others were faster, but the word may have more.
+                wanted = lowest(before, max);
             }
         }
         None

@@ -691,6 +691,9 @@ impl<'e> Worker<'e> {
     fn take_over(&mut self) -> Option<Entry> {
         let engine = self.engine;
         loop {
+            if mutant!("worker-takes-nothing-over") {
+                return None;
+            }
             let from = self.random_below(engine.seats.len());
             let shard = engine.shards.overdue(self.now, Some(self.local.seat), from)?;
             let did_fire = self.fire(shard, false);
@@ -707,6 +710,9 @@ impl<'e> Worker<'e> {
 
     /// Takes what a worker has put first and does not come to, as the metronome has found.
     fn steal_lifo(&mut self) -> Option<Entry> {
+        if mutant!("worker-steals-no-lifo") {
+            return None;
+        }
         let entry = self
             .engine
             .seats
@@ -718,6 +724,10 @@ impl<'e> Worker<'e> {
 
     fn end_search(&mut self) {
         self.is_searching = false;
+        if mutant!("worker-search-ends-silently") {
+            let _ = self.engine.idle.end_search();
+            return;
+        }
         // If nobody else searches, who submitted meanwhile counted on this worker.
         if self.engine.idle.end_search() && self.engine.has_shared_work() {
             self.engine.wake_one();

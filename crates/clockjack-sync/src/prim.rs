@@ -14,9 +14,9 @@ mod imp;
 #[path = "prim/native.rs"]
 mod imp;
 
-#[cfg(shuttle)]
-pub use imp::explore;
 pub use imp::{UnsafeCell, atomic, hint};
+#[cfg(shuttle)]
+pub use imp::{explore, explore_part};
 
 /// Whether [`atomic::AtomicU64`] exists on this target.
 pub const HAS_ATOMIC_64: bool = cfg!(any(loom, shuttle, target_has_atomic = "64"));

@@ -44,7 +44,16 @@ const STACK_BYTES: usize = 0x1_0000;
 ///
 /// If the scene panics, deadlocks or does not end; shuttle prints how to repeat the schedule.
 pub fn explore(scene: impl Fn() + Clone + Send + Sync + 'static) {
-    let iterations = number("CLOCKJACK_SHUTTLE_ITERATIONS").unwrap_or(ITERATIONS);
+    explore_part(1, scene);
+}
+
+/// As [`explore`], for a scene that takes long: under one of `share` schedules.
+///
+/// # Panics
+///
+/// As [`explore`]; or if the share is zero.
+pub fn explore_part(share: usize, scene: impl Fn() + Clone + Send + Sync + 'static) {
+    let iterations = number("CLOCKJACK_SHUTTLE_ITERATIONS").unwrap_or(ITERATIONS) / share;
     let seed: u64 = number("CLOCKJACK_SHUTTLE_SEED").unwrap_or(1);
     run(RandomScheduler::new_from_seed(seed, iterations.div_ceil(2)), scene.clone());
     run(PctScheduler::new_from_seed(seed, 3, iterations.div_ceil(4)), scene.clone());

@@ -1,0 +1,104 @@
+//! Workers that come and go, and the end of all.
+
+use alloc::sync::Arc;
+use core::{
+    future,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use clockjack_exec::{Exit, Handle, Join, yield_now};
+use shuttle::{future::block_on, thread};
+
+use crate::{
+    stage::{Crew, TICK, explore},
+    task::Token,
+};
+
+/// A worker leaves at any time: while tasks wait in its ring and its LIFO slot, and while timers
+/// are armed in its shard.
+#[test]
+fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
+    explore(|| {
+        let mut crew = Crew::of_two();
+        crew.start_metronome();
+        let handle = crew.handle();
+        let root = crew.handle().spawn(async move {
+            let sleeper = handle.clone();
+            let sleeps = handle.spawn(async move { sleeper.sleep(TICK).await });
+            let yields = handle.spawn(yield_now());
+            yields.await.unwrap();
+            sleeps.await.unwrap().unwrap();
+        });
+        crew.dismiss(1);
+        block_on(root).unwrap();
+        crew.end();
+    });
+}
+
+/// The worker that leaves has to be another one than the one that came last.
+#[test]
+fn a_worker_is_dismissed_as_soon_as_it_sits() {
+    explore(|| {
+        let mut crew = Crew::of_two();
+        let yields = crew.handle().spawn(yield_now());
+        crew.dismiss(1);
+        crew.start(1);
+        crew.dismiss(0);
+        block_on(yields).unwrap();
+        crew.end();
+    });
+}
+
+/// Starts tasks that would never end by themselves, and gives those that were taken.
+fn start_endless(handle: &Handle, n: usize, left: &Arc<AtomicUsize>) -> Vec<Join<()>> {
+    let endless = |_| {
+        let token = Token::new(left);
+        let sleep = handle.sleep(1000 * TICK);
+        handle.spawn(async move {
+            let _token = token;
+            let _ = sleep.await;
+            future::pending().await
+        })
+    };
+    (0..n).map(endless).collect()
+}
+
+/// Whatever is taken is asked to stop, also what is just being made.
+#[test]
+fn a_stop_reaches_everything_that_is_started_meanwhile() {
+    explore(|| {
+        let crew = Crew::of_two();
+        let left = Arc::new(AtomicUsize::new(0));
+        let (handle, theirs) = (crew.handle(), Arc::clone(&left));
+        let submitter = thread::spawn(move || start_endless(&handle, 2, &theirs));
+        let mine = start_endless(&crew.handle(), 1, &left);
+        assert!(crew.engine.stop());
+        assert!(!crew.engine.stop());
+        let is_stopped = |exit: &Exit| exit.is_cancelled() || exit.is_refused();
+        for join in mine.into_iter().chain(submitter.join().unwrap()) {
+            let exit = block_on(join).unwrap_err();
+            assert!(is_stopped(&exit), "{exit}");
+        }
+        assert!(block_on(crew.handle().spawn(async {})).unwrap_err().is_refused());
+        crew.engine.terminate_all(|_| {});
+        crew.end();
+        assert_eq!(left.load(Relaxed), 0);
+    });
+}
+
+/// Who sleeps when the timers are closed is woken and learns it, on whichever thread.
+#[test]
+fn a_close_of_the_timers_reaches_every_sleeper() {
+    explore(|| {
+        let crew = Crew::of_two();
+        let (inside, outside) = (crew.handle().sleep(TICK), crew.handle().sleep(TICK));
+        let inside = crew.handle().spawn(inside);
+        let outside = thread::spawn(move || block_on(outside));
+        crew.engine.close_timers();
+        let results = [block_on(inside).unwrap(), outside.join().unwrap()];
+        for result in results {
+            assert!(result.is_ok_and(|()| true) || crew.engine.is_over());
+        }
+        crew.end();
+    });
+}
