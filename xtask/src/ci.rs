@@ -41,6 +41,8 @@ const CI: &[Step] = &[
         "clippy, core without features",
         "clippy -p clockjack-sync -p clockjack-time -p clockjack-observe -- -D warnings",
     ),
+    quiet("clippy, rt without features", "clippy -p clockjack-rt --all-targets -- -D warnings"),
+    quiet("tests, rt without features", "test -p clockjack-rt --lib --test pool"),
     Step {
         env: Some(("RUSTFLAGS", "--cfg loom --cfg mutants")),
         ..quiet(
@@ -69,6 +71,8 @@ const CI: &[Step] = &[
     shown("counts", "xtask counts"),
     quiet("compare tests", "test --release -p clockjack-compare"),
     shown("compare timers, quick", "xtask compare timers --quick"),
+    shown("compare executor, quick", "xtask compare executor --quick"),
+    shown("soak, two minutes", "xtask soak --minutes 2"),
 ];
 
 /// What takes long: before a release, and after a change to a protocol.
@@ -80,6 +84,9 @@ const DEEP: &[Step] = &[
     shown("nostd, all targets", "xtask nostd --all"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),
+    shown("compare executor", "xtask compare executor"),
+    shown("compare jitter", "xtask compare jitter"),
+    shown("soak, half an hour", "xtask soak --minutes 30"),
 ];
 
 /// Runs `ci`.
