@@ -23,10 +23,12 @@
 //! the worker's thread, which reaches it through its host.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
+mod local;
+mod seat;
+
 use core::{
     cell::{Cell, UnsafeCell},
-    fmt,
-    ptr::{self, NonNull},
+    ptr::NonNull,
 };
 
 use clockjack_sync::{
@@ -34,23 +36,21 @@ use clockjack_sync::{
     mpsc::Pop,
     mutant,
     prim::{
-        self,
-        atomic::{
-            AtomicPtr, AtomicU32, AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
+        atomic::Ordering::{Acquire, Relaxed, Release},
         hint,
     },
-    ring::{Owner, Steal, Thief},
+    ring::{Owner, Steal},
 };
-use clockjack_time::{Tick, TimerId};
+use clockjack_time::Tick;
 
+pub use self::local::Local;
+pub(crate) use self::seat::Seat;
+use self::seat::{LEAVE, POLL, count};
 use crate::{
     cell::{Entry, Head},
-    engine::{Engine, ExecStats},
+    engine::Engine,
     engine_ref::{EngineRef, Stock},
     fire::Deferred,
-    registry::Cache,
 };
 
 /// How often in a row the LIFO slot goes first.
@@ -66,325 +66,6 @@ const INTERVAL_MAX: u32 = 127;
 const INTERVAL_NANOS: u64 = 200_000;
 /// How many timers one look fires at the most; the rest follows after a few steps.
 const TIMERS_PER_LOOK: usize = 256;
-
-/// How many timers that nobody waits for are kept until they are disarmed together.
-const FORGOTTEN_MAX: usize = 16;
-
-/// The worker is to leave.
-const LEAVE: u32 = 1;
-/// The worker is to look at its timers now.
-const POLL: u32 = 2;
-/// The worker has seen that it is to leave, and cannot be called back.
-const LEFT: u32 = 4;
-
-/// A place for a worker: what others see of it. It outlives the workers that sit in it.
-pub(crate) struct Seat {
-    lifo: AtomicPtr<Head>,
-    flags: AtomicU32,
-    /// Steps begun; odd while one is under way. For who watches for stuck workers.
-    turn: AtomicU32,
-    /// The index of the process that is being stepped.
-    current: AtomicU32,
-    /// The step that the metronome found to take too long; even if none.
-    stuck: AtomicU32,
-    thief: Thief<Entry>,
-    /// The other end of `thief`, while nobody sits here.
-    ring: prim::UnsafeCell<Option<Owner<Entry>>>,
-    is_taken: AtomicU32,
-    counts: Counts,
-}
-
-/// Written by the worker alone.
-#[derive(Default)]
-struct Counts {
-    spawned: AtomicU64,
-    finished: AtomicU64,
-    steps: AtomicU64,
-    stolen: AtomicU64,
-    parked: AtomicU64,
-    fired: AtomicU64,
-    lateness_max: AtomicU64,
-}
-
-/// Adds to a counter that only this thread writes.
-fn count(counter: &AtomicU64, n: u64) {
-    // Relaxed: a statistic, with one writer.
-    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
-}
-
-// SAFETY: all is atomic but the ring, which belongs to whoever has set `is_taken`.
-unsafe impl Sync for Seat {}
-// SAFETY: as above; entries are `Send`.
-unsafe impl Send for Seat {}
-
-impl Seat {
-    pub(crate) fn new() -> Self {
-        let ring = Owner::new();
-        Self {
-            lifo: AtomicPtr::new(ptr::null_mut()),
-            flags: AtomicU32::new(0),
-            turn: AtomicU32::new(0),
-            current: AtomicU32::new(0),
-            stuck: AtomicU32::new(0),
-            thief: ring.thief(),
-            ring: prim::UnsafeCell::new(Some(ring)),
-            is_taken: AtomicU32::new(0),
-            counts: Counts::default(),
-        }
-    }
-
-    pub(crate) fn count_spawned(&self) {
-        count(&self.counts.spawned, 1);
-    }
-
-    pub(crate) fn count_finished(&self) {
-        count(&self.counts.finished, 1);
-    }
-
-    pub(crate) fn add_finished(&self, stats: &mut ExecStats) {
-        // Relaxed: statistics, here and below.
-        stats.finished += self.counts.finished.load(Relaxed);
-    }
-
-    pub(crate) fn add_to(&self, stats: &mut ExecStats) {
-        let counts = &self.counts;
-        stats.spawned += counts.spawned.load(Relaxed);
-        stats.steps += counts.steps.load(Relaxed);
-        stats.stolen += counts.stolen.load(Relaxed);
-        stats.parked += counts.parked.load(Relaxed);
-        stats.timers_fired += counts.fired.load(Relaxed);
-        stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
-    }
-
-    /// The step that is under way, if there is one: the same number means the same step.
-    pub(crate) fn step_under_way(&self) -> Option<u32> {
-        // Relaxed: a hint for who watches.
-        let turn = self.turn.load(Relaxed);
-        (turn % 2 == 1).then_some(turn)
-    }
-
-    /// Changes with every step, at its beginning and at its end.
-    pub(crate) fn turn(&self) -> u32 {
-        // Relaxed: as above.
-        self.turn.load(Relaxed)
-    }
-
-    /// The index of the process that is being stepped, if `step_under_way` says that one is.
-    pub(crate) fn current(&self) -> u32 {
-        // Relaxed: as above.
-        self.current.load(Relaxed)
-    }
-
-    /// Marks a step as one that takes too long.
-    pub(crate) fn mark_stuck(&self, step: u32) {
-        // Relaxed: a hint for who searches.
-        self.stuck.store(step, Relaxed);
-    }
-
-    /// Whether the step under way was marked.
-    fn is_stuck(&self) -> bool {
-        // Relaxed: as above.
-        self.step_under_way().is_some_and(|step| step == self.stuck.load(Relaxed))
-    }
-
-    /// Asks the worker to look at its timers.
-    pub(crate) fn ask_poll(&self) {
-        // Release: pairs with the acquire of the worker's look at its flags.
-        self.flags.fetch_or(POLL, Release);
-    }
-
-    /// Asks the worker to leave.
-    pub(crate) fn ask_leave(&self) {
-        // Release: as above.
-        self.flags.fetch_or(LEAVE, Release);
-    }
-
-    /// Takes back that the worker is to leave; false if it is on its way already.
-    pub(crate) fn ask_stay(&self) -> bool {
-        let stay = |flags| (flags & LEFT == 0).then_some(flags & !LEAVE);
-        // Relaxed: nothing is published, and both sides go by the one word.
-        self.flags.fetch_update(Relaxed, Relaxed, stay).is_ok()
-    }
-
-    /// Whether the worker leaves, which it does if it is still asked to.
-    fn leaves(&self) -> bool {
-        let leave = |flags| (flags & LEAVE != 0).then_some(flags | LEFT);
-        // Acquire: pairs with whoever asked. Relaxed otherwise: as above.
-        self.flags.fetch_update(Acquire, Relaxed, leave).is_ok()
-    }
-
-    pub(crate) fn is_taken(&self) -> bool {
-        // Acquire: pairs with the release of a leaving worker.
-        self.is_taken.load(Acquire) != 0
-    }
-
-    fn has_flags(&self) -> bool {
-        // Relaxed: behind the fence of the announcement to park.
-        self.flags.load(Relaxed) != 0
-    }
-
-    /// Takes what is in the LIFO slot.
-    #[inline]
-    fn take_lifo(&self) -> Option<Entry> {
-        // Relaxed: a first look, which saves the exchange.
-        if self.lifo.load(Relaxed).is_null() {
-            return None;
-        }
-        // Acquire: pairs with the release of whoever put it there, if that was another worker in
-        // this seat before. Release: for the metronome's last look.
-        let head = self.lifo.swap(ptr::null_mut(), AcqRel);
-        // SAFETY: what is in the slot came from `Entry::into_raw`, and the swap took it out.
-        NonNull::new(head).map(|head| unsafe { Entry::from_raw(head) })
-    }
-
-    /// Whether there is something that this seat's worker ought to have taken, looked at by a
-    /// read-modify-write.
-    pub(crate) fn has_lifo(&self) -> bool {
-        let null = ptr::null_mut();
-        // AcqRel: the last look of who watches pairs with the swap into the slot.
-        self.lifo.compare_exchange(null, null, AcqRel, Acquire).is_err()
-    }
-
-    pub(crate) fn has_ring(&self) -> bool {
-        !self.thief.is_empty()
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        drop(self.take_lifo());
-    }
-}
-
-/// What the thread of a worker has to itself, and reaches through its host.
-#[doc(hidden)]
-pub struct Local {
-    engine: *const Engine,
-    seat: usize,
-    home: Cell<u32>,
-    /// While timers fire, what they wake goes to the ring, in order.
-    is_firing: Cell<bool>,
-    ring: UnsafeCell<Owner<Entry>>,
-    cache: UnsafeCell<Cache>,
-    stock: Stock,
-    /// Timers of the home shard that nobody waits for, to be disarmed together.
-    forgotten: UnsafeCell<Forgotten>,
-}
-
-#[derive(Default)]
-struct Forgotten {
-    ids: [Option<TimerId>; FORGOTTEN_MAX],
-    len: usize,
-}
-
-impl Local {
-    /// Whether this is a worker of that engine.
-    #[inline]
-    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
-        ptr::eq(self.engine, engine)
-    }
-
-    /// The number of the seat.
-    #[must_use]
-    pub fn seat(&self) -> usize {
-        self.seat
-    }
-
-    /// The engine that the worker belongs to.
-    #[must_use]
-    pub fn engine(&self) -> &Engine {
-        // SAFETY: the worker has borrowed the engine for as long as this exists.
-        unsafe { &*self.engine }
-    }
-
-    #[inline]
-    pub(crate) fn stock(&self) -> &Stock {
-        &self.stock
-    }
-
-    /// Notes a timer of the home shard that is to be disarmed.
-    #[inline]
-    pub(crate) fn forget(&self, engine: &Engine, id: TimerId) {
-        // SAFETY: a `Local` is on one thread, and nothing here calls back into it.
-        let forgotten = unsafe { &mut *self.forgotten.get() };
-        forgotten.ids[forgotten.len] = Some(id);
-        forgotten.len += 1;
-        if forgotten.len == FORGOTTEN_MAX {
-            self.disarm_forgotten(engine);
-        }
-    }
-
-    /// Disarms what was noted.
-    #[inline]
-    fn disarm_forgotten(&self, engine: &Engine) {
-        // SAFETY: as above; what is disarmed are timers whose values have no drop of their own.
-        let forgotten = unsafe { &mut *self.forgotten.get() };
-        let len = core::mem::take(&mut forgotten.len);
-        if len > 0 {
-            // The last first: it is probably the last in a heap of far deadlines too.
-            let ids = forgotten.ids[..len].iter_mut().rev().filter_map(Option::take);
-            engine.shards.cancel_all(self.home(), ids);
-        }
-    }
-
-    pub(crate) fn home(&self) -> u32 {
-        self.home.get()
-    }
-
-    #[inline]
-    pub(crate) fn seat_of<'e>(&self, engine: &'e Engine) -> &'e Seat {
-        &engine.seats[self.seat]
-    }
-
-    #[inline]
-    fn with_ring<R>(&self, f: impl FnOnce(&mut Owner<Entry>) -> R) -> R {
-        // SAFETY: a `Local` is on one thread, and no `f` of this module calls back into it: they
-        // move entries, and the overflow hook pushes to the injector.
-        f(unsafe { &mut *self.ring.get() })
-    }
-
-    #[inline]
-    pub(crate) fn with_cache<R>(&self, f: impl FnOnce(&mut Cache) -> R) -> R {
-        // SAFETY: as above: they move slot numbers.
-        f(unsafe { &mut *self.cache.get() })
-    }
-
-    /// Appends to the ring; half of a full one goes to the injector.
-    #[inline]
-    pub(crate) fn push(&self, engine: &Engine, entry: Entry) {
-        self.with_ring(|ring| {
-            ring.push(entry, |overflow| {
-                let refused = engine.injector.push_batch(overflow.collect());
-                debug_assert!(refused.is_ok(), "the injector is open while workers are");
-            });
-        });
-    }
-
-    /// Puts a process first that was woken on this worker.
-    #[inline]
-    pub(crate) fn push_woken(&self, engine: &Engine, entry: Entry) {
-        if self.is_firing.get() {
-            return self.push(engine, entry);
-        }
-        let seat = self.seat_of(engine);
-        // Release: publishes the entry to who steals it as a last resort; the metronome's last look
-        // pairs with it. Acquire: as in `take_lifo`.
-        let before = seat.lifo.swap(entry.into_raw().as_ptr(), AcqRel);
-        if let Some(before) = NonNull::new(before) {
-            // SAFETY: as in `take_lifo`.
-            self.push(engine, unsafe { Entry::from_raw(before) });
-            engine.notify_one();
-        } else if engine.metronome.request_watch() {
-            engine.host().unpark_metronome();
-        }
-    }
-}
-
-impl fmt::Debug for Local {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").field("seat", &self.seat).finish_non_exhaustive()
-    }
-}
 
 /// Works in a seat until it is asked to leave. Called by the thread that is to be the worker.
 /// `seated` is called when it sits: what is asked of the seat before that is for nobody.

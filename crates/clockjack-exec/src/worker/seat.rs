@@ -1,0 +1,209 @@
+//! A seat: what other threads see of a worker.
+//!
+//! Everything in it is atomic but the ring's owner, which belongs to the worker that sits there. It
+//! outlives its workers, so that whoever looks at one finds something.
+#![expect(unsafe_code, reason = "keeps an entry in an atomic pointer, and a ring for its worker")]
+
+use core::ptr::{self, NonNull};
+
+use clockjack_sync::{
+    prim::{
+        self,
+        atomic::{
+            AtomicPtr, AtomicU32, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+    ring::{Owner, Thief},
+};
+
+use crate::{
+    cell::{Entry, Head},
+    engine::ExecStats,
+};
+
+/// The worker is to leave.
+pub(super) const LEAVE: u32 = 1;
+/// The worker is to look at its timers now.
+pub(super) const POLL: u32 = 2;
+/// The worker has seen that it is to leave, and cannot be called back.
+pub(super) const LEFT: u32 = 4;
+
+/// A place for a worker: what others see of it. It outlives the workers that sit in it.
+pub(crate) struct Seat {
+    pub(super) lifo: AtomicPtr<Head>,
+    pub(super) flags: AtomicU32,
+    /// Steps begun; odd while one is under way. For who watches for stuck workers.
+    pub(super) turn: AtomicU32,
+    /// The index of the process that is being stepped.
+    pub(super) current: AtomicU32,
+    /// The step that the metronome found to take too long; even if none.
+    pub(super) stuck: AtomicU32,
+    pub(super) thief: Thief<Entry>,
+    /// The other end of `thief`, while nobody sits here.
+    pub(super) ring: prim::UnsafeCell<Option<Owner<Entry>>>,
+    pub(super) is_taken: AtomicU32,
+    pub(super) counts: Counts,
+}
+
+/// Written by the worker alone.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) spawned: AtomicU64,
+    pub(super) finished: AtomicU64,
+    pub(super) steps: AtomicU64,
+    pub(super) stolen: AtomicU64,
+    pub(super) parked: AtomicU64,
+    pub(super) fired: AtomicU64,
+    pub(super) lateness_max: AtomicU64,
+}
+
+/// Adds to a counter that only this thread writes.
+pub(super) fn count(counter: &AtomicU64, n: u64) {
+    // Relaxed: a statistic, with one writer.
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+// SAFETY: all is atomic but the ring, which belongs to whoever has set `is_taken`.
+unsafe impl Sync for Seat {}
+// SAFETY: as above; entries are `Send`.
+unsafe impl Send for Seat {}
+
+impl Seat {
+    pub(crate) fn new() -> Self {
+        let ring = Owner::new();
+        Self {
+            lifo: AtomicPtr::new(ptr::null_mut()),
+            flags: AtomicU32::new(0),
+            turn: AtomicU32::new(0),
+            current: AtomicU32::new(0),
+            stuck: AtomicU32::new(0),
+            thief: ring.thief(),
+            ring: prim::UnsafeCell::new(Some(ring)),
+            is_taken: AtomicU32::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) fn count_spawned(&self) {
+        count(&self.counts.spawned, 1);
+    }
+
+    pub(crate) fn count_finished(&self) {
+        count(&self.counts.finished, 1);
+    }
+
+    pub(crate) fn add_finished(&self, stats: &mut ExecStats) {
+        // Relaxed: statistics, here and below.
+        stats.finished += self.counts.finished.load(Relaxed);
+    }
+
+    pub(crate) fn add_to(&self, stats: &mut ExecStats) {
+        let counts = &self.counts;
+        stats.spawned += counts.spawned.load(Relaxed);
+        stats.steps += counts.steps.load(Relaxed);
+        stats.stolen += counts.stolen.load(Relaxed);
+        stats.parked += counts.parked.load(Relaxed);
+        stats.timers_fired += counts.fired.load(Relaxed);
+        stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
+    }
+
+    /// The step that is under way, if there is one: the same number means the same step.
+    pub(crate) fn step_under_way(&self) -> Option<u32> {
+        // Relaxed: a hint for who watches.
+        let turn = self.turn.load(Relaxed);
+        (turn % 2 == 1).then_some(turn)
+    }
+
+    /// Changes with every step, at its beginning and at its end.
+    pub(crate) fn turn(&self) -> u32 {
+        // Relaxed: as above.
+        self.turn.load(Relaxed)
+    }
+
+    /// The index of the process that is being stepped, if `step_under_way` says that one is.
+    pub(crate) fn current(&self) -> u32 {
+        // Relaxed: as above.
+        self.current.load(Relaxed)
+    }
+
+    /// Marks a step as one that takes too long.
+    pub(crate) fn mark_stuck(&self, step: u32) {
+        // Relaxed: a hint for who searches.
+        self.stuck.store(step, Relaxed);
+    }
+
+    /// Whether the step under way was marked.
+    pub(super) fn is_stuck(&self) -> bool {
+        // Relaxed: as above.
+        self.step_under_way().is_some_and(|step| step == self.stuck.load(Relaxed))
+    }
+
+    /// Asks the worker to look at its timers.
+    pub(crate) fn ask_poll(&self) {
+        // Release: pairs with the acquire of the worker's look at its flags.
+        self.flags.fetch_or(POLL, Release);
+    }
+
+    /// Asks the worker to leave.
+    pub(crate) fn ask_leave(&self) {
+        // Release: as above.
+        self.flags.fetch_or(LEAVE, Release);
+    }
+
+    /// Takes back that the worker is to leave; false if it is on its way already.
+    pub(crate) fn ask_stay(&self) -> bool {
+        let stay = |flags| (flags & LEFT == 0).then_some(flags & !LEAVE);
+        // Relaxed: nothing is published, and both sides go by the one word.
+        self.flags.fetch_update(Relaxed, Relaxed, stay).is_ok()
+    }
+
+    /// Whether the worker leaves, which it does if it is still asked to.
+    pub(super) fn leaves(&self) -> bool {
+        let leave = |flags| (flags & LEAVE != 0).then_some(flags | LEFT);
+        // Acquire: pairs with whoever asked. Relaxed otherwise: as above.
+        self.flags.fetch_update(Acquire, Relaxed, leave).is_ok()
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        // Acquire: pairs with the release of a leaving worker.
+        self.is_taken.load(Acquire) != 0
+    }
+
+    pub(super) fn has_flags(&self) -> bool {
+        // Relaxed: behind the fence of the announcement to park.
+        self.flags.load(Relaxed) != 0
+    }
+
+    /// Takes what is in the LIFO slot.
+    #[inline]
+    pub(super) fn take_lifo(&self) -> Option<Entry> {
+        // Relaxed: a first look, which saves the exchange.
+        if self.lifo.load(Relaxed).is_null() {
+            return None;
+        }
+        // Acquire: pairs with the release of whoever put it there, if that was another worker in
+        // this seat before. Release: for the metronome's last look.
+        let head = self.lifo.swap(ptr::null_mut(), AcqRel);
+        // SAFETY: what is in the slot came from `Entry::into_raw`, and the swap took it out.
+        NonNull::new(head).map(|head| unsafe { Entry::from_raw(head) })
+    }
+
+    /// Whether there is something that this seat's worker ought to have taken, looked at by a
+    /// read-modify-write.
+    pub(crate) fn has_lifo(&self) -> bool {
+        let null = ptr::null_mut();
+        // AcqRel: the last look of who watches pairs with the swap into the slot.
+        self.lifo.compare_exchange(null, null, AcqRel, Acquire).is_err()
+    }
+
+    pub(crate) fn has_ring(&self) -> bool {
+        !self.thief.is_empty()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        drop(self.take_lifo());
+    }
+}
