@@ -35,7 +35,7 @@ pub struct Local {
 }
 
 #[derive(Default)]
-struct Forgotten {
+pub(super) struct Forgotten {
     ids: [Option<TimerId>; FORGOTTEN_MAX],
     len: usize,
 }
