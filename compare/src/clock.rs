@@ -2,8 +2,8 @@
 //!
 //! CPU time leaves out the moments in which another process had the core, which on a shared machine
 //! is most of the noise. It is that of one thread where a subject works on the thread that measures
-//! it, and that of the process where it has workers of its own. Reading it is a system call, as long
-//! as dozens of timer operations: its own cost is measured once and taken off every interval.
+//! it, and that of the process where it has workers of its own. Reading it is a system call, as
+//! long as dozens of timer operations: its own cost is measured once and taken off every interval.
 
 use core::time::Duration;
 use std::time::Instant;

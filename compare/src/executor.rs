@@ -8,19 +8,19 @@
 //!
 //! * `spawn`: a task spawns n (10,000) empty tasks and awaits all of them; ns a task.
 //! * `yield`: two tasks a worker yield n (10,000) times each, by the runtime's own way; ns a yield.
-//! * `wake`: two tasks wake each other through a flag with a waker, n (10,000) times there and back;
-//!   ns a wake, of which a round trip has two.
+//! * `wake`: two tasks wake each other through a flag with a waker, n (10,000) times there and
+//!   back; ns a wake, of which a round trip has two.
 //! * `ping_pong`: four pairs of tasks bounce a message n (10,000) times over two unbounded channels
 //!   of `futures-channel`, which belongs to no runtime; ns a round trip of any pair.
-//! * `fork_join`: a binary tree with n (1,024) leaves of about one microsecond of arithmetic: one half
-//!   is spawned, the other done, the first awaited; ns a leaf.
+//! * `fork_join`: a binary tree with n (1,024) leaves of about one microsecond of arithmetic: one
+//!   half is spawned, the other done, the first awaited; ns a leaf.
 //! * `steal`: a task spawns n (10,000) tasks of about 500 ns of arithmetic and awaits all of them:
 //!   work that arises on one worker has to be spread; ns a task.
 //! * `timer_arm_drop`: a task makes the runtime's sleep of one hour, polls it once and drops it, n
 //!   (10,000) times, and yields every 64; ns a sleep.
 //! * `idle_cpu`: one sleep of an hour is armed and the runtime is left alone for n (3,000)
 //!   milliseconds in a process of its own; microseconds of CPU time and voluntary switches of its
-//!   threads, added up. Less than one counts as one in the ratio, so that zero is the best there is.
+//!   threads, added up. Less than one counts as one in the ratio, so that zero is the best.
 
 mod bell;
 mod clockjack;

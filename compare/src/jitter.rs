@@ -3,8 +3,8 @@
 //! Each sleeper is woken once a millisecond, at instants that lie on its own tick, for five seconds
 //! in slices of one; the slices of the sleepers alternate. The figures are percentiles of how long
 //! after its due time the body of a period ran, over all slices together, in microseconds. A period
-//! that comes late does not move the next one; one that is missed runs at once and counts as late as
-//! it is. Lateness on an idle machine is mostly the kernel's way from the timer to the thread, which
+//! that comes late does not move the next one; one that is missed counts as late as it is. On an
+//! idle machine lateness is mostly the kernel's way from the timer to the thread, which
 //! `clock_nanosleep` shows alone: `vs_nanosleep` is its figure divided by ours, `vs_tokio` tokio's.
 
 mod clockjack;

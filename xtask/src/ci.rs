@@ -35,6 +35,7 @@ const CI: &[Step] = &[
     shown("cargo xtask test", "xtask test"),
     quiet("fmt", "fmt --all --check"),
     quiet("fmt proof", "fmt --manifest-path proof/nostd/Cargo.toml --check"),
+    quiet("fmt proof, sanitizers", "fmt --manifest-path proof/sanitize/Cargo.toml --check"),
     quiet("clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
     quiet(
         "clippy, core without features",
@@ -48,6 +49,14 @@ const CI: &[Step] = &[
         )
     },
     Step {
+        env: Some(("RUSTFLAGS", "--cfg shuttle --cfg mutants")),
+        ..quiet(
+            "clippy, shuttle and mutants",
+            "clippy -p clockjack-sync -p clockjack-time -p clockjack-observe -p clockjack-exec \
+             --lib --tests --all-features --target-dir target/mutants/shuttle -- -D warnings",
+        )
+    },
+    Step {
         env: Some(("RUSTDOCFLAGS", "-D warnings")),
         ..quiet("docs", "doc --workspace --no-deps --all-features")
     },
@@ -55,6 +64,7 @@ const CI: &[Step] = &[
     quiet("layering", "xtask layering"),
     quiet("contract", "xtask contract"),
     shown("nostd", "xtask nostd"),
+    shown("shuttle", "xtask shuttle"),
     shown("mutants", "xtask mutants"),
     shown("counts", "xtask counts"),
     quiet("compare tests", "test --release -p clockjack-compare"),
@@ -64,7 +74,9 @@ const CI: &[Step] = &[
 /// What takes long: before a release, and after a change to a protocol.
 const DEEP: &[Step] = &[
     shown("loom, full", "xtask loom --full"),
+    shown("shuttle, long", "xtask shuttle --iterations 2000000"),
     shown("mutants", "xtask mutants"),
+    shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),

@@ -60,6 +60,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
     ("clockjack-compare", Tool, SHIPPED),
+    ("clockjack-soak", Tool, SHIPPED),
     ("xtask", Tool, &[]),
 ];
 
@@ -110,6 +111,7 @@ const EXTRA: &[(&str, &str, &str)] = &[
 /// Outside crates that a core crate takes on some targets, each under exactly this condition.
 const CONDITIONAL: &[(&str, &str, &str)] = &[
     ("clockjack-sync", "loom", "cfg(loom)"),
+    ("clockjack-sync", "shuttle", "cfg(shuttle)"),
     ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"ptr\"))"),
 ];
 
@@ -225,8 +227,11 @@ fn check_outside(package: &Package, tier: Tier, dependency: &Dependency) -> Opti
         return Some("a rival's crate: it belongs in compare/ only".to_owned());
     }
     let target = dependency.target.as_deref();
-    if name == "loom" && tier != Tool && target != Some("cfg(loom)") {
-        return Some("loom stands under [target.'cfg(loom)'.dependencies] only".to_owned());
+    for checker in ["loom", "shuttle"] {
+        let cfg = format!("cfg({checker})");
+        if name == checker && tier != Tool && target != Some(&cfg) {
+            return Some(format!("{checker} stands under [target.'{cfg}'.dependencies] only"));
+        }
     }
     if tier != Core || dependency.kind.as_deref() == Some("dev") || dependency.optional {
         return None;
@@ -349,6 +354,16 @@ mod tests {
         arrow("clockjack-time", Dependency { optional: true, ..on("defmt") }, Ok(()));
         arrow("clockjack-time", dev("proptest"), Ok(()));
         arrow("clockjack-rt", on("rustix"), Ok(()));
+    }
+
+    #[test]
+    fn shuttle_enters_sync_under_its_condition_only() {
+        arrow("clockjack-sync", under("shuttle", "cfg(shuttle)"), Ok(()));
+        arrow("clockjack-sync", on("shuttle"), Err("cfg(shuttle)"));
+        arrow("clockjack-sync", under("shuttle", "cfg(loom)"), Err("cfg(shuttle)"));
+        arrow("clockjack-time", under("shuttle", "cfg(shuttle)"), Err("mandatory"));
+        let dev = Dependency { kind: Some("dev".to_owned()), ..under("shuttle", "cfg(shuttle)") };
+        arrow("clockjack-time", dev, Ok(()));
     }
 
     #[test]

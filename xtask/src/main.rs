@@ -16,6 +16,9 @@ mod loom;
 mod mutants;
 mod nostd;
 mod process;
+mod sanitize;
+mod shuttle;
+mod soak;
 mod suite;
 mod table;
 mod testbin;
@@ -41,7 +44,7 @@ enum Command {
     Test,
     /// Run everything a submission must pass, beginning with `cargo xtask test`
     Ci,
-    /// Run the long checks (full loom, mutants, counts, compare) and leave a dated log
+    /// Run the long checks (full loom, mutants, sanitizers, compare) and leave a dated log
     Deep,
     /// Check the style rules that a program can check
     Tidy,
@@ -49,6 +52,10 @@ enum Command {
     Layering,
     /// Run the loom models of every crate that has tests/loom.rs
     Loom(loom::Options),
+    /// Run the scenes of every crate that has tests/shuttle.rs under random schedules
+    Shuttle(shuttle::Options),
+    /// Run mixed load on the worker pool, with books that must balance
+    Soak(soak::Options),
     /// Switch on each planted fault and see its named test fail
     Mutants(mutants::Options),
     /// Check that every test named in a contract.md or requirements.md exists and ran
@@ -59,6 +66,8 @@ enum Command {
     Compare(compare::Options),
     /// Prove that the core crates link no std, and check them for bare-metal targets
     Nostd(nostd::Options),
+    /// Run the stress tests under ThreadSanitizer and AddressSanitizer
+    Sanitize(sanitize::Options),
 }
 
 fn main() -> ExitCode {
@@ -80,10 +89,13 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Layering => layering::run(),
         Command::Loom(options) => loom::run(options),
+        Command::Shuttle(options) => shuttle::run(options),
+        Command::Soak(options) => soak::run(options),
         Command::Mutants(options) => mutants::run(options),
         Command::Contract => contract::run(),
         Command::Counts(options) => counts::run(options),
         Command::Compare(options) => compare::run(options),
         Command::Nostd(options) => nostd::run(options),
+        Command::Sanitize(options) => sanitize::run(options),
     }
 }

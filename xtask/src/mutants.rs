@@ -2,7 +2,7 @@
 //!
 //! `crates/*/mutants.toml` lists the faults. One build with `--cfg mutants` holds all of them, off
 //! until the environment variable `CLOCKJACK_MUTANT` names one; so a run costs one build per
-//! (crate, test target, loom or not), not one per fault. First every named test runs without a
+//! (crate, test target, checker), not one per fault. First every named test runs without a
 //! fault: it must exist and pass, or its failure would prove nothing.
 
 use core::time::Duration;
@@ -16,8 +16,9 @@ use crate::{
     console::{self, Line, Steps, seconds},
     libtest::Totals,
     process::{Cmd, Finished, parallel},
+    shuttle::ITERATIONS_VARIABLE,
     table::Table,
-    testbin::{self, Flavour, LOOM_MUTANTS, MUTANTS, TestBin},
+    testbin::{self, Flavour, LOOM_MUTANTS, MUTANTS, SHUTTLE_MUTANTS, TestBin},
     workspace::{Package, Workspace},
 };
 
@@ -31,6 +32,8 @@ const SOUND_LIMIT: Duration = Duration::from_secs(300);
 const SLOW: Duration = Duration::from_secs(20);
 /// The preemption bound of every model here: some faults need a third preemption.
 const PREEMPTIONS: &str = "3";
+/// The schedules of every scene here.
+const ITERATIONS: &str = "20000";
 
 /// Options of the command.
 #[derive(Args, Debug)]
@@ -59,13 +62,31 @@ pub(crate) struct Mutant {
     pub(crate) filter: String,
     /// Whether the test is a loom model.
     pub(crate) loom: bool,
+    /// Whether the test is a scene for shuttle.
+    #[serde(default)]
+    pub(crate) shuttle: bool,
     /// The fault in one line.
     pub(crate) fault: String,
 }
 
 /// Reads the list in the text of a `mutants.toml`.
 pub(crate) fn parse(text: &str) -> Result<Vec<Mutant>> {
-    Ok(toml::from_str::<List>(text)?.mutant)
+    let mutants = toml::from_str::<List>(text)?.mutant;
+    if let Some(both) = mutants.iter().find(|mutant| mutant.loom && mutant.shuttle) {
+        bail!("{}: a test is for loom or for shuttle, not for both", both.name);
+    }
+    Ok(mutants)
+}
+
+impl Mutant {
+    /// The build that its test needs.
+    fn flavour(&self) -> Flavour {
+        match (self.loom, self.shuttle) {
+            (true, _) => LOOM_MUTANTS,
+            (false, true) => SHUTTLE_MUTANTS,
+            (false, false) => MUTANTS,
+        }
+    }
 }
 
 /// A fault with the binary that holds it.
@@ -127,18 +148,16 @@ fn read_file(path: &Path) -> Result<Vec<Mutant>> {
 
 /// Builds each (package, target, flavour) once and finds every fault's binary.
 fn build(workspace: &Workspace, wanted: &[(&Package, Mutant)], line: &Line) -> Result<Vec<Case>> {
-    let flavour = |mutant: &Mutant| if mutant.loom { LOOM_MUTANTS } else { MUTANTS };
     let mut cases = Vec::new();
-    for is_loom in [true, false] {
+    for flavour in [LOOM_MUTANTS, SHUTTLE_MUTANTS, MUTANTS] {
         let here: Vec<&(&Package, Mutant)> =
-            wanted.iter().filter(|(_, mutant)| mutant.loom == is_loom).collect();
-        let Some((_, first)) = here.first() else { continue };
+            wanted.iter().filter(|(_, mutant)| mutant.flavour() == flavour).collect();
         // One invocation per test target: cargo refuses a target that a chosen package lacks.
         let targets: BTreeSet<&str> = here.iter().map(|(_, m)| m.test.as_str()).collect();
         for target in targets {
             let users: Vec<&&(&Package, Mutant)> =
                 here.iter().filter(|(_, mutant)| mutant.test == target).collect();
-            let binaries = build_target(workspace, flavour(first), target, &users, line)?;
+            let binaries = build_target(workspace, flavour, target, &users, line)?;
             for (package, mutant) in users {
                 let binary = binaries
                     .iter()
@@ -244,7 +263,7 @@ impl Verdict {
 impl Case {
     fn cmd(&self) -> Cmd {
         let cmd = self.binary.cmd().arg(&self.mutant.filter).without_env("CLOCKJACK_MUTANT");
-        if self.mutant.loom { cmd.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS) } else { cmd }
+        cmd.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS).env(ITERATIONS_VARIABLE, ITERATIONS)
     }
 }
 
@@ -267,6 +286,9 @@ mod tests {
         assert_eq!(mutants.len(), 1);
         assert_eq!(mutants[0].name, "lease-relaxed");
         assert!(mutants[0].loom);
+        assert_eq!(mutants[0].flavour(), LOOM_MUTANTS);
+        let scene = LISTED.replace("loom = true", "loom = false\nshuttle = true");
+        assert_eq!(parse(&scene).expect("well formed")[0].flavour(), SHUTTLE_MUTANTS);
         assert!(parse("# nothing yet\n").expect("well formed").is_empty());
     }
 
@@ -275,6 +297,9 @@ mod tests {
         let misspelt = LISTED.replace("filter", "filtre");
         let error = parse(&misspelt).expect_err("no such field").to_string();
         assert!(error.contains("filtre"), "{error}");
+        let both = LISTED.replace("loom = true", "loom = true\nshuttle = true");
+        let error = parse(&both).expect_err("two checkers").to_string();
+        assert!(error.contains("not for both"), "{error}");
         let missing = LISTED.replace("loom = true", "");
         let error = parse(&missing).expect_err("field is missing").to_string();
         assert!(error.contains("loom"), "{error}");

@@ -6,8 +6,6 @@
 //! atomics the code asks for; so the crates are also checked for real microcontrollers, with core
 //! and alloc built from source by Debian's toolchain, whose source package matches it.
 
-use std::path::Path;
-
 use anyhow::{Context as _, Result};
 use clap::Args;
 
@@ -20,10 +18,6 @@ const TARGETS: [&str; 3] =
 const MORE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imc-unknown-none-elf"];
 /// The crates whose lack of std is proven; those of the plan that exist.
 const CRATES: [&str; 3] = ["clockjack-sync", "clockjack-time", "clockjack-observe"];
-/// A compiler whose library sources are at hand.
-const PACKAGES: &str = "rustc-web cargo-web rust-web-src";
-/// Where [`PACKAGES`] put the sources.
-const SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
 
 /// Options of the command.
 #[derive(Args, Debug)]
@@ -53,15 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     steps.step("a planted allocation is found", |_| {
         must_fail(&proof(&workspace, "plant_alloc"), "no global memory allocator found")
     });
-    steps.step("toolchain for bare metal", |line| {
-        tool::ensure_apt(line, "a compiler with its library sources", PACKAGES, || {
-            tool::starts("/usr/bin/rustc")
-                && tool::starts("/usr/bin/cargo")
-                && Path::new(SOURCE).is_file()
-        })?;
-        let version = debian("rustc").arg("--version").capture()?;
-        Ok(version.output.trim().to_owned())
-    });
+    steps.step("toolchain for bare metal", tool::ensure_debian_rust);
     steps.step("bare metal, no features", |line| {
         let cmd = bare_metal(&workspace, &targets);
         cmd.run(line, &workspace.log("bare-metal.log"))?;
@@ -95,7 +81,7 @@ fn must_fail(cmd: &Cmd, reason: &str) -> Result<String> {
 }
 
 fn bare_metal(workspace: &Workspace, targets: &[&str]) -> Cmd {
-    let mut cmd = debian("cargo")
+    let mut cmd = tool::debian("cargo")
         .env("RUSTC_BOOTSTRAP", "1")
         .words("check -Zbuild-std=core,alloc --target-dir target/bare-metal")
         .dir(&workspace.root);
@@ -103,18 +89,6 @@ fn bare_metal(workspace: &Workspace, targets: &[&str]) -> Cmd {
         cmd = cmd.arg("-p").arg(name);
     }
     targets.iter().fold(cmd, |cmd, target| cmd.arg("--target").arg(target))
-}
-
-/// A program of Debian's toolchain, free of what the running cargo put into the environment.
-fn debian(program: &str) -> Cmd {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut cmd = Cmd::new(Path::new("/usr/bin").join(program))
-        .env("PATH", format!("/usr/bin:{path}"))
-        .env("CARGO_TERM_COLOR", "never");
-    for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
-        cmd = cmd.without_env(name);
-    }
-    cmd
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A way to build: compiler flags, profile, a target directory of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flavour {
     /// Names the logs.
     pub(crate) name: &'static str,
@@ -32,6 +32,13 @@ pub(crate) const PLAIN: Flavour =
 /// The code over loom's primitives.
 pub(crate) const LOOM: Flavour =
     Flavour { name: "loom", rustflags: "--cfg loom", target_dir: "target/loom", profile: "model" };
+/// The code over shuttle's primitives.
+pub(crate) const SHUTTLE: Flavour = Flavour {
+    name: "shuttle",
+    rustflags: "--cfg shuttle",
+    target_dir: "target/shuttle",
+    profile: "model",
+};
 /// The code with its planted faults, each off until named.
 pub(crate) const MUTANTS: Flavour = Flavour {
     name: "mutants",
@@ -44,6 +51,13 @@ pub(crate) const LOOM_MUTANTS: Flavour = Flavour {
     name: "loom-mutants",
     rustflags: "--cfg loom --cfg mutants",
     target_dir: "target/mutants/loom",
+    profile: "model",
+};
+/// The planted faults over shuttle's primitives.
+pub(crate) const SHUTTLE_MUTANTS: Flavour = Flavour {
+    name: "shuttle-mutants",
+    rustflags: "--cfg shuttle --cfg mutants",
+    target_dir: "target/mutants/shuttle",
     profile: "model",
 };
 
@@ -103,13 +117,22 @@ pub(crate) fn build(
     selection: &str,
     line: &Line,
 ) -> Result<Vec<TestBin>> {
-    let mut cmd = flavour.cargo_test(workspace);
-    for package in packages {
-        cmd = cmd.arg("-p").arg(&package.name);
-    }
+    let cmd = flavour.cargo_test(workspace);
+    build_by(workspace, cmd, flavour.name, packages, selection, line)
+}
+
+/// Like [`build`], by a `cargo test` of the caller's; `name` names the log.
+pub(crate) fn build_by(
+    workspace: &Workspace,
+    cargo_test: Cmd,
+    name: &str,
+    packages: &[&Package],
+    selection: &str,
+    line: &Line,
+) -> Result<Vec<TestBin>> {
+    let cmd = packages.iter().fold(cargo_test, |cmd, package| cmd.arg("-p").arg(&package.name));
     let cmd = cmd.words(selection).words("--no-run --message-format json-render-diagnostics");
-    let log = workspace.log(&format!("build-{}.log", flavour.name));
-    let finished = cmd.run(line, &log)?;
+    let finished = cmd.run(line, &workspace.log(&format!("build-{name}.log")))?;
     artifacts(workspace, &finished.output)
 }
 

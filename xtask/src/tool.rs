@@ -6,6 +6,11 @@ use anyhow::{Result, bail};
 
 use crate::{console::Line, process::Cmd, workspace};
 
+/// A compiler whose library sources are at hand.
+const RUST_PACKAGES: &str = "rustc-web cargo-web rust-web-src";
+/// Where [`RUST_PACKAGES`] put the sources.
+const RUST_SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
+
 /// Makes sure that `tool` is there; installs the Debian `packages` if it is not.
 ///
 /// # Errors
@@ -40,6 +45,31 @@ fn install(line: &Line, packages: &str, log: &Path) -> Result<()> {
 /// Whether `program --version` succeeds.
 pub(crate) fn starts(program: &str) -> bool {
     Cmd::new(program).arg("--version").capture().is_ok_and(|finished| finished.is_success())
+}
+
+/// Makes sure that Debian's compiler and the sources of its library are there; says its version.
+///
+/// # Errors
+///
+/// As [`ensure_apt`].
+pub(crate) fn ensure_debian_rust(line: &Line) -> Result<String> {
+    ensure_apt(line, "a compiler with its library sources", RUST_PACKAGES, || {
+        starts("/usr/bin/rustc") && starts("/usr/bin/cargo") && Path::new(RUST_SOURCE).is_file()
+    })?;
+    let version = debian("rustc").arg("--version").capture()?;
+    Ok(version.output.trim().to_owned())
+}
+
+/// A program of Debian's toolchain, free of what the running cargo put into the environment.
+pub(crate) fn debian(program: &str) -> Cmd {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut cmd = Cmd::new(Path::new("/usr/bin").join(program))
+        .env("PATH", format!("/usr/bin:{path}"))
+        .env("CARGO_TERM_COLOR", "never");
+    for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
+        cmd = cmd.without_env(name);
+    }
+    cmd
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Subject for Pool {
     }
 
     fn sleep(duration: Duration) -> impl Future<Output = ()> + Send + 'static {
-        async move { clockjack_rt::sleep(duration).await.expect("the pool outlives its loads") }
+        Sleep(clockjack_rt::sleep(duration))
     }
 
     fn stop(self) {
@@ -72,5 +72,17 @@ impl<T> Future for Join<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let joined = Pin::new(&mut self.0).poll(context);
         joined.map(|result| result.expect("no task of a load panics or is cancelled"))
+    }
+}
+
+/// The sleep without its error.
+struct Sleep(clockjack_exec::Sleep);
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let slept = Pin::new(&mut self.0).poll(context);
+        slept.map(|result| result.map(drop).expect("the pool outlives its loads"))
     }
 }

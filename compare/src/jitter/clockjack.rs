@@ -1,19 +1,26 @@
 //! Clockjack's own interval, on a worker of its pool.
 //!
 //! Its timers tick in milliseconds since the pool was made, and say at which tick they were due, so
-//! that lateness is measured from that instant by the clock that the pool itself sleeps by.
+//! that lateness is measured from that instant by the clock that the pool itself sleeps by. Times
+//! that have passed already are left out by our interval, where tokio's makes up for them one after
+//! the other. They count here as late as the one that came in their place: otherwise the longest
+//! delays would be one sample each for us and many for the others.
 
 use core::time::Duration;
 use std::io;
 
 use clockjack_exec::Commands;
 use clockjack_rt::{OsClock, OsInstant, PoolConfig, WorkerPool};
+use clockjack_time::{Resolution, Tick};
 
 use super::subject::{PERIOD, Role, Sleeper};
 use crate::failure::Failure;
 
 /// Two workers, as in the suite `executor`.
 const N_WORKERS: usize = 2;
+
+/// The tick of the pool, which is the period.
+const RESOLUTION: Resolution = Resolution::MILLI;
 
 /// No task is left when the pool is stopped, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -29,7 +36,8 @@ pub(crate) const SLEEPER: Sleeper = Sleeper {
 pub(crate) const NAME: &str = "clockjack";
 
 fn run(n_ticks: u32) -> Result<Vec<Duration>, Failure> {
-    let config = PoolConfig { workers: Some(N_WORKERS), ..PoolConfig::DEFAULT };
+    let workers = Some(N_WORKERS);
+    let config = PoolConfig { workers, resolution: RESOLUTION, ..PoolConfig::DEFAULT };
     let refused = |source| Failure::start(NAME, io::Error::other(source));
     let pool = WorkerPool::new(config, Commands::new()).map_err(refused)?;
     let ticked = pool.block_on(pool.spawn(tick(pool.clock(), n_ticks)));
@@ -40,10 +48,60 @@ fn run(n_ticks: u32) -> Result<Vec<Duration>, Failure> {
 
 async fn tick(clock: OsClock, n_ticks: u32) -> Vec<Duration> {
     let mut late = Vec::with_capacity(n_ticks as usize);
+    let mut next = clock.deadline_after(PERIOD);
     let mut interval = clockjack_rt::interval(PERIOD);
-    for _ in 0..n_ticks {
+    while late.len() < n_ticks as usize {
         let due = interval.tick().await.expect("the pool runs until this has ended").due;
-        late.push(OsInstant::now().saturating_since(clock.instant_of(due)));
+        late.extend(late_by(&clock, next, due, OsInstant::now()));
+        next = Tick::new(due.get() + 1);
     }
+    late.truncate(n_ticks as usize);
     late
+}
+
+/// How late at `now` all periods from `next` to `due` are, of which the last is here. A period is a
+/// tick.
+fn late_by(
+    clock: &OsClock,
+    next: Tick,
+    due: Tick,
+    now: OsInstant,
+) -> impl Iterator<Item = Duration> {
+    let instant = clock.instant_of(due);
+    assert!(next <= due, "{due:?} came after the one before {next:?}");
+    assert!(instant <= now, "{due:?} came early: {instant:?} is after {now:?}");
+    let ticks = (next.get()..=due.get()).map(Tick::new);
+    ticks.map(move |tick| now.saturating_since(clock.instant_of(tick)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, OsClock, OsInstant, PERIOD, RESOLUTION, Tick, late_by};
+
+    fn check(next: u64, due: u64, now_us: u64, expected_us: &[u64]) {
+        let clock = OsClock::anchored_at(OsInstant::from_nanos(0), RESOLUTION);
+        let now = OsInstant::from_nanos(now_us * 1_000);
+        let late: Vec<Duration> = late_by(&clock, Tick::new(next), Tick::new(due), now).collect();
+        let expected: Vec<Duration> =
+            expected_us.iter().map(|&us| Duration::from_micros(us)).collect();
+        assert_eq!(late, expected, "{next}..={due} at {now_us} us");
+    }
+
+    #[test]
+    fn a_period_that_was_left_out_counts_as_late_as_the_one_in_its_place() {
+        check(5, 5, 5_040, &[40]);
+        check(5, 5, 5_000, &[0]);
+        check(5, 7, 7_040, &[2_040, 1_040, 40]);
+    }
+
+    #[test]
+    #[should_panic(expected = "came early")]
+    fn a_period_that_comes_early_is_refused() {
+        check(5, 5, 4_999, &[]);
+    }
+
+    #[test]
+    fn a_period_is_a_tick() {
+        assert_eq!(Duration::from_nanos(u64::from(RESOLUTION.nanos().get())), PERIOD);
+    }
 }

@@ -18,15 +18,15 @@
 use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
 
-use clockjack_sync::Counted;
+use clockjack_sync::mutant;
 
 use crate::{
-    cell::CellRef,
+    cell::{CellRef, Head},
     command::{
         ALREADY_WATCHED, Answer, Command, CommandId, NO_PROCESS, NO_ROOM, SELF_REFERENCE, STOPPING,
         UNKNOWN_COMMAND, WRONG_COMMAND,
     },
-    engine::Engine,
+    engine_ref::EngineRef,
     error::SubmitError,
     exit::Exit,
     failure::Failure,
@@ -96,8 +96,11 @@ impl Send {
     }
 }
 
-type Starter =
-    Box<dyn FnOnce(&Handle) -> Result<(Pid, Option<Join<Payload>>), Failure> + core::marker::Send>;
+/// Starts a process; what it is given is called before the process has its first turn.
+type Starter = Box<
+    dyn FnOnce(&Handle, &dyn Fn(&Head)) -> Result<(Pid, Option<Join<Payload>>), Failure>
+        + core::marker::Send,
+>;
 
 /// Starts a process.
 pub struct Spawn {
@@ -141,22 +144,28 @@ impl Spawn {
     }
 
     fn carry_out(self, answer: Answer) {
-        let (pid, _) = match (self.start)(&answer.handle()) {
-            Ok(started) => started,
-            Err(failure) => return answer.fail(failure),
-        };
-        let other = answer.engine().get(pid);
-        // One that has ended already is as if it had never been linked; who monitors is told below.
-        if let Some(other) = &other {
-            let head = answer.cell().head();
+        let head = answer.cell().head();
+        // The ties are there before its first turn, so that not even the shortest life is missed.
+        let tie = |other: &Head| {
+            // A process that was never run has not ended, so it takes both.
             if self.is_linked {
-                drop(ties::link(head, other.head()));
+                drop(ties::link(head, other));
             }
             if self.is_monitored {
-                drop(ties::watch(head, other.head()));
+                drop(ties::watch(head, other));
             }
+        };
+        let is_late = mutant!("spawn-ties-late");
+        let started = (self.start)(&answer.handle(), if is_late { &|_| {} } else { &tie });
+        match started {
+            Ok((pid, _)) => {
+                if is_late && let Some(other) = answer.engine().get(pid) {
+                    tie(other.head());
+                }
+                answer.reply(pid);
+            }
+            Err(failure) => answer.fail(failure),
         }
-        answer.reply(pid);
     }
 }
 
@@ -171,7 +180,7 @@ where
     P: Process + core::marker::Send,
     P::Message: core::marker::Send,
 {
-    Box::new(move |handle| match handle.submit_method(process, method, input) {
+    Box::new(move |handle, before| match handle.submit_tied(process, method, input, before) {
         Ok(process) => Ok((process.pid(), joins.then(|| process.join()))),
         Err(refused) => Err(why(refused)),
     })
@@ -307,7 +316,7 @@ impl Exec {
         let handle = answer.handle();
         let work: Work = match self.0 {
             Run::Future(work) => work,
-            Run::Process(start) => match start(&handle) {
+            Run::Process(start) => match start(&handle, &|_| {}) {
                 Ok((_, Some(join))) => {
                     Box::pin(async move { join.await.map_err(|exit: Exit| Failure::from(exit)) })
                 }
@@ -353,12 +362,7 @@ impl Interval {
     }
 }
 
-fn arm(
-    engine: &Counted<Engine>,
-    deadline: clockjack_time::Tick,
-    answer: Answer,
-    every: Option<Period>,
-) {
+fn arm(engine: &EngineRef, deadline: clockjack_time::Tick, answer: Answer, every: Option<Period>) {
     let alarm = Box::new(Alarm { answer, engine: engine.clone(), every });
     if let Err(refused) = engine.arm(deadline, Fire::Answer(alarm)) {
         let failure = if refused.is_closed() { STOPPING.failure() } else { NO_ROOM.failure() };

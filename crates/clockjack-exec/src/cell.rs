@@ -32,7 +32,6 @@ use core::{
 };
 
 use clockjack_sync::{
-    Counted,
     link::{Link, Linked},
     prim::UnsafeCell,
 };
@@ -40,6 +39,7 @@ use clockjack_sync::{
 use crate::{
     command::Request,
     engine::Engine,
+    engine_ref::EngineRef,
     error::SendError,
     exit::{Exit, ExitReason},
     payload::Payload,
@@ -57,7 +57,7 @@ pub(crate) struct Head {
     link: Link,
     pub(crate) vtable: &'static VTable,
     /// Taken out by `VTable::free`, so that it outlives the cell's memory.
-    pub(crate) engine: ManuallyDrop<Counted<Engine>>,
+    pub(crate) engine: ManuallyDrop<EngineRef>,
     /// Where its references are counted; stays valid as long as the engine.
     slot: NonNull<Slot>,
     pub(crate) lane: Lane,
@@ -87,7 +87,7 @@ pub(crate) struct VTable {
     /// Sends a message of unknown type.
     pub(crate) deliver: unsafe fn(&Head, Payload) -> Result<(), SendError<Payload>>,
     /// Frees the memory and hands back the engine that the cell held.
-    pub(crate) free: unsafe fn(NonNull<Head>) -> Counted<Engine>,
+    pub(crate) free: unsafe fn(NonNull<Head>) -> EngineRef,
     /// What the process is called in reports.
     pub(crate) name: fn() -> &'static str,
 }
@@ -96,9 +96,17 @@ pub(crate) struct VTable {
 pub(crate) enum Verdict {
     Again,
     Wait(Waiting),
-    /// It asked for commands, and waits for them.
-    Dispatch,
+    /// It asked for commands, and then goes on like this.
+    Dispatch(Next),
     End(Ending),
+}
+
+/// What becomes of a process when its commands are with their handlers.
+pub(crate) enum Next {
+    /// It waits for them, or for another event.
+    Wait,
+    /// It has another turn: events were kept from it, and nobody notifies a second time.
+    Again,
 }
 
 /// How a process ends.
@@ -120,7 +128,7 @@ impl Ending {
 
 impl Head {
     pub(crate) fn new(
-        engine: Counted<Engine>,
+        engine: EngineRef,
         slot: NonNull<Slot>,
         vtable: &'static VTable,
         joined: bool,

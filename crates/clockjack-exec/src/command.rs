@@ -9,12 +9,11 @@
 use alloc::{boxed::Box, collections::BTreeMap};
 use core::{any::type_name, fmt, marker::PhantomData};
 
-use clockjack_sync::Counted;
-
 use crate::{
     builtin,
     cell::CellRef,
     engine::Engine,
+    engine_ref::EngineRef,
     error::StartError,
     failure::{Coded, Failure},
     handle::Handle,
@@ -187,7 +186,7 @@ impl Answer {
         &self.cell.head().engine
     }
 
-    pub(crate) fn engine_counted(&self) -> Counted<Engine> {
+    pub(crate) fn engine_counted(&self) -> EngineRef {
         (*self.cell.head().engine).clone()
     }
 
@@ -221,6 +220,12 @@ impl Answer {
     /// One of several answers: for commands that tell more than once.
     pub(crate) fn tell<R: Send + 'static>(&self, reply: R) {
         self.send(Ok(Payload::new(reply)));
+    }
+
+    /// The last of several answers, or the only one; what is left holds the process.
+    pub(crate) fn tell_last<R: Send + 'static>(&mut self, reply: R) {
+        self.is_open = false;
+        self.tell(reply);
     }
 
     /// Whether the process that asked can still be told.
@@ -271,6 +276,14 @@ impl<R: Send + 'static> Completer<R> {
     #[must_use]
     pub fn tag(&self) -> Tag {
         self.answer.tag()
+    }
+}
+
+#[doc(hidden)]
+impl Completer<Payload> {
+    /// Answers with what is in the payload, not with a payload in another.
+    pub fn complete_with(self, result: Result<Payload, Failure>) {
+        self.answer.complete(result);
     }
 }
 

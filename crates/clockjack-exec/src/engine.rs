@@ -19,25 +19,26 @@
 #![expect(unsafe_code, reason = "runs cells of unknown type as their one runner")]
 
 use alloc::boxed::Box;
-use core::{fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
+use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 
 use clockjack_sync::{
-    Counted, Injector,
+    Injector,
     counter::Striped,
     pad::Padded,
     prim::atomic::{
         AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+        Ordering::{Relaxed, SeqCst},
         fence,
     },
 };
 use clockjack_time::{Resolution, Tick, TimerId, TimerInstant};
 
 use crate::{
-    cell::{self, CellRef, Ending, Entry, Head, Queued, Verdict, proc, task},
+    cell::{self, CellRef, Ending, Entry, Head, Next, Queued, Verdict, proc, task},
     command::{Answer, Commands},
+    engine_ref::EngineRef,
     error::{SendError, StartError, SubmitError},
-    exit::Exit,
+    exit::{Caught, Exit},
     failure::Failure,
     fire::Fire,
     idle::Idle,
@@ -52,15 +53,11 @@ use crate::{
     shards::{Refused, Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
+    stop::{OVER, RUNNING},
     ties,
     toolbox::Host,
     worker::{Local, Seat},
 };
-
-/// Takes everything that is offered.
-pub(crate) const RUNNING: u32 = 0;
-/// Takes nothing new; what lives was asked to stop.
-pub(crate) const STOPPING: u32 = 1;
 
 /// What an engine is made of.
 #[doc(hidden)]
@@ -94,7 +91,7 @@ pub struct Engine {
     limits: Limits,
     resolution: Resolution,
     node: u32,
-    stage: AtomicU32,
+    pub(crate) stage: AtomicU32,
     /// Processes that threads outside made and ended; workers count in their seats.
     spawned: Striped,
     finished: Striped,
@@ -144,12 +141,12 @@ impl Engine {
         host: Box<dyn Host>,
         config: &EngineConfig,
         commands: Commands,
-    ) -> Result<Counted<Self>, StartError> {
+    ) -> Result<EngineRef, StartError> {
         commands.check()?;
         let seats = config.seats.max(1);
         let start = host.tick_of(host.nanos());
         let shards = ShardsConfig { seats, capacity: config.limits.timers_max(), start };
-        Ok(Counted::new(Self {
+        Ok(EngineRef::new(Self {
             host,
             idle: Idle::new(seats),
             metronome: Metronome::new(config.grace_ticks, config.quiet_looks_max),
@@ -214,6 +211,11 @@ impl Engine {
         local.is_of(self).then_some(local)
     }
 
+    pub(crate) fn count_drop_panic(&self) {
+        // Relaxed: a statistic.
+        self.drop_panics.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn count_stale_completion(&self) {
         // Relaxed: a statistic.
         self.stale_completions.fetch_add(1, Relaxed);
@@ -259,6 +261,11 @@ impl Engine {
             drop(refused);
         }
         self.notify_one();
+        // Relaxed: behind the fence of the notification (see `stop`, rule 3). An executor on one
+        // thread has none, and does not need it: whatever its wakers queue, it has waited for.
+        if !self.seats.is_empty() && self.stage.load(Relaxed) == OVER {
+            self.end_queued();
+        }
     }
 
     /// Wakes a worker if work that was just made visible needs one.
@@ -318,36 +325,81 @@ impl Engine {
 /// Running processes.
 impl Engine {
     /// Gives a process its turn. The caller took the entry from a run queue.
-    #[inline]
     pub(crate) fn run(&self, entry: Entry) {
-        // Not dropped by itself: while the process waits its life is nowhere.
-        let life = ManuallyDrop::new(entry.into_ref());
-        let head = life.head();
-        let started = head.word.start();
-        if started.terminate {
-            return self.finish(ManuallyDrop::into_inner(life), Ending::Exit(Exit::terminated()));
-        }
-        let step = head.vtable.step;
+        let Some(life) = self.begin(entry) else { return };
         let mut verdict = None;
         let guarded = self.host.guarded(&mut || {
-            // SAFETY: `start` made this thread the runner, and the table is that of the cell.
-            verdict = Some(unsafe { step(head, self) });
+            // SAFETY: `begin` made this thread the runner.
+            verdict = Some(unsafe { self.step(life.head()) });
         });
         let verdict = match (guarded, verdict) {
             (Err(caught), _) => Verdict::End(Ending::Exit(Exit::panicked(caught))),
             (Ok(()), Some(verdict)) => verdict,
             (Ok(()), None) => unreachable!("the host did not call what it was to guard"),
         };
+        self.conclude(life, verdict);
+    }
+
+    /// As [`run`](Self::run), for a caller that guards many turns by one call: if a panic gets
+    /// there, `running` tells whose turn it was, to be ended by [`bury`](Self::bury).
+    #[inline]
+    pub(crate) fn run_in_guard(&self, entry: Entry, running: &Cell<Option<NonNull<Head>>>) {
+        let Some(life) = self.begin(entry) else { return };
+        running.set(Some(life.as_ptr()));
+        // SAFETY: `begin` made this thread the runner.
+        let verdict = unsafe { self.step(life.head()) };
+        running.set(None);
+        self.conclude(life, verdict);
+    }
+
+    /// Ends the process whose turn was ended by a panic.
+    ///
+    /// # Safety
+    ///
+    /// It is what `running` had when the panic was caught.
+    pub(crate) unsafe fn bury(&self, running: NonNull<Head>, caught: Caught) {
+        // SAFETY: the life of the process was in the hands of the turn that was unwound, which
+        // does not drop it.
+        let life = unsafe { CellRef::from_raw(running) };
+        self.finish(life, Ending::Exit(Exit::panicked(caught)));
+    }
+
+    /// Makes this thread the runner, unless the process is to be ended. Its life is not dropped by
+    /// itself: while the process waits, that is nowhere.
+    #[inline]
+    fn begin(&self, entry: Entry) -> Option<ManuallyDrop<CellRef>> {
+        let life = ManuallyDrop::new(entry.into_ref());
+        if life.head().word.start().terminate {
+            self.finish(ManuallyDrop::into_inner(life), Ending::Exit(Exit::terminated()));
+            return None;
+        }
+        Some(life)
+    }
+
+    /// # Safety
+    ///
+    /// This thread is the runner.
+    #[inline]
+    unsafe fn step(&self, head: &Head) -> Verdict {
+        // SAFETY: by the contract; the table is that of the cell.
+        unsafe { (head.vtable.step)(head, self) }
+    }
+
+    /// Does what the step has asked for.
+    #[inline]
+    fn conclude(&self, life: ManuallyDrop<CellRef>, verdict: Verdict) {
+        let head = life.head();
         let waiting = match verdict {
             Verdict::Wait(waiting) => waiting,
-            Verdict::Dispatch => {
+            Verdict::Dispatch(Next::Wait) => {
                 self.dispatch(&life);
                 Waiting::Blocked
             }
-            Verdict::Again => {
-                head.word.again();
-                return self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
+            Verdict::Dispatch(Next::Again) => {
+                self.dispatch(&life);
+                return self.go_on(ManuallyDrop::into_inner(life));
             }
+            Verdict::Again => return self.go_on(ManuallyDrop::into_inner(life)),
             Verdict::End(ending) => return self.finish(ManuallyDrop::into_inner(life), ending),
         };
         // After this another worker may run it, or even end it, unless it is ready: then its life
@@ -358,6 +410,13 @@ impl Engine {
                 self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
             }
         }
+    }
+
+    /// Gives a process another turn, whose runner this thread is.
+    #[inline]
+    fn go_on(&self, life: CellRef) {
+        life.head().word.again();
+        self.schedule_again(Entry::from_ref(life));
     }
 
     /// Hands the commands of a step to their handlers.
@@ -374,7 +433,9 @@ impl Engine {
                     self.commands.dispatch(request, answer);
                 }
             });
-            drop(guarded);
+            if let Err(caught) = guarded {
+                self.discard(caught);
+            }
         }
     }
 
@@ -382,16 +443,13 @@ impl Engine {
     fn finish(&self, life: CellRef, ending: Ending) {
         let head = life.head();
         let table = head.vtable;
-        let reason = ending.reason();
+        let reason = self.reason_of(&ending);
         if !matches!(ending, Ending::Kept) {
             // SAFETY: this thread is the runner, and the table is that of the cell.
-            let closed = self.host.guarded(&mut || unsafe { (table.close)(head) });
-            self.count_drop_panic(closed.is_err());
+            self.contain(&mut || unsafe { (table.close)(head) });
             // Each panic leaves less to drop.
             // SAFETY: as above.
-            while self.host.guarded(&mut || unsafe { (table.drop_body)(head) }).is_err() {
-                self.count_drop_panic(true);
-            }
+            while !self.contain(&mut || unsafe { (table.drop_body)(head) }) {}
         }
         // SAFETY: as above.
         unsafe { (table.store)(head, ending) };
@@ -406,8 +464,7 @@ impl Engine {
         }
         if !finished.joined {
             // SAFETY: nobody joins, so the output is still the runner's.
-            let dropped = self.host.guarded(&mut || unsafe { (table.drop_output)(head) });
-            self.count_drop_panic(dropped.is_err());
+            self.contain(&mut || unsafe { (table.drop_output)(head) });
         }
         match self.local() {
             Some(local) => local.seat_of(self).count_finished(),
@@ -418,37 +475,6 @@ impl Engine {
         if self.stage.load(Relaxed) != RUNNING {
             self.host.stop_progressed();
         }
-    }
-
-    fn count_drop_panic(&self, did: bool) {
-        if did {
-            // Relaxed: a statistic.
-            self.drop_panics.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Wakes somebody whose waker may be user code.
-    pub(crate) fn wake_foreign(&self, waker: core::task::Waker) {
-        if cell::head_of(&waker).is_some() {
-            waker.wake();
-            return;
-        }
-        let mut waker = Some(waker);
-        let woken = self.host.guarded(&mut || {
-            if let Some(waker) = waker.take() {
-                waker.wake();
-            }
-        });
-        self.count_drop_panic(woken.is_err());
-    }
-}
-
-impl Engine {
-    /// Drops a waker that may be user code.
-    pub(crate) fn drop_foreign(&self, waker: core::task::Waker) {
-        let mut waker = Some(waker);
-        let dropped = self.host.guarded(&mut || drop(waker.take()));
-        self.count_drop_panic(dropped.is_err());
     }
 }
 
@@ -487,7 +513,7 @@ impl Engine {
     ///
     /// The engine runs it on this thread only, or the future and its output are `Send`.
     #[doc(hidden)]
-    pub unsafe fn spawn<F>(this: &Counted<Self>, future: F) -> Join<F::Output>
+    pub unsafe fn spawn<F>(this: &EngineRef, future: F) -> Join<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -502,29 +528,28 @@ impl Engine {
         let slot = reserved.slot();
         let head = task::new(this.clone(), slot, future);
         // One reference for the life, one for who joins.
-        let join = this.publish(local, reserved, head, TWO);
+        let join = this.publish(local, reserved, head, TWO, |_| {});
         Join::new(join)
     }
 
-    /// Makes a cell known and queues it; gives one of its references.
+    /// Makes a cell known and queues it; gives one of its references. `before` is called when the
+    /// process can be found and before it has its first turn.
     fn publish(
         &self,
         local: Option<&Local>,
         reserved: Reserved<'_>,
         head: NonNull<Head>,
         refs: NonZeroU32,
+        before: impl FnOnce(&Head),
     ) -> CellRef {
         self.count_spawned(local, reserved.index());
         self.registry.occupy(reserved, head.cast(), refs);
         // SAFETY: the cell was just made with this many references: one is the entry's, this is
         // another.
         let cell = unsafe { CellRef::from_raw(head) };
+        before(cell.head());
         self.schedule_new(local, Entry::of(cell.head()));
-        // Relaxed: behind the fence of the notification. Whoever stops sets the stage, fences, and
-        // walks the registry: either that finds the process, or this finds the stage.
-        if self.stage.load(Relaxed) != RUNNING {
-            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
-        }
+        self.check_published(&cell);
         cell
     }
 
@@ -538,10 +563,27 @@ impl Engine {
     /// The engine runs it on this thread only, or the process and its messages are `Send`.
     #[doc(hidden)]
     pub unsafe fn submit<P: Process>(
-        this: &Counted<Self>,
+        this: &EngineRef,
+        process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        // SAFETY: by the contract.
+        unsafe { Self::submit_tied(this, process, method, input, |_| {}) }
+    }
+
+    /// As [`submit`](Self::submit); `before` is called before the first turn of the process, with
+    /// which it can be tied so that no end of it is missed.
+    ///
+    /// # Safety
+    ///
+    /// As `submit`.
+    pub(crate) unsafe fn submit_tied<P: Process>(
+        this: &EngineRef,
         mut process: P,
         method: &str,
         input: Payloads,
+        before: impl FnOnce(&Head),
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
         if this.is_stopping() {
             return Err(SubmitError::stopped(process));
@@ -560,7 +602,7 @@ impl Engine {
         }
         let slot = reserved.slot();
         let head = proc::new(this.clone(), slot, process, this.limits.messages_max());
-        let cell = this.publish(local, reserved, head, TWO);
+        let cell = this.publish(local, reserved, head, TWO, before);
         // SAFETY: the cell is that of a process with this message type.
         Ok(unsafe { ProcessRef::new(cell) })
     }
@@ -587,7 +629,11 @@ impl Engine {
         });
         match guarded {
             Ok(()) => result,
-            Err(caught) => Err(Failure::msg(caught.message())),
+            Err(caught) => {
+                let failure = Failure::msg(caught.message());
+                self.discard(caught);
+                Err(failure)
+            }
         }
     }
 
@@ -615,6 +661,13 @@ impl Engine {
         let _ = found.into_slot();
         // SAFETY: the registry gave a reference to a cell that it was told of.
         unsafe { CellRef::from_raw(head) }
+    }
+
+    /// Wakes a process, if it is alive.
+    pub(crate) fn wake(&self, pid: Pid) {
+        if let Some(cell) = self.get(pid) {
+            cell.head().wake();
+        }
     }
 
     /// The live process at an index, whatever its generation.
@@ -677,106 +730,21 @@ impl Engine {
 /// References of a cell at its birth: that of its life, and that of whoever made it.
 const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
-/// The reason of the cancel that every process is sent when its executor stops.
-pub const SHUTDOWN: &str = "shutdown";
-
-/// A process that is alive, for reports.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct Alive {
-    /// Which.
-    pub pid: Pid,
-    /// The name of its type.
-    pub name: &'static str,
-    /// What it does.
-    pub state: State,
-}
-
-/// Stopping.
+/// Counting.
 impl Engine {
-    /// Whether nothing new is taken.
-    #[must_use]
-    pub fn is_stopping(&self) -> bool {
-        // Acquire: pairs with `stop`.
-        self.stage.load(Acquire) != RUNNING
-    }
-
-    /// Takes nothing new and asks everything that lives to stop; says whether this call did it.
-    pub fn stop(&self) -> bool {
-        let was = self.stage.swap(STOPPING, AcqRel);
-        // Pairs with the fence in the notification of a process that is just being made.
-        fence(SeqCst);
-        self.for_each_live(|cell| {
-            drop(cell.signal(Signal::Cancel { reason: SHUTDOWN }));
-        });
-        was == RUNNING
-    }
-
-    /// Ends everything that lives, each at its next turn; says what it was.
-    pub fn terminate_all(&self, mut found: impl FnMut(Alive)) {
-        self.for_each_live(|cell| {
-            let head = cell.head();
-            let name = (head.vtable.name)();
-            found(Alive { pid: cell.pid(), name, state: head.word.state() });
-            head.terminate();
-        });
-    }
-
-    /// Asks the worker of a seat to leave.
-    pub fn dismiss(&self, seat: usize) {
-        self.seats[seat].ask_leave();
-        self.wake_seat(seat);
-    }
-
-    /// Takes a dismissal back; false if the worker is on its way already.
-    #[must_use]
-    pub fn recall(&self, seat: usize) -> bool {
-        self.seats[seat].ask_stay()
-    }
-
-    /// Whether a worker sits there.
-    #[must_use]
-    pub fn is_taken(&self, seat: usize) -> bool {
-        self.seats[seat].is_taken()
-    }
-
-    /// Whether the timers are closed, which is the last that happens.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.shards.is_closed()
-    }
-
-    /// A look of the metronome panicked.
-    pub fn count_metronome_restart(&self) {
-        // Relaxed: a statistic.
-        self.metronome_restarts.fetch_add(1, Relaxed);
-    }
-
-    /// What lives, at about this time.
-    pub fn alive(&self, mut found: impl FnMut(Alive)) {
-        self.for_each_live(|cell| {
-            let head = cell.head();
-            let name = (head.vtable.name)();
-            found(Alive { pid: cell.pid(), name, state: head.word.state() });
-        });
-    }
-
-    /// Closes the timers; those that wait for one are woken and learn it.
-    pub fn close_timers(&self) {
-        let mut wakers = alloc::vec::Vec::new();
-        self.shards.close(|fire| wakers.push(fire));
-        for fire in wakers {
-            fire.closed(self);
-        }
-    }
-
-    fn for_each_live(&self, mut f: impl FnMut(&CellRef)) {
+    pub(crate) fn for_each_live(&self, mut f: impl FnMut(&CellRef)) {
         self.registry.for_each_live(|found| {
             let cell = Self::found(found);
             if !cell.head().word.is_complete() {
                 f(&cell);
             }
         });
+    }
+
+    /// A look of the metronome panicked.
+    pub fn count_metronome_restart(&self) {
+        // Relaxed: a statistic.
+        self.metronome_restarts.fetch_add(1, Relaxed);
     }
 
     /// How many processes live, at about this time; exact when nothing is started meanwhile.
@@ -856,6 +824,18 @@ impl Engine {
                 true
             }
             Cancelled::Lost => false,
+        }
+    }
+
+    /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
+    /// it may fire, and wake a process for nothing. Its value is a [`Fire::Process`].
+    ///
+    /// Most sleeps end so, because what they were the limit for was done in time.
+    #[inline]
+    pub(crate) fn forget(&self, id: TimerId) {
+        match self.local() {
+            Some(local) if local.home() == id.shard() => local.forget(self, id),
+            _ => _ = self.disarm(id),
         }
     }
 

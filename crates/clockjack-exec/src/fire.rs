@@ -3,14 +3,16 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, task::Waker, time::Duration};
 
-use clockjack_sync::Counted;
 use clockjack_time::Tick;
 
-use crate::{cell, command::Answer, engine::Engine};
+use crate::{cell, command::Answer, engine::Engine, engine_ref::EngineRef, pid::Pid};
 
 /// The value of a timer.
 pub(crate) enum Fire {
-    /// Wakes somebody.
+    /// Wakes a process of this engine, if it is still there. By its name and not by a reference:
+    /// most timers are cancelled, and then nothing was counted.
+    Process(Pid),
+    /// Wakes somebody else.
     Wake(Waker),
     /// Answers a command of a process.
     Answer(Box<Alarm>),
@@ -20,7 +22,7 @@ pub(crate) enum Fire {
 pub(crate) struct Alarm {
     pub(crate) answer: Answer,
     /// Holds the engine, which a re-armed alarm needs.
-    pub(crate) engine: Counted<Engine>,
+    pub(crate) engine: EngineRef,
     /// For an interval: its period, and when it is due next.
     pub(crate) every: Option<Period>,
 }
@@ -50,32 +52,41 @@ pub(crate) struct Deferred {
 }
 
 impl Fire {
+    /// What wakes whom this waker wakes.
+    pub(crate) fn waking(engine: &Engine, waker: &Waker) -> Self {
+        match cell::head_of(waker) {
+            Some(head) if core::ptr::eq(&raw const **head.engine, engine) => {
+                Self::Process(head.pid())
+            }
+            _ => Self::Wake(waker.clone()),
+        }
+    }
+
     /// Does what can be done under the lease, and leaves the rest. Nothing of the user's is called.
-    pub(crate) fn hand_over(self, now: Tick, deferred: &mut Deferred) {
+    pub(crate) fn hand_over(self, engine: &Engine, now: Tick, deferred: &mut Deferred) {
         match self {
+            Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) if cell::head_of(&waker).is_some() => waker.wake(),
             Self::Wake(waker) => deferred.wakers.push(waker),
-            Self::Answer(alarm) => match alarm.every {
-                None => {
-                    let Alarm { answer, engine, .. } = *alarm;
-                    answer.reply(());
-                    // Another reference is held by whoever polls: this is not the last.
-                    drop(engine);
+            Self::Answer(mut alarm) => {
+                match alarm.every {
+                    None => alarm.answer.tell_last(()),
+                    Some(period) => {
+                        let (tick, next) = period.tell(now);
+                        alarm.answer.tell(tick);
+                        alarm.every = Some(next);
+                    }
                 }
-                Some(period) => {
-                    let mut alarm = alarm;
-                    let (tick, next) = period.tell(now);
-                    alarm.answer.tell(tick);
-                    alarm.every = Some(next);
-                    deferred.alarms.push(alarm);
-                }
-            },
+                // Not dropped here: it may be the last that holds an ended process and its result.
+                deferred.alarms.push(alarm);
+            }
         }
     }
 
     /// The timers were closed: whoever waits is told.
     pub(crate) fn closed(self, engine: &Engine) {
         match self {
+            Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) => engine.wake_foreign(waker),
             // The answer answers by itself when it is dropped.
             Self::Answer(alarm) => drop(alarm),
@@ -85,8 +96,9 @@ impl Fire {
     /// The timer was cancelled: what it holds goes, guarded if it may be the user's.
     pub(crate) fn dropped(self, engine: &Engine) {
         match self {
+            Self::Process(_) => {}
             Self::Wake(waker) if cell::head_of(&waker).is_some() => drop(waker),
-            Self::Wake(waker) => engine.drop_foreign(waker),
+            Self::Wake(waker) => engine.drop_contained(waker),
             Self::Answer(alarm) => drop(alarm),
         }
     }
@@ -120,7 +132,7 @@ impl Deferred {
 }
 
 impl Alarm {
-    /// Arms it for when it is due. If that fails the answer says so by itself.
+    /// Arms it for when it is due again, if it is. If that fails the answer says so by itself.
     pub(crate) fn arm(self: Box<Self>) {
         let Some(period) = self.every else { return };
         if !self.answer.is_wanted() {
@@ -135,6 +147,7 @@ impl Alarm {
 impl fmt::Debug for Fire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Process(_) => "Process",
             Self::Wake(_) => "Wake",
             Self::Answer(_) => "Answer",
         })

@@ -3,11 +3,12 @@
 
 use core::{fmt, time::Duration};
 
-use clockjack_sync::Counted;
 use clockjack_time::TimerInstant;
 
 use crate::{
+    cell::Head,
     engine::{Engine, ExecStats},
+    engine_ref::EngineRef,
     error::{SendError, SubmitError},
     join::Join,
     payload::{Payload, Payloads},
@@ -21,18 +22,18 @@ use crate::{
 /// A handle of an executor, to be cloned and given away. It does not keep the executor running:
 /// after the executor has stopped, everything is refused.
 #[derive(Clone)]
-pub struct Handle(Counted<Engine>);
+pub struct Handle(EngineRef);
 
 impl Handle {
     #[doc(hidden)]
     #[must_use]
-    pub fn new(engine: Counted<Engine>) -> Self {
+    pub fn new(engine: EngineRef) -> Self {
         Self(engine)
     }
 
     #[doc(hidden)]
     #[must_use]
-    pub fn engine(&self) -> &Counted<Engine> {
+    pub fn engine(&self) -> &EngineRef {
         &self.0
     }
 
@@ -75,8 +76,23 @@ impl Handle {
         P: Process + Send,
         P::Message: Send,
     {
+        self.submit_tied(process, method, input, &|_| {})
+    }
+
+    /// As [`submit_method`](Self::submit_method), with a call before the first turn.
+    pub(crate) fn submit_tied<P>(
+        &self,
+        process: P,
+        method: &str,
+        input: Payloads,
+        before: &dyn Fn(&Head),
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
+    where
+        P: Process + Send,
+        P::Message: Send,
+    {
         // SAFETY: the process and its messages are `Send`.
-        unsafe { Engine::submit(&self.0, process, method, input) }
+        unsafe { Engine::submit_tied(&self.0, process, method, input, before) }
     }
 
     /// Sends a message to a process of which only the pid is known.

@@ -8,6 +8,8 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
+use clockjack_sync::mutant;
+
 use crate::{cell::CellRef, exit::Exit, pid::Pid, signal::Signal, state::DropJoin};
 
 /// What becomes of a process: a future of its result.
@@ -68,7 +70,8 @@ impl<T> Join<T> {
     }
 
     /// Asks the process to stop: a future is dropped at its next turn, a process is told by
-    /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was there before.
+    /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was there
+    /// before.
     pub fn cancel(&self) {
         if let Wait::Cell { cell, .. } = &self.state {
             drop(cell.signal(Signal::Cancel { reason: "cancelled by who joins" }));
@@ -113,7 +116,7 @@ impl<T> Join<T> {
         // SAFETY: without the bit the slot is the joiner's.
         let old = head.joiner.with_mut(|slot| unsafe {
             match &mut *slot {
-                Some(old) if old.will_wake(waker) => None,
+                Some(old) if old.will_wake(waker) || mutant!("join-keeps-waker") => None,
                 slot => slot.replace(waker.clone()),
             }
         });

@@ -12,8 +12,13 @@ mod cell;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub mod command;
 #[cfg(any(loom, target_has_atomic = "64"))]
+mod contain;
+#[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
 pub mod engine;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+pub mod engine_ref;
 pub mod error;
 pub mod exit;
 pub mod failure;
@@ -48,6 +53,8 @@ mod signal;
 #[doc(hidden)]
 pub mod state;
 #[cfg(any(loom, target_has_atomic = "64"))]
+mod stop;
+#[cfg(any(loom, target_has_atomic = "64"))]
 mod ties;
 #[cfg(any(loom, target_has_atomic = "64"))]
 mod timer;
@@ -65,7 +72,7 @@ pub mod worker;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub use command::{Command, CommandId, Commands, Completer};
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub use engine::{Alive, ExecStats, SHUTDOWN};
+pub use engine::ExecStats;
 pub use error::{SendError, StartError, SubmitError, TimerError};
 pub use exit::{Caught, Exit, ExitReason};
 pub use failure::{Coded, Failure};
@@ -85,6 +92,8 @@ pub use process::{Event, Events, Process, StepOutput, Tag, UnknownMethod};
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub use process_ref::ProcessRef;
 pub use state::State;
+#[cfg(any(loom, target_has_atomic = "64"))]
+pub use stop::{Alive, SHUTDOWN};
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub use timer::{Interval, Sleep, Timer, YieldNow, sleep, yield_now};
 #[cfg(any(loom, target_has_atomic = "64"))]

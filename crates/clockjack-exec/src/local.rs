@@ -10,13 +10,14 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
 
-use clockjack_sync::{Counted, mpsc::Pop};
+use clockjack_sync::{mpsc::Pop, mutant, prim::hint};
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
     cell::Entry,
     command::Commands,
-    engine::{Alive, Engine, EngineConfig},
+    engine::{Engine, EngineConfig},
+    engine_ref::EngineRef,
     error::{StartError, SubmitError},
     exit::Caught,
     fire::Deferred,
@@ -26,6 +27,7 @@ use crate::{
     payload::Payloads,
     process::Process,
     process_ref::ProcessRef,
+    stop::Alive,
     toolbox::{Host, Toolbox},
     worker::{Local, mix},
 };
@@ -64,12 +66,14 @@ const BATCH: usize = 64;
 /// # Ok::<(), clockjack_exec::StartError>(())
 /// ```
 pub struct LocalExecutor {
-    engine: Counted<Engine>,
+    engine: EngineRef,
     ready: VecDeque<Entry>,
     deferred: Deferred,
     random: u64,
     is_seeded: bool,
     home: u32,
+    /// The last look at the timers ended by its budget, perhaps before anything fired.
+    has_more_due: bool,
     /// Not `Send`: neither is what it runs.
     _here: PhantomData<*const ()>,
 }
@@ -125,6 +129,7 @@ impl LocalExecutor {
             random: mix(seed),
             is_seeded: seed != 0,
             home,
+            has_more_due: false,
             _here: PhantomData,
         })
     }
@@ -186,7 +191,7 @@ impl LocalExecutor {
         loop {
             let turn = self.turn();
             steps += turn.steps;
-            if turn.steps == 0 && turn.fired == 0 {
+            if turn.steps == 0 && turn.fired == 0 && !self.has_more_due {
                 return steps;
             }
         }
@@ -234,7 +239,7 @@ impl LocalExecutor {
                 return output;
             }
             let turn = self.turn();
-            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() {
+            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
                 self.engine.host().park(0, turn.next_wake);
             }
         }
@@ -251,7 +256,7 @@ impl LocalExecutor {
             if host.tick_of(host.nanos()) >= until {
                 break;
             }
-            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() {
+            if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
                 let wake = turn.next_wake.map_or(until, |wake| wake.min(until));
                 host.park(0, Some(wake));
             }
@@ -271,7 +276,8 @@ impl LocalExecutor {
 
     /// The next one of those that are ready.
     fn choose(&mut self) -> Option<Entry> {
-        if !self.is_seeded {
+        // Looking where there is nothing draws no number: it must not change the run.
+        if !self.is_seeded || self.ready.is_empty() {
             return self.ready.pop_front();
         }
         self.random = mix(self.random);
@@ -285,9 +291,10 @@ impl LocalExecutor {
         let now = host.tick_of(host.nanos());
         let deferred = &mut self.deferred;
         let polled = self.engine.shards.poll(self.home, now, TIMERS_PER_TURN, |timer| {
-            timer.value.hand_over(now, deferred);
+            timer.value.hand_over(&self.engine, now, deferred);
         });
         deferred.finish(&self.engine);
+        self.has_more_due = polled.more && !mutant!("local-forgets-more-due");
         polled.fired
     }
 }
@@ -298,11 +305,15 @@ impl Drop for LocalExecutor {
         self.engine.stop();
         self.engine.terminate_all(|_| {});
         self.engine.close_timers();
-        loop {
+        while self.live_len() > 0 {
             self.collect();
-            let Some(entry) = self.ready.pop_front() else { break };
-            self.engine.end(entry);
+            match self.ready.pop_front() {
+                Some(entry) => self.engine.end(entry),
+                // Another thread has woken it, and is about to queue it.
+                None => hint::spin_loop(),
+            }
         }
+        self.engine.close();
     }
 }
 
@@ -334,7 +345,12 @@ unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
     fn deadline_after(&self, after: Duration) -> Tick {
         let now = self.toolbox.clock().now();
         let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        let ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
+        let mut ticks = nanos.div_ceil(u64::from(self.resolution.nanos().get()));
+        if mutant!("delay-of-36-bits") {
+            ticks &= (1 << 36) - 1;
+        } else if mutant!("delay-folded-into-wheel") {
+            ticks %= 1 << 20;
+        }
         // A real clock has begun its tick some time ago, nobody knows when: one more. A clock that
         // is advanced by hand stands at the edge.
         let is_exact = self.toolbox.clock().kind() == ClockKind::Deterministic || ticks == 0;

@@ -129,16 +129,16 @@ impl Metronome {
         self.claim_if_beyond(deadline.saturating_add(self.grace))
     }
 
-    /// Sets for how long the metronome sleeps at the most while a worker is awake. It does so before
-    /// it announces its sleep.
+    /// Sets for how long the metronome sleeps at the most while a worker is awake. It does so
+    /// before it announces its sleep.
     pub fn set_awake_max(&self, awake_max: u64) {
         // Relaxed: whoever sees the announcement sees this, by the fences of `prepare` and
         // `note_awake`.
         self.awake_max.store(awake_max, Relaxed);
     }
 
-    /// To be called by a worker at `now`, after it can be seen that it is awake; if it says yes, the
-    /// caller unparks the metronome (rule 10).
+    /// To be called by a worker at `now`, after it can be seen that it is awake; if it says yes,
+    /// the caller unparks the metronome (rule 10).
     #[inline]
     #[must_use]
     pub fn note_awake(&self, now: u64) -> bool {

@@ -34,7 +34,11 @@ pub struct Tag(pub u64);
 /// impl Process for Sum {
 ///     type Message = u64;
 ///
-///     fn step(&mut self, events: &mut Events<'_, u64>, out: &mut StepOutput) -> Result<(), Failure> {
+///     fn step(
+///         &mut self,
+///         events: &mut Events<'_, u64>,
+///         out: &mut StepOutput,
+///     ) -> Result<(), Failure> {
 ///         for event in events {
 ///             match event {
 ///                 Event::Message(n) => self.0 += n,

@@ -49,7 +49,9 @@
 //!    transitions cannot fail: each is one unconditional read-modify-write, or a loop.
 //! 5. COMPLETE is set once and never cleared. After it nobody enqueues the process.
 //! 6. The output is the runner's before COMPLETE. If somebody was joined at that moment the output
-//!    is the joiner's from then on; otherwise it stays with the runner, who drops it.
+//!    is the joiner's from then on. Otherwise, if the maker was the joiner, it stays with the
+//!    runner, who drops it; if not, the runner leaves it where it is, for one who claims it later,
+//!    or for the end of the memory.
 //! 7. The slot of the waker is the joiner's while WAKER is clear, and the completer's while it is
 //!    set. The completer, if it finds WAKER set, moves the waker out and wakes it. COMPLETE freezes
 //!    WAKER: the joiner neither sets nor clears it any more.
@@ -169,7 +171,7 @@ pub struct Started {
 #[must_use = "the output belongs to somebody, and the joiner waits"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Finished {
-    /// The output is the joiner's. If false it is still the runner's, who drops it.
+    /// The output is the joiner's. If false it is still the runner's, who drops or keeps it.
     pub joined: bool,
     /// There is a waker in the slot: move it out and wake it.
     pub join_waker: bool,
@@ -352,13 +354,12 @@ impl Word {
         before.wrapping_add(GENERATION_ONE) >> GENERATION_SHIFT
     }
 
-    /// Makes the caller the joiner. False if there is or was another, or if the process completed
-    /// without one, so that its output is gone.
+    /// Makes the caller the joiner, also of a process that is complete: its runner keeps the output
+    /// of a process that is born without a joiner (rule 6). False if there is or was another.
     #[must_use = "who does not know whether it is the joiner cannot leave"]
     pub fn claim_join(&self) -> bool {
-        // Relaxed: the bit gives no access yet; the joiner's later calls acquire. On a complete
-        // process the bit means nothing any more, for the completer has decided.
-        self.0.fetch_or(JOINED, Relaxed) & (JOINED | COMPLETE) == 0
+        // Relaxed: the bit gives no access yet; the joiner's later calls acquire.
+        self.0.fetch_or(JOINED, Relaxed) & JOINED == 0
     }
 
     /// Gives the slot, in which a waker was put, to the completer. By the joiner, while the slot
@@ -576,10 +577,12 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_completed_alone_cannot_be_joined() {
+    fn a_process_that_completed_alone_can_be_joined_once() {
         let word = running();
         assert_eq!(word.complete(), Finished { joined: false, join_waker: false });
+        assert!(word.claim_join());
         assert!(!word.claim_join());
+        assert_eq!(word.drop_join(), DropJoin { output_is_mine: true, waker_slot_is_mine: true });
     }
 
     #[test]

@@ -10,6 +10,8 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
+use clockjack_sync::mutant;
+
 use crate::{
     cell::Head,
     engine::Engine,
@@ -96,6 +98,7 @@ pub(crate) fn take_signals(
                     tell(Told::Complete { tag, result });
                 } else {
                     engine.count_stale_completion();
+                    engine.drop_contained(result);
                 }
             }
             Signal::Cancel { reason } => tell(Told::Cancel { reason }),
@@ -172,13 +175,15 @@ pub(crate) fn tell_end(head: &Head, engine: &Engine, reason: &ExitReason) {
     let mut known = known.unwrap_or_default();
     for signal in late {
         match signal {
+            Signal::Watch { .. } if mutant!("ties-late-watch-lost") => {}
             Signal::Watch { watcher } => _ = insert(&mut known.watchers, watcher),
             Signal::Unwatch { watcher } => _ = remove(&mut known.watchers, watcher),
             Signal::Link { peer } => _ = insert(&mut known.links, peer),
             Signal::Unlink { peer } => _ = remove(&mut known.links, peer),
             Signal::Exit { pid, .. } => _ = remove(&mut known.watched, pid),
             Signal::LinkExit { pid, .. } => _ = remove(&mut known.links, pid),
-            Signal::Complete { .. } | Signal::Cancel { .. } => {}
+            Signal::Complete { result, .. } => engine.drop_contained(result),
+            Signal::Cancel { .. } => {}
         }
     }
     let pid = head.pid();

@@ -11,6 +11,7 @@ use core::{
     time::Duration,
 };
 
+use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     error::TimerError,
     fire::{Fire, IntervalTick},
     handle::Handle,
+    pid::Pid,
     shards::Refused,
 };
 
@@ -44,9 +46,10 @@ impl Timer {
         self.cancel();
         let engine = self.handle.engine();
         let deadline = engine.host().deadline_after(after);
+        let fire = Fire::waking(engine, &waker);
         // Kept also if it is refused: it can be reset when there is room.
-        self.waker = Some(waker.clone());
-        self.armed = Some(arm(engine, deadline, waker)?);
+        self.waker = Some(waker);
+        self.armed = Some(arm(engine, deadline, fire)?);
         Ok(())
     }
 
@@ -80,8 +83,9 @@ impl Drop for Timer {
     }
 }
 
-fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
-    engine.arm(deadline, Fire::Wake(waker)).map_err(|refused: Refused<Fire>| {
+#[inline]
+fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId, TimerError> {
+    engine.arm(deadline, fire).map_err(|refused: Refused<Fire>| {
         if refused.is_closed() {
             TimerError::closed()
         } else if refused.is_busy() {
@@ -105,8 +109,33 @@ fn arm(engine: &Engine, deadline: Tick, waker: Waker) -> Result<TimerId, TimerEr
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     handle: Option<Handle>,
+    /// Who knows the executor, if the waker does not tell.
+    fallback: Option<fn() -> Option<Handle>>,
     until: Until,
-    armed: Option<(TimerId, Waker)>,
+    armed: Option<(TimerId, Sleeper)>,
+}
+
+/// Who waits.
+enum Sleeper {
+    /// A process of the same engine, which is not counted.
+    Process(Pid),
+    Other(Waker),
+}
+
+impl Sleeper {
+    fn of(fire: &Fire, waker: &Waker) -> Self {
+        match fire {
+            Fire::Process(pid) => Self::Process(*pid),
+            _ => Self::Other(waker.clone()),
+        }
+    }
+
+    fn will_wake(&self, waker: &Waker) -> bool {
+        match self {
+            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| head.pid() == *pid),
+            Self::Other(known) => known.will_wake(waker),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -118,18 +147,26 @@ enum Until {
 
 /// Waits. The time counts from the first poll.
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep { handle: None, until: Until::After(after), armed: None }
+    Sleep { handle: None, fallback: None, until: Until::After(after), armed: None }
 }
 
 impl Sleep {
     /// On an executor that is known; the time counts from now.
     pub(crate) fn on(handle: Handle, after: Duration) -> Self {
         let deadline = handle.engine().host().deadline_after(after);
-        Self { handle: Some(handle), until: Until::At(deadline), armed: None }
+        Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
+    }
+
+    /// Until a tick of the executor whose process awaits it, or else of that which `fallback` gives
+    /// when it is first polled.
+    #[doc(hidden)]
+    pub fn until(deadline: Tick, fallback: fn() -> Option<Handle>) -> Self {
+        let until = Until::At(deadline);
+        Self { handle: None, fallback: Some(fallback), until, armed: None }
     }
 
     pub(crate) fn at(handle: Handle, deadline: Tick) -> Self {
-        Self { handle: Some(handle), until: Until::At(deadline), armed: None }
+        Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
     /// The tick that it waits for, once that is known.
@@ -142,61 +179,101 @@ impl Sleep {
     }
 
     fn disarm(&mut self) {
-        if let (Some((id, _)), Some(handle)) = (self.armed.take(), &self.handle) {
-            handle.engine().disarm(id);
+        let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
+        match sleeper {
+            _ if mutant!("sleep-due-not-disarmed")
+                && is_over(handle.engine(), self.until).is_ok() => {}
+            Sleeper::Process(_) => handle.engine().forget(id),
+            Sleeper::Other(_) => _ = handle.engine().disarm(id),
         }
     }
 
-    fn poll_on(&mut self, handle: &Handle, cx: &Context<'_>) -> Poll<Result<(), TimerError>> {
-        let engine = handle.engine();
-        if let Some((id, waker)) = &self.armed
-            && engine.is_armed(*id)
-        {
-            if waker.will_wake(cx.waker()) {
-                return Poll::Pending;
-            }
-            // It is waited for by somebody else now. If it has just fired or was closed, it is not
-            // armed again.
-            if engine.disarm(*id) {
-                self.armed = None;
-            }
-        }
-        let deadline = match self.until {
-            Until::At(tick) => tick,
-            Until::After(after) => engine.host().deadline_after(after),
+    /// The executor, found when it is first needed.
+    #[cold]
+    fn find(&mut self, waker: &Waker) -> Option<&Handle> {
+        let found = match cell::head_of(waker) {
+            Some(head) => Handle::new((*head.engine).clone()),
+            None => self.fallback?()?,
         };
-        self.until = Until::At(deadline);
-        if self.armed.take().is_some() {
-            let host = engine.host();
-            let is_due = host.tick_of(host.nanos()) >= deadline;
-            // Neither armed nor due: the timers were closed.
-            return Poll::Ready(if is_due { Ok(()) } else { Err(TimerError::closed()) });
-        }
-        let waker = cx.waker().clone();
-        match arm(engine, deadline, waker.clone()) {
-            Ok(id) => {
-                self.armed = Some((id, waker));
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        Some(self.handle.insert(found))
     }
 }
 
 impl Future for Sleep {
     type Output = Result<(), TimerError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let handle = match self.handle.take() {
-            Some(handle) => handle,
-            None => match cell::head_of(cx.waker()) {
-                Some(head) => Handle::new((*head.engine).clone()),
-                None => return Poll::Ready(Err(TimerError::no_executor())),
-            },
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.handle.is_none() && this.find(cx.waker()).is_none() {
+            return Poll::Ready(Err(TimerError::no_executor()));
+        }
+        let Self { handle: Some(handle), until, armed, .. } = this else {
+            unreachable!("it was found");
         };
-        let polled = self.poll_on(&handle, cx);
-        self.handle = Some(handle);
-        polled
+        let engine = handle.engine();
+        if let Some((id, sleeper)) = armed {
+            match look(engine, *id, sleeper, cx.waker()) {
+                Look::Waits => return Poll::Pending,
+                Look::TakenBack => {}
+                Look::Over => {
+                    *armed = None;
+                    return Poll::Ready(is_over(engine, *until));
+                }
+            }
+        }
+        arm_for(engine, until, armed, cx)
+    }
+}
+
+/// What a sleep that was armed finds.
+enum Look {
+    Waits,
+    /// It was armed for somebody else, and is armed no more.
+    TakenBack,
+    /// It has fired, or was closed.
+    Over,
+}
+
+fn look(engine: &Engine, id: TimerId, sleeper: &Sleeper, waker: &Waker) -> Look {
+    if !engine.is_armed(id) {
+        Look::Over
+    } else if sleeper.will_wake(waker) || mutant!("sleep-keeps-waker") {
+        Look::Waits
+    } else if engine.disarm(id) {
+        Look::TakenBack
+    } else {
+        Look::Over
+    }
+}
+
+/// Why a timer is armed no more: its time has come, or else the timers were closed.
+fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
+    let host = engine.host();
+    let now = host.tick_of(host.nanos());
+    let is_due = matches!(until, Until::At(deadline) if deadline <= now);
+    if is_due { Ok(()) } else { Err(TimerError::closed()) }
+}
+
+/// Arms a sleep that is not armed.
+fn arm_for(
+    engine: &Engine,
+    until: &mut Until,
+    armed: &mut Option<(TimerId, Sleeper)>,
+    cx: &Context<'_>,
+) -> Poll<Result<(), TimerError>> {
+    let deadline = match *until {
+        Until::At(tick) => tick,
+        Until::After(after) => engine.host().deadline_after(after),
+    };
+    *until = Until::At(deadline);
+    let fire = Fire::waking(engine, cx.waker());
+    let sleeper = Sleeper::of(&fire, cx.waker());
+    match arm(engine, deadline, fire) {
+        Ok(id) => {
+            *armed = Some((id, sleeper));
+            Poll::Pending
+        }
+        Err(error) => Poll::Ready(Err(error)),
     }
 }
 

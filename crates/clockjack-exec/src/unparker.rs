@@ -6,34 +6,32 @@ use core::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
-use clockjack_sync::Counted;
-
-use crate::engine::Engine;
+use crate::engine_ref::EngineRef;
 
 static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
 
 /// Wakes the one thread of an executor without seats.
-pub(crate) fn waker(engine: &Counted<Engine>) -> Waker {
+pub(crate) fn waker(engine: &EngineRef) -> Waker {
     // SAFETY: the functions are thread-safe and count a reference for each waker.
     unsafe { Waker::from_raw(raw(engine.clone())) }
 }
 
-fn raw(engine: Counted<Engine>) -> RawWaker {
-    RawWaker::new(Counted::into_raw(engine), &TABLE)
+fn raw(engine: EngineRef) -> RawWaker {
+    RawWaker::new(EngineRef::into_raw(engine), &TABLE)
 }
 
 /// # Safety
 ///
 /// The data is that of a waker of this module, whose reference is not given up.
-unsafe fn borrowed(data: *const ()) -> ManuallyDrop<Counted<Engine>> {
+unsafe fn borrowed(data: *const ()) -> ManuallyDrop<EngineRef> {
     // SAFETY: the data came from `into_raw`.
-    ManuallyDrop::new(unsafe { Counted::from_raw(data) })
+    ManuallyDrop::new(unsafe { EngineRef::from_raw(data) })
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: by the contract of a waker.
     let engine = unsafe { borrowed(data) };
-    raw(Counted::clone(&engine))
+    raw(EngineRef::clone(&engine))
 }
 
 unsafe fn wake(data: *const ()) {

@@ -32,6 +32,7 @@ use core::{
 use clockjack_sync::{
     injector::BATCH_MAX,
     mpsc::Pop,
+    mutant,
     prim::{
         self,
         atomic::{
@@ -42,11 +43,12 @@ use clockjack_sync::{
     },
     ring::{Owner, Steal, Thief},
 };
-use clockjack_time::Tick;
+use clockjack_time::{Tick, TimerId};
 
 use crate::{
     cell::{Entry, Head},
     engine::{Engine, ExecStats},
+    engine_ref::{EngineRef, Stock},
     fire::Deferred,
     registry::Cache,
 };
@@ -64,6 +66,9 @@ const INTERVAL_MAX: u32 = 127;
 const INTERVAL_NANOS: u64 = 200_000;
 /// How many timers one look fires at the most; the rest follows after a few steps.
 const TIMERS_PER_LOOK: usize = 256;
+
+/// How many timers that nobody waits for are kept until they are disarmed together.
+const FORGOTTEN_MAX: usize = 16;
 
 /// The worker is to leave.
 const LEAVE: u32 = 1;
@@ -261,6 +266,15 @@ pub struct Local {
     is_firing: Cell<bool>,
     ring: UnsafeCell<Owner<Entry>>,
     cache: UnsafeCell<Cache>,
+    stock: Stock,
+    /// Timers of the home shard that nobody waits for, to be disarmed together.
+    forgotten: UnsafeCell<Forgotten>,
+}
+
+#[derive(Default)]
+struct Forgotten {
+    ids: [Option<TimerId>; FORGOTTEN_MAX],
+    len: usize,
 }
 
 impl Local {
@@ -281,6 +295,36 @@ impl Local {
     pub fn engine(&self) -> &Engine {
         // SAFETY: the worker has borrowed the engine for as long as this exists.
         unsafe { &*self.engine }
+    }
+
+    #[inline]
+    pub(crate) fn stock(&self) -> &Stock {
+        &self.stock
+    }
+
+    /// Notes a timer of the home shard that is to be disarmed.
+    #[inline]
+    pub(crate) fn forget(&self, engine: &Engine, id: TimerId) {
+        // SAFETY: a `Local` is on one thread, and nothing here calls back into it.
+        let forgotten = unsafe { &mut *self.forgotten.get() };
+        forgotten.ids[forgotten.len] = Some(id);
+        forgotten.len += 1;
+        if forgotten.len == FORGOTTEN_MAX {
+            self.disarm_forgotten(engine);
+        }
+    }
+
+    /// Disarms what was noted.
+    #[inline]
+    fn disarm_forgotten(&self, engine: &Engine) {
+        // SAFETY: as above; what is disarmed are timers whose values have no drop of their own.
+        let forgotten = unsafe { &mut *self.forgotten.get() };
+        let len = core::mem::take(&mut forgotten.len);
+        if len > 0 {
+            // The last first: it is probably the last in a heap of far deadlines too.
+            let ids = forgotten.ids[..len].iter_mut().rev().filter_map(Option::take);
+            engine.shards.cancel_all(self.home(), ids);
+        }
     }
 
     pub(crate) fn home(&self) -> u32 {
@@ -343,6 +387,7 @@ impl fmt::Debug for Local {
 }
 
 /// Works in a seat until it is asked to leave. Called by the thread that is to be the worker.
+/// `seated` is called when it sits: what is asked of the seat before that is for nobody.
 ///
 /// # Panics
 /// If the seat is taken, or there is none of that number.
@@ -359,17 +404,21 @@ pub fn work(engine: &Engine, seat: usize) {
 #[doc(hidden)]
 pub fn work_once_seated(engine: &Engine, seat: usize, seated: impl FnOnce()) {
     let mut worker = Worker::enter(engine, seat);
-    seated();
     let before = engine.host().enter(&raw const worker.local);
+    seated();
     worker.run();
     worker.leave();
     engine.host().enter(before);
+    // Not before: what was dropped until now went into it.
+    EngineRef::take_back(engine, &worker.local.stock);
 }
 
 struct Worker<'e> {
     engine: &'e Engine,
     place: &'e Seat,
     local: Local,
+    /// The process whose turn it is.
+    running: Cell<Option<NonNull<Head>>>,
     is_searching: bool,
     lifo_run: u8,
     /// Steps until the next look at timers and injector, out of `interval`.
@@ -407,7 +456,10 @@ impl<'e> Worker<'e> {
                 is_firing: Cell::new(false),
                 ring: UnsafeCell::new(ring),
                 cache: UnsafeCell::new(engine.cache()),
+                stock: Stock::default(),
+                forgotten: UnsafeCell::default(),
             },
+            running: Cell::new(None),
             is_searching: false,
             lifo_run: 0,
             countdown: 0,
@@ -420,7 +472,21 @@ impl<'e> Worker<'e> {
         }
     }
 
+    /// Steps until asked to leave. One guard is around all steps and not around each: a panic ends
+    /// the process whose turn it was, and the work goes on.
     fn run(&mut self) {
+        let host = self.engine.host();
+        while let Err(caught) = host.guarded(&mut || self.run_unguarded()) {
+            let running = self.running.take();
+            // A panic that is not a process's is a fault of this code, and is not survived.
+            let running = running.unwrap_or_else(|| panic!("a worker failed: {caught:?}"));
+            self.end_turn();
+            // SAFETY: it was running when the panic was caught.
+            unsafe { self.engine.bury(running, caught) };
+        }
+    }
+
+    fn run_unguarded(&mut self) {
         loop {
             // Acquire: pairs with whoever asked.
             let flags = self.place.flags.load(Acquire);
@@ -449,9 +515,16 @@ impl<'e> Worker<'e> {
         let turn = place.turn.load(Relaxed).wrapping_add(1);
         place.current.store(entry.index(), Relaxed);
         place.turn.store(turn, Relaxed);
-        self.engine.run(entry);
-        place.turn.store(turn.wrapping_add(1), Relaxed);
-        count(&place.counts.steps, 1);
+        self.engine.run_in_guard(entry, &self.running);
+        self.end_turn();
+    }
+
+    #[inline]
+    fn end_turn(&self) {
+        let turn = &self.place.turn;
+        // Relaxed: as in `step`.
+        turn.store(turn.load(Relaxed).wrapping_add(1), Relaxed);
+        count(&self.place.counts.steps, 1);
     }
 
     /// The next process that is here.
@@ -463,7 +536,7 @@ impl<'e> Worker<'e> {
             return Some(entry);
         }
         self.countdown -= 1;
-        if self.lifo_run < LIFO_RUN_MAX
+        if (self.lifo_run < LIFO_RUN_MAX || mutant!("worker-lifo-unbounded"))
             && let Some(entry) = self.place.take_lifo()
         {
             self.lifo_run += 1;
@@ -478,7 +551,10 @@ impl<'e> Worker<'e> {
     fn look(&mut self) -> Option<Entry> {
         let nanos = self.engine.host().nanos();
         let steps = u64::from(self.interval);
-        let took = nanos.saturating_sub(self.looked_at) / steps;
+        let mut took = nanos.saturating_sub(self.looked_at) / steps;
+        if mutant!("worker-clock-must-rise") {
+            took = nanos.checked_sub(self.looked_at).expect("the clock never steps back") / steps;
+        }
         self.step_nanos = (self.step_nanos * 9 + took) / 10;
         let interval = INTERVAL_NANOS / self.step_nanos.max(1);
         self.interval = u32::try_from(interval).unwrap_or(u32::MAX);
@@ -500,6 +576,7 @@ impl<'e> Worker<'e> {
 
     /// Fires what is due in the shards that this worker keeps.
     fn poll_timers(&mut self) {
+        self.local.disarm_forgotten(self.engine);
         let (engine, seat) = (self.engine, self.local.seat);
         for shard in engine.shards.keeps(seat) {
             if engine.shards.is_overdue(shard, self.now) {
@@ -516,7 +593,7 @@ impl<'e> Worker<'e> {
         local.is_firing.set(true);
         let mut hand_over = |timer: clockjack_time::Expired<crate::fire::Fire>| {
             latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
-            timer.value.hand_over(now, deferred);
+            timer.value.hand_over(engine, now, deferred);
         };
         let polled = if is_own {
             shards.poll(shard, now, TIMERS_PER_LOOK, &mut hand_over)
@@ -524,7 +601,9 @@ impl<'e> Worker<'e> {
             shards.take_over(shard, now, TIMERS_PER_LOOK, &mut hand_over)
         };
         local.is_firing.set(false);
-        deferred.finish(engine);
+        if !(mutant!("worker-leaves-deferred") && place.has_flags()) {
+            deferred.finish(engine);
+        }
         if polled.more {
             // The rest soon, but not before what has just been woken.
             self.countdown = self.countdown.min(INTERVAL_MIN);
@@ -658,8 +737,13 @@ impl<'e> Worker<'e> {
             count(&place.counts.parked, 1);
             // Read after the announcement: whoever armed before that is in it, whoever arms after
             // it sees the sleeper.
-            engine.host().park(seat, engine.shards.next_wake(seat));
+            let until = engine.shards.next_wake(seat);
+            engine.host().park(seat, until);
             engine.idle.cancel_park(seat);
+            if mutant!("worker-trusts-its-alarm") {
+                self.now = until.unwrap_or(now);
+                return self.poll_timers();
+            }
         }
         self.refresh();
         engine.tell_awake(self.now);
@@ -673,10 +757,15 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        while let Some(entry) = self.place.take_lifo().or_else(|| self.local.with_ring(Owner::pop))
+        if !mutant!("worker-leaves-lifo")
+            && let Some(entry) = self.place.take_lifo()
         {
             engine.inject(entry);
         }
+        while let Some(entry) = self.local.with_ring(Owner::pop) {
+            engine.inject(entry);
+        }
+        self.local.disarm_forgotten(engine);
         let orphans = engine.shards.detach(self.local.seat);
         engine.idle.deactivate(self.local.seat);
         if orphans > 0 {

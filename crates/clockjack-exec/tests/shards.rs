@@ -1,8 +1,11 @@
 //! What the table of shards promises, in virtual time. The races are in `loom/shards.rs`.
 #![cfg(not(loom))]
 
+extern crate alloc;
+
+use alloc::{collections::BTreeMap, sync::Arc};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::{collections::BTreeMap, sync::Arc, thread};
+use std::thread;
 
 use clockjack_exec::shards::{Cancelled, Closed, Polled, Shards, ShardsConfig};
 use clockjack_time::{Tick, TimerId, shard::RETURNS_MAX};
@@ -24,6 +27,10 @@ impl Numbers {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % end
+    }
+
+    fn pick(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).expect("less than a usize")
     }
 }
 
@@ -127,14 +134,14 @@ fn a_worker_that_attaches_takes_an_orphan_then_an_extra_then_makes_a_shard() {
     let shards = shards::<()>(4);
     assert_eq!((shards.attach(0), shards.attach(1), shards.attach(2)), (0, 1, 2));
     shards.detach(1);
-    shards.detach(2);
-    assert_eq!(shards.stats().orphans, 2);
-    assert_eq!(shards.attach(3), 1, "an orphan");
     assert_eq!(adopt_all(&shards, 0), 1);
-    assert_eq!(kept(&shards, 0), [0, 2]);
-    assert_eq!(shards.attach(2), 2, "an extra");
+    assert_eq!(kept(&shards, 0), [0, 1]);
+    shards.detach(2);
+    assert_eq!(shards.stats().orphans, 1);
+    assert_eq!(shards.attach(3), 2, "an orphan");
+    assert_eq!(shards.attach(2), 1, "an extra");
     assert_eq!(kept(&shards, 0), [0]);
-    assert_eq!((shards.home(0), shards.home(1), shards.home(2)), (Some(0), None, Some(2)));
+    assert_eq!((shards.home(0), shards.home(1), shards.home(2)), (Some(0), None, Some(1)));
     assert_eq!(shards.attach(1), 3, "a new one");
     let stats = shards.stats();
     assert_eq!((stats.shards, stats.orphans, stats.adopted), (4, 0, 2));
@@ -148,7 +155,7 @@ fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
     let mut attached = [false; SEATS];
     let mut most = 0;
     for _ in 0..1_000 {
-        let seat = numbers.below(SEATS as u64) as usize;
+        let seat = numbers.pick(SEATS);
         if attached[seat] {
             let orphans = shards.detach(seat);
             assert!(orphans > 0, "every worker keeps a shard");
@@ -160,7 +167,7 @@ fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
         let active: Vec<usize> = (0..SEATS).filter(|seat| attached[*seat]).collect();
         most = most.max(active.len());
         if !active.is_empty() && numbers.below(3) == 0 {
-            let chosen = active[numbers.below(active.len() as u64) as usize];
+            let chosen = active[numbers.pick(active.len())];
             adopt_all(&shards, chosen);
             assert!(!shards.has_orphans());
         }
@@ -334,26 +341,38 @@ fn two_workers_at_a_seat_are_a_fault() {
     shards.attach(0);
 }
 
+/// How often each timer of a stress test has ended.
+struct Ends(Vec<AtomicUsize>);
+
+impl Ends {
+    fn count(&self, value: usize) {
+        self.0[value].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// What every thread does with its seat, until it has armed enough.
-fn come_and_go(shards: &Shards<u64>, seat: usize, ended: &[AtomicUsize], per_thread: u64) {
+fn come_and_go(shards: &Shards<usize>, seat: usize, ends: &Ends, close_at: Option<usize>) {
     let mut numbers = Numbers(seat as u64 + 1);
-    let end = |value: u64| {
-        ended[value as usize].fetch_add(1, Ordering::Relaxed);
-    };
-    let mut ids: BTreeMap<u64, TimerId> = BTreeMap::new();
+    let mut ids: BTreeMap<usize, TimerId> = BTreeMap::new();
     let mut home = shards.attach(seat);
-    for step in 0..per_thread {
-        let value = seat as u64 * per_thread + step;
-        match shards.arm(home, tick(numbers.below(per_thread * 2)), value) {
-            Ok(armed) => drop(ids.insert(value, armed.id)),
-            Err(refused) => refused.into_inner().map_or((), end),
+    for step in 0..PER_THREAD {
+        let (value, now) = (seat * PER_THREAD + step, tick(step as u64));
+        match shards.arm(home, tick(numbers.below(2 * PER_THREAD as u64)), value) {
+            Ok(armed) => assert_eq!(ids.insert(value, armed.id), None),
+            Err(refused) => {
+                assert!(refused.into_inner().is_none_or(|other| other == value));
+                ends.count(value);
+            }
+        }
+        if close_at == Some(step) {
+            shards.close(|value| ends.count(value));
         }
         match numbers.below(8) {
             0 => {
                 if let Some((value, id)) = ids.pop_first()
                     && shards.cancel(id)
                 {
-                    end(value);
+                    ends.count(value);
                 }
             }
             1 => {
@@ -361,22 +380,22 @@ fn come_and_go(shards: &Shards<u64>, seat: usize, ended: &[AtomicUsize], per_thr
                     && let Cancelled::Won(taken) = shards.cancel_take(id)
                 {
                     assert!(taken.is_none_or(|taken| taken == value), "another timer's value");
-                    end(value);
+                    ends.count(value);
                 }
             }
             2 if numbers.below(16) == 0 => {
                 shards.detach(seat);
                 home = shards.attach(seat);
             }
-            3 => drop(shards.adopt(|| Some((seat + 1) % 3), |_, _| ())),
+            3 => assert!(shards.adopt(|| Some((seat + 1) % 3), |_, _| ()) <= 3),
             4 => {
-                if let Some(shard) = shards.overdue(tick(step), Some(seat), step as usize) {
-                    shards.take_over(shard, tick(step), 16, |timer| end(timer.value));
+                if let Some(shard) = shards.overdue(now, Some(seat), step) {
+                    shards.take_over(shard, now, 16, |timer| ends.count(timer.value));
                 }
             }
             _ => {
                 for shard in shards.keeps(seat) {
-                    shards.poll(shard, tick(step), 16, |timer| end(timer.value));
+                    shards.poll(shard, now, 16, |timer| ends.count(timer.value));
                 }
             }
         }
@@ -384,24 +403,37 @@ fn come_and_go(shards: &Shards<u64>, seat: usize, ended: &[AtomicUsize], per_thr
     shards.detach(seat);
 }
 
-#[test]
-fn every_timer_ends_once_while_workers_come_and_go() {
-    const PER_THREAD: u64 = 30_000;
+/// How many timers a thread of a stress test arms.
+const PER_THREAD: usize = 30_000;
+
+/// The law: each timer ends once, by its fire, its cancel, its refusal or the close.
+fn check_ends(close_at: Option<usize>) {
     let shards = shards(3);
-    let ended: Vec<AtomicUsize> = (0..3 * PER_THREAD).map(|_| AtomicUsize::new(0)).collect();
+    let ends = Ends((0..3 * PER_THREAD).map(|_| AtomicUsize::new(0)).collect());
     thread::scope(|scope| {
         for seat in 0..3 {
-            let (shards, ended) = (&shards, &ended);
-            scope.spawn(move || come_and_go(shards, seat, ended, PER_THREAD));
+            let (shards, ends) = (&shards, &ends);
+            let close_at = close_at.filter(|_| seat == 0);
+            scope.spawn(move || come_and_go(shards, seat, ends, close_at));
         }
     });
-    assert_eq!(shards.stats().orphans, shards.stats().shards, "all have left");
-    assert!(shards.stats().shards <= 3);
-    let closed = shards.close(|value| {
-        ended[value as usize].fetch_add(1, Ordering::Relaxed);
-    });
-    assert_eq!(closed.left, 0);
-    for (value, ended) in ended.iter().enumerate() {
-        assert_eq!(ended.load(Ordering::Relaxed), 1, "the ends of timer {value}");
+    let stats = shards.stats();
+    assert_eq!(stats.orphans, stats.shards, "all have left");
+    assert!(stats.shards <= 3);
+    assert_eq!(shards.close(|value| ends.count(value)).left, 0);
+    for (value, ends) in ends.0.iter().enumerate() {
+        assert_eq!(ends.load(Ordering::Relaxed), 1, "the ends of timer {value}");
+    }
+}
+
+#[test]
+fn every_timer_ends_once_while_workers_come_and_go() {
+    check_ends(None);
+}
+
+#[test]
+fn every_timer_ends_once_while_workers_come_and_go_and_one_closes() {
+    for close_at in [1, 100, PER_THREAD / 2] {
+        check_ends(Some(close_at));
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::{sync::Arc, task::Wake};
 use core::{
+    cell::Cell,
     pin::pin,
     task::{Context, Poll, Waker},
 };
@@ -22,8 +23,8 @@ impl Wake for Unparker {
 }
 
 thread_local! {
-    /// Kept, because threads that wait once wait again.
-    static UNPARKER: Arc<Unparker> = Arc::new(Unparker(Parker::new()));
+    /// Kept, because threads that wait once wait again; not here while a call uses it.
+    static SPARE: Cell<Option<Arc<Unparker>>> = const { Cell::new(None) };
 }
 
 /// Polls a future until it is ready, and sleeps in between.
@@ -34,13 +35,18 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
          spawn_blocking"
     );
     let mut future = pin!(future);
-    // A nested call, as from a drop, gets its own: tokens are not for two.
-    let unparker = UNPARKER.with(Arc::clone);
+    // A nested call, as from a drop, gets its own: a token is not for two.
+    let spare = SPARE.try_with(Cell::take).ok().flatten();
+    let unparker = spare.unwrap_or_else(|| Arc::new(Unparker(Parker::new())));
     let waker = Waker::from(Arc::clone(&unparker));
     let mut cx = Context::from_waker(&waker);
     loop {
         match future.as_mut().poll(&mut cx) {
-            Poll::Ready(output) => return output,
+            Poll::Ready(output) => {
+                // At the end of a thread there is nothing to keep it for.
+                let _ = SPARE.try_with(|spare| spare.set(Some(unparker)));
+                return output;
+            }
             Poll::Pending => {
                 unparker.0.park(None);
             }

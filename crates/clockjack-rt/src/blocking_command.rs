@@ -50,7 +50,7 @@ pub(crate) fn add_to(commands: Commands, blocking: &Arc<BlockingPool>) -> Comman
         };
         let submitted = blocking.submit(move || {
             if let Some(done) = take(&theirs) {
-                done.complete(work());
+                done.complete_with(work());
             }
         });
         if let Err(refused) = submitted {

@@ -4,6 +4,8 @@ use core::{cell::RefCell, fmt, time::Duration};
 
 use clockjack_exec::{Handle, Interval, Join, Sleep};
 
+use crate::host;
+
 thread_local! {
     static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
@@ -56,10 +58,13 @@ where
 
 /// Waits, on the current pool, or on that whose process awaits it.
 pub fn sleep(after: Duration) -> Sleep {
-    CURRENT.with(|current| match &*current.borrow() {
+    if let Some(deadline) = host::deadline_on_worker(after) {
+        return Sleep::until(deadline, handle);
+    }
+    match handle() {
         Some(handle) => handle.sleep(after),
         None => clockjack_exec::sleep(after),
-    })
+    }
 }
 
 /// A period, on the current pool. The first time is one period from now.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
 use std::panic::catch_unwind;
 
-use clockjack_exec::{Caught, Host, worker::Local};
+use clockjack_exec::{Caught, Host, engine::Engine, worker::Local};
 use clockjack_time::{Resolution, Tick};
 
 use crate::{OsClock, Parker};
@@ -43,6 +43,21 @@ impl Threads {
 /// Whether this thread is a worker of some pool.
 pub(crate) fn is_worker() -> bool {
     !LOCAL.get().is_null()
+}
+
+/// The deadline by the clock of the pool that this thread works for, if it does.
+#[inline]
+pub(crate) fn deadline_on_worker(after: Duration) -> Option<Tick> {
+    let local = LOCAL.get();
+    // SAFETY: what is set on this thread is valid until something else is set.
+    let local = unsafe { local.as_ref() }?;
+    Some(local.engine().host().deadline_after(after))
+}
+
+/// Whether this thread is a worker of this engine.
+pub(crate) fn is_worker_of(engine: &Engine) -> bool {
+    // SAFETY: a worker has set it, and takes it back before it goes.
+    unsafe { LOCAL.get().as_ref() }.is_some_and(|local| ptr::eq(local.engine(), engine))
 }
 
 /// The threads, as the engine holds them.

@@ -14,6 +14,22 @@
 //! Linux sleeps on a futex with an absolute deadline, and can be told the CPU and the timer slack
 //! of a thread. Elsewhere a lock and a condition variable of std do the sleeping, which is as
 //! precise as std is there, and affinity is refused as not supported.
+//!
+//! # tokio
+//!
+//! The feature `tokio` is for programs that have both, and goes two ways.
+//!
+//! *tokio inside Clockjack*: a pool with [`PoolConfig::tokio`] has one more thread, `cj-tokio`,
+//! with a tokio runtime, and every worker is entered into it. So sockets, sleeps and `tokio::spawn`
+//! work in processes and futures; what is spawned runs on that thread, and is dropped with the
+//! pool. The pool takes a thread of its own even if it is made inside another runtime: its
+//! processes may then outlive that one. tokio's own features, `net` among them, are chosen by who
+//! uses them.
+//!
+//! *Clockjack inside tokio*: `TokioToolbox` makes an executor that is driven by a task of an
+//! existing application, and never blocks its thread. A pool can be used there as well, its joins
+//! awaited in any task; only its shutdown and its drop wait, so they belong into
+//! `tokio::task::spawn_blocking` where that matters.
 
 extern crate alloc;
 
@@ -53,7 +69,17 @@ mod thread_control;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "thread/portable.rs"]
 mod thread_control_portable;
+#[cfg(not(all(feature = "tokio", not(loom))))]
+#[path = "tokio_host/absent.rs"]
 mod tokio_host;
+#[cfg(all(feature = "tokio", not(loom)))]
+#[path = "tokio_host/enabled.rs"]
+mod tokio_host;
+#[cfg(all(test, feature = "tokio", not(loom)))]
+#[path = "tokio_host/absent.rs"]
+mod tokio_host_absent;
+#[cfg(all(feature = "tokio", not(loom)))]
+mod tokio_toolbox;
 
 pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
 pub use clock::{OsClock, OsInstant};
@@ -68,3 +94,5 @@ pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use current::{interval, sleep, spawn};
 pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
+#[cfg(all(feature = "tokio", not(loom)))]
+pub use tokio_toolbox::{TokioExecutor, TokioToolbox};

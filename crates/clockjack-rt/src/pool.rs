@@ -16,14 +16,6 @@ use std::{
     thread::JoinHandle,
 };
 
-use clockjack_exec::{
-    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
-    StartError, SubmitError,
-    engine::{Engine, EngineConfig},
-    worker,
-};
-use clockjack_sync::Counted;
-
 pub use self::{
     config::PoolConfig,
     shutdown::{ShutdownReport, Straggler},
@@ -35,6 +27,14 @@ use crate::{
     thread::{self, ThreadConfig},
     tokio_host,
 };
+use clockjack_exec::{
+    Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
+    StartError, SubmitError,
+    engine::{Engine, EngineConfig},
+    engine_ref::EngineRef,
+    worker,
+};
+use clockjack_sync::mutant;
 
 /// The most seats that a pool may have.
 const SEATS_MAX: usize = 1024;
@@ -65,7 +65,7 @@ pub struct WorkerPool {
 }
 
 struct Inner {
-    engine: Counted<Engine>,
+    engine: EngineRef,
     threads: Arc<Threads>,
     blocking: Arc<BlockingPool>,
     config: PoolConfig,
@@ -89,8 +89,8 @@ impl WorkerPool {
     ///
     /// # Errors
     ///
-    /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU that
-    /// the system refuses, or tokio where the feature is not compiled in.
+    /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU
+    /// that the system refuses, or tokio where the feature is not compiled in.
     pub fn new(config: PoolConfig, commands: Commands) -> Result<Self, StartError> {
         let workers = workers_of(&config)?;
         let seats = config.workers_max.clamp(1, SEATS_MAX);
@@ -218,8 +218,8 @@ impl WorkerPool {
 
     /// Makes workers come or go; gives the number that there were.
     ///
-    /// A worker that goes finishes its step first and hands on its processes and its timers: none is
-    /// lost, none fires early. This does not wait for it.
+    /// A worker that goes finishes its step first and hands on its processes and its timers: none
+    /// is lost, none fires early. This does not wait for it.
     ///
     /// # Errors
     ///
@@ -242,7 +242,8 @@ impl WorkerPool {
     }
 
     /// Stops the pool: asks every process to stop, waits until all have ended or the time is over,
-    /// with the workers at work; then ends the rest and reports each. Nothing new is taken meanwhile.
+    /// with the workers at work; then ends the rest and reports each. Nothing new is taken
+    /// meanwhile.
     ///
     /// A future has no way to be asked: it is dropped where it waits. A step that never returns is
     /// left behind with its thread. Called on a worker of the pool it does not wait.
@@ -374,6 +375,10 @@ impl Inner {
             }
             let _reactor = reactor.enter();
             let _entered = Entered::enter(Handle::new(engine.clone()));
+            if mutant!("pool-worker-not-seated") {
+                drop(report.send(Ok(())));
+                std::thread::sleep(Duration::from_millis(300));
+            }
             // Nobody listens only if the start was given up.
             worker::work_once_seated(&engine, seat, || drop(report.send(pinned)));
         });

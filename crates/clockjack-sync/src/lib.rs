@@ -85,7 +85,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(any(test, loom, mutants))]
+#[cfg(any(test, loom, mutants, shuttle))]
 extern crate std;
 
 #[cfg(feature = "alloc")]

@@ -5,7 +5,8 @@ use core::{error::Error, fmt};
 /// There was no room for a timer; what it was to be armed with comes back.
 ///
 /// Permanent until something fires or is cancelled, except for [`is_busy`](Self::is_busy), which
-/// passes as soon as the owner of the shard has polled it.
+/// passes as soon as the owner of the shard has polled it, and for [`is_closed`](Self::is_closed),
+/// which never passes.
 pub struct Full<T> {
     kind: Kind,
     value: T,
@@ -16,6 +17,7 @@ enum Kind {
     Store,
     Overflow,
     Inbox,
+    Closed,
 }
 
 impl<T> Full<T> {
@@ -36,6 +38,13 @@ impl<T> Full<T> {
         Self { kind: Kind::Inbox, value }
     }
 
+    /// A refusal that does not pass, for whatever was closed.
+    #[cold]
+    #[must_use]
+    pub const fn closed(value: T) -> Self {
+        Self { kind: Kind::Closed, value }
+    }
+
     /// As many timers are armed as there may be.
     #[must_use]
     pub const fn is_capacity(&self) -> bool {
@@ -53,6 +62,12 @@ impl<T> Full<T> {
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self.kind, Kind::Inbox)
+    }
+
+    /// The shard was closed: trying again does not help.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.kind, Kind::Closed)
     }
 
     /// What was refused.
@@ -78,6 +93,7 @@ impl<T> fmt::Display for Full<T> {
             Kind::Store => "no room for another timer: the wheel is at its capacity",
             Kind::Overflow => "no room for another far timer: the overflow is at its capacity",
             Kind::Inbox => "no room for another remote timer: the inbox is full until it is polled",
+            Kind::Closed => "no timers are taken any more: the shard is closed",
         })
     }
 }

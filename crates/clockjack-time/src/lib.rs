@@ -109,7 +109,7 @@ pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickD
 pub use full::Full;
 pub use instant::TimerInstant;
 #[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
-pub use shard::{Lease, Posted, Shard, ShardConfig};
+pub use shard::{Closed, Lease, Posted, Shard, ShardConfig, ShardStats};
 pub use tick::{Resolution, Tick, TickSpan};
 pub use wheel::{
     Admitted, Advance, Class, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, Wheel,

@@ -2,7 +2,10 @@
 #![doc = include_str!("shard.md")]
 #![expect(unsafe_code, reason = "the wheel stands in a cell that the lease guards")]
 
+mod close;
 mod inbox;
+mod scrub;
+pub(crate) mod stats;
 mod store;
 
 use alloc::{sync::Arc, vec::Vec};
@@ -21,9 +24,10 @@ use clockjack_sync::{
     return_stack::{Links, NIL, ReturnStack},
 };
 
-pub use self::store::Leased;
+pub use self::{close::Closed, stats::ShardStats, store::Leased};
 use self::{
     inbox::{Cursor, Inbox, Reserved},
+    stats::Mirror,
     store::Words,
 };
 use crate::{
@@ -92,6 +96,7 @@ pub struct Shard<T> {
     returns: ReturnStack,
     inbox: Inbox<T>,
     words: Arc<Words>,
+    mirror: Mirror,
     id: u32,
     core: UnsafeCell<Core<T>>,
 }
@@ -102,6 +107,8 @@ struct Core<T> {
     cursor: Cursor,
     /// The first of the slots that were drained from the return stack and not freed yet.
     returned: u32,
+    /// What was cancelled from outside, to be dropped when the lease is open (rule 8).
+    garbage: Vec<T>,
 }
 
 // SAFETY: all parts but `core` are made for sharing. `core` is touched only by the thread that
@@ -128,8 +135,14 @@ impl<T> Shard<T> {
             returns: ReturnStack::new(),
             inbox,
             words,
+            mirror: Mirror::new(),
             id: config.id,
-            core: UnsafeCell::new(Core { wheel, cursor: Cursor::default(), returned: NIL }),
+            core: UnsafeCell::new(Core {
+                wheel,
+                cursor: Cursor::default(),
+                returned: NIL,
+                garbage: Vec::new(),
+            }),
         };
         // Stocks the inbox.
         drop(shard.lease());
@@ -148,6 +161,14 @@ impl<T> Shard<T> {
     #[inline]
     #[must_use]
     pub fn lease(&self) -> Option<Lease<'_, T>> {
+        let mut lease = self.hold()?;
+        lease.collect();
+        Some(lease)
+    }
+
+    /// Rule 1.
+    #[inline(always)]
+    fn hold(&self) -> Option<Lease<'_, T>> {
         if mutant!("shard_lease_by_store") {
             if self.lease.load(Ordering::Acquire) == HELD {
                 return None;
@@ -157,9 +178,7 @@ impl<T> Shard<T> {
             // Acquire pairs with the release in `Lease::open` (rule 1).
             self.lease.compare_exchange(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).ok()?;
         }
-        let mut lease = Lease { shard: self, garbage: Vec::new(), is_stale: false };
-        lease.collect();
-        Some(lease)
+        Some(Lease { shard: self, is_stale: false })
     }
 
     /// Arms a timer from any thread; see [`arm`](Self::arm) for who must be told.
@@ -175,7 +194,8 @@ impl<T> Shard<T> {
     ///
     /// # Errors
     /// [`Full`], which holds the value: at capacity, or for the moment
-    /// ([`is_busy`](Full::is_busy)) if the lease is held and the inbox is full.
+    /// ([`is_busy`](Full::is_busy)) if the lease is held and the inbox is full, or for ever
+    /// ([`is_closed`](Full::is_closed)).
     ///
     /// # Examples
     /// ```
@@ -198,12 +218,12 @@ impl<T> Shard<T> {
         match lease {
             Some(mut lease) if !lease.is_blocked() => lease.arm(deadline, Class::Normal, value),
             // With the lease held or not: behind what was posted before (rule 6).
-            _ => self.post_by_inbox(deadline, value).map_err(Full::busy),
+            _ => self.post_by_inbox(deadline, value),
         }
     }
 
-    /// Leaves a timer in the inbox; gives the value back if that is full.
-    fn post_by_inbox(&self, deadline: Tick, value: T) -> Result<Posted, T> {
+    /// Leaves a timer in the inbox; gives the value back if that is full or closed.
+    fn post_by_inbox(&self, deadline: Tick, value: T) -> Result<Posted, Full<T>> {
         let arm = |reserved: Reserved| {
             if let Some(word) = self.words.get(reserved.timer) {
                 word.arm(reserved.generation);
@@ -231,6 +251,7 @@ impl<T> Shard<T> {
         let Some(from) = word.cancel(id.generation) else { return false };
         debug_assert_eq!(from, CancelledFrom::Scheduled, "a shard decides at expiry");
         let depth = self.returns.push(id.slot, &*self.words);
+        self.words.count_cancel(id.slot);
         if depth >= RETURNS_MAX {
             drop(self.lease());
         }
@@ -309,13 +330,20 @@ impl<T> fmt::Debug for Shard<T> {
 /// open again.
 pub struct Lease<'s, T> {
     shard: &'s Shard<T>,
-    /// What was cancelled from outside, to be dropped when the lease is open (rule 8).
-    garbage: Vec<T>,
     /// Whether `next_wake` may be wrong.
     is_stale: bool,
 }
 
 impl<T> Lease<'_, T> {
+    /// Gives the lease back; the wheel is not touched after this.
+    #[inline(always)]
+    fn open(&self) {
+        let open =
+            if mutant!("shard_open_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        // Release pairs with the acquire in `Shard::lease` (rule 1).
+        self.shard.lease.store(OPEN, open);
+    }
+
     fn core(&self) -> &Core<T> {
         // SAFETY: this lease is the only one (rule 1), and `&self` keeps it from being used to
         // change anything meanwhile.
@@ -345,6 +373,10 @@ impl<T> Lease<'_, T> {
         let shard = self.shard;
         let mut value = value;
         if shard.inbox.is_busy(&self.core().cursor) {
+            // Rule 9.
+            if shard.inbox.is_closed() && !mutant!("shard_arms_when_closed") {
+                return Err(Full::closed(value));
+            }
             self.collect();
             // Behind a cell that is not filled yet there may be timers that were posted before,
             // by this very thread too: then this one queues up behind them (rule 6). Only if there
@@ -352,7 +384,8 @@ impl<T> Lease<'_, T> {
             if class == Class::Normal && self.is_blocked() {
                 match shard.post_by_inbox(deadline, value) {
                     Ok(posted) => return Ok(posted),
-                    Err(refused) => value = refused,
+                    Err(refused) if refused.is_closed() => return Err(refused),
+                    Err(refused) => value = refused.into_inner(),
                 }
             }
         }
@@ -363,15 +396,25 @@ impl<T> Lease<'_, T> {
         Ok(Posted { id, is_earliest })
     }
 
-    /// Whether a cell that is claimed and not filled yet blocks the inbox.
+    /// Whether a cell that is claimed and not filled yet blocks the inbox: then timers that were
+    /// posted are not in the wheel yet.
     #[inline(always)]
-    fn is_blocked(&self) -> bool {
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
         self.shard.inbox.is_busy(&self.core().cursor) && !mutant!("shard_overtakes_inbox")
     }
 
     /// Disarms a timer and gives its value back, all that it held being free at once.
+    ///
+    /// `None` also if the value is still in the inbox, behind a cell that is not filled: such a
+    /// timer is left as it is, and [`Shard::cancel`] disarms it. [`is_blocked`](Self::is_blocked)
+    /// says whether that can be.
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
+        // The wheel would win the word of a timer whose value it does not have.
+        if self.is_blocked() && self.get(id).is_none() && !mutant!("shard_cancels_in_inbox") {
+            return None;
+        }
         self.core_mut().wheel.cancel(id)
     }
 
@@ -383,9 +426,18 @@ impl<T> Lease<'_, T> {
     pub fn poll(&mut self, now: Tick, budget: usize, mut fire: impl FnMut(Expired<T>)) -> bool {
         self.collect();
         self.is_stale = true;
+        if mutant!("shard_fires_when_open") {
+            let due: Vec<_> = self.core_mut().wheel.advance(now, budget).collect();
+            self.publish();
+            self.shard.lease.store(OPEN, Ordering::Release);
+            due.into_iter().for_each(&mut fire);
+            return false;
+        }
         let mut due = self.core_mut().wheel.advance(now, budget);
         due.by_ref().for_each(&mut fire);
-        due.more()
+        let more = due.more();
+        self.scrub_if_sparse();
+        more
     }
 
     /// Enters what was posted and frees what was cancelled from outside.
@@ -406,6 +458,9 @@ impl<T> Lease<'_, T> {
         self.free_returned();
         let shard = self.shard;
         let core = self.core_mut();
+        if shard.inbox.is_closed() {
+            core.wheel.retire();
+        }
         while shard.inbox.unstocked(&core.cursor) > 0 {
             let Some((timer, generation)) = core.wheel.reserve() else { break };
             shard.inbox.stock(&mut core.cursor, Reserved { timer, generation });
@@ -420,11 +475,16 @@ impl<T> Lease<'_, T> {
             let Some(posted) = shard.inbox.pop(&mut core.cursor) else { break };
             let timer = posted.reserved.timer;
             let state = shard.words.get(timer).map(|word| word.state().0);
+            core.wheel.counts_mut().count_entered();
             if state == Some(State::Pending) && !mutant!("shard_enters_returned") {
+                core.wheel.counts_mut().count_reclaimed();
                 core.wheel.unreserve(timer);
-                self.garbage.push(posted.value);
+                core.garbage.push(posted.value);
             } else {
                 core.wheel.enter_reserved(timer, posted.deadline, posted.value);
+                if mutant!("shard_entry_arms_again") {
+                    shard.words.get(timer).expect("reserved").arm(posted.reserved.generation);
+                }
             }
         }
     }
@@ -432,7 +492,10 @@ impl<T> Lease<'_, T> {
     /// Rule 3.
     fn free_returned(&mut self) {
         let shard = self.shard;
-        self.garbage.reserve(shard.returns.depth().min(RETURNS_PER_LEASE));
+        let depth = shard.returns.depth();
+        let max_returns = &mut self.core_mut().wheel.counts_mut().max_returns;
+        *max_returns = depth.max(*max_returns);
+        self.core_mut().garbage.reserve(depth.min(RETURNS_PER_LEASE));
         for _ in 0..RETURNS_PER_LEASE {
             let core = self.core_mut();
             if core.returned == NIL {
@@ -446,7 +509,8 @@ impl<T> Lease<'_, T> {
             // The link is read before the slot is freed: then it may be armed again.
             core.returned = shard.words.next(timer);
             if let Some(value) = core.wheel.reclaim(timer) {
-                self.garbage.push(value);
+                core.wheel.counts_mut().count_reclaimed();
+                core.garbage.push(value);
             } else if let Some(word) = shard.words.get(timer) {
                 // Its value is still in the inbox; the slot is freed when that is emptied.
                 word.release();
@@ -471,6 +535,7 @@ impl<T> Lease<'_, T> {
         {
             shard.lower_next_wake(deadline);
         }
+        self.mirror();
     }
 }
 
@@ -495,11 +560,13 @@ impl<T> Drop for Lease<'_, T> {
         if self.is_stale {
             self.publish();
         }
-        let open =
-            if mutant!("shard_open_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        // Release pairs with the acquire in `Shard::lease` (rule 1). The garbage is dropped after
-        // this, with the fields (rule 8).
-        self.shard.lease.store(OPEN, open);
+        if self.core().garbage.is_empty() {
+            return self.open();
+        }
+        let garbage = core::mem::take(&mut self.core_mut().garbage);
+        self.open();
+        // Rule 8.
+        drop(garbage);
     }
 }
 

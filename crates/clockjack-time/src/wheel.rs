@@ -7,7 +7,7 @@ mod fixed;
 #[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
 mod guarded;
 mod level;
-mod list;
+pub(crate) mod list;
 mod overflow;
 mod priority;
 pub(crate) mod record;

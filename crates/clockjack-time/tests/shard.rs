@@ -9,7 +9,9 @@ use alloc::rc::Rc;
 use core::{cell::Cell, panic::AssertUnwindSafe};
 use std::panic;
 
-use clockjack_time::{Class, Shard, ShardConfig, Tick, TimerId, shard::RETURNS_MAX};
+use clockjack_time::{
+    Class, Closed, Shard, ShardConfig, ShardStats, Tick, TimerId, shard::RETURNS_MAX,
+};
 
 const DEFAULT: ShardConfig = ShardConfig::DEFAULT;
 
@@ -499,4 +501,169 @@ fn the_smallest_shard_takes_timers_from_both_sides_once_each() {
     assert_eq!(posted, 2, "the two cells of the inbox");
     drop(lease);
     assert_eq!(shard.lease().expect("open").len(), 3);
+}
+
+/// What a close hands out, in order of the values, and whether it was all.
+fn close<T: Ord>(shard: &Shard<T>) -> (Vec<T>, Closed) {
+    let mut values = Vec::new();
+    let closed = shard.close(|value| {
+        assert!(shard.lease().is_some(), "handed out under the lease");
+        values.push(value);
+    });
+    values.sort_unstable();
+    (values, closed)
+}
+
+#[test]
+fn a_close_hands_out_what_is_armed_wherever_it_is_and_nothing_else() {
+    let shard = shard(64);
+    let cancelled = shard.post(tick(5), 0).expect("room");
+    for (n, deadline) in [(1, 5), (2, 500), (3, 50_000), (4, 1 << 40)] {
+        shard.post(tick(deadline), n).expect("room");
+    }
+    assert_eq!(poll(&shard, 10), [0, 1]);
+    assert!(!shard.cancel(cancelled));
+    let cancelled = shard.post(tick(77), 7).expect("room");
+    let lease = shard.lease().expect("nobody else has it");
+    let posted = shard.post(tick(5), 5).expect("room in the inbox");
+    let other = shard.post(tick(5), 6).expect("room in the inbox");
+    assert!(shard.cancel(cancelled) && shard.cancel(other));
+    drop(lease);
+    assert!(!shard.is_closed());
+    assert_eq!(close(&shard), (vec![2, 3, 4, 5], Closed::Done));
+    assert!(shard.is_closed() && !shard.is_armed(posted) && !shard.cancel(posted));
+    assert_eq!((len(&shard), shard.next_wake()), (0, None));
+    assert_eq!(poll(&shard, 1 << 50), []);
+    assert_eq!(close(&shard), (vec![], Closed::Done), "once more");
+}
+
+#[test]
+fn a_closed_shard_refuses_whoever_arms_and_by_whichever_way() {
+    for n_before in [0, 1, 20] {
+        let shard = shard(64);
+        let ids: Vec<_> = (0..n_before).map(|n| shard.post(tick(9), n).expect("room")).collect();
+        if let Some(id) = ids.first() {
+            assert!(shard.cancel(*id));
+        }
+        assert_eq!(close(&shard), ((1..n_before).collect(), Closed::Done));
+        let refused = shard.post(tick(5), 100).expect_err("closed");
+        assert!(refused.is_closed() && !refused.is_busy() && !refused.is_capacity());
+        assert_eq!(refused.into_inner(), 100);
+        let mut lease = shard.lease().expect("a lease can be had");
+        for class in Class::ALL {
+            assert!(lease.arm(tick(5), class, 100).expect_err("closed").is_closed());
+        }
+        assert!(shard.arm(tick(5), 100).expect_err("closed").is_closed(), "by the inbox");
+        let wheel = &mut *lease;
+        assert!(wheel.insert(tick(5), 100).is_err(), "by the wheel itself");
+        assert!(wheel.insert(tick(1 << 40), 100).is_err(), "by the wheel itself, far");
+        assert!(wheel.insert_or_evict(tick(5), Class::High, 100).is_err());
+        drop(lease);
+        assert_eq!(poll(&shard, 1 << 41), []);
+    }
+}
+
+#[test]
+fn a_close_beside_a_holder_is_busy_and_refuses_all_the_same() {
+    let shard = shard(64);
+    shard.post(tick(5), 1).expect("room");
+    shard.post(tick(9), 2).expect("room");
+    let mut lease = shard.lease().expect("nobody else has it");
+    shard.post(tick(9), 3).expect("room in the inbox");
+    assert_eq!(shard.close(|_| panic!("handed out beside a holder")), Closed::Busy);
+    assert!(lease.insert(tick(5), 4).expect_err("closed").is_closed());
+    assert!(shard.post(tick(5), 4).expect_err("closed").is_closed());
+    let mut fired = Vec::new();
+    lease.poll(tick(5), 10, |timer| fired.push(timer.value));
+    assert_eq!(fired, [1], "who holds the lease may go on");
+    // By the wheel itself, which does not know yet.
+    let by_wheel = (*lease).insert(tick(5), 5).is_ok();
+    drop(lease);
+    let expected = if by_wheel { vec![2, 3, 5] } else { vec![2, 3] };
+    assert_eq!(close(&shard), (expected, Closed::Done));
+}
+
+#[test]
+fn a_panic_in_what_a_close_calls_leaves_the_shard_closed_and_drops_the_rest() {
+    let token = Rc::new(());
+    let shard = shard(64);
+    for _ in 0..5 {
+        shard.post(tick(5), Rc::clone(&token)).expect("room");
+    }
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+        let _ = shard.close(|_| panic!("the user's fault"));
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(Rc::strong_count(&token), 1);
+    assert_eq!(shard.close(|_| panic!("nothing is left")), Closed::Done);
+}
+
+/// The statistics of a shard at which nobody else is; their law is checked.
+fn stats<T>(shard: &Shard<T>) -> ShardStats {
+    let stats = shard.stats();
+    let ends = stats.pending + stats.fired + stats.cancelled + stats.dropped;
+    assert_eq!(stats.armed, ends, "{stats:?}");
+    stats
+}
+
+#[test]
+fn the_statistics_tell_what_became_of_every_timer() {
+    let shard = shard(64);
+    assert_eq!(stats(&shard), ShardStats::default());
+    let ids: Vec<_> = (0..10).map(|n| shard.post(tick(10 + n), n).expect("room")).collect();
+    let mut expected = ShardStats { armed: 10, pending: 10, ..ShardStats::default() };
+    assert_eq!(stats(&shard), expected);
+
+    assert_eq!(poll(&shard, 11).len(), 2);
+    expected = ShardStats { fired: 2, pending: 8, ..expected };
+    assert_eq!(stats(&shard), expected);
+
+    let mut lease = shard.lease().expect("nobody else has it");
+    assert!(lease.cancel(ids[2]).is_some() && lease.cancel(ids[2]).is_none());
+    let wheel = &mut *lease;
+    wheel.rearm(ids[3], tick(90)).expect("room").expect("armed");
+    assert!(wheel.shed(100).is_some());
+    drop(lease);
+    expected = ShardStats { cancelled: 1, dropped: 1, rescheduled: 1, pending: 6, ..expected };
+    assert_eq!(stats(&shard), expected);
+
+    assert!(shard.cancel(ids[8]) && shard.cancel(ids[9]) && !shard.cancel(ids[9]));
+    expected = ShardStats { cancelled: 3, pending: 4, stale: 2, ..expected };
+    assert_eq!(stats(&shard), expected);
+    assert_eq!(len(&shard), 4, "a lease frees them");
+    expected = ShardStats { stale: 0, max_returns: 2, ..expected };
+    assert_eq!(stats(&shard), expected);
+
+    let n_left = close(&shard).0.len();
+    expected = ShardStats { dropped: 1 + n_left, pending: 0, ..expected };
+    assert_eq!((n_left, stats(&shard)), (4, expected));
+}
+
+#[test]
+fn the_statistics_count_what_came_by_the_inbox_when_it_is_entered() {
+    let shard = shard(64);
+    let lease = shard.lease().expect("nobody else has it");
+    let ids: Vec<_> = (0..4).map(|n| shard.post(tick(10), n).expect("room")).collect();
+    assert!(shard.cancel(ids[1]));
+    let beside = shard.stats();
+    assert_eq!((beside.armed, beside.pending, beside.cancelled, beside.stale), (0, 0, 1, 1));
+    drop(lease);
+    assert_eq!(len(&shard), 3);
+    let expected = ShardStats { armed: 4, pending: 3, cancelled: 1, max_returns: 1, ..beside };
+    assert_eq!(stats(&shard), ShardStats { stale: 0, ..expected });
+}
+
+#[test]
+fn the_statistics_beside_a_holder_are_those_of_the_last_poll() {
+    let shard = shard(64);
+    shard.post(tick(5), 0).expect("room");
+    assert_eq!(poll(&shard, 4), []);
+    let mut lease = shard.lease().expect("nobody else has it");
+    lease.insert(tick(5), 1).expect("room");
+    assert_eq!((shard.stats().armed, shard.stats().fired), (1, 0));
+    lease.poll(tick(9), 100, |_| {});
+    drop(lease);
+    let lease = shard.lease().expect("nobody else has it");
+    assert_eq!((shard.stats().armed, shard.stats().fired), (2, 2), "told when it left");
+    drop(lease);
 }

@@ -11,7 +11,7 @@ use core::sync::atomic::{
 };
 use std::{sync::OnceLock, thread};
 
-use clockjack_time::{Class, Expired, Lease, Shard, ShardConfig, Tick, TimerId};
+use clockjack_time::{Class, Closed, Expired, Lease, Shard, ShardConfig, Tick, TimerId};
 
 /// How often a thread may find nothing to do in a row: far more than any schedule makes it.
 const IDLE_MAX: u32 = 20_000_000;
@@ -330,4 +330,56 @@ fn remote_cancels_of_long_timers_leave_nothing_behind() {
     assert_eq!(shard.lease().expect("all others are gone").len(), 0);
     let room = (0..).take_while(|n| shard.post(hour, *n).is_ok()).count();
     assert_eq!(room, CAPACITY - 64, "every slot is there again");
+}
+
+#[test]
+fn a_close_beside_arming_cancelling_and_polling_accounts_for_every_timer() {
+    const ROUNDS: u64 = 200;
+    const POSTERS: usize = 2;
+    for round in 0..ROUNDS {
+        let shard = Shard::new(ShardConfig { capacity: 1 << 10, ..ShardConfig::DEFAULT });
+        let (accepted, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for poster in 0..POSTERS {
+                let (shard, accepted, ended) = (&shard, &accepted, &ended);
+                scope.spawn(move || {
+                    let mut random = Random(round << 8 | poster as u64);
+                    loop {
+                        match shard.arm(Tick::new(random.next() % 5_000), round) {
+                            Ok(posted) => {
+                                accepted.fetch_add(1, Relaxed);
+                                if random.next().is_multiple_of(4) && shard.cancel(posted.id) {
+                                    ended.fetch_add(1, Relaxed);
+                                }
+                            }
+                            Err(refused) if refused.is_closed() => break,
+                            Err(_) => thread::yield_now(),
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for now in 0..100 {
+                    if let Some(mut lease) = shard.lease() {
+                        lease.poll(Tick::new(now * 10), 64, |_| {
+                            ended.fetch_add(1, Relaxed);
+                        });
+                    }
+                    thread::yield_now();
+                }
+            });
+            (0..round % 50).for_each(|_| thread::yield_now());
+            let mut patience = Patience::default();
+            while shard.close(|_| _ = ended.fetch_add(1, Relaxed)) == Closed::Busy {
+                patience.wait();
+            }
+            assert!(shard.post(Tick::new(1), 0).expect_err("closed").is_closed());
+        });
+        assert_eq!(accepted.load(Relaxed), ended.load(Relaxed), "in round {round}");
+        let stats = shard.stats();
+        assert_eq!(stats.armed, accepted.load(Relaxed), "{stats:?}");
+        assert_eq!((stats.pending, stats.stale), (0, 0), "{stats:?}");
+        assert_eq!(stats.fired + stats.cancelled + stats.dropped, stats.armed, "{stats:?}");
+        assert!(shard.into_values().is_empty());
+    }
 }

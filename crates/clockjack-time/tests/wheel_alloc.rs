@@ -288,3 +288,89 @@ fn a_shard_that_is_cancelled_from_outside_does_not_grow() {
     assert_eq!(live_bytes(), before, "a million timers of an hour, armed and cancelled");
     assert!(shard.lease().expect("nobody else is there").is_empty());
 }
+
+/// One hour in milliseconds: beyond the wheel's range, in the overflow.
+const HOUR: u64 = 3_600_000;
+/// In the wheel's range, in a slot of the coarsest level.
+const TEN_MINUTES: u64 = 600_000;
+
+fn shard() -> Shard<u32> {
+    Shard::new(ShardConfig::DEFAULT)
+}
+
+#[test]
+fn a_million_cancels_from_outside_leave_bounded_memory_though_nobody_polls() {
+    for delay in [HOUR, TEN_MINUTES] {
+        let shard = shard();
+        let mut settled = 0;
+        for n in 0..1_000_000 {
+            if n == 1_000 {
+                settled = live_bytes();
+            }
+            let id = shard.post(Tick::new(delay), n).expect("room");
+            assert!(shard.cancel(id));
+        }
+        assert!(live_bytes() <= settled, "{} bytes, {settled} after a thousand", live_bytes());
+        let stats = shard.stats();
+        assert_eq!((stats.armed, stats.cancelled), (1_000_000, 1_000_000));
+        assert!(stats.stale < 64 && stats.max_returns <= 64, "{stats:?}");
+    }
+}
+
+#[test]
+fn cancels_beside_a_holder_take_no_memory_and_what_they_leave_serves_again() {
+    const N: u32 = 20_000;
+    let shard = shard();
+    let fill = || (0..N).map(|n| shard.post(Tick::new(HOUR), n).expect("room"));
+    let mut ids = Vec::with_capacity(N as usize);
+    ids.extend(fill());
+    let (full, before) = (live_bytes(), allocations());
+    for round in 0..5 {
+        let lease = shard.lease().expect("nobody else has it");
+        assert!(ids.drain(..).all(|id| shard.cancel(id)));
+        if round == 0 {
+            assert_eq!(allocations(), before, "a cancel allocates nothing");
+        }
+        assert_eq!(shard.stats().stale, N as usize, "no more than there were");
+        drop(lease);
+        for _ in 0..=N / 256 {
+            drop(shard.lease());
+        }
+        assert_eq!((shard.stats().stale, shard.stats().pending), (0, 0));
+        ids.extend(fill());
+        // The list of free slots has been made meanwhile.
+        let more = live_bytes() - full;
+        assert!(more <= i64::from(2 * N) * 4, "{more} bytes more in round {round}");
+    }
+}
+
+#[test]
+fn chunks_of_which_one_timer_is_left_are_joined_by_the_polls() {
+    const N_KEPT: u32 = 1_000_000 / 6;
+    let shard = shard();
+    let empty = live_bytes();
+    for n in 0..N_KEPT {
+        // Seven fill a chunk.
+        let mut ids = [(); 7].map(|()| shard.post(Tick::new(TEN_MINUTES), n).expect("room"));
+        ids.rotate_left(n as usize % 7);
+        assert!(ids[1..].iter().all(|id| shard.cancel(*id)));
+        if n % 32 == 0 {
+            let mut lease = shard.lease().expect("nobody else has it");
+            assert!(!lease.poll(Tick::new(1), 100, |_| panic!("early")));
+        }
+    }
+    let stats = shard.stats();
+    assert_eq!(stats.pending, N_KEPT as usize);
+    // For each: 8 bytes of a seat and 4 of a list of free chunks, both in what doubles; 8 of a
+    // word; 32 of a chunk that two share. Alone in a chunk it would take 64.
+    let bytes = live_bytes() - empty;
+    assert!(bytes < i64::from(N_KEPT) * (16 + 8 + 8 + 34), "{bytes} bytes");
+    assert!(stats.compacted > N_KEPT as usize / 3 && stats.scrubbed > 0, "{stats:?}");
+    let mut fired = 0;
+    let mut lease = shard.lease().expect("nobody else has it");
+    lease.poll(Tick::new(TEN_MINUTES), usize::MAX, |timer| {
+        assert_eq!(timer.value, fired, "in order");
+        fired += 1;
+    });
+    assert_eq!(fired, N_KEPT);
+}

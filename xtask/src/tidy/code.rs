@@ -21,7 +21,8 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
 ];
 
 /// The words of conditions that any file may ask: they choose tests and models, not platforms.
-const TEST_CONDITIONS: [&str; 7] = ["test", "loom", "miri", "mutants", "any", "all", "not"];
+const TEST_CONDITIONS: [&str; 8] =
+    ["test", "loom", "miri", "mutants", "shuttle", "any", "all", "not"];
 
 /// The words of conditions by which a core crate chooses modules: its heap, and what atomics the
 /// target has. No operating system and no architecture is among them.
@@ -64,7 +65,8 @@ pub(super) fn forbidden_macros(source: &Source) -> Vec<Fault> {
 
 /// A value that must be there says why.
 pub(super) fn unwraps(source: &Source) -> Vec<Fault> {
-    let is_ours = ["crates/", "xtask/", "benches/"].iter().any(|dir| source.path.starts_with(dir));
+    let is_ours =
+        ["crates/", "xtask/", "benches/", "soak/"].iter().any(|dir| source.path.starts_with(dir));
     if !is_ours || source.is_test_file() {
         return Vec::new();
     }

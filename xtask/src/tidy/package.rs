@@ -14,7 +14,9 @@ const INHERITED: [&str; 4] = ["version", "edition", "rust-version", "license"];
 /// A manifest inherits lints and what must be equal everywhere.
 pub(super) fn manifest(source: &Source) -> Vec<Fault> {
     let is_member = source.crate_name().is_some()
-        || ["benches/", "compare/", "xtask/"].iter().any(|dir| source.path.starts_with(dir));
+        || ["benches/", "compare/", "soak/", "xtask/"]
+            .iter()
+            .any(|dir| source.path.starts_with(dir));
     if source.file_name() != "Cargo.toml" || !is_member {
         return Vec::new();
     }

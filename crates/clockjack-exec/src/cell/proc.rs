@@ -5,16 +5,17 @@ use alloc::{boxed::Box, collections::VecDeque};
 use core::{any::type_name, fmt, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_sync::{
-    Counted,
     mpsc::{Boxed, Node, Pop, Queue},
+    mutant,
     prim::UnsafeCell,
 };
 use clockjack_time::TimerInstant;
 
-use super::{CellRef, Ending, Head, VTable, Verdict};
+use super::{CellRef, Ending, Head, Next, VTable, Verdict};
 use crate::{
     command::Request,
     engine::Engine,
+    engine_ref::EngineRef,
     error::SendError,
     exit::Exit,
     failure::{Coded, Failure},
@@ -87,7 +88,7 @@ impl<P: Process> Current<P> {
 
 /// Makes the cell of a process; its references are not counted yet.
 pub(crate) fn new<P: Process>(
-    engine: Counted<Engine>,
+    engine: EngineRef,
     slot: NonNull<Slot>,
     process: P,
     messages_max: usize,
@@ -189,19 +190,27 @@ unsafe fn step<P: Process>(head: &Head, engine: &Engine) -> Verdict {
     }
     let mut requests = core::mem::take(&mut body.out.requests);
     if let Err(failure) = stepped {
+        // Dropped with the rest of the body, one by one.
+        body.requests.extend(requests);
         return Verdict::End(Ending::Exit(Exit::failed(failure)));
     }
     let status = core::mem::take(&mut body.out.status);
     match status {
-        Status::Done(result) => return Verdict::End(Ending::Result(result)),
-        Status::Upgrade(upgrade) => return go_on_as(head, body, upgrade),
+        Status::Done(result) => {
+            body.requests.extend(requests);
+            return Verdict::End(Ending::Result(result));
+        }
+        Status::Upgrade(upgrade) => {
+            requests.into_iter().for_each(|request| engine.drop_contained(request));
+            return go_on_as(head, engine, body, upgrade);
+        }
         _ => {}
     }
     if !requests.is_empty() {
         body.requests.extend(requests.drain(..));
         // The room is used again by the next step.
         body.out.requests = requests;
-        return Verdict::Dispatch;
+        return Verdict::Dispatch(if is_cut { Next::Again } else { Next::Wait });
     }
     body.out.requests = requests;
     match status {
@@ -214,16 +223,28 @@ unsafe fn step<P: Process>(head: &Head, engine: &Engine) -> Verdict {
     }
 }
 
-fn go_on_as<P: Process>(head: &Head, body: &mut Body<P>, upgrade: Upgrade) -> Verdict {
+fn go_on_as<P: Process>(
+    head: &Head,
+    engine: &Engine,
+    body: &mut Body<P>,
+    upgrade: Upgrade,
+) -> Verdict {
     let Upgrade { process, method, input } = upgrade;
     let Ok(mut process) = process.downcast::<Box<dyn ErasedProcess<P::Message>>>() else {
         return Verdict::End(Ending::Exit(Exit::failed(OTHER_MESSAGES.failure())));
     };
-    body.process.close();
-    body.process = Current::Gone;
+    // Taken out first, so that it is closed once, whatever it does then.
+    let mut old = core::mem::replace(&mut body.process, Current::Gone);
+    old.close();
+    drop(old);
     head.word.upgrade();
-    // Completions that were meant for the old process.
-    body.told.retain(|told| !matches!(told, Told::Complete { .. }));
+    for told in core::mem::take(&mut body.told) {
+        match told {
+            // Was meant for the old process.
+            Told::Complete { result, .. } => engine.drop_contained(result),
+            told => body.told.push_back(told),
+        }
+    }
     let result = process.init(head.pid(), method, input);
     body.process = Current::Later(process);
     match result {
@@ -247,9 +268,14 @@ unsafe fn close<P: Process>(head: &Head) {
 unsafe fn drop_body<P: Process>(head: &Head) {
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(head) };
+    if mutant!("proc-closes-twice") {
+        body.process.close();
+    }
     body.process = Current::Gone;
-    body.told.clear();
-    body.requests.clear();
+    // One by one: of two that panic in one drop the second would abort.
+    while body.told.pop_front().is_some() {}
+    while body.requests.pop_front().is_some() {}
+    while body.out.requests.pop().is_some() {}
     body.out = StepOutput::default();
     // SAFETY: the caller gave a head of this type.
     let mail = unsafe { &cell::<P>(head).front.mail };
@@ -302,12 +328,35 @@ unsafe fn deliver<P: Process>(head: &Head, message: Payload) -> Result<(), SendE
     }
 }
 
-unsafe fn free<P: Process>(head: NonNull<Head>) -> Counted<Engine> {
+unsafe fn free<P: Process>(head: NonNull<Head>) -> EngineRef {
+    // SAFETY: the caller has the last reference, so the cell is alive.
+    let last = unsafe { head.as_ref() };
+    // SAFETY: the cell is of this type, and this thread's alone.
+    unsafe { drop_rest::<P>(last) };
     // SAFETY: the cell was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(head.cast::<ProcCell<P>>().as_ptr()) };
     debug_assert!(cell.front.head.word.is_complete(), "a process that is alive was freed");
     // SAFETY: the cell is dropped without looking at the field again.
     unsafe { ManuallyDrop::take(&mut cell.front.head.engine) }
+}
+
+/// Drops the result that nobody took, and messages whose senders were in the middle of their push
+/// when the process ended.
+///
+/// # Safety
+///
+/// The head is that of a `ProcCell<P>`, and the caller has its last reference.
+unsafe fn drop_rest<P: Process>(head: &Head) {
+    // SAFETY: nobody else has the cell any more.
+    if let Some(result) = unsafe { body::<P>(head) }.result.take() {
+        head.engine.drop_contained(result);
+    }
+    // SAFETY: the caller gave a head of this type.
+    let mail = unsafe { &cell::<P>(head).front.mail };
+    // SAFETY: nobody else has the cell any more, so this is the only consumer.
+    while let Pop::Item(message) = unsafe { mail.pop() } {
+        head.engine.drop_contained(message);
+    }
 }
 
 /// What has happened to a process since its last step: a cursor that hands events out one by one.

@@ -11,11 +11,12 @@ use core::{
     task::{Context, Poll},
 };
 
-use clockjack_sync::{Counted, prim::UnsafeCell};
+use clockjack_sync::prim::UnsafeCell;
 
 use super::{Ending, Head, VTable, Verdict, borrowed_waker};
 use crate::{
     engine::Engine,
+    engine_ref::EngineRef,
     error::SendError,
     exit::Exit,
     payload::Payload,
@@ -52,7 +53,7 @@ union Room<F: Future> {
 
 /// Makes the cell of a future; its references are not counted yet.
 pub(crate) fn new<F: Future + 'static>(
-    engine: Counted<Engine>,
+    engine: EngineRef,
     slot: NonNull<Slot>,
     future: F,
 ) -> NonNull<Head> {
@@ -185,7 +186,7 @@ unsafe fn take_output<F: Future>(head: &Head, into: *mut ()) {
     }
 }
 
-unsafe fn free<F: Future>(head: NonNull<Head>) -> Counted<Engine> {
+unsafe fn free<F: Future>(head: NonNull<Head>) -> EngineRef {
     // SAFETY: the cell was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(head.cast::<TaskCell<F>>().as_ptr()) };
     debug_assert!(cell.head.word.is_complete(), "a process that is alive was freed");

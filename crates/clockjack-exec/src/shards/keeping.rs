@@ -34,9 +34,11 @@ impl<T: Send> Shards<T> {
             // Rule 2: others have just got what there was.
         };
         place.set_home(Some(shard));
-        // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closer
-        // (rule 8).
-        fence(Ordering::SeqCst);
+        if !mutant!("shards_attach_without_fence") {
+            // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closer
+            // (rule 8).
+            fence(Ordering::SeqCst);
+        }
         shard
     }
 
@@ -49,8 +51,10 @@ impl<T: Send> Shards<T> {
         let (number, place) = self.seat(seat);
         assert!(place.set_active(false), "nobody is at seat {seat}");
         place.set_home(None);
-        // Pairs with the fence in `give` (rule 4).
-        fence(Ordering::SeqCst);
+        if !mutant!("shards_detach_without_fence") {
+            // Pairs with the fence in `give` (rule 4).
+            fence(Ordering::SeqCst);
+        }
         let mut orphans = 0;
         for (shard, entry) in self.table.iter() {
             let keeper = entry.keeper.load();

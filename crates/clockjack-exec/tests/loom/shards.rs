@@ -262,6 +262,31 @@ fn a_timer_that_is_posted_beside_a_close_is_handed_out_or_refused() {
     });
 }
 
+/// A poster may be between its two steps when the close comes to what was posted behind it.
+#[test]
+fn a_close_beside_a_poster_leaves_nothing_unsaid() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shards = table(1, &[0]);
+        arm(&shards, 1, (7, token.clone())).expect("room");
+        let mut poster = None;
+        shards.poll(0, Tick::new(1), 100, |_| {
+            let (one, two) = ((1, token.clone()), (2, token.clone()));
+            poster = Some(spawn(&shards, move |shards| arm(shards, 20, one).is_ok()));
+            arm(&shards, 20, two).expect("a cell for each");
+        });
+        let (drained, left) = drain(&shards);
+        let accepted = poster.expect("it fired").join().expect("no panic");
+        let (rest, _) = drain(&shards);
+        assert!(left > 0 || rest.is_empty(), "the close said that nothing was left");
+        let mut all = [drained, rest].concat();
+        all.sort_unstable();
+        assert_eq!(all, if accepted { vec![1, 2] } else { vec![2] });
+        drop(shards);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
 /// The shard is made beside the close: either the closer finds it or the arm is refused.
 #[test]
 fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {

@@ -66,20 +66,35 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     let until = OsInstant::now().saturating_add(deadline);
     let before = engine.live_len();
     engine.stop();
-    if host::is_worker() {
-        // This very thread would have to do what is waited for.
+    if host::is_worker_of(engine) {
+        // This very thread would have to do what is waited for. Each worker ends what it has when
+        // it leaves.
         engine.terminate_all(|alive| report.stragglers.push(alive.into()));
+        engine.close_timers();
         inner.let_go();
+        engine.close();
         return report;
     }
     wait_for_nobody(inner, until);
-    engine.terminate_all(|alive| report.stragglers.push(alive.into()));
+    // What is found earlier was made by who looked before the stop: it is not late.
+    let is_late = OsInstant::now() >= until;
+    let mut n_found = 0_usize;
+    engine.terminate_all(|alive| {
+        n_found += 1;
+        if is_late {
+            report.stragglers.push(alive.into());
+        }
+    });
     report.completed = before.saturating_sub(report.stragglers.len());
-    if !report.stragglers.is_empty() {
+    if n_found > 0 {
         wait_for_nobody(inner, OsInstant::now().saturating_add(EVICTION));
     }
     engine.close_timers();
-    report.workers_left = inner.dismiss(OsInstant::now().saturating_add(EVICTION));
+    // What is left of the time is theirs: without a process they have no reason to stay, but a
+    // loaded machine may let them wait.
+    let soonest = OsInstant::now().saturating_add(EVICTION);
+    report.workers_left = inner.dismiss(until.max(soonest));
+    engine.close();
     let rest = until.saturating_since(OsInstant::now());
     report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
     report

@@ -183,8 +183,14 @@ impl<T, const N: usize> Owner<T, N> {
             let half = Slots::<T, N>::CAPACITY / 2;
             if self.tail().wrapping_sub(head.next) == Slots::<T, N>::CAPACITY {
                 let after = Head::closed(head.next.wrapping_add(half));
-                // AcqRel: as in `pop`.
-                if self.slots.move_head(head, after, AcqRel).is_ok() {
+                let is_claimed = if mutant!("ring-overflow-by-store") {
+                    self.slots.overwrite_head(after, Release);
+                    true
+                } else {
+                    // AcqRel: as in `pop`.
+                    self.slots.move_head(head, after, AcqRel).is_ok()
+                };
+                if is_claimed {
                     // SAFETY: the exchange moved the head over `half` items, and the owner is
                     // borrowed until the hook returns, so it pushes nothing.
                     return overflow(unsafe { Overflow::new(&self.slots, head.next, half, item) });

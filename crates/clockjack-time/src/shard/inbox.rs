@@ -4,16 +4,21 @@
 //! holder puts a reserved slot into every cell that is free; who claims the cell gets the slot.
 //!
 //! ```text
-//!   turn of cell i          meaning                                      who may touch the cell
+//!   turn of a cell          meaning                                      who may touch the cell
 //!   position                stocked and free                             the poster that claims it
 //!   position + 1            filled                                       the holder
 //!   anything older          emptied and not stocked yet                  the holder
+//!
+//!   tail                    31..1 the position that is claimed next      0 closed
 //! ```
 //!
-//! Positions count up for ever and wrap; cell `position % capacity` serves a position. A poster
-//! claims a position by a compare-exchange of `tail`, having seen the cell stocked for it (as in
-//! Dmitry Vyukov's bounded queue). The holder empties cells in order and stops at one that is
-//! claimed and not filled yet: it will be filled, and then `next_wake` tells when to look again.
+//! Positions are even numbers that count up for ever and wrap; they take the cells in turn. A
+//! poster claims a position by a compare-exchange of `tail`, having seen the cell stocked for it
+//! (as in Dmitry Vyukov's bounded queue). The holder empties cells in order and stops at one that
+//! is claimed and not filled yet: it will be filled, and then `next_wake` tells when to look again.
+//!
+//! Whether the inbox is closed stands in the same word as what was claimed. So every claim comes
+//! before the close or is refused, and who closes learns which claims came before.
 #![expect(unsafe_code, reason = "cells are handed over by their turn")]
 
 use alloc::boxed::Box;
@@ -28,7 +33,13 @@ use clockjack_sync::{
     },
 };
 
-use crate::word::Generation;
+use crate::{Full, word::Generation};
+
+/// From one position to the next; the bit below tells filled from stocked, and in `tail` whether
+/// the inbox is closed.
+const STEP: u32 = 2;
+/// In `tail`: nothing can be claimed any more.
+const CLOSED: u32 = 1;
 
 /// A slot that waits in a cell for whoever posts next.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +70,7 @@ struct Body<T> {
 /// The part that all threads share.
 pub(super) struct Inbox<T> {
     cells: Box<[Cell<T>]>,
-    /// The position that the next poster claims.
+    /// The position that the next poster claims, and [`CLOSED`].
     tail: Padded<AtomicU32>,
 }
 
@@ -80,11 +91,9 @@ impl<T> Inbox<T> {
     /// An inbox of `capacity` cells, a power of two, none of them stocked.
     pub(super) fn new(capacity: u32) -> Self {
         assert!(capacity.is_power_of_two(), "the capacity {capacity} is not a power of two");
-        // With one cell, "filled" would be the next position's "stocked".
-        assert!(capacity > 1, "an inbox has at least two cells");
-        let cells = (0..capacity).map(|position| Cell {
+        let cells = (0..capacity).map(|index| Cell {
             // Older than what the position asks for: not stocked.
-            turn: AtomicU32::new(position.wrapping_sub(1)),
+            turn: AtomicU32::new((STEP * index).wrapping_sub(1)),
             body: UnsafeCell::new(Body {
                 reserved: Reserved { timer: 0, generation: Generation::FIRST },
                 deadline: 0,
@@ -96,20 +105,23 @@ impl<T> Inbox<T> {
 
     fn cell(&self, position: u32) -> &Cell<T> {
         let mask = self.cells.len() - 1;
-        &self.cells[position as usize & mask]
+        &self.cells[(position / STEP) as usize & mask]
     }
 
     /// Claims a cell, fills it, lets `arm` arm its slot, and publishes it. `Err` gives the value
-    /// back if no cell is free.
+    /// back if no cell is free or the inbox is closed.
     pub(super) fn push(
         &self,
         deadline: u64,
         value: T,
         arm: impl FnOnce(Reserved),
-    ) -> Result<Reserved, T> {
+    ) -> Result<Reserved, Full<T>> {
         // Relaxed: the exchange below decides.
         let mut position = self.tail.load(Ordering::Relaxed);
         let cell = loop {
+            if position & CLOSED != 0 {
+                return Err(Full::closed(value));
+            }
             let cell = self.cell(position);
             // Acquire pairs with the release in `stock`: the reserved slot is there.
             let turn = cell.turn.load(Ordering::Acquire);
@@ -117,7 +129,7 @@ impl<T> Inbox<T> {
                 // Relaxed: only whether somebody else moved on is asked.
                 let now = self.tail.load(Ordering::Relaxed);
                 if now == position {
-                    return Err(value);
+                    return Err(Full::busy(value));
                 }
                 position = now;
                 continue;
@@ -126,7 +138,7 @@ impl<T> Inbox<T> {
             // published by it.
             match self.tail.compare_exchange_weak(
                 position,
-                position.wrapping_add(1),
+                position.wrapping_add(STEP),
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
@@ -150,6 +162,29 @@ impl<T> Inbox<T> {
         Ok(reserved)
     }
 
+    /// Refuses all claims from now on, and says the position up to which there were some.
+    pub(super) fn close(&self) -> u32 {
+        if mutant!("inbox_close_by_store") {
+            let tail = self.tail.load(Ordering::Acquire);
+            self.tail.store(tail | CLOSED, Ordering::Release);
+            return tail & !CLOSED;
+        }
+        // AcqRel: what the closer did before is seen by who is refused, as by who takes the lease
+        // after it. Nothing else is published: cells are, by their turns.
+        self.tail.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
+    }
+
+    /// Whether nothing can be claimed any more.
+    pub(super) fn is_closed(&self) -> bool {
+        // Acquire pairs with the release in `close`.
+        self.tail.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Whether the holder of the lease has emptied all cells up to this position.
+    pub(super) fn is_emptied(cursor: &Cursor, position: u32) -> bool {
+        cursor.head == position
+    }
+
     /// Whether the next cell in order is filled.
     #[inline(always)]
     pub(super) fn has_mail(&self, cursor: &Cursor) -> bool {
@@ -158,7 +193,8 @@ impl<T> Inbox<T> {
     }
 
     /// Whether a poster has claimed a cell that the holder has not emptied: either there is mail,
-    /// or somebody is about to fill a cell, behind which there may be mail.
+    /// or somebody is about to fill a cell, behind which there may be mail. Also if the inbox is
+    /// closed, so that who arms asks one question in the common case.
     #[inline(always)]
     pub(super) fn is_busy(&self, cursor: &Cursor) -> bool {
         // Relaxed: as in `has_mail`. What this thread itself has posted it sees in any case.
@@ -168,8 +204,8 @@ impl<T> Inbox<T> {
     /// The earliest deadline in filled cells, also behind one that is not filled yet, by the holder
     /// of the lease.
     pub(super) fn earliest(&self, cursor: &Cursor) -> Option<u64> {
-        let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(cursor.head);
-        let positions = (0..waiting).map(|ahead| cursor.head.wrapping_add(ahead));
+        let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(cursor.head) / STEP;
+        let positions = (0..waiting).map(|ahead| cursor.head.wrapping_add(STEP * ahead));
         positions.filter_map(|position| self.peek(position)).min()
     }
 
@@ -191,7 +227,7 @@ impl<T> Inbox<T> {
         if cell.turn.load(Ordering::Acquire) != cursor.head.wrapping_add(1) {
             return None;
         }
-        cursor.head = cursor.head.wrapping_add(1);
+        cursor.head = cursor.head.wrapping_add(STEP);
         Some(cell.body.with(|body| {
             // SAFETY: the turn said that the cell is filled, so it is the holder's, and there is
             // one holder (rule 1), which calls this.
@@ -208,7 +244,7 @@ impl<T> Inbox<T> {
     pub(super) fn unstocked(&self, cursor: &Cursor) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
         let capacity = self.cells.len() as u32;
-        cursor.head.wrapping_add(capacity).wrapping_sub(cursor.stocked)
+        cursor.head.wrapping_add(STEP * capacity).wrapping_sub(cursor.stocked) / STEP
     }
 
     /// Puts a slot into the next cell that has none, by the holder of the lease.
@@ -223,6 +259,6 @@ impl<T> Inbox<T> {
         });
         // Release pairs with the acquire in `push`: the slot is there.
         cell.turn.store(cursor.stocked, Ordering::Release);
-        cursor.stocked = cursor.stocked.wrapping_add(1);
+        cursor.stocked = cursor.stocked.wrapping_add(STEP);
     }
 }

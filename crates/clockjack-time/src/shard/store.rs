@@ -5,14 +5,17 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{fmt, ptr};
 
 use clockjack_sync::{
+    counter::Striped,
     prim::atomic::{AtomicPtr, Ordering},
     return_stack::{Links, NIL},
 };
 
+use super::stats::Counts;
 use crate::{
     TimerWord,
     wheel::{
         Storage,
+        list::repack,
         record::Seat,
         slab::{Chunks, grown_columns},
         store::{Columns, Far, Place},
@@ -27,12 +30,27 @@ const WORDS: usize = if cfg!(loom) { 4 } else { 1024 };
 /// that any thread may look one up by the number of its slot.
 pub(super) struct Words {
     chunks: Box<[AtomicPtr<TimerWord>]>,
+    /// How many timers were cancelled without the lease.
+    n_cancelled: Striped,
 }
 
 impl Words {
     fn new(slots_max: u32) -> Self {
         let chunks = (slots_max as usize).div_ceil(WORDS);
-        Self { chunks: (0..chunks).map(|_| AtomicPtr::new(ptr::null_mut())).collect() }
+        let chunks = (0..chunks).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        Self { chunks, n_cancelled: Striped::new() }
+    }
+
+    /// Counts a cancel by somebody who does not hold the lease.
+    #[inline]
+    pub(super) fn count_cancel(&self, timer: u32) {
+        // Threads that cancel at a time cancel different timers.
+        self.n_cancelled.add(timer as usize, 1);
+    }
+
+    /// How many cancels were counted.
+    pub(super) fn n_cancelled(&self) -> usize {
+        self.n_cancelled.sum()
     }
 
     /// The word of a slot; `None` if no slot of this number was ever taken.
@@ -109,6 +127,8 @@ pub struct Leased<T> {
     far: Vec<Far>,
     slots_max: u32,
     words: Arc<Words>,
+    counts: Counts,
+    repack_cursor: repack::Cursor,
 }
 
 impl<T> Leased<T> {
@@ -122,11 +142,31 @@ impl<T> Leased<T> {
             far: Vec::new(),
             slots_max,
             words: Arc::new(Words::new(slots_max)),
+            counts: Counts::default(),
+            repack_cursor: repack::Cursor::START,
         }
     }
 
     pub(super) fn words(&self) -> &Arc<Words> {
         &self.words
+    }
+
+    /// How many chunks are in lists.
+    pub(crate) fn n_chunks_used(&self) -> usize {
+        self.chunks.n_taken() as usize - self.chunks.free.len()
+    }
+
+    /// Where the search for chunks to join goes on.
+    pub(crate) const fn repack_cursor(&mut self) -> &mut repack::Cursor {
+        &mut self.repack_cursor
+    }
+
+    pub(crate) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(crate) const fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
     }
 }
 
@@ -172,6 +212,11 @@ impl<T> Columns<T> for Leased<T> {
         self.free.push(timer);
     }
 
+    fn retire(&mut self) {
+        self.free.clear();
+        self.slots_max = self.slots();
+    }
+
     fn reset(&mut self) {
         // Ids and reserved slots name the slots: a shard keeps what it has.
     }
@@ -200,6 +245,7 @@ impl<T> Columns<T> for Leased<T> {
     fn fill(&mut self, timer: u32, generation: Generation, place: Place, value: T) {
         self.seats[timer as usize].put(place, value);
         self.words.word(timer).arm(generation);
+        self.counts.armed = self.counts.armed.wrapping_add(1);
     }
 
     #[inline(always)]
@@ -216,6 +262,7 @@ impl<T> Columns<T> for Leased<T> {
     fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)> {
         let won = self.words.get(timer)?.cancel(generation)?;
         debug_assert_eq!(won, CancelledFrom::Scheduled, "a shard decides at expiry");
+        self.counts.cancelled = self.counts.cancelled.wrapping_add(1);
         self.seats[timer as usize].take()
     }
 
@@ -227,7 +274,13 @@ impl<T> Columns<T> for Leased<T> {
             return None;
         }
         let (_, value) = self.seats[timer as usize].take()?;
+        self.counts.fired = self.counts.fired.wrapping_add(1);
         Some((generation, value))
+    }
+
+    fn count_dropped(&mut self) {
+        self.counts.fired = self.counts.fired.wrapping_sub(1);
+        self.counts.dropped = self.counts.dropped.wrapping_add(1);
     }
 
     fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool {
@@ -236,6 +289,7 @@ impl<T> Columns<T> for Leased<T> {
         if won {
             word.release();
             word.arm(to);
+            self.counts.rescheduled = self.counts.rescheduled.wrapping_add(1);
         }
         won
     }

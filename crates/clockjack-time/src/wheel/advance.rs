@@ -12,6 +12,7 @@ use super::{
     level::{self, AT_ONCE, RANGE, SLOTS},
     list::Lists,
     overflow,
+    record::Seat,
     store::{Entry, Place},
 };
 use crate::{Tick, TickSpan};
@@ -179,6 +180,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[cold]
     fn detach(&mut self, timer: u32, class_code: u32) {
         self.uncount(class_code);
+        if mutant!("shard_frees_before_return") {
+            drop(self.store.seat_mut(timer).and_then(Seat::take));
+            return self.store.give_slot(timer);
+        }
         self.store.set_place(timer, Place::DETACHED);
     }
 

@@ -135,6 +135,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     fn drop_timer(&mut self, timer: u32, class: Class) -> Option<Dropped<T>> {
         let place = self.store.place(timer);
         let (generation, value) = self.store.fire(timer)?;
+        self.store.count_dropped();
         self.unlink(place);
         self.free(timer, class.code());
         Some(Dropped { id: self.id(timer, generation), class, value })

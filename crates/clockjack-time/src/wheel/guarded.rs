@@ -3,8 +3,37 @@
 
 use alloc::vec::Vec;
 
-use super::{Class, Storage, Wheel, record::Seat};
-use crate::word::Generation;
+use super::{Class, Storage, Wheel, level::LISTS, list::repack::Repacked, record::Seat};
+use crate::{
+    shard::{Leased, stats::Counts},
+    word::Generation,
+};
+
+impl<T> Wheel<T, Leased<T>> {
+    pub(crate) fn counts(&self) -> &Counts {
+        self.store.counts()
+    }
+
+    pub(crate) fn counts_mut(&mut self) -> &mut Counts {
+        self.store.counts_mut()
+    }
+
+    /// Whether the lists take much more memory than they need: fewer than two entries in a chunk,
+    /// beyond the one chunk that each list may have for itself. After a whole round of
+    /// [`repack`](Self::repack) it is not so.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let in_lists = self.len().saturating_sub(self.overflow_len());
+        self.store.n_chunks_used() > in_lists / 2 + LISTS as usize
+    }
+
+    /// Joins chunks that hold little, in one list.
+    pub(crate) fn repack(&mut self, budget: usize) -> Repacked {
+        let mut cursor = *self.store.repack_cursor();
+        let repacked = self.lists.repack(&mut self.store, &mut cursor, budget);
+        *self.store.repack_cursor() = cursor;
+        repacked
+    }
+}
 
 impl<T, S: Storage<T>> Wheel<T, S> {
     pub(crate) fn set_shard(&mut self, shard: u32) {
@@ -40,18 +69,29 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some(value)
     }
 
-    /// Takes the values of all armed timers out, in no order.
-    pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) {
+    /// Lets nothing be armed in slots that are free now.
+    pub(crate) fn retire(&mut self) {
+        self.store.retire();
+    }
+
+    /// Takes the values of all armed timers out, in no order. Says how many timers are left: those
+    /// that somebody has cancelled and not returned yet.
+    pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) -> usize {
+        let mut n_left = 0;
         for timer in 0..self.store.slots() {
             let Some(place) = self.store.seat(timer).map(Seat::place) else { continue };
             if place.is_vacant() {
                 continue;
             }
             if let Some((_, value)) = self.store.fire(timer) {
+                self.store.count_dropped();
                 let class_code = self.unlink(place);
                 self.free(timer, class_code);
                 values.push(value);
+            } else {
+                n_left += 1;
             }
         }
+        n_left
     }
 }

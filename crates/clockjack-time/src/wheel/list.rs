@@ -15,8 +15,11 @@
 //! notes it; the notes are dealt with [`EMPTY_MAX`] at a time, whose cache misses then overlap, and
 //! before anything reads the lists. (Tried and left: a hole written into the cell, which costs
 //! every cancel a line more; to ask each entry's timer, which costs every cascade one; to join
-//! half-empty chunks, which cost a cancel
-//! several times what it saved, measured on a loaded machine only.)
+//! half-empty chunks at a cancel, which cost it several times what it saved, measured on a loaded
+//! machine only. A shard joins them now and then: `list/repack.rs`.)
+
+#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+pub(crate) mod repack;
 
 use super::{
     level::{Event, LISTS, Occupancy},

@@ -39,8 +39,19 @@ pub(crate) fn settle_last<T, S: Columns<T>>(store: &mut S) {
     sift_up(store, last);
 }
 
-fn sift_up<T, S: Columns<T>>(store: &mut S, mut position: usize) {
-    let entry = store.far()[position];
+#[inline]
+fn sift_up<T, S: Columns<T>>(store: &mut S, position: usize) {
+    let far = store.far();
+    let entry = far[position];
+    // Mostly it is the latest, and stays where it is.
+    if position == 0 || far[(position - 1) / ARITY] < entry {
+        store.set_place(entry.timer, place_at(position));
+        return;
+    }
+    sift_far_up(store, position, entry);
+}
+
+fn sift_far_up<T, S: Columns<T>>(store: &mut S, mut position: usize, entry: Far) {
     while position > 0 {
         let parent = (position - 1) / ARITY;
         let above = store.far()[parent];
@@ -78,8 +89,12 @@ fn sift_down<T, S: Columns<T>>(store: &mut S, mut position: usize) {
     seat(store, position, entry);
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^30 slots")]
 fn seat<T, S: Columns<T>>(store: &mut S, position: usize, entry: Far) {
     store.far_mut()[position] = entry;
-    store.set_place(entry.timer, Place::in_overflow(position as u32));
+    store.set_place(entry.timer, place_at(position));
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^30 slots")]
+fn place_at(position: usize) -> Place {
+    Place::in_overflow(position as u32)
 }

@@ -41,7 +41,7 @@ const BLOCK: usize = 256;
 pub(crate) struct Chunks {
     blocks: Vec<Box<[Chunk; BLOCK]>>,
     live: Vec<u8>,
-    free: Vec<u32>,
+    pub(crate) free: Vec<u32>,
 }
 
 impl Chunks {

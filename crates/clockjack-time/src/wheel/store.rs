@@ -142,6 +142,8 @@ pub trait Columns<T> {
     fn take_slot(&mut self) -> Option<u32>;
     /// Gives a slot back that is vacant.
     fn give_slot(&mut self, timer: u32);
+    /// Lets no free slot be taken any more.
+    fn retire(&mut self) {}
     /// Gives memory back. Nothing is in use.
     fn reset(&mut self);
 
@@ -168,6 +170,8 @@ pub trait Columns<T> {
     /// says which arming it was. `None` if somebody cancelled it and will return the slot by
     /// another way.
     fn fire(&mut self, timer: u32) -> Option<(Generation, T)>;
+    /// The last `fire` was no expiry: the timer was given up.
+    fn count_dropped(&mut self) {}
     /// Changes the generation of an armed slot. If false, it was cancelled meanwhile.
     fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool;
 

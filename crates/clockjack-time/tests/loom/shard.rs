@@ -6,7 +6,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use clockjack_time::{Class, Posted, Shard, ShardConfig, Tick, TimerId};
+use clockjack_time::{Class, Closed, Posted, Shard, ShardConfig, Tick, TimerId};
 use loom::thread;
 
 /// What stands in a timer: a number, and a token whose count shows leaks.
@@ -251,5 +251,242 @@ fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
         // All are armed and nobody holds the lease: a host that sleeps until then must be in time.
         let wake = shard.next_wake().expect("three are armed");
         assert!(wake <= Tick::new(20), "{wake:?} sleeps past 20");
+    });
+}
+
+/// One more close, when all others are gone; checks that every one of `accepted` was handed out
+/// once, counting `fired` as well, and nothing else.
+fn settle_closed(shard: &Shard<Value>, mut out: Vec<u32>, accepted: &[(u32, bool)]) {
+    assert_eq!(shard.close(|value| out.push(value.0)), Closed::Done, "nobody else is there");
+    out.sort_unstable();
+    let expected = accepted.iter().filter(|(_, accepted)| *accepted).map(|(number, _)| *number);
+    assert_eq!(out, expected.collect::<Vec<_>>());
+    assert_eq!(shard.next_wake(), None, "nothing is armed");
+    let refused = shard.arm(Tick::new(5), (9, Arc::new(()))).expect_err("closed");
+    assert!(refused.is_closed());
+}
+
+/// Closes once, and says what was handed out and whether that was all.
+fn close(shard: &Shard<Value>) -> (Vec<u32>, Closed) {
+    let mut out = Vec::new();
+    let closed = shard.close(|value| out.push(value.0));
+    (out, closed)
+}
+
+#[test]
+fn close_against_arm_hands_out_what_was_accepted() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let arm = |number: u32| {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || match shard.arm(Tick::new(7), (number, token)) {
+                Ok(_) => true,
+                Err(refused) => {
+                    assert!(refused.is_closed(), "the inbox has room");
+                    assert_eq!(refused.into_inner().0, number);
+                    false
+                }
+            })
+        };
+        let (one, two) = (arm(1), arm(2));
+        let (out, closed) = close(&shard);
+        let (one, two) = (one.join().expect("no panic"), two.join().expect("no panic"));
+        if closed == Closed::Done {
+            assert_eq!(out.len(), usize::from(one) + usize::from(two), "done, and one more came");
+        }
+        settle_closed(&shard, out, &[(1, one), (2, two)]);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+#[test]
+fn close_against_arm_under_the_lease_is_busy_or_finds_it() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let holder = {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || {
+                let mut lease = shard.lease()?;
+                let armed = lease.arm(Tick::new(7), Class::High, (1, token));
+                let why = armed.map(|_| ()).map_err(clockjack_time::Full::discard);
+                assert!(why.as_ref().err().is_none_or(|refused| refused.is_closed()), "{why:?}");
+                Some(why.is_ok())
+            })
+        };
+        let (out, closed) = close(&shard);
+        let armed = holder.join().expect("no panic").unwrap_or(false);
+        if closed == Closed::Done {
+            assert_eq!(out.len(), usize::from(armed), "done, and one more came");
+        }
+        settle_closed(&shard, out, &[(1, armed)]);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+#[test]
+fn close_against_arm_and_cancel_has_one_end_for_each_timer() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let canceller = {
+            let shard = shard.clone();
+            thread::spawn(move || shard.cancel(first))
+        };
+        let holder = {
+            let shard = shard.clone();
+            thread::spawn(move || poll(&shard, 9))
+        };
+        let (mut out, closed) = close(&shard);
+        let cancelled = canceller.join().expect("no panic");
+        out.extend(holder.join().expect("no panic"));
+        if closed == Closed::Done {
+            assert_eq!(Arc::strong_count(&token), 1, "done, and a value is left");
+        }
+        settle_closed(&shard, out, &[(1, !cancelled)]);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+#[test]
+fn two_closers_hand_out_each_value_once() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let poster = {
+            let shard = shard.clone();
+            thread::spawn(move || shard.arm(Tick::new(7), (2, token)).is_ok())
+        };
+        let other = {
+            let shard = shard.clone();
+            thread::spawn(move || close(&shard).0)
+        };
+        let (mut out, _) = close(&shard);
+        out.extend(other.join().expect("no panic"));
+        let posted = poster.join().expect("no panic");
+        settle_closed(&shard, out, &[(1, true), (2, posted)]);
+    });
+}
+
+#[test]
+fn cancel_against_insert_never_enters_a_cancelled_timer() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let mut lease = shard.lease().expect("nobody else is there");
+        // By the inbox, for the lease is held.
+        let id = shard.post(Tick::new(7), (1, token.clone())).expect("room");
+        let canceller = {
+            let shard = shard.clone();
+            thread::spawn(move || shard.cancel(id))
+        };
+        let mut fired = Vec::new();
+        // Enters the timer, or what the canceller has left of it, and fires what is armed.
+        assert!(!lease.poll(Tick::new(9), 100, |timer| fired.push(timer.value.0)));
+        drop(lease);
+        let cancelled = canceller.join().expect("no panic");
+        settle(&shard, fired, &[(1, cancelled)]);
+        assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
+        let stats = shard.stats();
+        assert_eq!((stats.armed, stats.pending, stats.stale), (1, 0, 0), "{stats:?}");
+    });
+}
+
+#[test]
+fn a_cancel_under_the_lease_leaves_a_timer_that_is_still_in_the_inbox() {
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let lease = shard.lease().expect("nobody else is there");
+        let post = |number| {
+            let (shard, token) = (shard.clone(), token.clone());
+            thread::spawn(move || shard.post(Tick::new(7), (number, token)).expect("a cell"))
+        };
+        // Two cells are filled in any order: the second may be behind one that is not.
+        let (first, second) = (post(1), post(2));
+        drop(lease);
+        let second = second.join().expect("no panic");
+        let cancelled = match shard.lease() {
+            Some(mut lease) => lease.cancel(second).is_some(),
+            None => false,
+        };
+        // What the holder did not have is decided by the word, and by nobody else.
+        assert!(cancelled || shard.cancel(second), "the timer is lost");
+        first.join().expect("no panic");
+        settle(&shard, poll(&shard, 9), &[(1, false), (2, true)]);
+        assert_eq!(Arc::strong_count(&token), 1, "freed, not only disarmed");
+    });
+}
+
+#[test]
+fn takeover_against_owner_fires_each_timer_once_and_in_order() {
+    loom::model(|| {
+        let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
+        for number in 0..4_u32 {
+            shard.post(Tick::new(5), number).expect("room");
+        }
+        // Where both hand over to, in the order in which they do. A lock, as a run queue has one.
+        let handed = Arc::new(loom::sync::Mutex::new(Vec::new()));
+        let poll = |shard: &Shard<u32>, handed: &loom::sync::Mutex<Vec<u32>>| {
+            if !shard.is_overdue(Tick::new(9)) {
+                return;
+            }
+            let Some(mut lease) = shard.lease() else { return };
+            // Two at a time: the other may come between.
+            lease.poll(Tick::new(9), 2, |timer| {
+                handed.lock().expect("no panic").push(timer.value);
+            });
+        };
+        let helper = {
+            let (shard, handed) = (shard.clone(), handed.clone());
+            thread::spawn(move || poll(&shard, &handed))
+        };
+        poll(&shard, &handed);
+        poll(&shard, &handed);
+        helper.join().expect("no panic");
+        let mut lease = shard.lease().expect("all others are gone");
+        lease.poll(Tick::new(9), 100, |timer| handed.lock().expect("no panic").push(timer.value));
+        assert_eq!(*handed.lock().expect("no panic"), [0, 1, 2, 3]);
+    });
+}
+
+#[test]
+fn adoption_against_remote_cancel_keeps_ids_good_and_loses_nothing() {
+    use loom::sync::atomic::{AtomicBool, Ordering};
+
+    loom::model(|| {
+        let token = Arc::new(());
+        let shard = shard(16);
+        let first = shard.post(Tick::new(5), (1, token.clone())).expect("room");
+        let left = Arc::new(AtomicBool::new(false));
+        // The worker that leaves: fires nothing, arms one more, and gives the shard away.
+        let leaver = {
+            let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
+            thread::spawn(move || {
+                if let Some(mut lease) = shard.lease() {
+                    lease.poll(Tick::new(3), 100, |_| panic!("early"));
+                }
+                shard.post(Tick::new(6), (2, token)).expect("room");
+                left.store(true, Ordering::Release);
+            })
+        };
+        // The one that adopts it, if it is there already: polls, and arms one more.
+        let adopter = {
+            let (shard, left, token) = (shard.clone(), left.clone(), token.clone());
+            thread::spawn(move || {
+                let is_mine = left.load(Ordering::Acquire);
+                let fired = if is_mine { poll(&shard, 9) } else { Vec::new() };
+                shard.post(Tick::new(20), (3, token)).expect("room");
+                fired
+            })
+        };
+        let cancelled = shard.cancel(first);
+        leaver.join().expect("no panic");
+        let fired = adopter.join().expect("no panic");
+        settle(&shard, fired, &[(1, cancelled), (2, false), (3, false)]);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }

@@ -24,3 +24,21 @@ impl Reactor {
         *self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reactor_that_is_not_compiled_in_is_refused_by_name() {
+        let refused = Reactor::start(true).expect_err("there is none");
+        assert!(refused.is_thread());
+        assert!(refused.to_string().contains("the feature `tokio` is not compiled in"));
+    }
+
+    #[test]
+    fn a_pool_that_wants_no_reactor_gets_nothing_to_enter() {
+        let reactor = Reactor::start(false).expect("nothing was asked for");
+        let _entered = reactor.handle().enter();
+    }
+}

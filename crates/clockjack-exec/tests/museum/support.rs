@@ -1,0 +1,217 @@
+//! Hosts in which nothing happens by itself: time passes by hand, and a worker that parks is given
+//! the next act of a script.
+
+use alloc::{collections::VecDeque, sync::Arc, task::Wake};
+use core::{
+    cell::{Cell, RefCell},
+    future::Future,
+    pin::pin,
+    ptr,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use clockjack_exec::{
+    Caught, Commands, Handle, Host, Limits, LocalExecutor, Toolbox,
+    engine::{Engine, EngineConfig},
+    worker::{self, Local},
+};
+use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+
+/// Counts how often it was woken.
+#[derive(Default)]
+pub(crate) struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Woken {
+    pub(crate) fn new() -> (Arc<Self>, Waker) {
+        let woken = Arc::new(Self::default());
+        (Arc::clone(&woken), Waker::from(woken))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+/// Polls once.
+pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(waker))
+}
+
+pub(crate) const fn ticks(ticks: u64) -> Duration {
+    Duration::from_millis(ticks)
+}
+
+/// A host of one thread, whose clock the test holds too.
+pub(crate) struct Bench {
+    clock: Arc<ManualClock>,
+    driver: ManualDriver,
+}
+
+impl Toolbox for Bench {
+    fn clock(&self) -> &dyn MonotonicClock {
+        &*self.clock
+    }
+
+    fn driver(&self) -> &dyn TickDriver {
+        &self.driver
+    }
+
+    fn park(&self, _until: Option<Tick>) {}
+
+    fn unpark(&self) {}
+
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    }
+}
+
+/// An executor of one thread, and the hand of its clock.
+pub(crate) fn bench() -> (LocalExecutor, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(Resolution::MILLI));
+    let driver = ManualDriver::new(Resolution::MILLI);
+    let bench = Bench { clock: Arc::clone(&clock), driver };
+    let executor = LocalExecutor::new(bench, Limits::DEFAULT, Commands::new());
+    (executor.expect("there are no commands to clash"), clock)
+}
+
+thread_local! {
+    static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+    static NANOS: Cell<u64> = const { Cell::new(0) };
+    static ON_UNPARK: RefCell<Option<Act>> = const { RefCell::new(None) };
+    static ACTS: RefCell<VecDeque<Act>> = const { RefCell::new(VecDeque::new()) };
+    static HANDLE: RefCell<Option<Handle>> = const { RefCell::new(None) };
+}
+
+type Act = Box<dyn FnOnce()>;
+
+const TICK: u64 = 1_000_000;
+
+/// A host of seats, all on the thread of the test: one worker works at a time. All its state is the
+/// thread's.
+struct Stage;
+
+// SAFETY: (1) the thread-local holds what was last set on this thread, and nothing interrupts it.
+// (2) the closure is called once, here.
+unsafe impl Host for Stage {
+    fn nanos(&self) -> u64 {
+        NANOS.get()
+    }
+
+    fn tick_of(&self, nanos: u64) -> Tick {
+        Tick::new(nanos / TICK)
+    }
+
+    fn deadline_after(&self, after: Duration) -> Tick {
+        let nanos = u64::try_from(after.as_nanos()).expect("a short time");
+        Tick::new((NANOS.get() + nanos).div_ceil(TICK))
+    }
+
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    }
+
+    fn local(&self) -> *const Local {
+        LOCAL.get()
+    }
+
+    fn enter(&self, local: *const Local) -> *const Local {
+        LOCAL.replace(local)
+    }
+
+    fn park(&self, seat: usize, _until: Option<Tick>) {
+        let act = ACTS.with_borrow_mut(VecDeque::pop_front);
+        match act {
+            Some(act) => act(),
+            None => dismiss(seat),
+        }
+    }
+
+    fn unpark(&self, _seat: usize) {
+        let act = ON_UNPARK.take();
+        if let Some(act) = act {
+            act();
+        }
+    }
+
+    fn unpark_metronome(&self) {}
+
+    fn yield_now(&self) {}
+
+    fn stop_progressed(&self) {}
+
+    fn seed(&self) -> u64 {
+        1
+    }
+}
+
+/// An engine with so many seats, for workers of this thread.
+pub(crate) fn stage(seats: usize) -> Handle {
+    let config = EngineConfig {
+        seats,
+        node: 0,
+        limits: Limits::DEFAULT,
+        resolution: Resolution::MILLI,
+        grace_ticks: 2,
+        quiet_looks_max: 1,
+    };
+    let engine = Engine::new(Box::new(Stage), &config, Commands::new());
+    let engine = engine.expect("there are no commands to clash");
+    let handle = Handle::new(engine);
+    enter(&handle);
+    handle
+}
+
+/// Makes this thread one on which workers of a stage may work.
+pub(crate) fn enter(handle: &Handle) {
+    HANDLE.set(Some(handle.clone()));
+}
+
+/// Asks the worker of a seat to leave.
+pub(crate) fn dismiss(seat: usize) {
+    HANDLE.with_borrow(|handle| {
+        let handle = handle.as_ref().expect("there is a stage");
+        handle.engine().dismiss(seat);
+    });
+}
+
+/// Plays this when the next sleeping worker is called, in the middle of whatever calls it.
+pub(crate) fn when_a_worker_is_called(act: impl FnOnce() + 'static) {
+    ON_UNPARK.set(Some(Box::new(act)));
+}
+
+/// Lets time pass.
+pub(crate) fn pass(ticks: u64) {
+    NANOS.set(NANOS.get() + ticks * TICK);
+}
+
+/// Puts the clock back.
+pub(crate) fn step_back(ticks: u64) {
+    NANOS.set(NANOS.get() - ticks * TICK);
+}
+
+/// Works in a seat. Each time there is nothing to do, the next act is played; after the last the
+/// worker leaves.
+pub(crate) fn work(handle: &Handle, seat: usize, acts: Vec<Act>) {
+    ACTS.set(acts.into());
+    worker::work(handle.engine(), seat);
+}
+
+/// Ends what a stage holds.
+pub(crate) fn close(handle: &Handle) {
+    let engine = handle.engine();
+    engine.stop();
+    engine.terminate_all(|_| {});
+    work(handle, 0, Vec::new());
+    engine.close_timers();
+    assert_eq!(engine.live_len(), 0);
+    HANDLE.set(None);
+}

@@ -1,0 +1,19 @@
+//! What is promised to processes and to those who start them, in virtual time.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[path = "process/bench.rs"]
+mod bench;
+#[path = "process/commands.rs"]
+mod commands;
+#[path = "process/events.rs"]
+mod events;
+#[path = "process/faults.rs"]
+mod faults;
+#[path = "process/local.rs"]
+mod local;
+#[path = "process/memory.rs"]
+mod memory;
+#[path = "process/ties.rs"]
+mod ties;

@@ -1,0 +1,25 @@
+//! tokio inside a pool, and Clockjack inside tokio.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[path = "tokio/drive.rs"]
+mod drive;
+#[path = "tokio/pool.rs"]
+mod pool;
+
+use core::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// Longer than anything here takes; what takes longer hangs.
+const LONG: Duration = Duration::from_secs(10);
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime on this thread starts")
+}
+
+fn two_threads() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().expect("a runtime of two threads starts")
+}

@@ -1,0 +1,89 @@
+//! Scenes too large for loom, in schedules drawn at random: run with `cargo xtask shuttle`.
+#![cfg(shuttle)]
+#![cfg(feature = "alloc")]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use clockjack_sync::{
+    Injector,
+    mpsc::{Boxed, Node},
+    prim::{explore, hint},
+    ring::{Owner, Thief},
+};
+use shuttle::thread;
+
+/// Small enough to overflow, large enough that half of it is a batch.
+const CAPACITY: usize = 8;
+/// What the submitter pushes from outside.
+const N_SUBMITTED: u32 = 12;
+/// What the first worker pushes into its own ring: more than the ring holds.
+const N_OWN: u32 = 14;
+const N_ITEMS: usize = (N_SUBMITTED + N_OWN) as usize;
+
+type Shared = Arc<Injector<Boxed<u32>>>;
+type Ring = Owner<Box<Node<u32>>, CAPACITY>;
+type Victim = Thief<Box<Node<u32>>, CAPACITY>;
+
+/// One worker: pushes its own items in bursts, takes from ring, injector and the other worker until
+/// all items of the scene are taken. Gives what it took.
+fn work(
+    mut ring: Ring,
+    victim: &Victim,
+    injector: &Shared,
+    own: core::ops::Range<u32>,
+    n_taken: &AtomicUsize,
+) -> Vec<u32> {
+    let mut own = own.peekable();
+    let mut seen = Vec::new();
+    // Relaxed, and not an atomic of shuttle's: it ends the scene and is no part of it.
+    while own.peek().is_some() || n_taken.load(Relaxed) < N_ITEMS {
+        for item in own.by_ref().take(CAPACITY + 1) {
+            ring.push(Node::new(item), |rest| {
+                assert!(injector.push_batch(rest.collect()).is_ok());
+            });
+        }
+        let taken = ring
+            .pop()
+            .or_else(|| injector.take_into(3, &mut ring).item().map(|(first, _)| first))
+            .or_else(|| victim.steal_into(&mut ring).item());
+        match taken {
+            Some(node) => {
+                seen.push(node.into_value());
+                n_taken.fetch_add(1, Relaxed);
+            }
+            None => hint::spin_loop(),
+        }
+    }
+    assert!(ring.is_empty(), "all items are taken, and {} wait", ring.len());
+    seen
+}
+
+#[test]
+fn two_workers_and_a_submitter_conserve_items_over_ring_and_injector() {
+    explore(|| {
+        let injector = Shared::default();
+        let n_taken = Arc::new(AtomicUsize::new(0));
+        let (one, two) = (Ring::new(), Ring::new());
+        let victims = [two.thief(), one.thief()];
+        let own = [N_SUBMITTED..N_SUBMITTED + N_OWN, 0..0];
+        let workers: Vec<_> = [one, two]
+            .into_iter()
+            .zip(victims)
+            .zip(own)
+            .map(|((ring, victim), own)| {
+                let (injector, n_taken) = (Arc::clone(&injector), Arc::clone(&n_taken));
+                thread::spawn(move || work(ring, &victim, &injector, own, &n_taken))
+            })
+            .collect();
+        for item in 0..N_SUBMITTED {
+            assert!(injector.push(Node::new(item)).is_ok());
+        }
+        let mut seen: Vec<u32> = workers.into_iter().flat_map(|w| w.join().unwrap()).collect();
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(0..N_SUBMITTED + N_OWN), "{seen:?}");
+        assert!(injector.is_empty());
+    });
+}

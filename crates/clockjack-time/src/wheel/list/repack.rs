@@ -1,0 +1,188 @@
+//! Joining neighbours of which little is left: what holes cancels have left in the chunks of a
+//! list is made good here, a bounded piece at a time.
+//!
+//! Two chunks that follow one another are joined if their entries fit into one, so at least as many
+//! of their cells are holes as are live. The order stays as it was after every join, so this can
+//! stop anywhere. After a whole round without cancels a list of `n` entries has `n / 4 + 1` chunks
+//! at the most.
+
+use super::{CELLS_MAX, Lists, NONE, entries, header, live_entries};
+use crate::wheel::{
+    level::LISTS,
+    store::{Columns, Entry, Place},
+};
+
+/// Where the look through the lists goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    list: u32,
+    /// In that list, if it is still there; [`NONE`] for the first.
+    chunk: u32,
+}
+
+impl Cursor {
+    pub(crate) const START: Self = Self { list: 0, chunk: NONE };
+}
+
+/// What a look came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repacked {
+    /// Lists that were looked at: one, or none if all are empty.
+    pub(crate) n_lists: usize,
+    /// Chunks that were freed.
+    pub(crate) n_chunks: usize,
+}
+
+impl Lists {
+    /// Looks through one list, or what the last call has left of it, for chunks to join. A chunk
+    /// looked at and an entry moved are one unit of the budget each; it is exceeded by less than
+    /// what one chunk holds.
+    pub(crate) fn repack<T, S: Columns<T>>(
+        &mut self,
+        store: &mut S,
+        cursor: &mut Cursor,
+        budget: usize,
+    ) -> Repacked {
+        self.tidy(store);
+        let Some(mut chunk) = self.resume(store, cursor) else { return Repacked::default() };
+        let mut repacked = Repacked { n_lists: 1, n_chunks: 0 };
+        let mut spent = 0;
+        while spent < budget {
+            spent += 1;
+            let next = header(store, chunk).next();
+            if next == NONE {
+                *cursor = Cursor { list: (cursor.list + 1) % LISTS, chunk: NONE };
+                return repacked;
+            }
+            let n_live = (store.live(chunk).count_ones() + store.live(next).count_ones()) as usize;
+            if n_live <= entries::<T, S>() as usize {
+                self.join(store, chunk, next);
+                spent += n_live;
+                repacked.n_chunks += 1;
+            } else {
+                chunk = next;
+            }
+        }
+        cursor.chunk = chunk;
+        repacked
+    }
+
+    /// The chunk at which to go on, in the next list that holds anything.
+    fn resume<T, S: Columns<T>>(&self, store: &S, cursor: &mut Cursor) -> Option<u32> {
+        let at = cursor.chunk;
+        // It may have been freed since, or serve another list; if it serves this one again, any
+        // place in it is as good.
+        if at < store.chunks() && store.live(at) != 0 && header(store, at).list() == cursor.list {
+            return Some(at);
+        }
+        let lists = (0..LISTS).map(|ahead| (cursor.list + ahead) % LISTS);
+        let list = lists.into_iter().find(|list| self.lists[*list as usize].first != NONE)?;
+        cursor.list = list;
+        Some(self.lists[list as usize].first)
+    }
+
+    /// Moves the entries of `next` behind those of `chunk`, before which it stands, and frees it.
+    fn join<T, S: Columns<T>>(&mut self, store: &mut S, chunk: u32, next: u32) {
+        let mut joined = [Entry(0); CELLS_MAX];
+        let mut n_joined = 0;
+        for entry in live_entries(store, chunk).chain(live_entries(store, next)) {
+            n_joined += 1;
+            joined[n_joined] = entry;
+        }
+        let first = chunk << S::CHUNK_BITS;
+        let mut at = first;
+        for entry in &joined[1..=n_joined] {
+            at += 1;
+            store.chunk_mut(chunk)[(at - first) as usize] = entry.0;
+            store.set_place(entry.timer(), Place::in_list(entry.class_code(), at));
+        }
+        // Bit 0 is the header's.
+        *store.live_mut(chunk) = u8::MAX >> (CELLS_MAX - 1 - n_joined) & !1;
+        *store.live_mut(next) = 0;
+        let is_last = header(store, next).next() == NONE;
+        let list = header(store, chunk).list();
+        self.unlink(store, next);
+        if is_last {
+            // What is left of the chunk serves the next entries.
+            self.lists[list as usize].tail = at;
+        }
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::{GrowingWheel, Tick, WheelConfig, wheel::TimerId};
+
+    /// A wheel with timers of one slot, of which only those are left that `keep` names.
+    fn thinned(n_timers: u64, keep: impl Fn(u64) -> bool) -> (GrowingWheel<u64>, Vec<TimerId>) {
+        let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
+        let ids: Vec<_> =
+            (0..n_timers).map(|n| wheel.insert(Tick::new(5), n).expect("room")).collect();
+        let mut kept = Vec::new();
+        for (n, id) in (0..).zip(ids) {
+            if keep(n) {
+                kept.push(id);
+            } else {
+                assert_eq!(wheel.cancel(id), Some(n));
+            }
+        }
+        (wheel, kept)
+    }
+
+    fn n_chunks(wheel: &GrowingWheel<u64>) -> usize {
+        (0..wheel.store.chunks()).filter(|chunk| wheel.store.live(*chunk) > 1).count()
+    }
+
+    fn fired(wheel: &mut GrowingWheel<u64>) -> Vec<u64> {
+        wheel.advance(Tick::new(5), usize::MAX).map(|timer| timer.value).collect()
+    }
+
+    #[test]
+    fn chunks_are_joined_in_order_whatever_is_left_and_wherever_the_budget_ends() {
+        let patterns: [fn(u64) -> bool; 6] = [
+            |_| true,
+            |n| n % 7 == 0,
+            |n| n % 7 == 6,
+            |n| n % 3 == 1,
+            |n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0,
+            |n| n == 699,
+        ];
+        for (nth, keep) in patterns.into_iter().enumerate() {
+            for budget in [1, 2, 3, 10, usize::MAX] {
+                let (mut wheel, kept) = thinned(700, keep);
+                let mut cursor = Cursor::START;
+                let mut freed = 0;
+                wheel.lists.tidy(&mut wheel.store);
+                let before = n_chunks(&wheel);
+                for _ in 0..1_000 {
+                    let repacked = wheel.lists.repack(&mut wheel.store, &mut cursor, budget);
+                    assert_eq!(repacked.n_lists, 1);
+                    freed += repacked.n_chunks;
+                }
+                let after = n_chunks(&wheel);
+                assert_eq!(before - after, freed, "pattern {nth}, budget {budget}");
+                assert!(after <= kept.len() / 4 + 1, "{after} chunks for {}", kept.len());
+                // What is armed afterwards stands behind; ids of what was moved are good.
+                wheel.insert(Tick::new(5), 1_000).expect("room");
+                wheel.insert(Tick::new(5), 1_001).expect("room");
+                assert!(wheel.cancel(kept[kept.len() / 2]).is_some());
+                let mut expected: Vec<_> = (0..700).filter(|n| keep(*n)).collect();
+                expected.remove(kept.len() / 2);
+                expected.extend([1_000, 1_001]);
+                assert_eq!(fired(&mut wheel), expected, "pattern {nth}, budget {budget}");
+                assert!(wheel.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_wheel_has_nothing_to_join() {
+        let (mut wheel, _) = thinned(70, |_| false);
+        let mut cursor = Cursor::START;
+        let repacked = wheel.lists.repack(&mut wheel.store, &mut cursor, 10);
+        assert_eq!(repacked, Repacked::default());
+    }
+}

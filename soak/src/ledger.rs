@@ -1,0 +1,219 @@
+//! The books: whatever begins is entered, and leaves them once.
+//!
+//! An [`Entry`] travels with what it stands for: inside the future, the process, the message. It is
+//! closed as *done* by who completes the thing, else as *dropped* by its own drop. At a quiet point
+//! nothing may be open: begun = done + dropped, in every account.
+
+use core::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+/// How many broken laws are kept; one is enough to fail.
+const FAULTS_MAX: usize = 20;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Futures and processes: finished, or ended from outside.
+    Task,
+    /// Sleeps: fired, or cancelled.
+    Timer,
+    /// Messages that were accepted: handled, or dropped with their process.
+    Message,
+    /// Closures on blocking threads: run, or dropped.
+    Blocking,
+    /// Monitors that were set: told. None may be dropped, for their watchers are not ended.
+    Watch,
+}
+
+/// Every kind, in the order of [`Kind`].
+const KINDS: [(Kind, &str); 5] = [
+    (Kind::Task, "tasks"),
+    (Kind::Timer, "timers"),
+    (Kind::Message, "messages"),
+    (Kind::Blocking, "blocking"),
+    (Kind::Watch, "watches"),
+];
+
+/// All accounts. Counts are relaxed: they publish nothing, and a quiet point is asked for again.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    accounts: [Account; KINDS.len()],
+    faults: Mutex<Vec<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    begun: AtomicU64,
+    done: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Ledger {
+    /// Enters something.
+    pub(crate) fn begin(self: &Arc<Self>, kind: Kind) -> Entry {
+        self.account(kind).begun.fetch_add(1, Relaxed);
+        Entry { ledger: Arc::clone(self), kind, is_done: false, due: None }
+    }
+
+    /// Enters a timer that must not fire before `after` is over.
+    pub(crate) fn arm(self: &Arc<Self>, after: Duration) -> Entry {
+        let mut entry = self.begin(Kind::Timer);
+        entry.due = Some(Instant::now() + after);
+        entry
+    }
+
+    /// How many of a kind are open.
+    pub(crate) fn open(&self, kind: Kind) -> u64 {
+        let account = self.account(kind);
+        // What was closed is read first: what begins in between makes it more, never negative.
+        let closed = account.done.load(Relaxed) + account.dropped.load(Relaxed);
+        account.begun.load(Relaxed).saturating_sub(closed)
+    }
+
+    /// Whether nothing is open.
+    pub(crate) fn is_settled(&self) -> bool {
+        KINDS.iter().all(|(kind, _)| self.open(*kind) == 0)
+    }
+
+    /// The number of entries and closings so far: it stands still only if nothing happens.
+    pub(crate) fn events(&self) -> u64 {
+        let sum =
+            |a: &Account| a.begun.load(Relaxed) + a.done.load(Relaxed) + a.dropped.load(Relaxed);
+        self.accounts.iter().map(sum).sum()
+    }
+
+    /// Writes down a law that was broken.
+    pub(crate) fn fault(&self, text: String) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        if faults.len() < FAULTS_MAX {
+            faults.push(text);
+        }
+    }
+
+    /// The laws of a quiet point; what is broken is written down.
+    pub(crate) fn audit(&self) {
+        for ((kind, name), account) in KINDS.iter().zip(&self.accounts) {
+            let [begun, done, dropped] = account.read();
+            if begun != done + dropped {
+                self.fault(format!("{name}: {begun} begun, {done} done, {dropped} dropped"));
+            }
+            if *kind == Kind::Watch && dropped > 0 {
+                self.fault(format!("{name}: {dropped} were never told"));
+            }
+        }
+    }
+
+    /// What was broken so far.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn account(&self, kind: Kind) -> &Account {
+        &self.accounts[kind as usize]
+    }
+}
+
+impl Account {
+    fn read(&self) -> [u64; 3] {
+        [&self.begun, &self.done, &self.dropped].map(|count| count.load(Relaxed))
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for ((kind, name), account) in KINDS.iter().zip(&self.accounts) {
+            let [begun, done, dropped] = account.read();
+            let open = self.open(*kind);
+            writeln!(
+                f,
+                "  {name:<9} begun {begun:>12}  done {done:>12}  dropped {dropped:>11}  open {open}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Something that began and has to end.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    ledger: Arc<Ledger>,
+    kind: Kind,
+    is_done: bool,
+    due: Option<Instant>,
+}
+
+impl Entry {
+    /// Closes the entry as done. A timer must not come here early.
+    pub(crate) fn done(mut self) {
+        if let Some(due) = self.due
+            && let early = due.saturating_duration_since(Instant::now())
+            && !early.is_zero()
+        {
+            self.ledger.fault(format!("a timer fired {early:?} early"));
+        }
+        self.is_done = true;
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let account = self.ledger.account(self.kind);
+        let count = if self.is_done { &account.done } else { &account.dropped };
+        count.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_or_dropped_leaves_the_books_settled() {
+        let ledger = Arc::new(Ledger::default());
+        let (one, two) = (ledger.begin(Kind::Task), ledger.begin(Kind::Message));
+        assert_eq!((ledger.open(Kind::Task), ledger.is_settled()), (1, false));
+        one.done();
+        drop(two);
+        assert!(ledger.is_settled());
+        assert_eq!(ledger.events(), 4);
+        ledger.audit();
+        assert_eq!(ledger.faults(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_lost_or_closed_twice_breaks_the_law() {
+        let ledger = Arc::new(Ledger::default());
+        core::mem::forget(ledger.begin(Kind::Task));
+        ledger.audit();
+        assert_eq!(ledger.faults(), ["tasks: 1 begun, 0 done, 0 dropped"]);
+        let ledger = Ledger::default();
+        ledger.account(Kind::Blocking).done.fetch_add(1, Relaxed);
+        ledger.audit();
+        assert_eq!(ledger.faults(), ["blocking: 0 begun, 1 done, 0 dropped"]);
+    }
+
+    #[test]
+    fn a_watch_that_is_never_told_breaks_the_law() {
+        let ledger = Arc::new(Ledger::default());
+        drop(ledger.begin(Kind::Watch));
+        ledger.audit();
+        assert_eq!(ledger.faults(), ["watches: 1 were never told"]);
+    }
+
+    #[test]
+    fn an_early_timer_breaks_the_law_and_a_cancelled_one_does_not() {
+        let ledger = Arc::new(Ledger::default());
+        ledger.arm(Duration::ZERO).done();
+        drop(ledger.arm(Duration::from_secs(3600)));
+        assert_eq!(ledger.faults(), [""; 0]);
+        ledger.arm(Duration::from_secs(3600)).done();
+        assert!(ledger.faults()[0].ends_with("early"), "{:?}", ledger.faults());
+    }
+}

@@ -1,0 +1,178 @@
+//! `cargo xtask soak`: hours of mixed load on the worker pool, with books that must balance.
+//!
+//! Spawns, sends, yields, timers, aborts, panics, terminations, joins, blocking work, links and
+//! monitors, while workers come and go. Every ten seconds the load pauses until nothing is open;
+//! then each account must balance, and a line says how it goes. The seed is printed: it repeats
+//! what is started, not how the threads interleave.
+//!
+//! Exit status: 0 if every law held (also after Ctrl-C), 1 if one was broken or nothing moved, 2
+//! for a command line that does not parse.
+#![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
+#![expect(clippy::print_stdout, reason = "the output of this program is its product")]
+#![expect(clippy::print_stderr, reason = "errors go to standard error")]
+
+mod dice;
+mod ledger;
+mod load;
+mod pool;
+mod subject;
+
+use core::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
+use std::{
+    panic,
+    process::{self, ExitCode},
+    sync::Arc,
+    thread,
+    time::{Instant, SystemTime},
+};
+
+use clap::Parser;
+
+use crate::{
+    ledger::{Kind, Ledger},
+    load::{Load, ROUND, Streams},
+    pool::{Planned, Pool},
+    subject::Subject,
+};
+
+/// Mixed load on the worker pool, with books that must balance.
+#[derive(Parser)]
+#[command(name = "cargo xtask soak", bin_name = "cargo xtask soak")]
+struct Arguments {
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    minutes: u64,
+    /// What is drawn; without it, a seed of the clock's
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Workers at first
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    workers: usize,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let seed = arguments.seed.unwrap_or_else(clock_seed);
+    println!("soak: {} min, {} workers, seed {seed}", arguments.minutes, arguments.workers);
+    match run(&arguments, seed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}\nrepeat with --seed {seed}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments, seed: u64) -> Result<(), String> {
+    static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    ctrlc::set_handler(|| IS_INTERRUPTED.store(true, Relaxed))
+        .map_err(|error| format!("Ctrl-C cannot be watched: {error}"))?;
+    let ledger = Arc::new(Ledger::default());
+    count_panics(&ledger);
+    let subject: Box<dyn Subject> = Box::new(Pool::start(arguments.workers, seed)?);
+    let load = Load {
+        subject: &*subject,
+        ledger: Arc::clone(&ledger),
+        is_interrupted: &IS_INTERRUPTED,
+        started: Instant::now(),
+    };
+    let is_done = AtomicBool::new(false);
+    let length = Duration::from_secs(60 * arguments.minutes);
+    let give_up = || {
+        eprintln!("error: nothing moves\n{ledger}{}", subject.picture());
+        process::exit(1);
+    };
+    let result = thread::scope(|scope| {
+        scope.spawn(|| load.watch(&is_done, &give_up));
+        let result = rounds(&load, seed, length);
+        is_done.store(true, Relaxed);
+        result
+    });
+    println!("after {:.0} s:\n{ledger}", load.started.elapsed().as_secs_f64());
+    if let Err(stuck) = result {
+        let faults = ledger.faults().join("\n  ");
+        return Err(format!("{stuck}\n{}\nbroken laws before: {faults}", subject.picture()));
+    }
+    subject.stop()?;
+    verdict(&ledger)
+}
+
+fn rounds(load: &Load<'_>, seed: u64, length: Duration) -> Result<(), load::Stuck> {
+    let mut streams = Streams::new(seed);
+    let mut events = 0;
+    while load.started.elapsed() < length && !load.is_interrupted.load(Relaxed) {
+        let (begun, left) = (Instant::now(), length.saturating_sub(load.started.elapsed()));
+        let most = watch_peak(load, || load.round(&mut streams, ROUND.min(left)))?;
+        let (before, seconds) = (events, begun.elapsed().as_secs_f64());
+        events = load.ledger.events();
+        println!(
+            "{:>6} s  {:>9} events/s  live {:>6}  timers {:>6}  resident {:>7} KiB  faults {}",
+            load.started.elapsed().as_secs(),
+            per_second(events - before, seconds),
+            most.0,
+            most.1,
+            resident_kib().map_or("?".to_owned(), |kib| kib.to_string()),
+            load.ledger.faults().len(),
+        );
+    }
+    Ok(())
+}
+
+/// Runs a round; gives the open tasks and timers half-way through it.
+fn watch_peak<E: Send>(
+    load: &Load<'_>,
+    round: impl FnOnce() -> Result<(), E> + Send,
+) -> Result<(u64, u64), E> {
+    thread::scope(|scope| {
+        let round = scope.spawn(round);
+        thread::sleep(ROUND / 2);
+        let most = (load.ledger.open(Kind::Task), load.ledger.open(Kind::Timer));
+        round.join().unwrap_or_else(|panic| panic::resume_unwind(panic)).map(|()| most)
+    })
+}
+
+fn verdict(ledger: &Ledger) -> Result<(), String> {
+    ledger.audit();
+    let faults = ledger.faults();
+    if faults.is_empty() {
+        println!("every law held");
+        return Ok(());
+    }
+    Err(format!("broken laws:\n  {}", faults.join("\n  ")))
+}
+
+/// Planned panics are silent; any other is a broken law, and shown.
+fn count_panics(ledger: &Arc<Ledger>) {
+    let show = panic::take_hook();
+    let ledger = Arc::clone(ledger);
+    panic::set_hook(Box::new(move |info| {
+        if !info.payload().is::<Planned>() {
+            ledger.fault(format!("a panic that was not planned: {info}"));
+            show(info);
+        }
+    }));
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a rate for people to read"
+)]
+fn per_second(n: u64, seconds: f64) -> u64 {
+    (n as f64 / seconds) as u64
+}
+
+fn clock_seed() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |now| now.as_secs())
+}
+
+/// Resident memory, where the system tells it.
+fn resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,281 @@
+//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and AddressSanitizer.
+//!
+//! Both are built with Debian's compiler and a std built from its sources: over a std without
+//! instrumentation ThreadSanitizer reports races in sound programs. The run-time of the sanitizer
+//! is the archive that comes with rustup's toolchain, since Debian ships none under the name that
+//! its compiler looks for; it is handed to the linker, so nothing goes into the system's folders.
+//!
+//! `proof/sanitize` comes first. Its planted faults must be reported, its sound program must not:
+//! else the silence of the tests would say nothing. There is no suppression file, and options from
+//! outside, which could name one, are replaced. Any report fails.
+//!
+//! ThreadSanitizer knows no stand-alone fences. Where an order rests on one alone it reports what
+//! is no race; then the code gets an access that carries the order, and the report is not hidden.
+
+use core::{fmt, time::Duration};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::{
+    console::{Line, Steps},
+    libtest::{self, Totals},
+    process::{Cmd, Finished},
+    testbin::{self, TestBin},
+    tool,
+    workspace::Workspace,
+};
+
+/// The tests that are made for it: real threads, and enough of them.
+const TESTS: &str = "tests/stress.rs";
+/// The only target whose archives are looked for.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The planted faults.
+const PROOF: &str = "proof/sanitize/Cargo.toml";
+/// Instrumented code is slow, and so are shared machines; a hang is found all the same.
+const LIMIT: Duration = Duration::from_secs(1200);
+/// Lines of a first report that are shown; all of it is in the log.
+const REPORT_LINES: usize = 30;
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Only this one, instead of both
+    sanitizer: Option<Sanitizer>,
+}
+
+/// What watches the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sanitizer {
+    /// Two accesses without an order between them
+    Thread,
+    /// Memory that is used after it was freed or outside of its bounds, and memory that leaks
+    Address,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let all = [Sanitizer::Thread, Sanitizer::Address];
+    let chosen: Vec<Sanitizer> =
+        all.into_iter().filter(|one| options.sanitizer.is_none_or(|only| only == *one)).collect();
+    let mut steps = Steps::new("sanitize", 1 + 3 * chosen.len());
+    if !steps.step("toolchain with a std to build", tool::ensure_debian_rust) {
+        return steps.finish();
+    }
+    for sanitizer in chosen {
+        let proven = steps.step(&format!("{sanitizer} reports what is planted"), |line| {
+            sanitizer.prove(&workspace, line)
+        });
+        if !proven {
+            break;
+        }
+        let mut tests = Vec::new();
+        let built = steps.step(&format!("build stress tests for {sanitizer}"), |line| {
+            tests = sanitizer.build(&workspace, line)?;
+            Ok(format!("{} binaries", tests.len()))
+        });
+        if !built {
+            break;
+        }
+        steps.step(&format!("stress tests under {sanitizer}"), |line| {
+            sanitizer.run_tests(&workspace, &tests, line)
+        });
+    }
+    steps.finish()
+}
+
+impl Sanitizer {
+    /// The compiler's word for it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Address => "address",
+        }
+    }
+
+    /// The rustup archive with its run-time.
+    fn runtime(self) -> Result<PathBuf> {
+        let sysroot = Cmd::new("rustc").words("--print sysroot").capture()?;
+        let dir = Path::new(sysroot.output.trim()).join("lib/rustlib").join(TARGET).join("lib");
+        let end = match self {
+            Self::Thread => "_rt.tsan.a",
+            Self::Address => "_rt.asan.a",
+        };
+        let entries =
+            std::fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
+        let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        paths.find(|path| path.to_string_lossy().ends_with(end)).with_context(|| {
+            format!("no *{end} in {}: it comes with rustup's toolchains", dir.display())
+        })
+    }
+
+    /// Debian's cargo with a std and flags of this sanitizer; `words` begin with the subcommand.
+    fn cargo(self, workspace: &Workspace, words: &str) -> Result<Cmd> {
+        let runtime = self.runtime()?;
+        // All of the archive, for what it intercepts is called by nobody that the linker sees; and
+        // in front, for it needs the system libraries that come last.
+        let flags = format!(
+            "-Zsanitizer={} -Zexternal-clangrt \
+             -Zpre-link-arg=-Wl,--whole-archive,{},--no-whole-archive",
+            self.word(),
+            runtime.display()
+        );
+        Ok(tool::debian("cargo")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", flags)
+            .without_env("CARGO_ENCODED_RUSTFLAGS")
+            .words(words)
+            .words("-Zbuild-std --target")
+            .arg(TARGET)
+            .arg("--target-dir")
+            .arg(self.target_dir())
+            .dir(&workspace.root))
+    }
+
+    fn target_dir(self) -> PathBuf {
+        Path::new("target/sanitize").join(self.word())
+    }
+
+    /// A run under the sanitizer's own defaults but for what is named here.
+    fn watch(self, cmd: Cmd) -> Cmd {
+        // A status of its own, also after tests that passed; an empty list of suppressions.
+        let options = "exitcode=66:suppressions=";
+        cmd.env("TSAN_OPTIONS", options)
+            .env("ASAN_OPTIONS", format!("{options}:detect_leaks=1"))
+            .env("LSAN_OPTIONS", options)
+            .limit(LIMIT)
+    }
+
+    /// Builds the proof and runs it: the sound program is silent, each fault is reported.
+    fn prove(self, workspace: &Workspace, line: &Line) -> Result<String> {
+        let build = self.cargo(workspace, &format!("build --manifest-path {PROOF}"))?;
+        build.run(line, &workspace.log(&format!("build-{}-proof.log", self.word())))?;
+        let program = workspace
+            .root
+            .join(self.target_dir())
+            .join(TARGET)
+            .join("debug/clockjack-sanitize-proof");
+        let run = |fault: &str| -> Result<(Cmd, Finished)> {
+            let cmd = self.watch(Cmd::new(&program).arg(fault));
+            let finished = cmd.capture()?;
+            Ok((cmd, finished))
+        };
+        let (cmd, sound) = run("sound")?;
+        anyhow::ensure!(
+            sound.is_success() && report(&sound.output).is_none(),
+            "a sound program is reported: {}",
+            cmd.failure(&sound)
+        );
+        let faults: &[(&str, &str)] = match self {
+            Self::Thread => &[("race", "data race")],
+            Self::Address => {
+                &[("use-after-free", "heap-use-after-free"), ("leak", "LeakSanitizer")]
+            }
+        };
+        for (fault, words) in faults {
+            let (cmd, planted) = run(fault)?;
+            let found = report(&planted.output).filter(|report| report.contains(words));
+            anyhow::ensure!(
+                found.is_some() && !planted.is_success(),
+                "the planted {fault} is not reported: {}",
+                cmd.failure(&planted)
+            );
+        }
+        let names: Vec<&str> = faults.iter().map(|fault| fault.0).collect();
+        Ok(names.join(", "))
+    }
+
+    fn build(self, workspace: &Workspace, line: &Line) -> Result<Vec<TestBin>> {
+        let packages = workspace.with_file(TESTS);
+        anyhow::ensure!(!packages.is_empty(), "no crate has {TESTS}");
+        let cargo_test = self.cargo(workspace, "test --all-features")?;
+        let name = format!("sanitize-{}", self.word());
+        let tests =
+            testbin::build_by(workspace, cargo_test, &name, &packages, "--test stress", line)?;
+        anyhow::ensure!(tests.len() == packages.len(), "a crate's {TESTS} was not built");
+        Ok(tests)
+    }
+
+    /// Runs one binary after the other: each has threads of its own for every core.
+    fn run_tests(self, workspace: &Workspace, tests: &[TestBin], line: &Line) -> Result<String> {
+        let mut sum = Totals::default();
+        let mut faults = Vec::new();
+        for test in tests {
+            let cmd = self.watch(test.cmd());
+            let log = workspace.log(&format!("sanitize-{}-{}.log", self.word(), test.package));
+            let outcome = cmd.run(line, &log);
+            let output = std::fs::read_to_string(&log).unwrap_or_default();
+            let totals = libtest::totals(&output);
+            sum += totals;
+            match (report(&output), outcome) {
+                (Some(report), _) => {
+                    faults.push(format!("{}: {report}(all in {})", test.package, log.display()));
+                }
+                (None, Err(error)) => faults.push(format!("{}: {error:#}", test.package)),
+                (None, Ok(_)) if totals.passed == 0 => {
+                    faults.push(format!("{}: no test ran", test.package));
+                }
+                (None, Ok(_)) => {
+                    line.say(&format!("{:<18} {} passed", test.package, totals.passed))
+                }
+            }
+        }
+        if !faults.is_empty() {
+            bail!("{}", faults.join("\n"));
+        }
+        Ok(format!("{} passed, 0 reports", sum.passed))
+    }
+}
+
+impl fmt::Display for Sanitizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Thread => "ThreadSanitizer",
+            Self::Address => "AddressSanitizer",
+        })
+    }
+}
+
+/// How many reports an output has, and the beginning of the first.
+fn report(output: &str) -> Option<String> {
+    let is_head = |text: &str| {
+        ["WARNING: ", "ERROR: ", "FATAL: "].iter().any(|word| {
+            text.split_once(word).is_some_and(|(_, rest)| {
+                rest.split([':', ' ']).next().is_some_and(|name| name.ends_with("Sanitizer"))
+            })
+        })
+    };
+    let n_reports = output.lines().filter(|text| is_head(text)).count();
+    let first = output.lines().skip_while(|text| !is_head(text)).take(REPORT_LINES);
+    let plural = if n_reports == 1 { "report" } else { "reports" };
+    (n_reports > 0).then(|| {
+        let lines: String = first.map(|text| format!("  {text}\n")).collect();
+        format!("{n_reports} {plural}, the first:\n{lines}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_counted_and_the_first_is_shown() {
+        let race = "==================\nWARNING: ThreadSanitizer: data race (pid=7)\n  Write of";
+        let found = report(race).expect("one report");
+        assert!(found.starts_with("1 report, the first:\n  WARNING: ThreadSanitizer"), "{found}");
+        let leak = "==7==ERROR: LeakSanitizer: detected memory leaks\n";
+        let freed = "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n";
+        let found = report(&format!("{freed}\n{leak}")).expect("two reports");
+        assert!(found.starts_with("2 reports, the first:\n  ==7==ERROR: Addr"), "{found}");
+        let fatal = "FATAL: ThreadSanitizer: unexpected memory mapping 0x1-0x2\n";
+        assert!(report(fatal).is_some());
+    }
+
+    #[test]
+    fn the_output_of_tests_that_pass_is_no_report() {
+        let passed = "test a_sanitizer_is_named ... ok\nwarning: ThreadSanitizer\nERROR: no\n";
+        assert_eq!(report(passed), None);
+    }
+}
