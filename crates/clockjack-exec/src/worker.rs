@@ -387,7 +387,6 @@ impl fmt::Debug for Local {
 }
 
 /// Works in a seat until it is asked to leave. Called by the thread that is to be the worker.
-/// `seated` is called when it sits: what is asked of the seat before that is for nobody.
 ///
 /// # Panics
 /// If the seat is taken, or there is none of that number.
