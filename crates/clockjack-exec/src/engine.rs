@@ -137,6 +137,7 @@ impl Engine {
     ///
     /// # Errors
     /// If two handlers have the same number.
+    #[expect(clippy::new_ret_no_self, reason = "an engine is of no use but shared")]
     pub fn new(
         host: Box<dyn Host>,
         config: &EngineConfig,
@@ -454,6 +455,11 @@ impl Engine {
         // SAFETY: as above.
         unsafe { (table.store)(head, ending) };
         ties::tell_end(head, self, &reason);
+        // Before the completion, which publishes it: who has joined a process finds it counted.
+        match self.local() {
+            Some(local) => local.seat_of(self).count_finished(),
+            None => self.finished.add(head.slot().index() as usize, 1),
+        }
         let finished = head.word.complete();
         if finished.join_waker {
             // SAFETY: the bit says that the slot is the completer's.
@@ -465,10 +471,6 @@ impl Engine {
         if !finished.joined {
             // SAFETY: nobody joins, so the output is still the runner's.
             self.contain(&mut || unsafe { (table.drop_output)(head) });
-        }
-        match self.local() {
-            Some(local) => local.seat_of(self).count_finished(),
-            None => self.finished.add(head.slot().index() as usize, 1),
         }
         drop(life);
         // Relaxed: a waiter looks again by itself, this only saves it time.

@@ -240,7 +240,7 @@ impl Process for EndsAtBirth {
         let engine = self.handle.engine();
         assert!(engine.stop());
         engine.close_timers();
-        engine.retire();
+        engine.close();
         Ok(())
     }
 
