@@ -6,6 +6,8 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(any(loom, target_has_atomic = "64"))]
+mod arm;
+#[cfg(any(loom, target_has_atomic = "64"))]
 pub mod builtin;
 #[cfg(any(loom, target_has_atomic = "64"))]
 mod cell;

@@ -39,7 +39,7 @@ fn note(late: &Late, due: OsInstant) {
 const BLOCK: Duration = Duration::from_millis(200);
 const LIMIT: Duration = Duration::from_millis(100);
 
-/// Lets a step leave something to do, and then block; says how late that was done, in twenty trials.
+/// Lets a step leave something to do, and then block, twenty times; says how late that was done.
 fn trials(
     pool: &WorkerPool,
     leave: impl Fn(Late) -> Box<dyn Send> + Clone + Send + 'static,

@@ -1,16 +1,13 @@
 //! A pool with nothing to do does nothing: none of its threads is switched on.
-#![cfg(all(target_os = "linux", not(loom)))]
-
-#[path = "support/eventually.rs"]
-mod eventually;
-#[path = "support/switches.rs"]
-mod switches;
 
 use core::time::Duration;
 
 use clockjack_rt::{OsInstant, Parker, PoolConfig, WorkerPool, exec::Commands};
-use eventually::eventually;
-use switches::{all_sleep, context_switches, n_threads};
+
+use crate::{
+    eventually::eventually,
+    switches::{all_sleep, context_switches, n_threads},
+};
 
 /// For how long nothing may happen.
 const QUIET: Duration = Duration::from_secs(5);
