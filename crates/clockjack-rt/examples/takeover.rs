@@ -21,6 +21,8 @@ const BLOCK: Duration = Duration::from_millis(200);
 const WANTED: Duration = Duration::from_millis(5);
 
 type Report = mpsc::Sender<Duration>;
+/// Leaves something to do to others; a timer is to be kept until it has fired.
+type Leave = fn(&Handle, Report) -> Option<Timer>;
 
 /// Tells how late it is when it is woken.
 struct Late {
@@ -32,7 +34,7 @@ impl Wake for Late {
     fn wake(self: Arc<Self>) {
         let late = OsInstant::now().saturating_since(self.due);
         let report = self.report.lock().expect("nobody panics here");
-        drop(report.send(late));
+        report.send(late).expect("it is waited for");
     }
 }
 
@@ -50,7 +52,7 @@ fn leave_timer(pool: &Handle, report: Report) -> Option<Timer> {
 fn leave_started(_: &Handle, report: Report) -> Option<Timer> {
     let due = OsInstant::now();
     drop(clockjack_rt::spawn(async move {
-        drop(report.send(OsInstant::now().saturating_since(due)));
+        report.send(OsInstant::now().saturating_since(due)).expect("it is waited for");
     }));
     None
 }
@@ -70,10 +72,12 @@ fn leave_woken(_: &Handle, report: Report) -> Option<Timer> {
                 core::task::Poll::Pending
             }
         });
-        drop(report.send(OsInstant::now().saturating_since(due.await)));
+        let due = due.await;
+        let late = OsInstant::now().saturating_since(due);
+        report.send(late).expect("it is waited for");
     }));
     let waker = is_waiting.recv().expect("another worker runs it");
-    drop(wake.send(OsInstant::now()));
+    wake.send(OsInstant::now()).expect("it waits");
     waker.wake();
     None
 }
@@ -81,7 +85,7 @@ fn leave_woken(_: &Handle, report: Report) -> Option<Timer> {
 fn main() {
     let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
     let pool = WorkerPool::new(config, Commands::new()).expect("two threads start");
-    let cases: [(&str, fn(&Handle, Report) -> Option<Timer>); 3] =
+    let cases: [(&str, Leave); 3] =
         [("timer", leave_timer), ("woken", leave_woken), ("started", leave_started)];
     for (name, leave) in cases {
         let mut lates: Vec<Duration> = (0..TRIALS)
