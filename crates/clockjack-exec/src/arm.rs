@@ -1,11 +1,11 @@
-//! The timers of an engine: in whose shard one is armed, and who has to know of it.
+//! Arming and disarming the timers of an engine: in which shard, and who is told.
 
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
     engine::Engine,
     fire::Fire,
-    shards::{Cancelled, Refused},
+    shards::{Armed, Cancelled, Refused},
     worker::Local,
 };
 
@@ -17,11 +17,36 @@ impl Engine {
             Some(local) => local.home(),
             None => self.any_shard(),
         };
-        let armed = self.shards.arm(shard, deadline, fire)?;
+        let armed = match self.shards.arm(shard, deadline, fire) {
+            Err(refused) if refused.is_busy() => self.arm_elsewhere(shard, deadline, refused)?,
+            armed => armed?,
+        };
         if armed.is_earliest {
             self.tell_keeper(local, armed.keeper, deadline);
         }
         Ok(armed.id)
+    }
+
+    /// Arms in another shard than the one whose holder the system has stopped, with its inbox full:
+    /// any shard fires it in time.
+    #[cold]
+    fn arm_elsewhere(
+        &self,
+        busy: u32,
+        deadline: Tick,
+        mut refused: Refused<Fire>,
+    ) -> Result<Armed, Refused<Fire>> {
+        for (shard, _, _) in self.shards.wakes().filter(|(shard, _, _)| *shard != busy) {
+            if !refused.is_busy() {
+                break;
+            }
+            let Some(fire) = refused.into_inner() else { unreachable!("only a close keeps it") };
+            match self.shards.arm(shard, deadline, fire) {
+                Ok(armed) => return Ok(armed),
+                Err(again) => refused = again,
+            }
+        }
+        Err(refused)
     }
 
     /// A timer is due before all others of its shard: who sleeps for that must know.

@@ -273,6 +273,11 @@ fn arm_for(
             *armed = Some((id, sleeper));
             Poll::Pending
         }
+        Err(error) if error.is_busy() => {
+            // Those who hold the timers are about to open: it is tried again at the next turn.
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
         Err(error) => Poll::Ready(Err(error)),
     }
 }

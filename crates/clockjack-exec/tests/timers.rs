@@ -3,14 +3,17 @@
 #![cfg(not(loom))]
 #![expect(unsafe_code, reason = "a host for tests promises which worker a thread is")]
 
+extern crate alloc;
+
 #[path = "support/model.rs"]
 mod model;
 
+use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use clockjack_exec::{Interval, Limits, Timer};
 use clockjack_time::Tick;

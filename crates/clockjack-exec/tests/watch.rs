@@ -2,15 +2,18 @@
 #![cfg(not(loom))]
 #![expect(unsafe_code, reason = "a host for tests promises which worker a thread is")]
 
+extern crate alloc;
+
 #[path = "support/model.rs"]
 #[expect(dead_code, reason = "the tests of timers need more of it")]
 mod model;
 
+use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use clockjack_exec::StuckWorker;
 use model::{GRACE, Model, STUCK_AFTER, TICK, Wrapped, counter, ended, seat};

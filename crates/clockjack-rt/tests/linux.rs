@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "linux/idle_pool.rs"]
+mod idle_pool;
 #[path = "support/switches.rs"]
 mod switches;
 

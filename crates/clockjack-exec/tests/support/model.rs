@@ -4,8 +4,10 @@
 //! workers work, by [`Model::work`] on the same thread, until they find nothing and want to sleep.
 //! So every run is the same, and what a worker does not find it will not have found.
 
+use alloc::{sync::Arc, task::Wake};
 use core::{
     cell::Cell,
+    panic::AssertUnwindSafe,
     pin::Pin,
     ptr,
     sync::atomic::{
@@ -16,9 +18,8 @@ use core::{
     time::Duration,
 };
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard},
-    task::Wake,
+    panic::catch_unwind,
+    sync::{Mutex, MutexGuard},
 };
 
 use clockjack_exec::{

@@ -1,0 +1,243 @@
+//! Timers of a pool from a user's side, by the clock of the system.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[path = "support/eventually.rs"]
+mod eventually;
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::{sync::mpsc, thread};
+
+use clockjack_rt::{
+    OsInstant, PoolConfig, WorkerPool,
+    exec::{Commands, Limits, Sleep, Timer},
+};
+use eventually::eventually;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn pool(workers: usize) -> WorkerPool {
+    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    WorkerPool::new(config, Commands::new()).unwrap()
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn counter() -> (Arc<Count>, Waker) {
+    let count = Arc::new(Count::default());
+    (Arc::clone(&count), count.into())
+}
+
+fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), clockjack_rt::exec::TimerError>> {
+    Pin::new(sleep).poll(&mut Context::from_waker(waker))
+}
+
+#[test]
+fn a_timer_is_armed_reset_and_disarmed_by_any_thread() {
+    let pool = pool(2);
+    let (count, waker) = counter();
+    let mut timer = pool.handle().timer();
+    assert!(!timer.reset(ms(1)).unwrap(), "it has no waker");
+    assert!(!timer.cancel() && !timer.is_armed());
+    timer.arm(LONG, waker.clone()).unwrap();
+    assert!(timer.is_armed());
+
+    // On another thread, and on a worker.
+    let mut timer = thread::scope(|scope| {
+        let reset = scope.spawn(|| {
+            assert!(timer.reset(LONG * 2).unwrap());
+            timer
+        });
+        reset.join().unwrap()
+    });
+    let mut timer = pool
+        .block_on(pool.spawn(async move {
+            assert!(timer.is_armed() && timer.cancel() && !timer.cancel());
+            assert!(timer.reset(ms(2)).unwrap(), "it still has its waker");
+            timer
+        }))
+        .unwrap();
+    eventually("it fires", || count.0.load(SeqCst) == 1);
+    assert!(!timer.is_armed() && !timer.cancel());
+
+    timer.arm(LONG, waker).unwrap();
+    drop(timer);
+    assert!(pool.shutdown(LONG).is_clean());
+    assert_eq!(count.0.load(SeqCst), 1, "a timer that is dropped tells nobody");
+}
+
+#[test]
+fn a_sleep_wakes_who_polled_it_last_and_is_never_early() {
+    let pool = pool(2);
+    let due = OsInstant::now().saturating_add(ms(20));
+    let mut sleep = pool.handle().sleep(ms(20));
+    let (first, second) = (counter(), counter());
+    assert!(poll(&mut sleep, &first.1).is_pending());
+    assert!(poll(&mut sleep, &second.1).is_pending());
+    eventually("the second is woken", || second.0.0.load(SeqCst) == 1);
+    assert!(OsInstant::now() >= due);
+    assert!(matches!(poll(&mut sleep, &first.1), Poll::Ready(Ok(()))));
+    assert_eq!(first.0.0.load(SeqCst), 0);
+
+    // From one process to another, in the middle.
+    let sleep = pool.spawn(async {
+        let mut sleep = clockjack_rt::sleep(ms(20));
+        core::future::poll_fn(|cx| {
+            assert!(Pin::new(&mut sleep).poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        (sleep, OsInstant::now())
+    });
+    let (sleep, begun) = pool.block_on(sleep).unwrap();
+    pool.block_on(pool.spawn(sleep)).unwrap().unwrap();
+    assert!(OsInstant::now().saturating_since(begun) <= LONG);
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn a_sleep_outside_an_executor_says_so() {
+    let mut sleep = clockjack_rt::exec::sleep(ms(1));
+    let Poll::Ready(Err(error)) = poll(&mut sleep, Waker::noop()) else {
+        panic!("nobody would wake it");
+    };
+    assert!(error.is_no_executor(), "{error}");
+}
+
+#[test]
+fn sleeps_are_awaited_in_block_on_by_name_and_by_handle() {
+    let pool = pool(1);
+    for after in [Duration::ZERO, Duration::from_nanos(1), ms(3)] {
+        let begun = OsInstant::now();
+        pool.block_on(async { clockjack_rt::sleep(after).await }).unwrap();
+        pool.block_on(pool.handle().sleep(after)).unwrap();
+        assert!(OsInstant::now().saturating_since(begun) >= after * 2);
+    }
+    let handle = pool.handle();
+    let mut endless = handle.sleep(Duration::MAX);
+    let (count, waker) = counter();
+    assert!(poll(&mut endless, &waker).is_pending());
+    assert!(pool.shutdown(LONG).is_clean());
+    eventually("the end is told", || count.0.load(SeqCst) == 1);
+    assert!(matches!(poll(&mut endless, &waker), Poll::Ready(Err(error)) if error.is_closed()));
+    let refused = handle.timer().arm(ms(1), waker).unwrap_err();
+    assert!(refused.is_closed(), "{refused}");
+}
+
+#[test]
+fn an_interval_keeps_its_period_and_counts_what_it_left_out() {
+    const PERIOD: u64 = 5;
+    let pool = pool(1);
+    let ticks = pool.spawn(async {
+        let mut interval = clockjack_rt::interval(ms(PERIOD));
+        let first = interval.due();
+        let mut periods = 0;
+        for turn in 0..10 {
+            let tick = interval.tick().await.unwrap();
+            periods += tick.missed + 1;
+            let expected = first.get() + (periods - 1) * PERIOD;
+            assert_eq!(tick.due.get(), expected, "a multiple of the period, each counted");
+            if turn == 3 {
+                thread::sleep(ms(3 * PERIOD));
+            }
+        }
+        periods
+    });
+    let periods = pool.block_on(ticks).unwrap();
+    assert!(periods >= 10 + 2, "three periods passed in one turn: {periods}");
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn a_pool_refuses_timers_above_its_limit() {
+    let limits = Limits::DEFAULT.timers(8);
+    let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let (_, waker) = counter();
+    let mut timers = Vec::new();
+    let refused = loop {
+        let mut timer = pool.handle().timer();
+        match timer.arm(LONG, waker.clone()) {
+            Ok(()) => timers.push(timer),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(refused.is_full(), "{refused}");
+    assert!((1..=8).contains(&timers.len()), "{}", timers.len());
+    assert!(pool.block_on(pool.handle().sleep(ms(1))).unwrap_err().is_full());
+    timers.clear();
+    pool.block_on(pool.handle().sleep(ms(1))).unwrap();
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn ten_thousand_timers_of_one_tick_all_fire_while_others_go_on() {
+    const N: usize = 10_000;
+    let pool = pool(2);
+    let (count, waker) = counter();
+    let other = pool.spawn({
+        let count = Arc::clone(&count);
+        async move {
+            let mut turns = 0_u64;
+            while count.0.load(SeqCst) < N {
+                turns += 1;
+                clockjack_rt::yield_now().await;
+            }
+            turns
+        }
+    });
+    let timers: Vec<Timer> = (0..N)
+        .map(|_| {
+            let mut timer = pool.handle().timer();
+            timer.arm(ms(20), waker.clone()).unwrap();
+            timer
+        })
+        .collect();
+    assert!(pool.block_on(other).unwrap() > 0);
+    eventually("all have fired", || timers.iter().all(|timer| !timer.is_armed()));
+    assert_eq!(count.0.load(SeqCst), N);
+    eventually("all are counted", || pool.stats().timers_fired == N as u64);
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn of_a_cancel_and_a_fire_that_meet_exactly_one_wins() {
+    const ROUNDS: usize = 2_000;
+    let pool = pool(2);
+    let (count, waker) = counter();
+    let (send, receive) = mpsc::sync_channel::<Timer>(64);
+    let n_cancelled = thread::scope(|scope| {
+        let canceller = scope.spawn(move || {
+            receive.into_iter().map(|mut timer| usize::from(timer.cancel())).sum::<usize>()
+        });
+        for _ in 0..ROUNDS {
+            let mut timer = pool.handle().timer();
+            timer.arm(Duration::ZERO, waker.clone()).unwrap();
+            send.send(timer).unwrap();
+        }
+        drop(send);
+        canceller.join().unwrap()
+    });
+    eventually("each has one end", || count.0.load(SeqCst) + n_cancelled == ROUNDS);
+    assert!(pool.shutdown(LONG).is_clean());
+    assert_eq!(count.0.load(SeqCst) + n_cancelled, ROUNDS);
+}
