@@ -35,7 +35,7 @@ fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
     });
 }
 
-/// The worker that leaves has to be another one than the one that came last.
+/// There is always one that stays, and it is another one each time.
 #[test]
 fn a_worker_is_dismissed_as_soon_as_it_sits() {
     explore(|| {
@@ -97,7 +97,8 @@ fn a_close_of_the_timers_reaches_every_sleeper() {
         crew.engine.close_timers();
         let results = [block_on(inside).unwrap(), outside.join().unwrap()];
         for result in results {
-            assert!(result.is_ok_and(|()| true) || crew.engine.is_over());
+            // Or the tick had passed before.
+            assert!(result.is_ok() || result.is_err_and(|error| error.is_closed()));
         }
         crew.end();
     });
