@@ -65,7 +65,8 @@ fn trials(
 #[track_caller]
 fn assert_elsewhere(lates: &[Duration]) {
     let n_in_time = lates.iter().filter(|late| **late <= LIMIT).count();
-    assert!(n_in_time >= 19, "{n_in_time} of {} in time: {lates:?}", lates.len());
+    // None of them, if the pool waited for the blocked worker.
+    assert!(n_in_time >= 15, "{n_in_time} of {} in time: {lates:?}", lates.len());
 }
 
 fn waker(f: impl Fn() + Send + Sync + 'static) -> core::task::Waker {
@@ -91,7 +92,7 @@ fn the_timers_of_a_worker_that_blocks_fire_elsewhere() {
         Box::new(timer)
     });
     assert_elsewhere(&lates);
-    assert!(pool.stats().timers_taken_over >= 19, "{:?}", pool.stats());
+    assert!(pool.stats().timers_taken_over >= 15, "{:?}", pool.stats());
     assert!(pool.shutdown(LONG).is_clean());
 }
 
