@@ -11,6 +11,7 @@ use crate::{
 
 impl Engine {
     /// Arms a timer in the shard of this worker, or in any if this thread is none.
+    #[inline]
     pub(crate) fn arm(&self, deadline: Tick, fire: Fire) -> Result<TimerId, Refused<Fire>> {
         let local = self.local();
         let shard = match local {
@@ -50,6 +51,7 @@ impl Engine {
     }
 
     /// A timer is due before all others of its shard: who sleeps for that must know.
+    #[cold]
     fn tell_keeper(&self, local: Option<&Local>, keeper: Option<usize>, deadline: Tick) {
         if let Some(keeper) = keeper
             && local.is_none_or(|local| local.seat() != keeper)

@@ -10,7 +10,7 @@
 //! | [`Link`], [`Unlink`] | 7, 8 | `()` |
 //! | [`Exec`] | 9 | the result of the process or future |
 //! | [`Sleep`] | 10 | `()` when the time has come |
-//! | [`Interval`] | 11 | an [`IntervalTick`](crate::IntervalTick) each time |
+//! | [`Interval`] | 11 | an [`IntervalTick`] each time |
 //!
 //! A failure that is an answer has a code from [`command`](crate::command). Numbers up to 255 are
 //! reserved for more of them; hosts add theirs, for example for blocking work.

@@ -125,6 +125,18 @@ pub struct ExecStats {
     pub shards_adopted: u64,
     /// Shards of timers that there are: never more than there may be workers.
     pub timer_shards: usize,
+    /// Timers that are armed now.
+    pub timers_pending: u64,
+    /// Timers that were armed.
+    pub timers_armed: u64,
+    /// Timers that were cancelled.
+    pub timers_cancelled: u64,
+    /// Timers that were given up to make room, or because the executor ended.
+    pub timers_dropped: u64,
+    /// How often an armed timer was moved to another deadline.
+    pub timers_rescheduled: u64,
+    /// Timers that were cancelled by another thread and hold their room until the next poll.
+    pub timers_stale: u64,
     /// Completions that came after the process had gone on as another.
     pub stale_completions: u64,
     /// Values of users that panicked when they were dropped.
@@ -195,6 +207,13 @@ impl Engine {
     pub fn now(&self) -> TimerInstant {
         let tick = self.host.tick_of(self.host.nanos());
         TimerInstant::new(tick, self.resolution)
+    }
+
+    /// The latest tick at which a worker has looked at the clock: cheaper than
+    /// [`now`](Self::now), and behind by as long as the workers sleep. Not for deadlines.
+    #[must_use]
+    pub fn coarse_now(&self) -> Tick {
+        Tick::new(self.seats.iter().map(|seat| seat.coarse_now()).max().unwrap_or(0))
     }
 
     /// The length of a tick.
@@ -776,6 +795,13 @@ impl Engine {
         stats.timers_taken_over = shards.taken_over;
         stats.shards_adopted = shards.adopted;
         stats.timer_shards = shards.shards;
+        let timers = self.shards.timers();
+        stats.timers_pending = timers.pending as u64;
+        stats.timers_armed = timers.armed as u64;
+        stats.timers_cancelled = timers.cancelled as u64;
+        stats.timers_dropped = timers.dropped as u64;
+        stats.timers_rescheduled = timers.rescheduled as u64;
+        stats.timers_stale = timers.stale as u64;
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);

@@ -3,7 +3,7 @@
 
 use core::{fmt, time::Duration};
 
-use clockjack_time::TimerInstant;
+use clockjack_time::{Tick, TimerInstant};
 
 use crate::{
     cell::Head,
@@ -136,6 +136,14 @@ impl Handle {
     #[must_use]
     pub fn now(&self) -> TimerInstant {
         self.0.now()
+    }
+
+    /// The latest tick at which a worker has looked at the clock: cheaper than [`now`](Self::now),
+    /// and behind by as long as the workers sleep. For statistics and coarse limits, not for
+    /// deadlines. Tick zero on an executor of one thread.
+    #[must_use]
+    pub fn coarse_now(&self) -> Tick {
+        self.0.coarse_now()
     }
 
     /// Whether the executor takes nothing new.

@@ -20,7 +20,7 @@ use clockjack_sync::{
     },
 };
 use clockjack_time::{
-    Class, Expired, Lease, Shard, ShardConfig, Tick, TimerId, shard::RETURNS_MAX,
+    Class, Expired, Lease, Shard, ShardConfig, ShardStats, Tick, TimerId, shard::RETURNS_MAX,
 };
 
 pub use self::{close::Closed, refused::Refused};
@@ -411,6 +411,26 @@ impl<T: Send> Shards<T> {
     pub fn len(&self, shard: u32) -> Option<usize> {
         let lease = self.table.get(shard)?.shard.lease()?;
         Some(lease.len())
+    }
+
+    /// What the shards have counted, all together.
+    #[must_use]
+    pub fn timers(&self) -> ShardStats {
+        let mut sum = ShardStats::default();
+        for (_, entry) in self.table.iter() {
+            let of = entry.shard.stats();
+            sum.pending += of.pending;
+            sum.armed += of.armed;
+            sum.fired += of.fired;
+            sum.cancelled += of.cancelled;
+            sum.dropped += of.dropped;
+            sum.rescheduled += of.rescheduled;
+            sum.stale += of.stale;
+            sum.compacted += of.compacted;
+            sum.scrubbed += of.scrubbed;
+            sum.max_returns = sum.max_returns.max(of.max_returns);
+        }
+        sum
     }
 
     /// What happened so far.

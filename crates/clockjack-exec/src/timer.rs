@@ -157,6 +157,13 @@ impl Sleep {
         Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
+    /// As [`sleep`], on the executor that `fallback` gives if the waker does not tell.
+    #[doc(hidden)]
+    pub fn after(after: Duration, fallback: fn() -> Option<Handle>) -> Self {
+        let until = Until::After(after);
+        Self { handle: None, fallback: Some(fallback), until, armed: None }
+    }
+
     /// Until a tick of the executor whose process awaits it, or else of that which `fallback` gives
     /// when it is first polled.
     #[doc(hidden)]
@@ -189,7 +196,7 @@ impl Sleep {
     }
 
     /// The executor, found when it is first needed.
-    #[cold]
+    #[inline]
     fn find(&mut self, waker: &Waker) -> Option<&Handle> {
         let found = match cell::head_of(waker) {
             Some(head) => Handle::new((*head.engine).clone()),
@@ -255,6 +262,7 @@ fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
 }
 
 /// Arms a sleep that is not armed.
+#[inline]
 fn arm_for(
     engine: &Engine,
     until: &mut Until,

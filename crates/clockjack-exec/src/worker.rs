@@ -19,7 +19,7 @@
 //!
 //! # What others may touch
 //!
-//! Of a [`Seat`] everything: it is made of atomics. Of a [`Local`] nothing: it is on the stack of
+//! Of a seat everything: it is made of atomics. Of a [`Local`] nothing: it is on the stack of
 //! the worker's thread, which reaches it through its host.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
@@ -243,6 +243,7 @@ impl<'e> Worker<'e> {
         self.looked_at = nanos;
         self.countdown = self.interval;
         self.now = self.engine.host().tick_of(nanos);
+        self.place.set_now(self.now);
         self.poll_timers();
         self.take_injected()
     }
@@ -253,6 +254,7 @@ impl<'e> Worker<'e> {
         self.looked_at = nanos;
         self.countdown = self.interval;
         self.now = self.engine.host().tick_of(nanos);
+        self.place.set_now(self.now);
     }
 
     /// Fires what is due in the shards that this worker keeps.

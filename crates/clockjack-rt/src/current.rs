@@ -63,7 +63,7 @@ pub fn sleep(after: Duration) -> Sleep {
     }
     match handle() {
         Some(handle) => handle.sleep(after),
-        None => clockjack_exec::sleep(after),
+        None => Sleep::after(after, handle),
     }
 }
 

@@ -131,6 +131,48 @@ fn a_sleep_lasts_at_least_as_long_as_asked() {
 }
 
 #[test]
+fn a_sleep_that_is_made_outside_belongs_to_the_pool_that_waits_for_it() {
+    let pool = pool(1);
+    let begun = std::time::Instant::now();
+    pool.block_on(clockjack_rt::sleep(Duration::from_millis(10))).unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(10));
+}
+
+#[test]
+fn statistics_tell_what_became_of_timers() {
+    let pool = pool(1);
+    pool.block_on(pool.spawn(async {
+        clockjack_rt::sleep(Duration::from_millis(2)).await.unwrap();
+    }))
+    .unwrap();
+    let mut timer = pool.handle().timer();
+    timer.arm(Duration::from_secs(3600), core::task::Waker::noop().clone()).unwrap();
+    let armed = pool.stats();
+    assert!(timer.cancel());
+    // Freed at the next look at the shard, if the worker had it just then.
+    let settled = loop {
+        let stats = pool.stats();
+        if stats.timers_stale == 0 && stats.timers_pending == 0 {
+            break stats;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!((armed.timers_armed, armed.timers_pending), (2, 1), "{armed:?}");
+    assert_eq!((settled.timers_fired, settled.timers_cancelled), (1, 1), "{settled:?}");
+    assert_eq!((settled.timers_dropped, settled.timers_rescheduled), (0, 0), "{settled:?}");
+    assert!(pool.handle().coarse_now().get() >= 2, "the worker has looked at the clock since");
+    assert!(pool.handle().coarse_now().get() <= pool.handle().now().ticks);
+}
+
+#[test]
+fn a_pool_has_a_worker_for_each_cpu_unless_it_is_told_otherwise() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let by_default = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
+    assert_eq!(by_default.workers(), cpus.min(PoolConfig::DEFAULT.workers_max));
+    assert_eq!(pool(3).workers(), 3);
+}
+
+#[test]
 fn a_panic_ends_its_future_and_nothing_else() {
     let pool = pool(1);
     let exit = pool.block_on(pool.spawn(async { panic!("boom") })).map(|(): ()| ()).unwrap_err();

@@ -17,6 +17,8 @@ use clockjack_sync::{
     ring::{Owner, Thief},
 };
 
+use clockjack_time::Tick;
+
 use crate::{
     cell::{Entry, Head},
     engine::ExecStats,
@@ -43,6 +45,8 @@ pub(crate) struct Seat {
     /// The other end of `thief`, while nobody sits here.
     pub(super) ring: prim::UnsafeCell<Option<Owner<Entry>>>,
     pub(super) is_taken: AtomicU32,
+    /// The tick at which the worker looked at the clock last.
+    now: AtomicU64,
     pub(super) counts: Counts,
 }
 
@@ -81,8 +85,20 @@ impl Seat {
             thief: ring.thief(),
             ring: prim::UnsafeCell::new(Some(ring)),
             is_taken: AtomicU32::new(0),
+            now: AtomicU64::new(0),
             counts: Counts::default(),
         }
+    }
+
+    /// Publishes the time of the worker's turn.
+    pub(super) fn set_now(&self, now: Tick) {
+        // Relaxed: for statistics and coarse limits; nothing is published with it.
+        self.now.store(now.get(), Relaxed);
+    }
+
+    pub(crate) fn coarse_now(&self) -> u64 {
+        // Relaxed: as above.
+        self.now.load(Relaxed)
     }
 
     pub(crate) fn count_spawned(&self) {

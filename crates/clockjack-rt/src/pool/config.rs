@@ -55,7 +55,7 @@ impl PoolConfig {
         name: Cow::Borrowed("cj-worker"),
         stack_size: None,
         pin_workers: false,
-        grace: Duration::from_millis(2),
+        grace: Duration::from_millis(1),
         stuck_after: Duration::from_secs(1),
         on_stuck: None,
         blocking: BlockingConfig::DEFAULT,

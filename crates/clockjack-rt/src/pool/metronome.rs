@@ -1,12 +1,16 @@
 //! The metronome's thread: looks, sleeps, and starts again if a look panics.
 
-use core::panic::AssertUnwindSafe;
+use core::{panic::AssertUnwindSafe, time::Duration};
 use std::panic::catch_unwind;
 
 use clockjack_exec::{StartError, watch::Watch};
 
 use super::Inner;
 use crate::thread::{self, ThreadConfig};
+
+/// How long after the edge of a tick the metronome looks, so that it does not take the CPU from a
+/// worker whose timer is due.
+const BEHIND_EDGE: Duration = Duration::from_micros(200);
 
 impl Inner {
     /// Starts the one thread that looks after overdue timers, shards without a keeper and stuck
@@ -30,7 +34,9 @@ impl Inner {
                 }));
                 match look {
                     Ok(until) => {
-                        let until = until.map(|tick| threads.clock.instant_of(tick));
+                        // Not at the edge of the tick itself, where workers wake.
+                        let at = |tick| threads.clock.instant_of(tick).saturating_add(BEHIND_EDGE);
+                        let until = until.map(at);
                         threads.metronome.park(until);
                     }
                     // Only a report of the user's panics, and before that it is noted that it was
