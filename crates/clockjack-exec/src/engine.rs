@@ -26,11 +26,7 @@ use clockjack_sync::{
     counter::Striped,
     mutant,
     pad::Padded,
-    prim::atomic::{
-        AtomicU32, AtomicU64,
-        Ordering::{Relaxed, SeqCst},
-        fence,
-    },
+    prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
@@ -94,55 +90,11 @@ pub struct Engine {
     node: u32,
     pub(crate) stage: AtomicU32,
     /// Processes that threads outside made and ended; workers count in their seats.
-    spawned: Striped,
-    finished: Striped,
-    stale_completions: AtomicU64,
-    drop_panics: AtomicU64,
-    metronome_restarts: AtomicU64,
-}
-
-/// Counts for people; no snapshot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ExecStats {
-    /// Processes that were started, futures included.
-    pub spawned: u64,
-    /// Processes that have ended.
-    pub finished: u64,
-    /// Steps that workers made.
-    pub steps: u64,
-    /// Processes that were taken from another worker.
-    pub stolen: u64,
-    /// How often a worker went to sleep.
-    pub parked: u64,
-    /// Timers that fired.
-    pub timers_fired: u64,
-    /// Timers that another worker than the keeper of their shard fired.
-    pub timers_taken_over: u64,
-    /// The largest lateness of a timer, in ticks.
-    pub lateness_max_ticks: u64,
-    /// Shards of workers that left and got another keeper.
-    pub shards_adopted: u64,
-    /// Shards of timers that there are: never more than there may be workers.
-    pub timer_shards: usize,
-    /// Timers that are armed now.
-    pub timers_pending: u64,
-    /// Timers that were armed.
-    pub timers_armed: u64,
-    /// Timers that were cancelled.
-    pub timers_cancelled: u64,
-    /// Timers that were given up to make room, or because the executor ended.
-    pub timers_dropped: u64,
-    /// How often an armed timer was moved to another deadline.
-    pub timers_rescheduled: u64,
-    /// Timers that were cancelled by another thread and hold their room until the next poll.
-    pub timers_stale: u64,
-    /// Completions that came after the process had gone on as another.
-    pub stale_completions: u64,
-    /// Values of users that panicked when they were dropped.
-    pub drop_panics: u64,
-    /// How often the metronome began anew, because a report of a stuck worker panicked.
-    pub metronome_restarts: u64,
+    pub(crate) spawned: Striped,
+    pub(crate) finished: Striped,
+    pub(crate) stale_completions: AtomicU64,
+    pub(crate) drop_panics: AtomicU64,
+    pub(crate) metronome_restarts: AtomicU64,
 }
 
 impl Engine {
@@ -768,45 +720,6 @@ impl Engine {
     pub fn count_metronome_restart(&self) {
         // Relaxed: a statistic.
         self.metronome_restarts.fetch_add(1, Relaxed);
-    }
-
-    /// How many processes live, at about this time; exact when nothing is started meanwhile.
-    #[must_use]
-    pub fn live_len(&self) -> usize {
-        let stats = self.stats();
-        usize::try_from(stats.spawned.saturating_sub(stats.finished)).unwrap_or(usize::MAX)
-    }
-
-    /// Counts for people.
-    #[must_use]
-    pub fn stats(&self) -> ExecStats {
-        // Those that have ended first: so none is counted as ended that is not as started.
-        let mut stats = ExecStats { finished: self.finished.sum() as u64, ..ExecStats::default() };
-        for seat in &self.seats {
-            seat.add_finished(&mut stats);
-        }
-        // Pairs with nothing in particular: keeps the two passes apart.
-        fence(SeqCst);
-        stats.spawned = self.spawned.sum() as u64;
-        for seat in &self.seats {
-            seat.add_to(&mut stats);
-        }
-        let shards = self.shards.stats();
-        stats.timers_taken_over = shards.taken_over;
-        stats.shards_adopted = shards.adopted;
-        stats.timer_shards = shards.shards;
-        let timers = self.shards.timers();
-        stats.timers_pending = timers.pending as u64;
-        stats.timers_armed = timers.armed as u64;
-        stats.timers_cancelled = timers.cancelled as u64;
-        stats.timers_dropped = timers.dropped as u64;
-        stats.timers_rescheduled = timers.rescheduled as u64;
-        stats.timers_stale = timers.stale as u64;
-        // Relaxed: statistics.
-        stats.stale_completions = self.stale_completions.load(Relaxed);
-        stats.drop_panics = self.drop_panics.load(Relaxed);
-        stats.metronome_restarts = self.metronome_restarts.load(Relaxed);
-        stats
     }
 }
 

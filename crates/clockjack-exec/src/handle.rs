@@ -7,7 +7,7 @@ use clockjack_time::{Tick, TimerInstant};
 
 use crate::{
     cell::Head,
-    engine::{Engine, ExecStats},
+    engine::Engine,
     engine_ref::EngineRef,
     error::{SendError, SubmitError},
     join::Join,
@@ -16,6 +16,7 @@ use crate::{
     process::Process,
     process_ref::ProcessRef,
     state::State,
+    stats::ExecStats,
     timer::{Sleep, Timer},
 };
 

@@ -224,6 +224,8 @@ mod signal;
 #[doc(hidden)]
 pub mod state;
 #[cfg(any(loom, target_has_atomic = "64"))]
+mod stats;
+#[cfg(any(loom, target_has_atomic = "64"))]
 mod stop;
 #[cfg(any(loom, target_has_atomic = "64"))]
 mod ties;
@@ -243,7 +245,6 @@ pub mod worker;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub use command::{Command, CommandId, Commands, Completer};
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub use engine::ExecStats;
 pub use error::{SendError, StartError, SubmitError, TimerError};
 pub use exit::{Caught, Exit, ExitReason};
 pub use failure::{Coded, Failure};
@@ -263,6 +264,8 @@ pub use process::{Event, Events, Process, StepOutput, Tag, UnknownMethod};
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub use process_ref::ProcessRef;
 pub use state::State;
+#[cfg(any(loom, target_has_atomic = "64"))]
+pub use stats::ExecStats;
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub use stop::{Alive, SHUTDOWN};
 #[cfg(any(loom, target_has_atomic = "64"))]

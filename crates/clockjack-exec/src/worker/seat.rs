@@ -21,7 +21,7 @@ use clockjack_time::Tick;
 
 use crate::{
     cell::{Entry, Head},
-    engine::ExecStats,
+    stats::ExecStats,
 };
 
 /// The worker is to leave.
