@@ -79,7 +79,6 @@ use clockjack_sync::{
         atomic::{
             AtomicPtr, AtomicU32,
             Ordering::{Acquire, Relaxed, Release},
-            fence,
         },
     },
     prim_array,
@@ -639,8 +638,9 @@ impl<'r> Ref<'r> {
         if before != 1 {
             return None;
         }
-        // Acquire: pairs with the releases of all other holders.
-        fence(Acquire);
+        // Acquire: pairs with the releases of all other holders, which this thread's own decrement
+        // continues. A load and not a fence, because ThreadSanitizer does not know fences.
+        self.0.refs.load(Acquire);
         Some(Last(self.0))
     }
 }
