@@ -448,12 +448,10 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        if !mutant!("worker-leaves-lifo")
-            && let Some(entry) = self.place.take_lifo()
-        {
-            engine.inject(entry);
-        }
-        while let Some(entry) = self.local.with_ring(Owner::pop) {
+        let first = || if mutant!("worker-leaves-lifo") { None } else { self.place.take_lifo() };
+        // Both each time: after the end of the executor what is handed on is ended, here, and that
+        // may wake others.
+        while let Some(entry) = first().or_else(|| self.local.with_ring(Owner::pop)) {
             engine.inject(entry);
         }
         self.local.disarm_forgotten(engine);
