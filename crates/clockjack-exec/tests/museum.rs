@@ -15,11 +15,13 @@ use alloc::{rc::Rc, sync::Arc};
 use core::{
     cell::{Cell, RefCell},
     future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::{Poll, Waker},
     time::Duration,
 };
 use std::{
+    panic::catch_unwind,
     sync::{Mutex, mpsc},
     thread,
 };
@@ -33,7 +35,7 @@ use clockjack_exec::{
 use clockjack_time::ManualClock;
 
 use crate::support::{
-    Woken, bench, close, dismiss, enter, pass, poll, stage, step_back, ticks,
+    Woken, bench, close, dismiss, enter, is_worker, pass, poll, stage, step_back, ticks,
     when_a_worker_is_called, work,
 };
 
@@ -463,6 +465,17 @@ fn what_is_woken_by_what_a_leaving_worker_ends_is_ended_too() {
     assert!(wakes.is_finished() && other.is_finished());
     assert!(late.is_finished(), "it was left in the seat");
     close(&handle);
+}
+
+/// Our own: the thread of a worker that fell over still passed for one, with what was gone.
+#[test]
+fn a_thread_whose_worker_failed_is_no_worker_any_more() {
+    let handle = stage(1);
+    let fails = || panic!("not in a step");
+    let worked = catch_unwind(AssertUnwindSafe(|| work(&handle, 0, vec![Box::new(fails)])));
+    assert!(worked.is_err());
+    assert!(!is_worker());
+    drop(handle.clone());
 }
 
 /// Counts its closes, and ends as it is told.
