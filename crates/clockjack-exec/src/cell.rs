@@ -268,6 +268,11 @@ pub(crate) fn free(last: Last<'_>) {
 }
 
 /// The life of a process that is ready: what run queues hold (module, 2).
+///
+/// Dropped, it is lost, and the process with it, which is then never freed: whoever drops a queue
+/// need not be on the thread that the body may be dropped on. That happens only if a panic that
+/// nobody catches ends the thread of an executor.
+#[must_use = "a process whose entry is dropped is lost"]
 pub(crate) struct Entry(NonNull<Head>);
 
 // SAFETY: as for `CellRef`, which it becomes.
@@ -283,7 +288,7 @@ impl Entry {
     /// The reference of the process's life.
     #[inline]
     pub(crate) fn into_ref(self) -> CellRef {
-        CellRef(ManuallyDrop::new(self).0)
+        CellRef(self.0)
     }
 
     /// The entry of a process that the holder of its life has just made ready again.
@@ -301,7 +306,7 @@ impl Entry {
 
     #[inline]
     pub(crate) fn into_raw(self) -> NonNull<Head> {
-        ManuallyDrop::new(self).0
+        self.0
     }
 
     /// # Safety
@@ -310,13 +315,6 @@ impl Entry {
     #[inline]
     pub(crate) unsafe fn from_raw(head: NonNull<Head>) -> Self {
         Self(head)
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        // SAFETY: the entry owns the reference of the life, and gives it up here.
-        drop(unsafe { CellRef::from_raw(self.0) });
     }
 }
 
