@@ -158,6 +158,12 @@ impl Head {
         Pid::new(self.engine.node(), self.slot().index(), generation)
     }
 
+    /// Whether it is a process of this engine. Pids do not tell: another's may be the same.
+    #[inline]
+    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
+        core::ptr::eq(&raw const **self.engine, engine)
+    }
+
     /// Makes the process run, if it does not anyway. The event that it is about was left before.
     #[inline]
     pub(crate) fn wake(&self) {

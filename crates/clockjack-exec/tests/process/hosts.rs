@@ -5,21 +5,23 @@ use core::{
     cell::Cell,
     future::{pending, poll_fn},
     panic::AssertUnwindSafe,
+    pin::Pin,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     task::Poll,
 };
 use std::{
     panic::catch_unwind,
+    sync::Mutex,
     thread::{self, ThreadId},
 };
 
 use clockjack_exec::{
     Caught, Commands, Events, Failure, Limits, LocalExecutor, Payload, Process, StepOutput,
-    Toolbox,
+    Toolbox, sleep,
 };
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
-use crate::bench::{Dropped, Log};
+use crate::bench::{Dropped, Log, Run, millis};
 
 /// What a toolbox does with what it is to guard.
 #[derive(Clone, Copy)]
@@ -186,4 +188,46 @@ fn what_must_stay_on_its_thread_is_not_ended_by_another() {
     thread::scope(|scope| scope.spawn(move || handle.engine().close()).join().unwrap());
     executor.run_until_idle();
     log.expect(&["at home"]);
+}
+
+/// The first process of each executor has the same pid.
+#[test]
+fn a_sleep_that_goes_to_another_executor_wakes_who_polls_it_there() {
+    let (mut here, mut there) = (Run::new(), Run::new());
+    let moving = Arc::new(Mutex::new(Some(Box::pin(here.handle().sleep(millis(5))))));
+    let theirs = Arc::clone(&moving);
+    let first = here.exec.spawn(poll_fn(move |cx| {
+        let mut moving = theirs.lock().unwrap();
+        let Some(sleep) = moving.as_mut() else { return Poll::Ready(()) };
+        assert!(Pin::new(sleep).poll(cx).is_pending());
+        Poll::Pending
+    }));
+    here.idle();
+    let sleep = moving.lock().unwrap().take().unwrap();
+    let second = there.exec.spawn(sleep);
+    there.idle();
+    assert_eq!(first.pid(), second.pid());
+    here.run_for(5);
+    there.idle();
+    assert!(second.is_finished(), "the wake went to the process of that name here");
+}
+
+#[test]
+fn another_executor_that_cannot_be_woken_harms_neither_the_end_nor_the_timers() {
+    let mut run = Run::new();
+    let (mut deaf, is_deaf) = odd(Habit::Bare);
+    let task = run.exec.spawn(async { sleep(millis(1)).await });
+    let joins = deaf.spawn(async move { task.await.unwrap().unwrap() });
+    let sleeps = deaf.spawn(run.handle().sleep(millis(2)));
+    run.idle();
+    deaf.run_until_idle();
+    is_deaf.store(true, SeqCst);
+    run.run_for(1);
+    assert_eq!(run.handle().stats().drop_panics, 1);
+    run.run_for(1);
+    assert_eq!(run.handle().stats().drop_panics, 2);
+    is_deaf.store(false, SeqCst);
+    run.assert_well();
+    deaf.run_until_idle();
+    assert!(joins.is_finished() && sleeps.is_finished());
 }
