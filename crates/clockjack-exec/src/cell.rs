@@ -158,6 +158,12 @@ impl Head {
         Pid::new(self.engine.node(), self.slot().index(), generation)
     }
 
+    /// Whether it is a process of this engine. Pids do not tell: another's may be the same.
+    #[inline]
+    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
+        core::ptr::eq(&raw const **self.engine, engine)
+    }
+
     /// Makes the process run, if it does not anyway. The event that it is about was left before.
     #[inline]
     pub(crate) fn wake(&self) {
@@ -268,6 +274,11 @@ pub(crate) fn free(last: Last<'_>) {
 }
 
 /// The life of a process that is ready: what run queues hold (module, 2).
+///
+/// Dropped, it is lost, and the process with it, which is then never freed: whoever drops a queue
+/// need not be on the thread that the body may be dropped on. That happens only if a panic that
+/// nobody catches ends the thread of an executor.
+#[must_use = "a process whose entry is dropped is lost"]
 pub(crate) struct Entry(NonNull<Head>);
 
 // SAFETY: as for `CellRef`, which it becomes.
@@ -283,7 +294,7 @@ impl Entry {
     /// The reference of the process's life.
     #[inline]
     pub(crate) fn into_ref(self) -> CellRef {
-        CellRef(ManuallyDrop::new(self).0)
+        CellRef(self.0)
     }
 
     /// The entry of a process that the holder of its life has just made ready again.
@@ -301,7 +312,7 @@ impl Entry {
 
     #[inline]
     pub(crate) fn into_raw(self) -> NonNull<Head> {
-        ManuallyDrop::new(self).0
+        self.0
     }
 
     /// # Safety
@@ -310,13 +321,6 @@ impl Entry {
     #[inline]
     pub(crate) unsafe fn from_raw(head: NonNull<Head>) -> Self {
         Self(head)
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        // SAFETY: the entry owns the reference of the life, and gives it up here.
-        drop(unsafe { CellRef::from_raw(self.0) });
     }
 }
 

@@ -51,7 +51,8 @@ impl Engine {
 
     /// Wakes somebody whose waker may be user code.
     pub(crate) fn wake_foreign(&self, waker: core::task::Waker) {
-        if cell::head_of(&waker).is_some() {
+        // That of another executor's process calls that one's host.
+        if cell::head_of(&waker).is_some_and(|head| head.is_of(self)) {
             waker.wake();
             return;
         }

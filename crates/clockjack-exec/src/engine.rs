@@ -228,11 +228,9 @@ impl Engine {
     }
 
     pub(crate) fn inject(&self, entry: Entry) {
-        if let Err(refused) = self.injector.push(entry) {
-            // The injector is closed only when all processes have ended, and those are not queued.
-            debug_assert!(false, "a process was queued after the end of its engine");
-            drop(refused);
-        }
+        let pushed = self.injector.push(entry);
+        // The injector is closed only when all processes have ended, and those are not queued.
+        debug_assert!(pushed.is_ok(), "a process was queued after the end of its engine");
         self.notify_one();
         // Relaxed: behind the fence of the notification (see `stop`, rule 3). An executor on one
         // thread has none, and does not need it: whatever its wakers queue, it has waited for.
@@ -415,6 +413,9 @@ impl Engine {
 
     /// Ends a process whose runner this thread is.
     fn finish(&self, life: CellRef, ending: Ending) {
+        // Not given back by a panic that no host catches: a body that was not dropped here must
+        // not be dropped by another thread.
+        let life = ManuallyDrop::new(life);
         let head = life.head();
         let table = head.vtable;
         let reason = self.reason_of(&ending);
@@ -445,7 +446,7 @@ impl Engine {
             // SAFETY: nobody joins, so the output is still the runner's.
             self.contain(&mut || unsafe { (table.drop_output)(head) });
         }
-        drop(life);
+        drop(ManuallyDrop::into_inner(life));
         // Relaxed: a waiter looks again by itself, this only saves it time.
         if self.stage.load(Relaxed) != RUNNING {
             self.host.stop_progressed();

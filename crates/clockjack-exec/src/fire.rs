@@ -55,9 +55,7 @@ impl Fire {
     /// What wakes whom this waker wakes.
     pub(crate) fn waking(engine: &Engine, waker: &Waker) -> Self {
         match cell::head_of(waker) {
-            Some(head) if core::ptr::eq(&raw const **head.engine, engine) => {
-                Self::Process(head.pid())
-            }
+            Some(head) if head.is_of(engine) => Self::Process(head.pid()),
             _ => Self::Wake(waker.clone()),
         }
     }
@@ -66,7 +64,8 @@ impl Fire {
     pub(crate) fn hand_over(self, engine: &Engine, now: Tick, deferred: &mut Deferred) {
         match self {
             Self::Process(pid) => engine.wake(pid),
-            Self::Wake(waker) if cell::head_of(&waker).is_some() => waker.wake(),
+            // Also a process of another executor: its host, and what its last waker holds, is the
+            // user's.
             Self::Wake(waker) => deferred.wakers.push(waker),
             Self::Answer(mut alarm) => {
                 match alarm.every {
@@ -97,7 +96,6 @@ impl Fire {
     pub(crate) fn dropped(self, engine: &Engine) {
         match self {
             Self::Process(_) => {}
-            Self::Wake(waker) if cell::head_of(&waker).is_some() => drop(waker),
             Self::Wake(waker) => engine.drop_contained(waker),
             Self::Answer(alarm) => drop(alarm),
         }

@@ -305,7 +305,10 @@ impl Drop for LocalExecutor {
         self.engine.stop();
         self.engine.terminate_all(|_| {});
         self.engine.close_timers();
-        while self.live_len() > 0 {
+        // What a panic left in the middle of its turn, past a toolbox that catches none, never
+        // ends.
+        let n_lost = self.engine.running_len();
+        while self.live_len() > n_lost {
             self.collect();
             match self.ready.pop_front() {
                 Some(entry) => self.engine.end(entry),
@@ -313,7 +316,7 @@ impl Drop for LocalExecutor {
                 None => hint::spin_loop(),
             }
         }
-        self.engine.close();
+        self.engine.close_here();
     }
 }
 
@@ -329,9 +332,11 @@ struct OneThread<B> {
     resolution: Resolution,
 }
 
-// SAFETY: (1) there is never a current worker: everything goes through the injector. (2) is the
-// toolbox's to keep; a second call of what is guarded finds its work taken, or the state word in a
-// state that it asserts against.
+/// What is said of a panic that a toolbox has caught and not given.
+const KEPT: &str = "a panic that the toolbox kept to itself";
+
+// SAFETY: (1) there is never a current worker: everything goes through the injector. (2) whatever
+// the toolbox does, the closure is called once; it is not `Send`, so that is on this thread.
 unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
     fn nanos(&self) -> u64 {
         let now = self.toolbox.clock().now();
@@ -358,7 +363,18 @@ unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
     }
 
     fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        self.toolbox.guarded(turn)
+        let (mut is_called, mut is_done) = (false, false);
+        let guarded = self.toolbox.guarded(&mut || {
+            if !core::mem::replace(&mut is_called, true) {
+                turn();
+                is_done = true;
+            }
+        });
+        assert!(is_called, "the toolbox did not call what it was to guard");
+        match guarded {
+            Ok(()) if !is_done => Err(Caught::new(Box::new(KEPT))),
+            guarded => guarded,
+        }
     }
 
     fn local(&self) -> *const Local {

@@ -178,6 +178,9 @@ impl StepOutput {
     }
 
     /// Waits for an event; there is nothing else to do.
+    ///
+    /// For one that comes: events that the step has left in the cursor do not end the wait. Take
+    /// them all first, or ask for nothing and be stepped again.
     pub fn idle(&mut self) {
         self.status = Status::Idle;
     }

@@ -115,9 +115,24 @@ impl Engine {
         self.for_each_live(|cell| found(cell.into()));
     }
 
+    /// How many processes are in a turn, at about this time.
+    pub(crate) fn running_len(&self) -> usize {
+        let mut n_running = 0;
+        self.alive(|alive| n_running += usize::from(alive.state == State::Running));
+        n_running
+    }
+
     /// Ends what is queued, and lets nothing stay in the queue from now on: the workers are gone,
-    /// or were told to go (rule 3).
+    /// or were told to go (rule 3). Of an executor on one thread it ends nothing: that is up to its
+    /// thread (rule 4).
     pub fn close(&self) {
+        if !self.seats.is_empty() {
+            self.close_here();
+        }
+    }
+
+    /// As [`close`](Self::close), by a thread that may end everything that is queued.
+    pub(crate) fn close_here(&self) {
         // AcqRel: as in `stop`.
         self.stage.fetch_max(OVER, AcqRel);
         // Pairs with the fence of who queues something.

@@ -15,7 +15,7 @@ use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
-    cell,
+    cell::{self, Head},
     engine::Engine,
     error::TimerError,
     fire::{Fire, IntervalTick},
@@ -130,9 +130,10 @@ impl Sleeper {
         }
     }
 
-    fn will_wake(&self, waker: &Waker) -> bool {
+    fn will_wake(&self, engine: &Engine, waker: &Waker) -> bool {
+        let is_it = |head: &Head, pid| head.is_of(engine) && head.pid() == pid;
         match self {
-            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| head.pid() == *pid),
+            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| is_it(head, *pid)),
             Self::Other(known) => known.will_wake(waker),
         }
     }
@@ -244,7 +245,7 @@ enum Look {
 fn look(engine: &Engine, id: TimerId, sleeper: &Sleeper, waker: &Waker) -> Look {
     if !engine.is_armed(id) {
         Look::Over
-    } else if sleeper.will_wake(waker) || mutant!("sleep-keeps-waker") {
+    } else if sleeper.will_wake(engine, waker) || mutant!("sleep-keeps-waker") {
         Look::Waits
     } else if engine.disarm(id) {
         Look::TakenBack

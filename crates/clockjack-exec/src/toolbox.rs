@@ -62,7 +62,7 @@ pub trait Toolbox: Sync {
         0
     }
 
-    /// Calls `turn` and catches a panic in it, where the host can.
+    /// Calls `turn`, once, and catches a panic in it, where the host can.
     ///
     /// # Errors
     ///

@@ -83,20 +83,60 @@ pub fn work(engine: &Engine, seat: usize) {
 /// If the seat is taken, or there is none of that number.
 #[doc(hidden)]
 pub fn work_once_seated(engine: &Engine, seat: usize, seated: impl FnOnce()) {
-    let mut worker = Worker::enter(engine, seat);
-    let before = engine.host().enter(&raw const worker.local);
+    // Beside the worker and not in it: this thread reaches it through its host too, while the
+    // worker is borrowed for good.
+    let local = sit_down(engine, seat);
+    let mut worker = Worker::new(engine, &local);
+    let entered = Entered { engine, before: engine.host().enter(&raw const local) };
     seated();
     worker.run();
     worker.leave();
-    engine.host().enter(before);
+    drop(entered);
     // Not before: what was dropped until now went into it.
-    EngineRef::take_back(engine, &worker.local.stock);
+    EngineRef::take_back(engine, &local.stock);
+}
+
+/// Makes this thread what it was before it became a worker. By a panic of the worker, too: what is
+/// dropped then would look at what is gone. The stock is lost in that case, and the engine stays.
+struct Entered<'e> {
+    engine: &'e Engine,
+    before: *const Local,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.engine.host().enter(self.before);
+    }
+}
+
+/// Takes a seat, with its ring and a shard.
+fn sit_down(engine: &Engine, seat: usize) -> Local {
+    let place = &*engine.seats[seat];
+    // Acquire: pairs with the release of the worker that left.
+    let was_taken = place.is_taken.swap(1, Acquire);
+    assert_eq!(was_taken, 0, "seat {seat} is taken");
+    // SAFETY: this thread has just taken the seat.
+    let ring = place.ring.with_mut(|ring| unsafe { (*ring).take() });
+    let ring = ring.expect("a worker that left gave the ring back");
+    if mutant!("worker-forgets-request") {
+        place.flags.store(0, Relaxed);
+    }
+    Local {
+        engine,
+        seat,
+        home: Cell::new(engine.shards.attach(seat)),
+        is_firing: Cell::new(false),
+        ring: UnsafeCell::new(ring),
+        cache: UnsafeCell::new(engine.cache()),
+        stock: Stock::default(),
+        forgotten: UnsafeCell::default(),
+    }
 }
 
 struct Worker<'e> {
     engine: &'e Engine,
     place: &'e Seat,
-    local: Local,
+    local: &'e Local,
     /// The process whose turn it is.
     running: Cell<Option<NonNull<Head>>>,
     is_searching: bool,
@@ -114,34 +154,15 @@ struct Worker<'e> {
 }
 
 impl<'e> Worker<'e> {
-    fn enter(engine: &'e Engine, seat: usize) -> Self {
-        let place = &*engine.seats[seat];
-        // Acquire: pairs with the release of the worker that left.
-        let was_taken = place.is_taken.swap(1, Acquire);
-        assert_eq!(was_taken, 0, "seat {seat} is taken");
-        // SAFETY: this thread has just taken the seat.
-        let ring = place.ring.with_mut(|ring| unsafe { (*ring).take() });
-        let ring = ring.expect("a worker that left gave the ring back");
-        if mutant!("worker-forgets-request") {
-            place.flags.store(0, Relaxed);
-        }
-        let home = engine.shards.attach(seat);
+    fn new(engine: &'e Engine, local: &'e Local) -> Self {
+        let seat = local.seat;
         engine.idle.activate(seat);
         let nanos = engine.host().nanos();
         engine.tell_awake(engine.host().tick_of(nanos));
         Self {
             engine,
-            place,
-            local: Local {
-                engine,
-                seat,
-                home: Cell::new(home),
-                is_firing: Cell::new(false),
-                ring: UnsafeCell::new(ring),
-                cache: UnsafeCell::new(engine.cache()),
-                stock: Stock::default(),
-                forgotten: UnsafeCell::default(),
-            },
+            place: local.seat_of(engine),
+            local,
             running: Cell::new(None),
             is_searching: false,
             lifo_run: 0,
@@ -450,12 +471,10 @@ impl<'e> Worker<'e> {
         if self.is_searching {
             self.end_search();
         }
-        if !mutant!("worker-leaves-lifo")
-            && let Some(entry) = self.place.take_lifo()
-        {
-            engine.inject(entry);
-        }
-        while let Some(entry) = self.local.with_ring(Owner::pop) {
+        let first = || if mutant!("worker-leaves-lifo") { None } else { self.place.take_lifo() };
+        // Both each time: after the end of the executor what is handed on is ended, here, and that
+        // may wake others.
+        while let Some(entry) = first().or_else(|| self.local.with_ring(Owner::pop)) {
             engine.inject(entry);
         }
         self.local.disarm_forgotten(engine);
@@ -465,7 +484,7 @@ impl<'e> Worker<'e> {
             engine.call_metronome();
         }
         self.local.with_cache(|cache| engine.give_back_cache(cache));
-        let ring = core::mem::take(self.local.ring.get_mut());
+        let ring = self.local.with_ring(core::mem::take);
         // SAFETY: this thread has the seat.
         self.place.ring.with_mut(|place| unsafe { *place = Some(ring) });
         // Relaxed: what was asked of this worker does not concern the next one.

@@ -15,11 +15,13 @@ use alloc::{rc::Rc, sync::Arc};
 use core::{
     cell::{Cell, RefCell},
     future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::{Poll, Waker},
     time::Duration,
 };
 use std::{
+    panic::catch_unwind,
     sync::{Mutex, mpsc},
     thread,
 };
@@ -33,7 +35,7 @@ use clockjack_exec::{
 use clockjack_time::ManualClock;
 
 use crate::support::{
-    Woken, bench, close, dismiss, enter, pass, poll, stage, step_back, ticks,
+    Woken, bench, close, dismiss, enter, is_worker, pass, poll, stage, step_back, ticks,
     when_a_worker_is_called, work,
 };
 
@@ -425,6 +427,55 @@ fn a_worker_that_is_asked_to_leave_before_it_sits_does_not_stay() {
     work(&handle, 0, vec![Box::new(act)]);
     assert!(stayed.get());
     close(&handle);
+}
+
+/// Opens a door when it is dropped.
+struct Last(Arc<Door>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Our own: a worker that leaves after the end of its executor ends what it has, and what that woke
+/// it put first, where it had looked already.
+#[test]
+fn what_is_woken_by_what_a_leaving_worker_ends_is_ended_too() {
+    let handle = stage(1);
+    let [woken, first, second] = [(); 3].map(|()| Arc::new(Door::default()));
+    let late = handle.spawn(Arc::clone(&woken).pass());
+    let wakes = handle.spawn({
+        let (last, first) = (Last(woken), Arc::clone(&first));
+        async move {
+            first.pass().await;
+            drop(last);
+        }
+    });
+    let other = handle.spawn(Arc::clone(&second).pass());
+    let engine = handle.clone();
+    let leave_at_the_end = move || {
+        engine.engine().close();
+        // One of the two in the ring, the other before it.
+        first.open();
+        second.open();
+        dismiss(0);
+    };
+    work(&handle, 0, vec![Box::new(leave_at_the_end)]);
+    assert!(wakes.is_finished() && other.is_finished());
+    assert!(late.is_finished(), "it was left in the seat");
+    close(&handle);
+}
+
+/// Our own: the thread of a worker that fell over still passed for one, with what was gone.
+#[test]
+fn a_thread_whose_worker_failed_is_no_worker_any_more() {
+    let handle = stage(1);
+    let fails = || panic!("not in a step");
+    let worked = catch_unwind(AssertUnwindSafe(|| work(&handle, 0, vec![Box::new(fails)])));
+    assert!(worked.is_err());
+    assert!(!is_worker());
+    drop(handle.clone());
 }
 
 /// Counts its closes, and ends as it is told.

@@ -11,6 +11,8 @@ mod commands;
 mod events;
 #[path = "process/faults.rs"]
 mod faults;
+#[path = "process/hosts.rs"]
+mod hosts;
 #[path = "process/local.rs"]
 mod local;
 #[path = "process/memory.rs"]

@@ -53,7 +53,9 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    CURRENT.with(|current| current.borrow().as_ref().expect(OUTSIDE).spawn(future))
+    // Not by a borrow: a future that is refused is dropped in the call, and what it drops may enter
+    // another pool.
+    handle().expect(OUTSIDE).spawn(future)
 }
 
 /// Waits, on the current pool, or on that whose process awaits it.

@@ -4,6 +4,7 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 use core::{
+    future::pending,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
@@ -11,7 +12,8 @@ use core::{
 use clockjack_rt::{
     PoolConfig, WorkerPool,
     exec::{
-        Command, CommandId, Commands, Event, Events, Failure, Payload, Process, StepOutput, Tag,
+        Command, CommandId, Commands, Event, Events, Failure, Limits, Payload, Process, StepOutput,
+        Tag,
     },
 };
 
@@ -179,4 +181,35 @@ fn a_panic_ends_its_future_and_nothing_else() {
     assert!(exit.is_panicked());
     assert_eq!(exit.panic_message(), Some("boom"));
     assert_eq!(pool.block_on(pool.spawn(async { 1 })).unwrap(), 1);
+}
+
+/// Runs something on another pool when it is dropped.
+struct Waits(Arc<WorkerPool>, Arc<AtomicUsize>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.block_on(async {});
+        self.1.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_future_that_is_refused_may_enter_another_pool_when_it_is_dropped() {
+    let limits = Limits::DEFAULT.processes(1);
+    let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
+    let full = WorkerPool::new(config, Commands::new()).unwrap();
+    let (other, dropped) = (Arc::new(pool(1)), Arc::new(AtomicUsize::new(0)));
+    let only = full.spawn(pending::<()>());
+    let waits = Waits(Arc::clone(&other), Arc::clone(&dropped));
+    let refused = full.block_on(async {
+        clockjack_rt::spawn(async move {
+            pending::<()>().await;
+            drop(waits);
+        })
+        .await
+    });
+    assert!(refused.unwrap_err().is_refused());
+    assert_eq!(dropped.load(SeqCst), 1);
+    only.abort();
+    assert!(full.shutdown(LONG).is_clean());
 }

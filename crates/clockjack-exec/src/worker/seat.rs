@@ -217,9 +217,3 @@ impl Seat {
         !self.thief.is_empty()
     }
 }
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        drop(self.take_lifo());
-    }
-}

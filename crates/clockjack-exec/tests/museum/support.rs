@@ -176,6 +176,11 @@ pub(crate) fn enter(handle: &Handle) {
     HANDLE.set(Some(handle.clone()));
 }
 
+/// Whether this thread passes for a worker.
+pub(crate) fn is_worker() -> bool {
+    !LOCAL.get().is_null()
+}
+
 /// Asks the worker of a seat to leave.
 pub(crate) fn dismiss(seat: usize) {
     HANDLE.with_borrow(|handle| {

@@ -2,7 +2,7 @@
 
 use core::{fmt, time::Duration};
 
-use clockjack_exec::{Alive, Pid, State};
+use clockjack_exec::{Alive, Pid, State, engine::Engine};
 
 use super::Inner;
 use crate::{BlockingReport, OsInstant, host};
@@ -73,6 +73,7 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
         engine.close_timers();
         inner.let_go();
         engine.close();
+        end_late(engine);
         return report;
     }
     wait_for_nobody(inner, until);
@@ -95,9 +96,18 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     let soonest = OsInstant::now().saturating_add(EVICTION);
     report.workers_left = inner.dismiss(until.max(soonest));
     engine.close();
+    end_late(engine);
     let rest = until.saturating_since(OsInstant::now());
     report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
     report
+}
+
+/// Ends what was made by who had looked before the stop, was published behind the look that ended
+/// the others, had a turn all the same, and waits: nobody else would ever wake it. And once more
+/// closes the timers, of which a thread that the system had stopped may have held some.
+fn end_late(engine: &Engine) {
+    engine.terminate_all(|_| {});
+    engine.close_timers();
 }
 
 /// Waits until nothing is alive, or the time is over.
