@@ -121,6 +121,7 @@ fn sit_down(engine: &Engine, seat: usize) -> Local {
     if mutant!("worker-forgets-request") {
         place.flags.store(0, Relaxed);
     }
+    place.sit();
     Local {
         engine,
         seat,
@@ -487,8 +488,7 @@ impl<'e> Worker<'e> {
         let ring = self.local.with_ring(core::mem::take);
         // SAFETY: this thread has the seat.
         self.place.ring.with_mut(|place| unsafe { *place = Some(ring) });
-        // Relaxed: what was asked of this worker does not concern the next one.
-        self.place.flags.store(0, Relaxed);
+        self.place.leave();
         // Release: pairs with the acquire of the next one who sits here.
         self.place.is_taken.store(0, Release);
     }

@@ -429,6 +429,16 @@ fn a_worker_that_is_asked_to_leave_before_it_sits_does_not_stay() {
     close(&handle);
 }
 
+/// Our own: a pool called back a worker that had left, believed it, and had one worker too few.
+#[test]
+fn a_worker_that_has_left_is_not_called_back() {
+    let handle = stage(1);
+    dismiss(0);
+    work(&handle, 0, vec![]);
+    assert!(!handle.engine().recall(0), "nobody sits there");
+    close(&handle);
+}
+
 /// Opens a door when it is dropped.
 struct Last(Arc<Door>);
 

@@ -407,7 +407,7 @@ impl Inner {
         }
     }
 
-    /// Asks all threads to leave and waits for them; gives the number of those that did not.
+    /// Asks all threads to leave and waits for them; gives the number of workers that did not.
     fn dismiss(&self, until: OsInstant) -> usize {
         self.let_go();
         let mut leaving = core::mem::take(&mut self.crew().leaving);
@@ -417,7 +417,7 @@ impl Inner {
                 drop(thread.join());
             }
             if leaving.is_empty() || OsInstant::now() >= until {
-                return leaving.len();
+                return leaving.iter().filter(|(seat, _)| seat.is_some()).count();
             }
             let look = OsInstant::now().saturating_add(Duration::from_millis(1)).min(until);
             self.threads.stopper.park(Some(look));

@@ -7,6 +7,7 @@
 use core::ptr::{self, NonNull};
 
 use clockjack_sync::{
+    mutant,
     prim::{
         self,
         atomic::{
@@ -172,6 +173,19 @@ impl Seat {
         let stay = |flags| (flags & LEFT == 0).then_some(flags & !LEAVE);
         // Relaxed: nothing is published, and both sides go by the one word.
         self.flags.fetch_update(Relaxed, Relaxed, stay).is_ok()
+    }
+
+    /// The worker has left: what was asked of it does not concern the next one. That it left stays
+    /// until that one sits, so that nobody calls back who is gone.
+    pub(super) fn leave(&self) {
+        // Relaxed: nothing is published; the seat is given up by `is_taken`.
+        self.flags.store(if mutant!("seat-forgets-who-left") { 0 } else { LEFT }, Relaxed);
+    }
+
+    /// A worker sits down. What was asked of the seat since the last one left is for it.
+    pub(super) fn sit(&self) {
+        // Relaxed: as above.
+        self.flags.fetch_and(!LEFT, Relaxed);
     }
 
     /// Whether the worker leaves, which it does if it is still asked to.
