@@ -11,6 +11,10 @@ use clockjack_time::Tick;
 
 use crate::{engine::Engine, metronome, pid::Pid};
 
+/// For how long the metronome waits for more, if nothing is under way but something was, before it
+/// sleeps until it is called.
+const CALM_NANOS: u64 = 100_000_000;
+
 /// A worker that has been in one step for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StuckWorker {
@@ -70,8 +74,12 @@ impl Watch {
         let report_at = self.report_at(engine, nanos).max(now.get().saturating_add(grace));
         if was_claimed || !is_quiet && engine.metronome.watching() {
             plan = plan.linger(now.get(), grace);
-        } else if is_active {
+        } else if self.seats.iter().any(|seen| seen.step.is_some()) {
             plan.sleep_until = plan.sleep_until.min(report_at);
+        } else if is_active {
+            // Whoever was at work may be again in a moment: until then nobody has to call.
+            let calm = engine.host().tick_of(CALM_NANOS).get().max(grace);
+            plan.sleep_until = plan.sleep_until.min(report_at).min(now.get().saturating_add(calm));
         }
         let soonest = now.get().saturating_add(grace);
         let until = engine.metronome.settle(plan.sleep_until, soonest, || {
