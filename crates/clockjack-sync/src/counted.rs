@@ -55,24 +55,6 @@ impl<T> Counted<T> {
         this.block == other.block
     }
 
-    /// Gives the pointer up without giving up its count; see [`from_raw`](Self::from_raw).
-    #[must_use = "the count is given back only through `from_raw`"]
-    pub fn into_raw(this: Self) -> *const () {
-        core::mem::ManuallyDrop::new(this).block.as_ptr().cast_const().cast()
-    }
-
-    /// Takes a pointer back.
-    ///
-    /// # Safety
-    ///
-    /// It came from [`into_raw`](Self::into_raw) of a pointer of this type, each once.
-    #[must_use]
-    pub unsafe fn from_raw(raw: *const ()) -> Self {
-        // SAFETY: the pointer came from `into_raw`, so it is not null.
-        let block = unsafe { NonNull::new_unchecked(raw.cast_mut().cast()) };
-        Self { block, _owns: PhantomData }
-    }
-
     fn block(&self) -> &Block<T> {
         // SAFETY: the block came from `Box::leak` in `new`, so the pointer is aligned and valid; it
         // is freed only when the count reaches zero, and `self` is counted. Only shared references
