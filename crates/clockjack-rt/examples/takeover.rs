@@ -1,5 +1,7 @@
 //! How soon other workers begin what a worker leaves that blocks: its timers, what it
 //! has woken, what it has started. Prints how many of a hundred begin within five milliseconds.
+//!
+//! `takeover [MILLIS] [timer|woken|started]`: for how long it blocks, 200 ms unless told, and which.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
 extern crate alloc;
@@ -17,7 +19,7 @@ use clockjack_rt::{
 };
 
 const TRIALS: usize = 100;
-const BLOCK: Duration = Duration::from_millis(200);
+const BLOCK_MILLIS: u64 = 200;
 const WANTED: Duration = Duration::from_millis(5);
 
 type Report = mpsc::Sender<Duration>;
@@ -83,18 +85,25 @@ fn leave_woken(_: &Handle, report: Report) -> Option<Timer> {
 }
 
 fn main() {
+    let mut args = std::env::args().skip(1);
+    let millis = args.next().map_or(BLOCK_MILLIS, |arg| arg.parse().expect("a number of ms"));
+    let block = Duration::from_millis(millis);
+    let only = args.next();
     let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
     let pool = WorkerPool::new(config, Commands::new()).expect("two threads start");
     let cases: [(&str, Leave); 3] =
         [("timer", leave_timer), ("woken", leave_woken), ("started", leave_started)];
     for (name, leave) in cases {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let mut lates: Vec<Duration> = (0..TRIALS)
             .map(|_| {
                 let (report, late) = mpsc::channel();
                 let handle = pool.handle();
                 let blocked = pool.spawn(async move {
                     let timer = leave(&handle, report);
-                    thread::sleep(BLOCK);
+                    thread::sleep(block);
                     timer
                 });
                 let late = late.recv().expect("it is done in the end");
