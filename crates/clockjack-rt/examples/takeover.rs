@@ -1,7 +1,8 @@
 //! How soon other workers begin what a worker leaves that blocks: its timers, what it
 //! has woken, what it has started. Prints how many of a hundred begin within five milliseconds.
 //!
-//! `takeover [MILLIS] [timer|woken|started]`: for how long it blocks, 200 ms unless told, and which.
+//! `takeover [MILLIS] [timer|woken|started]`: for how long it blocks, 200 ms unless told, and which
+//! of the three.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
 extern crate alloc;
