@@ -54,8 +54,8 @@ pub(crate) const CAPTION: &str = "medians of wall time an operation, two workers
 /// The largest size one may ask for: a million tasks at once are a few hundred megabytes.
 pub(crate) const N_MAX: u32 = 1_000_000;
 
-/// What the project promises of a case: nowhere behind the best rival of the same run, and well ahead
-/// where its design is meant to pay.
+/// What the project promises of a case: nowhere behind the best rival of the same run, and well
+/// ahead where its design is meant to pay.
 const fn target(case: Case) -> Target {
     match case {
         Case::Yield | Case::TimerArmDrop => Target::RatioAtLeast(1.5),
