@@ -349,6 +349,9 @@ impl Sleep {
 
 /// Tells the process again and again, each time with the tag of this command, until the process
 /// ends. A period shorter than a tick is a tick; due times that have passed are left out.
+///
+/// What was told waits until a step takes it, and nothing bounds how much: a process that does not
+/// take events for long, or a step that takes many periods, should sleep each time instead.
 #[derive(Debug)]
 pub struct Interval(pub Duration);
 

@@ -60,7 +60,9 @@ impl Fire {
         }
     }
 
-    /// Does what can be done under the lease, and leaves the rest. Nothing of the user's is called.
+    /// Does what can be done under the lease, and leaves the rest. Nothing of the user's is called,
+    /// but in one case: a process that has ended meanwhile, and of which nobody else holds a
+    /// reference, is freed here with the result that nobody took, guarded.
     pub(crate) fn hand_over(self, engine: &Engine, now: Tick, deferred: &mut Deferred) {
         match self {
             Self::Process(pid) => engine.wake(pid),
