@@ -185,9 +185,11 @@ impl Idle {
     /// seen by it before it sleeps.
     #[must_use]
     pub fn wake_seat(&self, seat: usize) -> bool {
-        // Pairs with the fence of `begin_park`: either that worker's second look sees the wish, or
-        // this sees its bit.
-        fence(SeqCst);
+        if !mutant!("idle-no-fence-wake-seat") {
+            // Pairs with the fence of `begin_park`: either that worker's second look sees the wish,
+            // or this sees its bit.
+            fence(SeqCst);
+        }
         // Before the read-modify-write: most wakers find the worker awake, and leave the line as
         // it is.
         self.is_parked(seat) && self.claim(seat / WORD_BITS, bit_of(seat))
