@@ -1,0 +1,149 @@
+//! Why a request was refused, and why a handler failed.
+
+use alloc::{borrow::Cow, string::ToString};
+use core::fmt;
+
+/// Why a job was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScheduleErrorKind {
+    /// A period of zero, a delay of zero where [`strict_delays`] is set, or more than `i32::MAX`
+    /// ticks. Permanent.
+    ///
+    /// [`strict_delays`]: crate::SchedulerConfig::strict_delays
+    InvalidDelay,
+    /// As many jobs live as the system may have. Passes when some end.
+    QuotaExceeded,
+    /// The timer store has no room, and nobody of a lower class was found to make some. Passes when
+    /// timers fire or are cancelled.
+    CapacityExceeded,
+    /// The runtime is under pressure, and this job would be one too many for that, or is of a class
+    /// that is refused first. Passes with the pressure.
+    Backpressured,
+    /// The scheduler was shut down. Permanent.
+    Closed,
+    /// Who is to receive has ended. Permanent.
+    ReceiverGone,
+}
+
+impl fmt::Display for ScheduleErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidDelay => "the delay or period is zero or too long",
+            Self::QuotaExceeded => "as many jobs live as the system may have",
+            Self::CapacityExceeded => "the timer store has no room",
+            Self::Backpressured => "the runtime is under pressure",
+            Self::Closed => "the scheduler was shut down",
+            Self::ReceiverGone => "the receiver has ended",
+        })
+    }
+}
+
+/// A job that was not accepted. It left no trace, and what was to be delivered is in here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ScheduleError<T> {
+    kind: ScheduleErrorKind,
+    value: T,
+}
+
+impl<T> ScheduleError<T> {
+    /// Refuses `value`.
+    #[must_use]
+    pub const fn new(kind: ScheduleErrorKind, value: T) -> Self {
+        Self { kind, value }
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn kind(&self) -> ScheduleErrorKind {
+        self.kind
+    }
+
+    /// What was to be delivered.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// The error without what was to be delivered.
+    #[must_use]
+    pub fn discard(self) -> ScheduleError<()> {
+        ScheduleError { kind: self.kind, value: () }
+    }
+
+    /// The error with what was to be delivered in another form.
+    #[must_use]
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> ScheduleError<U> {
+        ScheduleError { kind: self.kind, value: f(self.value) }
+    }
+}
+
+impl<T> fmt::Debug for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScheduleError").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not scheduled: {}", self.kind)
+    }
+}
+
+impl<T> core::error::Error for ScheduleError<T> {}
+
+/// Why a handler failed, as text: what is published has many readers.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HandlerError {
+    text: Cow<'static, str>,
+    is_panic: bool,
+}
+
+impl HandlerError {
+    /// A failure with this text.
+    #[must_use]
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.into(), is_panic: false }
+    }
+
+    /// A failure with the text of an error.
+    #[must_use]
+    pub fn from_display(error: &dyn fmt::Display) -> Self {
+        Self::new(error.to_string())
+    }
+
+    /// A panic that the host has caught.
+    #[must_use]
+    pub fn panic(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.into(), is_panic: true }
+    }
+
+    /// Whether the handler panicked; else it returned an error.
+    #[must_use]
+    pub const fn is_panic(&self) -> bool {
+        self.is_panic
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerError")
+            .field("text", &self.text)
+            .field("is_panic", &self.is_panic)
+            .finish()
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_panic { write!(f, "panicked: {}", self.text) } else { f.write_str(&self.text) }
+    }
+}
+
+impl core::error::Error for HandlerError {}

@@ -1,0 +1,20 @@
+//! Clockjack's scheduler.
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(test, loom, mutants))]
+extern crate std;
+
+mod batch;
+mod config;
+mod error;
+mod job;
+mod policy;
+mod warning;
+
+pub use batch::{BatchMode, ExecutionBatch};
+pub use config::SchedulerConfig;
+pub use error::{HandlerError, ScheduleError, ScheduleErrorKind};
+pub use job::{DELAY_TICKS_MAX, JobId, JobNumber, JobSpec, Repeat};
+pub use policy::{Affinity, CatchUp, Class, DispatcherId, Policy, PolicyRegistry};
+pub use warning::{PressureReason, Warning};

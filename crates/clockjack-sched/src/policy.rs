@@ -1,0 +1,174 @@
+//! Policies, and by what a job gets its own: its affinity, never an extra argument.
+
+use alloc::{borrow::Cow, vec::Vec};
+use core::fmt;
+
+pub use clockjack_time::Class;
+
+/// What happens to runs at a fixed rate that could not start in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CatchUp {
+    /// Each is delivered by itself, back to back and never overlapping, as in Pekko.
+    #[default]
+    Individually,
+    /// All are one run, and its batch says how many.
+    Folded,
+}
+
+/// How a job is treated: how important it is, and how far it may fall behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Policy {
+    /// What is given up first when there is no room for all.
+    pub priority: Class,
+    /// How many runs may be missed before the job is cancelled; `None` for any number.
+    pub backlog_limit: Option<u32>,
+    /// How many runs may be missed before a [`BurstFire`](crate::Warning::BurstFire) is told.
+    pub burst_threshold: u32,
+    /// What becomes of missed runs.
+    pub catch_up: CatchUp,
+}
+
+impl Policy {
+    /// Normal priority, no limit, told from the eleventh missed run on, each run by itself.
+    pub const DEFAULT: Self = Self {
+        priority: Class::Normal,
+        backlog_limit: None,
+        burst_threshold: 10,
+        catch_up: CatchUp::Individually,
+    };
+
+    /// The same with another priority.
+    #[must_use]
+    pub const fn priority(mut self, priority: Class) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The same with a limit of missed runs, beyond which the job is cancelled.
+    #[must_use]
+    pub const fn backlog_limit(mut self, runs: u32) -> Self {
+        self.backlog_limit = Some(runs);
+        self
+    }
+
+    /// The same with another number of missed runs that are not told.
+    #[must_use]
+    pub const fn burst_threshold(mut self, runs: u32) -> Self {
+        self.burst_threshold = runs;
+        self
+    }
+
+    /// The same with another way to catch up.
+    #[must_use]
+    pub const fn catch_up(mut self, catch_up: CatchUp) -> Self {
+        self.catch_up = catch_up;
+        self
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Names a dispatcher: where closures run, and by which policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DispatcherId(pub u16);
+
+impl DispatcherId {
+    /// The dispatcher that every host has.
+    pub const DEFAULT: Self = Self(0);
+}
+
+impl fmt::Display for DispatcherId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dispatcher {}", self.0)
+    }
+}
+
+/// What a job belongs to, from the general to the special.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Affinity {
+    /// Everything that a dispatcher runs.
+    Dispatcher(DispatcherId),
+    /// Everything below a guardian, by its path.
+    Guardian(Cow<'static, str>),
+    /// A part of the runtime or the application, by name.
+    Subsystem(Cow<'static, str>),
+    /// Actors of one class, by name.
+    ActorClass(Cow<'static, str>),
+}
+
+impl Affinity {
+    /// How special it is: the most special policy that is set holds.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Dispatcher(_) => 0,
+            Self::Guardian(_) => 1,
+            Self::Subsystem(_) => 2,
+            Self::ActorClass(_) => 3,
+        }
+    }
+}
+
+/// Policies by affinity; made before the start and fixed from then on.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_sched::{Affinity, CatchUp, Class, DispatcherId, Policy, PolicyRegistry};
+///
+/// let policies = PolicyRegistry::new()
+///     .set(Affinity::Dispatcher(DispatcherId(3)), Policy::DEFAULT.priority(Class::Low))
+///     .set(Affinity::Subsystem("telemetry".into()), Policy::DEFAULT.catch_up(CatchUp::Folded));
+/// assert_eq!(policies.of_dispatcher(DispatcherId(3)).priority, Class::Low);
+/// assert_eq!(policies.of_dispatcher(DispatcherId::DEFAULT), Policy::DEFAULT);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PolicyRegistry {
+    default: Policy,
+    entries: Vec<(Affinity, Policy)>,
+}
+
+impl PolicyRegistry {
+    /// Every job has [`Policy::DEFAULT`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { default: Policy::DEFAULT, entries: Vec::new() }
+    }
+
+    /// Sets the policy of what has no other.
+    #[must_use]
+    pub const fn set_default(mut self, policy: Policy) -> Self {
+        self.default = policy;
+        self
+    }
+
+    /// Sets the policy of an affinity, instead of the one it had.
+    #[must_use]
+    pub fn set(mut self, affinity: Affinity, policy: Policy) -> Self {
+        match self.entries.iter_mut().find(|(known, _)| *known == affinity) {
+            Some((_, known)) => *known = policy,
+            None => self.entries.push((affinity, policy)),
+        }
+        self
+    }
+
+    /// The policy of a job that runs on a dispatcher and belongs to nothing else.
+    #[must_use]
+    pub fn of_dispatcher(&self, dispatcher: DispatcherId) -> Policy {
+        if self.entries.is_empty() {
+            return self.default;
+        }
+        self.resolve(&[Affinity::Dispatcher(dispatcher)])
+    }
+
+    /// The policy of a job with these affinities: that of the most special one that is set.
+    #[must_use]
+    pub fn resolve(&self, affinities: &[Affinity]) -> Policy {
+        let set = self.entries.iter().filter(|(affinity, _)| affinities.contains(affinity));
+        set.max_by_key(|(affinity, _)| affinity.rank()).map_or(self.default, |(_, policy)| *policy)
+    }
+}
