@@ -1,0 +1,353 @@
+//! How many jobs may live, and how that shrinks under pressure.
+//!
+//! # Roles
+//!
+//! All shards share one [`Quota`]. Each has a [`Purse`], which only the holder of the shard's lease
+//! touches: it borrows *credits* from the quota by the block, spends one for each job, and so goes
+//! to the shared word once in 64 jobs. Threads without a lease take and give single credits.
+//! [`PressureLink`]s say when the runtime is under pressure.
+//!
+//! # States
+//!
+//! One word has it all, so that each decision is one exchange that sees all it depends on:
+//!
+//! ```text
+//!   | credits granted ... | told | host | dispatcher | mailboxes |
+//!                                  `---- pressed: any of them ---'
+//! ```
+//!
+//! # Rules
+//!
+//! 1. Credits are granted by a compare-exchange that succeeds only if the word is still the one by
+//!    which room was found: so the limit that was in force at the grant is never exceeded.
+//! 2. A credit is in a purse or pays for a job that lives, never both: granted = unspent + live.
+//! 3. A purse keeps one block at most. So a refusal comes at most 64 credits early for each *other*
+//!    shard: who is refused has none left. With one shard the purse keeps nothing and all is exact.
+//! 4. Under pressure a purse that is used gives back what it has not spent, and each take is one
+//!    exact grant by the smaller limit. The class [`Low`](Class::Low) is refused at once. What has
+//!    been granted stays granted: jobs are never taken back.
+//! 5. That the quota was reached is told once: the mark is set by the first refusal at the limit
+//!    and cleared by the next grant.
+//!
+//! A thread repeats an exchange only if another one has changed the word, so some thread always
+//! gets on. Nothing is published by this word: all accesses are relaxed, and what a job consists of
+//! is handed over by the shard's lease.
+
+use core::fmt;
+
+use clockjack_sync::{
+    Counted, const_unless_loom, mutant,
+    prim::{
+        IS_MODEL,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use crate::{Class, PressureReason, ScheduleErrorKind, Warning};
+
+/// Credits that a purse borrows at a time where there are several shards.
+const BLOCK: usize = if IS_MODEL { 2 } else { 64 };
+
+const PRESSED: usize = 0b0111;
+const TOLD: usize = 0b1000;
+const ONE_CREDIT: usize = 0b1_0000;
+/// The largest count of credits that the word can hold.
+const CREDITS_MAX: usize = usize::MAX / ONE_CREDIT;
+
+/// How many jobs may live in all shards together; see the [module](self) for the protocol.
+pub struct Quota {
+    word: AtomicUsize,
+    full_limit: usize,
+    pressed_limit: usize,
+}
+
+impl Quota {
+    const_unless_loom! {
+        /// So many jobs, and so many under pressure. The second is at most the first, and the first
+        /// at most a sixteenth of what a `usize` can count.
+        #[must_use]
+        pub const fn new(limit: usize, pressed_limit: usize) -> Self {
+            let full_limit = if limit < CREDITS_MAX { limit } else { CREDITS_MAX };
+            let pressed_limit = if pressed_limit < full_limit { pressed_limit } else { full_limit };
+            Self { word: AtomicUsize::new(0), full_limit, pressed_limit }
+        }
+    }
+
+    /// Takes one credit without a purse.
+    ///
+    /// # Errors
+    ///
+    /// As [`Purse::take`].
+    pub fn take_one(&self, class: Class) -> Result<(), ScheduleErrorKind> {
+        self.grant(1, class).map(|_one| ())
+    }
+
+    /// Gives one credit back without a purse.
+    pub fn give_one(&self) {
+        self.take_back(1);
+    }
+
+    /// The limit that is in force.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit_of(self.load())
+    }
+
+    /// Whether there is pressure.
+    #[must_use]
+    pub fn is_pressed(&self) -> bool {
+        self.load() & PRESSED != 0
+    }
+
+    /// How many credits are granted: no more jobs than that live.
+    #[must_use]
+    pub fn live_at_most(&self) -> usize {
+        self.load() / ONE_CREDIT
+    }
+
+    /// Whether the refusal that the caller just got should be told as
+    /// [`QuotaReached`](Warning::QuotaReached): it came at the limit, and is the first since
+    /// credits were last granted. One caller is told so. A request that was refused for its class
+    /// alone is no news, nor is one after which another thread has already made room.
+    #[must_use]
+    pub fn refusal_is_news(&self) -> bool {
+        let mut word = self.load();
+        loop {
+            if word & TOLD != 0 || word / ONE_CREDIT < self.limit_of(word) {
+                return false;
+            }
+            match self.word.compare_exchange_weak(word, word | TOLD, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Grants up to `block` credits, at least one; exactly one under pressure.
+    fn grant(&self, block: usize, class: Class) -> Result<usize, ScheduleErrorKind> {
+        let first = self.load();
+        let mut word = first;
+        loop {
+            // The limit belongs to the word that is exchanged (rule 1).
+            let seen = if mutant!("quota-limit-once") { first } else { word };
+            let granted = word / ONE_CREDIT;
+            let is_pressed = seen & PRESSED != 0;
+            if is_pressed && class == Class::Low {
+                return Err(ScheduleErrorKind::Backpressured);
+            }
+            let room = self.limit_of(seen).saturating_sub(granted);
+            if room == 0 {
+                return Err(if granted >= self.full_limit {
+                    ScheduleErrorKind::QuotaExceeded
+                } else {
+                    ScheduleErrorKind::Backpressured
+                });
+            }
+            let credits = if is_pressed { 1 } else { block.min(room) };
+            let next = (word + credits * ONE_CREDIT) & !TOLD;
+            if mutant!("quota-grant-by-store") {
+                self.word.swap(next, Relaxed);
+                return Ok(credits);
+            }
+            match self.word.compare_exchange_weak(word, next, Relaxed, Relaxed) {
+                Ok(_) => return Ok(credits),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    fn take_back(&self, credits: usize) {
+        let before = self.word.fetch_sub(credits * ONE_CREDIT, Relaxed);
+        debug_assert!(
+            before / ONE_CREDIT >= credits,
+            "{credits} credits came back, and {} were granted",
+            before / ONE_CREDIT
+        );
+    }
+
+    const fn limit_of(&self, word: usize) -> usize {
+        if word & PRESSED == 0 { self.full_limit } else { self.pressed_limit }
+    }
+
+    fn load(&self) -> usize {
+        // Relaxed: as the module says, nothing is published here.
+        self.word.load(Relaxed)
+    }
+}
+
+impl fmt::Debug for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quota")
+            .field("granted", &self.live_at_most())
+            .field("limit", &self.limit())
+            .field("is_pressed", &self.is_pressed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The credits that one shard has borrowed. It must be used with one quota only, and be
+/// [settled](Self::settle) before it is dropped: what it has not spent is lost to the others else.
+#[derive(Debug)]
+pub struct Purse {
+    unspent: usize,
+    block: usize,
+    keep_max: usize,
+}
+
+impl Purse {
+    /// An empty purse, for one of so many shards.
+    #[must_use]
+    pub const fn new(shards: u32) -> Self {
+        let (block, keep_max) = if shards > 1 { (BLOCK, BLOCK) } else { (1, 0) };
+        Self { unspent: 0, block, keep_max }
+    }
+
+    /// Pays for one job of this class.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaExceeded`](ScheduleErrorKind::QuotaExceeded) if as many live as ever may;
+    /// [`Backpressured`](ScheduleErrorKind::Backpressured) if as many live as may under pressure,
+    /// or if there is pressure and the class is low.
+    #[inline]
+    pub fn take(&mut self, quota: &Quota, class: Class) -> Result<(), ScheduleErrorKind> {
+        if quota.is_pressed() {
+            if !mutant!("quota-unspent-kept") {
+                self.settle(quota);
+            }
+            return quota.take_one(class);
+        }
+        if self.unspent == 0 {
+            self.unspent = quota.grant(self.block, class)?;
+        }
+        self.unspent -= 1;
+        Ok(())
+    }
+
+    /// Takes the credit of a job back that has ended.
+    #[inline]
+    pub fn give_back(&mut self, quota: &Quota) {
+        self.unspent += 1;
+        if quota.is_pressed() {
+            self.settle(quota);
+        } else if self.unspent > self.keep_max {
+            // Half a block stays, so that neither the next take nor the next give goes to the quota.
+            let surplus = self.unspent - self.keep_max / 2;
+            self.unspent -= surplus;
+            if !mutant!("quota-surplus-lost") {
+                quota.take_back(surplus);
+            }
+        }
+    }
+
+    /// Gives back what is not spent: when the shard goes idle, and before the purse is dropped.
+    pub fn settle(&mut self, quota: &Quota) {
+        if self.unspent > 0 {
+            quota.take_back(self.unspent);
+            self.unspent = 0;
+        }
+    }
+
+    /// How many credits it has and has not spent.
+    #[must_use]
+    pub const fn unspent(&self) -> usize {
+        self.unspent
+    }
+}
+
+/// Pressure began or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a change of pressure is to be told"]
+pub struct PressureChange {
+    /// Whether there is pressure now.
+    pub engaged: bool,
+    /// Why there is, or why there was to the last.
+    pub reason: PressureReason,
+}
+
+impl From<PressureChange> for Warning {
+    fn from(change: PressureChange) -> Self {
+        Self::BackpressureState { engaged: change.engaged, reason: change.reason }
+    }
+}
+
+/// Tells a scheduler that the runtime is under pressure, from any thread.
+///
+/// There is pressure as long as there is a reason for it. A reason is engaged and released by
+/// itself, or by a level in percent that engages it at a threshold and releases it at half of that:
+/// so a level that trembles about the threshold changes nothing.
+#[derive(Clone)]
+pub struct PressureLink {
+    quota: Counted<Quota>,
+    threshold_pct: u8,
+}
+
+impl PressureLink {
+    /// The level that engages unless another is asked for, in percent.
+    pub const THRESHOLD_PCT: u8 = 80;
+
+    /// For the scheduler of this quota.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(quota: Counted<Quota>) -> Self {
+        Self { quota, threshold_pct: Self::THRESHOLD_PCT }
+    }
+
+    /// The same with another level that engages, at least 1.
+    #[must_use]
+    pub fn threshold(mut self, percent: u8) -> Self {
+        self.threshold_pct = percent.max(1);
+        self
+    }
+
+    /// The level of a reason is now so many percent. Gives the change of pressure that this made.
+    pub fn set(&self, reason: PressureReason, percent: u8) -> Option<PressureChange> {
+        if percent >= self.threshold_pct {
+            self.engage(reason)
+        } else if percent <= self.threshold_pct / 2 {
+            self.release(reason)
+        } else {
+            None
+        }
+    }
+
+    /// There is this reason. Gives the change of pressure that this made: none if there was one
+    /// already.
+    pub fn engage(&self, reason: PressureReason) -> Option<PressureChange> {
+        // Relaxed: as the module says. Changes have one order, that of the word; two threads that
+        // tell of theirs may do that in another.
+        let before = self.quota.word.fetch_or(bit(reason), Relaxed);
+        (before & PRESSED == 0).then_some(PressureChange { engaged: true, reason })
+    }
+
+    /// This reason is gone. Gives the change of pressure that this made: none if there is another,
+    /// or was none.
+    pub fn release(&self, reason: PressureReason) -> Option<PressureChange> {
+        // Relaxed: as in `engage`.
+        let before = self.quota.word.fetch_and(!bit(reason), Relaxed);
+        (before & PRESSED == bit(reason)).then_some(PressureChange { engaged: false, reason })
+    }
+
+    /// Whether there is any reason.
+    #[must_use]
+    pub fn is_engaged(&self) -> bool {
+        self.quota.is_pressed()
+    }
+}
+
+impl fmt::Debug for PressureLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PressureLink")
+            .field("is_engaged", &self.is_engaged())
+            .field("threshold_pct", &self.threshold_pct)
+            .finish_non_exhaustive()
+    }
+}
+
+const fn bit(reason: PressureReason) -> usize {
+    match reason {
+        PressureReason::Mailboxes => 0b0001,
+        PressureReason::Dispatcher => 0b0010,
+        PressureReason::Host => 0b0100,
+    }
+}

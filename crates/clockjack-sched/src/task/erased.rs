@@ -1,0 +1,306 @@
+//! A task without its type, in place if it is small.
+//!
+//! ```text
+//!            inline                              boxed
+//! room  | value, at most 4 words |      room  | pointer |  -   |  -   |  -   |
+//! table | of (type, inline)      |      table | of (type, boxed)             |
+//! ```
+//!
+//! Invariant: the room holds a valid value of the type that the table is for, in the form that the
+//! table is for, and the task owns it. The table [`SPENT`] is for no value at all. Who moves the
+//! value out sets that table *first*: if the value then panics, in a call or in a drop, nobody
+//! finds it a second time.
+//!
+//! A value is inline if it is not larger than the room and not aligned more strictly than a
+//! pointer. It is moved along with the task, which Rust allows for every value that is not pinned;
+//! no pointer to it is kept.
+#![expect(unsafe_code, reason = "keeps a value whose type only its table knows")]
+
+use alloc::boxed::Box;
+use core::{any::TypeId, fmt, marker::PhantomData, mem::MaybeUninit, ptr};
+
+use crate::{
+    HandlerError,
+    task::{FireContext, Outcome, SchedulerTask},
+};
+
+/// Words of room for a value in place: a closure over two fat pointers, or over four thin ones.
+const ROOM_WORDS: usize = 4;
+
+/// Pointers and not integers, so that a pointer in a value stays one in every move.
+type Room = MaybeUninit<[*mut (); ROOM_WORDS]>;
+
+const _: () = assert!(size_of::<Task>() <= 6 * size_of::<usize>());
+
+/// An owned [`SchedulerTask`] or closure without its type.
+///
+/// For those who build on jobs: users hand over tasks and closures, and never see this.
+pub struct Task {
+    room: Room,
+    table: &'static Table,
+}
+
+// SAFETY: all constructors ask for a value that is `Send`, and a task is nothing but its value.
+unsafe impl Send for Task {}
+
+impl Task {
+    /// A task that is told of its cancellation.
+    #[must_use]
+    pub fn new<T: SchedulerTask>(task: T) -> Self {
+        Self { room: store(task), table: const { &Table::of_task::<T>() } }
+    }
+
+    /// A closure that is consumed by its first run. A further run does nothing and succeeds.
+    #[must_use]
+    pub fn once<F, R>(f: F) -> Self
+    where
+        F: FnOnce(&FireContext) -> R + Send + 'static,
+        R: Outcome,
+    {
+        Self { room: store(f), table: Once::<F, R>::TABLE }
+    }
+
+    /// A closure that runs as often as it is asked to.
+    #[must_use]
+    pub fn every<F, R>(f: F) -> Self
+    where
+        F: FnMut(&FireContext) -> R + Send + 'static,
+        R: Outcome,
+    {
+        Self { room: store(f), table: Every::<F, R>::TABLE }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    ///
+    /// As the task or closure says. A panic passes through: to catch it is the host's part. After
+    /// one, what [`once`](Self::once) made is consumed, and all others are as the panic left them.
+    pub fn run(&mut self, fire: &FireContext) -> Result<(), HandlerError> {
+        let run = self.table.run;
+        // SAFETY: `run` is of the table that the task has.
+        unsafe { run(self, fire) }
+    }
+
+    /// Tells it that it was cancelled, if it wants to know.
+    pub fn cancelled(&mut self) {
+        if let Some(cancelled) = self.table.cancelled {
+            // SAFETY: `cancelled` is of the table that the task has.
+            unsafe { cancelled(self) }
+        }
+    }
+
+    /// Whether [`cancelled`](Self::cancelled) calls anything: closures have nothing to be told.
+    #[must_use]
+    pub const fn wants_cancel(&self) -> bool {
+        self.table.cancelled.is_some()
+    }
+
+    /// Whether the value needs no memory of its own.
+    #[must_use]
+    pub const fn is_inline(&self) -> bool {
+        self.table.is_inline
+    }
+
+    /// The task or closure that this was made from, for a caller whose request was refused.
+    ///
+    /// `None` if it was made from another type or has been consumed by its run; it is dropped then.
+    #[must_use]
+    pub fn take_back<T: 'static>(mut self) -> Option<T> {
+        if (self.table.type_id)() != TypeId::of::<T>() {
+            return None;
+        }
+        // SAFETY: the type is the table's own, so the room holds a `T`.
+        Some(unsafe { self.take() })
+    }
+
+    /// Moves the value out and leaves the task spent.
+    ///
+    /// # Safety
+    ///
+    /// The table must be one of type `T`.
+    unsafe fn take<T>(&mut self) -> T {
+        self.table = &SPENT;
+        if fits_inline::<T>() {
+            // SAFETY: the table was of `T` (by contract), so the room holds one, aligned for it
+            // (`store`); the table is spent now, so nobody reads it again.
+            return unsafe { self.room.as_ptr().cast::<T>().read() };
+        }
+        // SAFETY: the table was of `T` and it does not fit, so `store` has put a pointer here.
+        let value = unsafe { self.room.as_ptr().cast::<*mut T>().read() };
+        // SAFETY: the pointer came from `Box::into_raw` in `store`, and the table is spent now, so
+        // nobody makes a second box of it.
+        *unsafe { Box::from_raw(value) }
+    }
+
+    /// The value, borrowed.
+    ///
+    /// # Safety
+    ///
+    /// The table must be one of type `T`.
+    unsafe fn value<T>(&mut self) -> &mut T {
+        let value = if fits_inline::<T>() {
+            self.room.as_mut_ptr().cast::<T>()
+        } else {
+            // SAFETY: the table is of `T` (by contract) and it does not fit, so `store` has put a
+            // pointer here.
+            unsafe { self.room.as_ptr().cast::<*mut T>().read() }
+        };
+        // SAFETY: the room or the box holds a valid, aligned `T` (by contract, `store`), which the
+        // task owns; it is borrowed as long as the task is.
+        unsafe { &mut *value }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let drop_value = self.table.drop_value;
+        // SAFETY: `drop_value` is of the table that the task has, and nothing follows it.
+        unsafe { drop_value(self) }
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task")
+            .field("wants_cancel", &self.wants_cancel())
+            .field("is_inline", &self.is_inline())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a task does, for one type of value. Each function may be called only with a task that has
+/// this table.
+struct Table {
+    run: unsafe fn(&mut Task, &FireContext) -> Result<(), HandlerError>,
+    cancelled: Option<unsafe fn(&mut Task)>,
+    drop_value: unsafe fn(&mut Task),
+    type_id: fn() -> TypeId,
+    is_inline: bool,
+}
+
+impl Table {
+    const fn of_task<T: SchedulerTask>() -> Self {
+        Self { cancelled: Some(tell_task::<T>), ..Self::of::<T>(run_task::<T>) }
+    }
+
+    const fn of<T: 'static>(
+        run: unsafe fn(&mut Task, &FireContext) -> Result<(), HandlerError>,
+    ) -> Self {
+        Self {
+            run,
+            cancelled: None,
+            drop_value: drop_value::<T>,
+            type_id: TypeId::of::<T>,
+            is_inline: fits_inline::<T>(),
+        }
+    }
+}
+
+/// The table of a task whose value is gone.
+static SPENT: Table = Table {
+    run: |_, _| Ok(()),
+    cancelled: None,
+    drop_value: |_| (),
+    type_id: TypeId::of::<Spent>,
+    is_inline: true,
+};
+
+/// The type of no value, so that [`SPENT`] is of a type that nobody else can name.
+enum Spent {}
+
+struct Once<F, R>(PhantomData<(F, R)>);
+
+impl<F: FnOnce(&FireContext) -> R + 'static, R: Outcome> Once<F, R> {
+    const TABLE: &'static Table = &Table::of::<F>(run_once::<F, R>);
+}
+
+struct Every<F, R>(PhantomData<(F, R)>);
+
+impl<F: FnMut(&FireContext) -> R + 'static, R: Outcome> Every<F, R> {
+    const TABLE: &'static Table = &Table::of::<F>(run_every::<F, R>);
+}
+
+const fn fits_inline<T>() -> bool {
+    size_of::<T>() <= size_of::<Room>() && align_of::<T>() <= align_of::<Room>()
+}
+
+/// Puts a value into a room, by itself or by a pointer to it.
+fn store<T>(value: T) -> Room {
+    let mut room = Room::uninit();
+    if fits_inline::<T>() {
+        // SAFETY: the room is as large as a `T` at least and aligned for one (`fits_inline`), and
+        // nothing is in it yet.
+        unsafe { room.as_mut_ptr().cast::<T>().write(value) }
+    } else {
+        let value = Box::into_raw(Box::new(value));
+        // SAFETY: the room is four pointers large and aligned for them, and nothing is in it yet.
+        unsafe { room.as_mut_ptr().cast::<*mut T>().write(value) }
+    }
+    room
+}
+
+/// # Safety
+///
+/// The task must have a table of `T`.
+unsafe fn run_task<T: SchedulerTask>(
+    task: &mut Task,
+    fire: &FireContext,
+) -> Result<(), HandlerError> {
+    // SAFETY: by contract.
+    unsafe { task.value::<T>() }.run(fire)
+}
+
+/// # Safety
+///
+/// The task must have a table of `T`.
+unsafe fn tell_task<T: SchedulerTask>(task: &mut Task) {
+    // SAFETY: by contract.
+    unsafe { task.value::<T>() }.cancelled();
+}
+
+/// # Safety
+///
+/// The task must have a table of `F`.
+unsafe fn run_once<F, R>(task: &mut Task, fire: &FireContext) -> Result<(), HandlerError>
+where
+    F: FnOnce(&FireContext) -> R,
+    R: Outcome,
+{
+    // SAFETY: by contract.
+    let f = unsafe { task.take::<F>() };
+    f(fire).into_outcome()
+}
+
+/// # Safety
+///
+/// The task must have a table of `F`.
+unsafe fn run_every<F, R>(task: &mut Task, fire: &FireContext) -> Result<(), HandlerError>
+where
+    F: FnMut(&FireContext) -> R,
+    R: Outcome,
+{
+    // SAFETY: by contract.
+    let f = unsafe { task.value::<F>() };
+    f(fire).into_outcome()
+}
+
+/// Drops the value where it is, which need not be moved for that.
+///
+/// # Safety
+///
+/// The task must have a table of `T`.
+unsafe fn drop_value<T>(task: &mut Task) {
+    task.table = &SPENT;
+    if fits_inline::<T>() {
+        // SAFETY: the table was of `T` (by contract), so the room holds one; the table is spent
+        // now, so nobody uses or drops it again.
+        unsafe { ptr::drop_in_place(task.room.as_mut_ptr().cast::<T>()) }
+    } else {
+        // SAFETY: the table was of `T` and it does not fit, so `store` has put a pointer here.
+        let value = unsafe { task.room.as_ptr().cast::<*mut T>().read() };
+        // SAFETY: the pointer came from `Box::into_raw` in `store`, and the table is spent now, so
+        // nobody makes a second box of it.
+        drop(unsafe { Box::from_raw(value) });
+    }
+}
