@@ -89,23 +89,33 @@ pub(crate) async fn schedule_all<S: Subject>(
     Scheduled { keys, in_calls, last_due }
 }
 
-/// Cancels all timers and gives the wall time within the calls.
+/// What came of cancelling.
+pub(crate) struct Cancelled {
+    /// Wall time within the calls.
+    pub(crate) in_calls: Duration,
+    /// When the last call returned.
+    pub(crate) last: Instant,
+}
+
+/// Cancels all timers of the load.
 pub(crate) async fn cancel_all<S: Subject>(
     timers: S::Timers,
     load: Arc<Load>,
     mut keys: Keys<S>,
-) -> Duration {
+) -> Cancelled {
     let mut in_calls = Duration::ZERO;
+    let mut last = Instant::now();
     for cancels in load.cancels.chunks(N_CALLS_A_TURN) {
         let begun = Instant::now();
         for &index in cancels {
             let key = keys[index as usize].take().expect("each timer is cancelled once");
             timers.cancel(key);
         }
-        in_calls += begun.elapsed();
+        last = Instant::now();
+        in_calls += last - begun;
         S::yield_now().await;
     }
-    in_calls
+    Cancelled { in_calls, last }
 }
 
 #[cfg(test)]

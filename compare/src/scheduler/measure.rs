@@ -8,7 +8,6 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 use std::thread;
-use std::time::Instant;
 
 use super::load::{self, Load};
 use super::receiver::{Ends, Receiver};
@@ -110,7 +109,8 @@ fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Spent, Fai
         Case::ScheduleCancel => {
             thread::sleep(SETTLING);
             let cancel = load::cancel_all::<S>(subject.timers(), load(), scheduled.keys);
-            (subject.block_on(cancel), Instant::now())
+            let cancelled = subject.block_on(cancel);
+            (cancelled.in_calls, cancelled.last)
         }
         Case::ScheduleFire => (Duration::ZERO, scheduled.last_due),
     };
