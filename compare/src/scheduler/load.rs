@@ -55,7 +55,7 @@ pub(crate) type Keys<S> = Vec<Option<<<S as Subject>::Timers as Timers>::Key>>;
 
 /// What came of scheduling.
 pub(crate) struct Scheduled<S: Subject> {
-    /// None if the case cancels nothing: the keys were dropped at once.
+    /// Empty if the case cancels nothing: the keys were dropped at once.
     pub(crate) keys: Keys<S>,
     /// Wall time within the calls.
     pub(crate) in_calls: Duration,
