@@ -11,7 +11,7 @@ use crate::machine;
 use crate::report::{Column, Progress, Reporter, Standing};
 use crate::selection::{Effort, Selection};
 use crate::table::Table;
-use crate::{executor, jitter, timers};
+use crate::{executor, jitter, scheduler, timers};
 
 /// Runs the same loads on Clockjack and on the crates people would use instead.
 ///
@@ -32,6 +32,8 @@ enum Suite {
     Executor(ExecutorArgs),
     /// How late a period of one millisecond is.
     Jitter(JitterArgs),
+    /// One-shots on two workers: schedule and cancel, schedule and fire.
+    Scheduler(SchedulerArgs),
     /// Leaves one executor alone in this process; what `executor` starts for its last case.
     #[command(hide = true)]
     Idle(IdleArgs),
@@ -94,6 +96,18 @@ struct JitterArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct SchedulerArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this case; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<scheduler::Case>,
+    /// This number of timers, in place of the usual one.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(scheduler::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
 struct IdleArgs {
     subject: String,
     millis: u32,
@@ -136,6 +150,16 @@ pub(crate) fn run(cli: &Cli, out: &mut dyn Write) -> Result<(), Failure> {
             };
             present(suite, &args.common, out, |reporter| jitter::run(&selection, reporter))
         }
+        Suite::Scheduler(args) => {
+            let selection = args.common.selection(&args.cases, args.n);
+            let suite = Head {
+                name: scheduler::NAME,
+                caption: scheduler::CAPTION,
+                cases: scheduler::Case::ALL.map(scheduler::Case::name).to_vec(),
+                columns: scheduler::columns(&selection)?,
+            };
+            present(suite, &args.common, out, |reporter| scheduler::run(&selection, reporter))
+        }
         Suite::Idle(args) => {
             let idleness = executor::idle(&args.subject, args.millis)?;
             writeln!(out, "{idleness}").map_err(to_stdout)
@@ -154,6 +178,13 @@ impl CommonArgs {
         }
     }
 }
+
+/// Further figures that have a table of their own, where a suite has them.
+const BESIDE: [(&str, &str); 3] = [
+    ("cpu", "the CPU time of all threads beside it"),
+    ("schedule", "the wall time of a call that schedules"),
+    ("cancel", "the wall time of a call that cancels"),
+];
 
 /// What is known of a suite before it runs.
 struct Head {
@@ -223,10 +254,12 @@ fn table(reporter: &Reporter<'_>, out: &mut dyn Write) -> io::Result<()> {
         reporter.suite, reporter.caption
     )?;
     write!(out, "\n{}\n", reporter.table())?;
-    let cpu = reporter.rows_of("cpu");
-    if !cpu.is_empty() {
-        let table = Table { columns: &reporter.columns, rows: &cpu };
-        write!(out, "the CPU time of all threads beside it:\n\n{table}\n")?;
+    for (extra, caption) in BESIDE {
+        let rows = reporter.rows_of(extra);
+        if !rows.is_empty() {
+            let table = Table { columns: &reporter.columns, rows: &rows };
+            write!(out, "{caption}:\n\n{table}\n")?;
+        }
     }
     for row in reporter.rows.iter().filter(|row| !row.versus.is_empty()) {
         let shown = |(key, ratio): (&str, Option<f64>)| {

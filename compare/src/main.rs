@@ -15,6 +15,7 @@ mod machine;
 mod order;
 mod report;
 mod rng;
+mod scheduler;
 mod selection;
 mod stats;
 mod table;

@@ -243,7 +243,9 @@ impl Reporter<'_> {
             let extra = row.extras.iter().find(|extra| extra.name() == name)?;
             let figure =
                 |&(subject, _): &(&'static str, _)| (subject, extra.value(subject).as_f64());
-            let figures = row.figures.iter().map(figure).collect();
+            let figures: Vec<_> = row.figures.iter().map(figure).collect();
+            // A case in which nobody has it is left out.
+            figures.iter().find(|(_, figure)| figure.is_some())?;
             Some(Row { figures, target: None, extras: Vec::new(), ..row.clone() })
         };
         self.rows.iter().filter_map(of_extra).collect()

@@ -1,0 +1,226 @@
+//! Suite `scheduler`: one-shots to a receiver that does nothing, scheduled by a task on a worker.
+//!
+//! Figures are CPU time of the whole process a timer, from the first call to the moment when the
+//! last timer has fired or let go of what it held: wall time would be the delays, and who does its
+//! work later on another thread has still to do it. Beside it stands the wall time of the calls
+//! alone, which is what the caller waits for. Every runtime has two workers. Subjects are started
+//! anew for each run and take turns as in the suite `executor`: each round starts at another one,
+//! every second goes backwards, round 0 counts allocations and is not timed.
+//!
+//! * `schedule_cancel`: a task schedules n (100,000) one-shots for 30 to 90 s, is left alone for 50
+//!   ms so that all of them are armed, and cancels all in random order; over when the last closure
+//!   is dropped; ns a timer.
+//! * `schedule_fire`: a task schedules n (100,000) one-shots whose delays lie evenly between 100
+//!   and 150 ms and keeps no handle; over when the last has fired; ns a timer. The first 100 ms are
+//!   for scheduling, so that a slow subject does not have fewer of them alive at once.
+//!
+//! Further fields: `schedule` and `cancel` are the wall time a call in ns, `behind` how many
+//! microseconds after the last due time, or after the last call to cancel, the case was over.
+
+mod clockjack;
+mod delay_queue;
+mod heap_thread;
+mod load;
+mod measure;
+mod receiver;
+mod sleep;
+mod subject;
+mod tokio;
+
+use alloc::sync::Arc;
+
+use load::Load;
+use measure::{Entry, Figure, Mode, Run};
+pub(crate) use subject::Case;
+use subject::Role;
+
+use crate::clock::{Scope, Watch};
+use crate::failure::Failure;
+use crate::order::turn_order;
+use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
+use crate::selection::{Effort, Selection};
+use crate::stats::Quartiles;
+
+/// The name of this suite in JSON.
+pub(crate) const NAME: &str = "scheduler";
+
+/// What its figures are.
+pub(crate) const CAPTION: &str = "medians of CPU time of all threads a timer, two workers each";
+
+/// The largest size one may ask for: a million tasks at once are a few hundred megabytes.
+pub(crate) const N_MAX: u32 = 1_000_000;
+
+/// What the project promises of both cases.
+const TARGET: Target = Target::RatioAtLeast(3.0);
+
+/// Every subject, in the order of the table. A new one needs its file and its line here; the one
+/// with [`Role::Ours`] is what the others are compared with.
+const SUBJECTS: &[Entry] = &[
+    Entry::of::<clockjack::Ours>(),
+    Entry::of::<sleep::SleepTasks>(),
+    Entry::of::<delay_queue::QueueTask>(),
+    Entry::of::<heap_thread::HeapThread>(),
+];
+
+/// The number of timers if none is given.
+const fn size(effort: Effort) -> u32 {
+    match effort {
+        Effort::Quick => 10_000,
+        Effort::Full => 100_000,
+    }
+}
+
+/// Timed rounds. Odd, so that the median is a round that happened.
+const fn n_rounds(effort: Effort) -> u32 {
+    match effort {
+        Effort::Quick => 5,
+        Effort::Full => 21,
+    }
+}
+
+/// Passes over the load within a run.
+const fn n_passes(effort: Effort) -> u32 {
+    match effort {
+        Effort::Quick => 1,
+        Effort::Full => 3,
+    }
+}
+
+fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
+    selection.subjects(SUBJECTS, |entry| entry.facts.name)
+}
+
+/// What is known about the subjects, for the head of the table and for `--list`.
+pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
+    let column = |entry: &Entry| Column {
+        name: entry.facts.name,
+        package: entry.facts.package,
+        standing: match entry.facts.role {
+            Role::Ours => Standing::Ours,
+            Role::Crate => Standing::Rival,
+            Role::Reference => Standing::Reference,
+        },
+        note: entry.facts.note.to_owned(),
+    };
+    Ok(subjects(selection)?.iter().map(column).collect())
+}
+
+/// Runs what was selected and reports each case as soon as it is known.
+///
+/// # Errors
+///
+/// If a subject is unknown, cannot be started or loses a timer, or the report cannot be written.
+pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    let subjects = subjects(selection)?;
+    let watch = Watch::calibrated(Scope::Process);
+    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
+        let row = row(case, selection, &subjects, watch, reporter)?;
+        reporter.report(row)?;
+    }
+    Ok(())
+}
+
+/// Runs all subjects through a case, interleaved, round after round.
+fn row(
+    case: Case,
+    selection: &Selection<Case>,
+    subjects: &[Entry],
+    watch: Watch,
+    reporter: &mut Reporter<'_>,
+) -> Result<Row, Failure> {
+    let effort = selection.effort;
+    let n = selection.n.unwrap_or_else(|| size(effort));
+    let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort));
+    let load = Arc::new(Load::new(case, n));
+    let mut all: Vec<(Entry, Vec<Figure>)> =
+        subjects.iter().map(|&entry| (entry, vec![])).collect();
+    for round in 0..=n_rounds {
+        let (mode, n_passes) =
+            if round == 0 { (Mode::Counted, 1) } else { (Mode::Timed, n_passes(effort)) };
+        for index in turn_order(round as usize, all.len()) {
+            let (entry, figures) = &mut all[index];
+            let (case, name) = (case.name(), entry.facts.name);
+            reporter.progress(&format!("{case} n={n}: round {round}/{n_rounds}, {name}"));
+            figures.push((entry.run)(&Run { load: Arc::clone(&load), n_passes, mode, watch })?);
+        }
+    }
+    Ok(summary(case, n, n_rounds, &all))
+}
+
+/// The medians over all rounds but the first.
+fn summary(case: Case, n: u32, n_rounds: u32, all: &[(Entry, Vec<Figure>)]) -> Row {
+    let cuts = |figures: &[Figure], pick: fn(&Figure) -> Option<f64>| {
+        let samples: Vec<f64> = figures.iter().skip(1).filter_map(pick).collect();
+        Quartiles::of(&samples)
+    };
+    let extra = |name, pick: &dyn Fn(&[Figure]) -> Option<serde_json::Value>| {
+        let value =
+            |(entry, figures): &(Entry, Vec<Figure>)| (entry.facts.name, pick(figures.as_slice()));
+        Extra::new(name, all.iter().map(value).collect())
+    };
+    let median = |figures: &[Figure], pick| cuts(figures, pick).map(|cuts| cuts.median);
+    let number = |figures: &[Figure], pick| median(figures, pick).map(Extra::number);
+    let cpu = |figure: &Figure| Some(figure.cpu_ns);
+    Row {
+        case: case.name(),
+        n,
+        unit: "ns",
+        figures: all
+            .iter()
+            .map(|(entry, figures)| (entry.facts.name, median(figures, cpu)))
+            .collect(),
+        n_rounds: n_rounds as usize,
+        target: Some(TARGET),
+        least: 0.0,
+        versus: &[("vs_sleep", sleep::NAME), ("vs_delay_queue", delay_queue::NAME)],
+        extras: vec![
+            extra("schedule", &|figures| number(figures, |figure| Some(figure.schedule_ns))),
+            extra("cancel", &|figures| number(figures, |figure| figure.cancel_ns)),
+            extra("behind", &|figures| number(figures, |figure| Some(figure.behind_us))),
+            extra("quartiles", &|figures| {
+                cuts(figures, cpu).map(|cuts| Extra::pair(cuts.q1, cuts.q3))
+            }),
+            extra("allocs", &|figures| Some(Extra::number(figures[0].n_allocs))),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measure::{Mode, Run};
+    use super::{Arc, Case, Effort, Load, SUBJECTS, Scope, Watch, n_rounds};
+
+    #[test]
+    fn every_subject_does_every_case_also_at_odd_sizes() {
+        let watch = Watch::calibrated(Scope::Process);
+        for entry in SUBJECTS {
+            for case in Case::ALL {
+                for n in [1, 65, 300] {
+                    let load = Arc::new(Load::new(case, n));
+                    let run = Run { load, n_passes: 1, mode: Mode::Timed, watch };
+                    let name = entry.facts.name;
+                    let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
+                    assert!(figure.cpu_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+                    assert!(figure.schedule_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+                    let has_cancel = figure.cancel_ns.is_some();
+                    assert_eq!(has_cancel, case == Case::ScheduleCancel, "{name} {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn subjects_have_different_names() {
+        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SUBJECTS.len());
+    }
+
+    #[test]
+    fn the_number_of_rounds_is_odd() {
+        for effort in [Effort::Quick, Effort::Full] {
+            assert_eq!(n_rounds(effort) % 2, 1, "{effort:?}");
+        }
+    }
+}

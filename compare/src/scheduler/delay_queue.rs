@@ -1,0 +1,153 @@
+//! One tokio task around a `DelayQueue`, which is told by a channel what to insert and to remove.
+//!
+//! A key of the queue is only known to the task, and may name another timer as soon as its own has
+//! fired. So a one-shot has a slot that the caller and the queue share: the task keeps the key in
+//! it while the timer is armed. Commands are taken in batches and whatever is due is fired in one
+//! go, which is less than `select!` in a loop would cost.
+
+use alloc::sync::Arc;
+use core::future::{Future, poll_fn};
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::time::{DelayQueue, delay_queue};
+
+use super::receiver::Shot;
+use super::subject::{Facts, Role, Subject, Timers};
+use super::tokio::MultiThread;
+use crate::failure::Failure;
+
+pub(crate) const NAME: &str = "DelayQueue";
+
+/// So many commands are taken from the channel at once.
+const N_COMMANDS_AT_ONCE: usize = 128;
+
+pub(crate) struct QueueTask {
+    runtime: MultiThread,
+    commands: UnboundedSender<Command>,
+}
+
+/// The key of a timer while it is armed. Only the task locks it, so that nobody ever waits.
+#[derive(Clone)]
+pub(crate) struct Slot(Arc<Mutex<Option<delay_queue::Key>>>);
+
+impl Slot {
+    fn replace(&self, key: Option<delay_queue::Key>) -> Option<delay_queue::Key> {
+        // A key is whole whatever happened to who held the lock.
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::replace(&mut held, key)
+    }
+}
+
+pub(crate) enum Command {
+    Insert { delay: Duration, armed: Armed },
+    Remove(Slot),
+}
+
+/// What the queue holds of a timer.
+pub(crate) struct Armed {
+    slot: Slot,
+    shot: Shot,
+}
+
+impl Subject for QueueTask {
+    const FACTS: Facts = Facts {
+        name: NAME,
+        package: Some("tokio-util"),
+        role: Role::Crate,
+        note: "one task around it in tokio's multi_thread, fed by an unbounded channel in batches",
+    };
+
+    type Timers = UnboundedSender<Command>;
+
+    fn start() -> Result<Self, Failure> {
+        let runtime = MultiThread::start(NAME)?;
+        let (commands, queue) = unbounded_channel();
+        runtime.spawn_detached(serve(queue));
+        Ok(Self { runtime, commands })
+    }
+
+    fn timers(&self) -> UnboundedSender<Command> {
+        self.commands.clone()
+    }
+
+    fn block_on<F>(&self, root: F) -> F::Output
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.runtime.block_on(root)
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::task::yield_now()
+    }
+
+    fn stop(self) {
+        drop(self.commands);
+        drop(self.runtime);
+    }
+}
+
+impl Timers for UnboundedSender<Command> {
+    type Key = Slot;
+
+    fn schedule(&self, delay: Duration, shot: Shot) -> Slot {
+        let slot = Slot(Arc::new(Mutex::new(None)));
+        let armed = Armed { slot: slot.clone(), shot };
+        let sent = self.send(Command::Insert { delay, armed });
+        assert!(sent.is_ok(), "the task takes commands until the last sender is gone");
+        slot
+    }
+
+    fn cancel(&self, key: Slot) {
+        let sent = self.send(Command::Remove(key));
+        assert!(sent.is_ok(), "the task takes commands until the last sender is gone");
+    }
+}
+
+/// The task: ends when the last sender is gone.
+async fn serve(mut commands: UnboundedReceiver<Command>) {
+    let mut queue = DelayQueue::new();
+    let mut batch = Vec::with_capacity(N_COMMANDS_AT_ONCE);
+    poll_fn(|cx| poll_serve(&mut commands, &mut batch, &mut queue, cx)).await;
+}
+
+fn poll_serve(
+    commands: &mut UnboundedReceiver<Command>,
+    batch: &mut Vec<Command>,
+    queue: &mut DelayQueue<Armed>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    // tokio makes either of them wait when the task has done enough for one turn.
+    while let Poll::Ready(n) = commands.poll_recv_many(cx, batch, N_COMMANDS_AT_ONCE) {
+        if n == 0 {
+            return Poll::Ready(());
+        }
+        for command in batch.drain(..) {
+            obey(command, queue);
+        }
+    }
+    while let Poll::Ready(Some(expired)) = queue.poll_expired(cx) {
+        let Armed { slot, mut shot } = expired.into_inner();
+        slot.replace(None);
+        shot.fire();
+    }
+    Poll::Pending
+}
+
+fn obey(command: Command, queue: &mut DelayQueue<Armed>) {
+    match command {
+        Command::Insert { delay, armed } => {
+            let slot = armed.slot.clone();
+            let key = queue.insert(armed, delay);
+            slot.replace(Some(key));
+        }
+        Command::Remove(slot) => {
+            if let Some(key) = slot.replace(None) {
+                drop(queue.remove(&key));
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The load: which delays, which order of cancels, and the tasks that schedule and cancel. The same
+//! for every subject and every run.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::time::Instant;
+
+use super::receiver::Receiver;
+use super::subject::{Case, Subject, Timers};
+use crate::rng::Rng;
+
+/// The seed of all loads. Another one gives other delays and, within noise, equal figures.
+const SEED: u64 = 42;
+
+/// Time-outs that are cancelled: the shortest, which no pass lives to see, and how far the longest
+/// lies behind it.
+const TIMEOUT_MIN: Duration = Duration::from_secs(30);
+const TIMEOUT_SPREAD: Duration = Duration::from_secs(60);
+
+/// Timers that fire: the shortest delay, in which a hundred thousand can be scheduled, and the time
+/// over which they are spread.
+const FIRE_MIN: Duration = Duration::from_millis(100);
+const FIRE_SPREAD: Duration = Duration::from_millis(50);
+
+/// After so many calls a task yields. One that went on for milliseconds would be a bad neighbour,
+/// and tokio's queue of a worker, which holds 256, would overflow all the time.
+const N_CALLS_A_TURN: usize = 64;
+
+/// Delays and order of cancels for `n` timers.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) case: Case,
+    pub(crate) n: u32,
+    delays: Vec<Duration>,
+    /// The timers, by the order in which they were scheduled, as they are cancelled.
+    cancels: Vec<u32>,
+}
+
+impl Load {
+    pub(crate) fn new(case: Case, n: u32) -> Self {
+        let mut rng = Rng::new(SEED);
+        let (min, spread) = match case {
+            Case::ScheduleCancel => (TIMEOUT_MIN, TIMEOUT_SPREAD),
+            Case::ScheduleFire => (FIRE_MIN, FIRE_SPREAD),
+        };
+        let spread_us = u32::try_from(spread.as_micros()).expect("it is a minute at most");
+        let mut delay = || min + Duration::from_micros(u64::from(rng.below(spread_us + 1)));
+        let delays = (0..n).map(|_| delay()).collect();
+        Self { case, n, delays, cancels: rng.permutation(n) }
+    }
+}
+
+/// The keys of scheduled timers, in order.
+pub(crate) type Keys<S> = Vec<Option<<<S as Subject>::Timers as Timers>::Key>>;
+
+/// What came of scheduling.
+pub(crate) struct Scheduled<S: Subject> {
+    /// Empty if the case cancels nothing: the keys were dropped at once.
+    pub(crate) keys: Keys<S>,
+    /// Wall time within the calls.
+    pub(crate) in_calls: Duration,
+    /// When the last timer is due, at the earliest.
+    pub(crate) last_due: Instant,
+}
+
+/// Schedules all timers of the load; `keys` is empty and has room for all that are kept.
+pub(crate) async fn schedule_all<S: Subject>(
+    timers: S::Timers,
+    load: Arc<Load>,
+    receiver: &'static Receiver,
+    mut keys: Keys<S>,
+) -> Scheduled<S> {
+    let mut in_calls = Duration::ZERO;
+    let mut last_due = Instant::now();
+    for delays in load.delays.chunks(N_CALLS_A_TURN) {
+        let begun = Instant::now();
+        for &delay in delays {
+            let key = timers.schedule(delay, receiver.shot());
+            match load.case {
+                Case::ScheduleCancel => keys.push(Some(key)),
+                Case::ScheduleFire => drop(key),
+            }
+        }
+        in_calls += begun.elapsed();
+        let longest = delays.iter().max().copied().unwrap_or_default();
+        last_due = last_due.max(begun + longest);
+        S::yield_now().await;
+    }
+    Scheduled { keys, in_calls, last_due }
+}
+
+/// What came of cancelling.
+pub(crate) struct Cancelled {
+    /// Wall time within the calls.
+    pub(crate) in_calls: Duration,
+    /// When the last call returned.
+    pub(crate) last: Instant,
+}
+
+/// Cancels all timers of the load.
+pub(crate) async fn cancel_all<S: Subject>(
+    timers: S::Timers,
+    load: Arc<Load>,
+    mut keys: Keys<S>,
+) -> Cancelled {
+    let mut in_calls = Duration::ZERO;
+    let mut last = Instant::now();
+    for cancels in load.cancels.chunks(N_CALLS_A_TURN) {
+        let begun = Instant::now();
+        for &index in cancels {
+            let key = keys[index as usize].take().expect("each timer is cancelled once");
+            timers.cancel(key);
+        }
+        last = Instant::now();
+        in_calls += last - begun;
+        S::yield_now().await;
+    }
+    Cancelled { in_calls, last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Case, FIRE_MIN, FIRE_SPREAD, Load, TIMEOUT_MIN, TIMEOUT_SPREAD};
+
+    #[test]
+    fn delays_are_spread_over_their_interval_and_the_same_each_time() {
+        fn check(case: Case, min: core::time::Duration, spread: core::time::Duration) {
+            let load = Load::new(case, 10_000);
+            let (first, last) = (load.delays.iter().min(), load.delays.iter().max());
+            let (first, last) = (first.expect("there are delays"), last.expect("there are delays"));
+            assert!(*first >= min && *first < min + spread / 100, "{first:?}");
+            assert!(*last <= min + spread && *last > min + spread * 99 / 100, "{last:?}");
+            let again = Load::new(case, 10_000);
+            assert_eq!((load.delays, load.cancels), (again.delays, again.cancels));
+        }
+        check(Case::ScheduleCancel, TIMEOUT_MIN, TIMEOUT_SPREAD);
+        check(Case::ScheduleFire, FIRE_MIN, FIRE_SPREAD);
+    }
+}

@@ -1,0 +1,154 @@
+//! One subject under one load, once, freshly started. What repeats, rotates and takes medians is
+//! the suite.
+//!
+//! The clocks are read on the thread that waits, since a case is over when its last timer is, and
+//! not when a task ends: to hand two tasks to the workers is the same for all and, with a hundred
+//! thousand timers, less than a nanosecond of each. The first pass of each run is not measured; it warms the runtime.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::thread;
+
+use super::load::{self, Load};
+use super::receiver::{Ends, Receiver};
+use super::subject::{Case, Facts, Subject};
+use crate::clock::{Elapsed, Watch};
+use crate::failure::Failure;
+use crate::tally::CountingAll;
+
+/// How long scheduled timers are left alone before they are cancelled. Who arms a timer by a task
+/// that must run first has done so by then; who has not is spared the work.
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// How long behind its time a pass may end. Beyond, timers are lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a run is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) load: Arc<Load>,
+    /// How often the load is measured within the run.
+    pub(crate) n_passes: u32,
+    pub(crate) mode: Mode,
+    pub(crate) watch: Watch,
+}
+
+/// Counting costs time, so a run either counts or is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Timed,
+    /// Counts allocations.
+    Counted,
+}
+
+/// What a run says about its case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figure {
+    /// CPU time of all threads together, a timer.
+    pub(crate) cpu_ns: f64,
+    /// Wall time of a call that schedules.
+    pub(crate) schedule_ns: f64,
+    /// Wall time of a call that cancels, if there are any.
+    pub(crate) cancel_ns: Option<f64>,
+    /// How long after its time a pass was over.
+    pub(crate) behind_us: f64,
+    /// Allocations a timer; zero in a timed run.
+    pub(crate) n_allocs: f64,
+}
+
+/// What passes came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    elapsed: Elapsed,
+    scheduling: Duration,
+    cancelling: Duration,
+    behind: Duration,
+    n_allocs: u64,
+}
+
+/// Starts a subject, runs it through one case and stops it.
+///
+/// # Errors
+///
+/// If it cannot be started, or lost a timer.
+pub(crate) fn run<S: Subject>(run: &Run) -> Result<Figure, Failure> {
+    let subject = S::start()?;
+    one_pass(&subject, run, Mode::Timed)?;
+    let mut total = Spent::default();
+    for _ in 0..run.n_passes {
+        let spent = one_pass(&subject, run, run.mode)?;
+        total.elapsed.cpu_ns += spent.elapsed.cpu_ns;
+        total.scheduling += spent.scheduling;
+        total.cancelling += spent.cancelling;
+        total.behind += spent.behind;
+        total.n_allocs += spent.n_allocs;
+    }
+    subject.stop();
+    let n_ops = f64::from(run.load.n) * f64::from(run.n_passes);
+    let nanos = |duration: Duration| duration.as_nanos() as f64 / n_ops;
+    Ok(Figure {
+        cpu_ns: total.elapsed.cpu_ns / n_ops,
+        schedule_ns: nanos(total.scheduling),
+        cancel_ns: (run.load.case == Case::ScheduleCancel).then(|| nanos(total.cancelling)),
+        behind_us: total.behind.as_secs_f64() * 1e6 / f64::from(run.n_passes),
+        n_allocs: total.n_allocs as f64 / n_ops,
+    })
+}
+
+fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Spent, Failure> {
+    let Load { case, n, .. } = *run.load;
+    let load = || Arc::clone(&run.load);
+    let receiver = Receiver::leaked(n);
+    // The keys are the user's and not part of the cost.
+    let keys = Vec::with_capacity(if case == Case::ScheduleCancel { n as usize } else { 0 });
+    let counting = (mode == Mode::Counted).then(CountingAll::begin);
+    let started = run.watch.start();
+    let scheduled =
+        subject.block_on(load::schedule_all::<S>(subject.timers(), load(), receiver, keys));
+    let (cancelling, due) = match case {
+        Case::ScheduleCancel => {
+            thread::sleep(SETTLING);
+            let cancel = load::cancel_all::<S>(subject.timers(), load(), scheduled.keys);
+            let cancelled = subject.block_on(cancel);
+            (cancelled.in_calls, cancelled.last)
+        }
+        Case::ScheduleFire => (Duration::ZERO, scheduled.last_due),
+    };
+    let ends = receiver.wait(due + PATIENCE);
+    let behind = due.elapsed();
+    let elapsed = started.stop();
+    let n_allocs = counting.map_or(0, CountingAll::stop);
+    check(&S::FACTS, case, n, ends)?;
+    Ok(Spent { elapsed, scheduling: scheduled.in_calls, cancelling, behind, n_allocs })
+}
+
+fn check(facts: &Facts, case: Case, n: u32, ends: Ends) -> Result<(), Failure> {
+    let (fired, dropped) = match case {
+        Case::ScheduleCancel => (0, n),
+        Case::ScheduleFire => (n, 0),
+    };
+    let counts = [
+        ("the number of timers that fired", ends.fired, fired),
+        ("the number of timers that were dropped unfired", ends.dropped, dropped),
+    ];
+    for (what, found, expected) in counts {
+        if found != expected {
+            let (found, expected) = (u64::from(found), u64::from(expected));
+            return Err(Failure::miscount(facts.name, what, found, expected));
+        }
+    }
+    Ok(())
+}
+
+/// A subject whose type is forgotten, so that all of them stand in one list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) facts: Facts,
+    pub(crate) run: fn(&Run) -> Result<Figure, Failure>,
+}
+
+impl Entry {
+    pub(crate) const fn of<S: Subject>() -> Self {
+        Self { facts: S::FACTS, run: run::<S> }
+    }
+}
