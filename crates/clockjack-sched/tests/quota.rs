@@ -311,7 +311,8 @@ proptest! {
             if let Some((kind, class)) = refusal {
                 let is_low = is_pressed && class == Low;
                 prop_assert!(is_low || n_live + 64 * 3 >= limit);
-                prop_assert_eq!(kind == Backpressured, is_low || (is_pressed && n_live + unspent < LIMIT));
+                let is_pressure = is_low || (is_pressed && n_live + unspent < LIMIT);
+                prop_assert_eq!(kind == Backpressured, is_pressure);
             }
         }
     }
