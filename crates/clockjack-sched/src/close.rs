@@ -222,7 +222,7 @@ impl fmt::Debug for CloseTask {
     }
 }
 
-/// The tasks that run at a close; see the [module](self) for the protocol.
+/// The tasks that run at a close; the protocol is at the head of the file.
 pub struct CloseTasks {
     gate: AtomicUsize,
     chunks: [AtomicPtr<Chunk>; CHUNKS_MAX],

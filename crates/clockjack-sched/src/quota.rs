@@ -54,7 +54,7 @@ const ONE_CREDIT: usize = 0b1_0000;
 /// The largest count of credits that the word can hold.
 const CREDITS_MAX: usize = usize::MAX / ONE_CREDIT;
 
-/// How many jobs may live in all shards together; see the [module](self) for the protocol.
+/// How many jobs may live in all shards together; the protocol is at the head of the file.
 pub struct Quota {
     word: AtomicUsize,
     full_limit: usize,
@@ -231,7 +231,7 @@ impl Purse {
         if quota.is_pressed() {
             self.settle(quota);
         } else if self.unspent > self.keep_max {
-            // Half a block stays, so that neither the next take nor the next give goes to the quota.
+            // Half a block stays, so that neither the next take nor the next give needs the quota.
             let surplus = self.unspent - self.keep_max / 2;
             self.unspent -= surplus;
             if !mutant!("quota-surplus-lost") {

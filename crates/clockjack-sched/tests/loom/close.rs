@@ -1,0 +1,141 @@
+//! Registrars, a canceller and a closer: each task has one end.
+
+use alloc::sync::Arc as Plain;
+use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use clockjack_sched::{CloseTasks, HandlerError, TaskRunHandle, TaskRunPriority::User};
+use loom::{sync::Arc, thread};
+
+/// What became of tasks. Plain counters, so that they order nothing in the model.
+#[derive(Default)]
+struct Ends {
+    ran: AtomicUsize,
+    cancelled: AtomicUsize,
+    refused: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+impl Ends {
+    fn all(&self) -> [usize; 4] {
+        [&self.ran, &self.cancelled, &self.refused, &self.dropped].map(|count| count.load(SeqCst))
+    }
+}
+
+/// The content of a task, in memory that loom watches for leaks.
+struct Content {
+    ends: Plain<Ends>,
+    _leak: Arc<()>,
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        self.ends.dropped.fetch_add(1, SeqCst);
+    }
+}
+
+type Shared = (Arc<CloseTasks>, Plain<Ends>);
+
+fn shared() -> Shared {
+    (Arc::new(CloseTasks::new()), Plain::default())
+}
+
+fn register((tasks, ends): &Shared) -> Option<TaskRunHandle> {
+    let content = Content { ends: ends.clone(), _leak: Arc::new(()) };
+    let task = move || -> Result<(), HandlerError> {
+        content.ends.ran.fetch_add(1, SeqCst);
+        Ok(())
+    };
+    let registered = tasks.register(task, User);
+    if registered.is_err() {
+        ends.refused.fetch_add(1, SeqCst);
+    }
+    registered.ok()
+}
+
+fn cancel((tasks, ends): &Shared, handle: TaskRunHandle) {
+    if tasks.cancel(handle) {
+        ends.cancelled.fetch_add(1, SeqCst);
+    }
+}
+
+fn close((tasks, _): &Shared) {
+    for task in tasks.close() {
+        task.run().unwrap();
+    }
+}
+
+#[test]
+fn a_registration_during_a_close_is_run_or_refused() {
+    loom::model(|| {
+        let shared = shared();
+        let other = shared.clone();
+        let registrar = thread::spawn(move || {
+            register(&other);
+        });
+        let other = shared.clone();
+        let closer = thread::spawn(move || close(&other));
+        registrar.join().unwrap();
+        closer.join().unwrap();
+        let [ran, cancelled, refused, dropped] = shared.1.all();
+        assert_eq!((ran + refused, cancelled, dropped), (1, 0, 1));
+        assert!(shared.0.is_empty());
+    });
+}
+
+#[test]
+fn a_task_is_cancelled_by_one_of_two_or_taken_by_the_close() {
+    loom::model(|| {
+        let shared = shared();
+        let handle = register(&shared).unwrap();
+        let cancellers = [(); 2].map(|()| {
+            let other = shared.clone();
+            thread::spawn(move || cancel(&other, handle))
+        });
+        let other = shared.clone();
+        let closer = thread::spawn(move || close(&other));
+        for canceller in cancellers {
+            canceller.join().unwrap();
+        }
+        closer.join().unwrap();
+        let [ran, cancelled, refused, dropped] = shared.1.all();
+        assert_eq!((ran + cancelled, refused, dropped), (1, 0, 1));
+    });
+}
+
+#[test]
+fn a_slot_that_is_cancelled_and_used_again_during_a_close_loses_nothing() {
+    loom::model(|| {
+        let shared = shared();
+        let handle = register(&shared).unwrap();
+        let other = shared.clone();
+        let user = thread::spawn(move || {
+            cancel(&other, handle);
+            if let Some(handle) = register(&other) {
+                cancel(&other, handle);
+            }
+        });
+        let other = shared.clone();
+        let closer = thread::spawn(move || close(&other));
+        user.join().unwrap();
+        closer.join().unwrap();
+        let [ran, cancelled, refused, dropped] = shared.1.all();
+        assert_eq!((ran + cancelled + refused, dropped), (2, 2));
+        assert!(shared.0.is_empty());
+    });
+}
+
+#[test]
+fn two_registrars_that_both_need_a_chunk_get_one() {
+    loom::model(|| {
+        let shared = shared();
+        let other = shared.clone();
+        let registrar = thread::spawn(move || register(&other).unwrap());
+        let mine = register(&shared).unwrap();
+        let theirs = registrar.join().unwrap();
+        assert_ne!(mine, theirs);
+        assert_eq!(shared.0.len(), 2);
+        cancel(&shared, theirs);
+        close(&shared);
+        assert_eq!(shared.1.all(), [1, 1, 0, 2]);
+    });
+}
