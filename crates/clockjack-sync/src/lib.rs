@@ -24,6 +24,7 @@
 //! | [`Injector`] | any, any | none | work from outside, taken in batches |
 //! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
 //! | [`counter::Striped`] | any, any | wraps | statistics |
+//! | [`waker::AtomicWaker`] | one, any | one waker | a task that waits |
 //!
 //! Beside them: `Counted` (a shared pointer that also exists where `Arc` does not),
 //! [`pad::Padded`], [`link`] (intrusive nodes), and [`prim`], the one place that knows which
@@ -77,7 +78,8 @@
 //!
 //! # Not supported
 //!
-//! * Waiting. Nothing here blocks, parks or wakes; each module says what a sleeper has to do.
+//! * Waiting. Nothing here blocks or parks, and only [`waker`] wakes; each module says what a
+//!   sleeper has to do.
 //! * Growing rings, and taking from the newest end.
 //! * Taking an item out of the middle of a queue, or looking at one without taking it.
 //! * A consumer that learns when its last producer is gone.
@@ -101,6 +103,7 @@ mod push_error;
 pub mod return_stack;
 #[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
 pub mod ring;
+pub mod waker;
 
 #[cfg(feature = "alloc")]
 pub use counted::Counted;

@@ -23,6 +23,8 @@ mod return_stack;
 mod ring;
 #[path = "loom/tracked.rs"]
 mod tracked;
+#[path = "loom/waker.rs"]
+mod waker;
 
 /// Explores `f` with at most so many preemptions, or fewer if the environment says so. For models
 /// that would take minutes without a bound; two preemptions find nearly all faults, as the mutants
