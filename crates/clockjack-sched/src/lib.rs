@@ -10,6 +10,7 @@ mod config;
 mod error;
 mod job;
 mod policy;
+pub mod stream;
 mod warning;
 
 pub use batch::{BatchMode, ExecutionBatch};
