@@ -9,6 +9,7 @@ mod batch;
 mod config;
 mod error;
 mod job;
+pub mod log;
 mod policy;
 pub mod stream;
 mod warning;
