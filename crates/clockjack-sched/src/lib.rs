@@ -7,6 +7,8 @@ extern crate std;
 
 mod batch;
 mod config;
+pub mod drift;
+pub mod dump;
 mod error;
 mod job;
 pub mod log;
