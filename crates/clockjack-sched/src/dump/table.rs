@@ -24,7 +24,8 @@ impl<const N: usize> Table<N> {
         Self { columns, rows: rows.collect() }
     }
 
-    /// Writes the head and the rows, without blanks at the ends of lines.
+    /// Writes the head and the rows. The last column is one pushed right, so that no line ends in
+    /// blanks.
     pub(super) fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let widths: [usize; N] = core::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
@@ -40,7 +41,7 @@ impl<const N: usize> Table<N> {
                 };
                 text.extend(["  ", before, cell, behind]);
             }
-            writeln!(out, "{}", text.trim_end())
+            writeln!(out, "{text}")
         };
         line(self.columns.map(|(_, name)| name), out)?;
         self.rows.iter().try_for_each(|row| line(row.each_ref().map(String::as_str), out))

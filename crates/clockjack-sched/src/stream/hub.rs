@@ -155,7 +155,7 @@ impl Hub {
     /// by a [`ring`](Self::ring).
     pub fn close(&self) {
         // Acquire: pairs with the addition of a subscriber that came before: its slot is seen.
-        // Release: nothing is read behind it but the bit.
+        // Release: pairs with a subscriber that comes later, and with `is_closed`.
         self.listeners.fetch_or(CLOSED, AcqRel);
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.visit_any(Channel::close).is_some() {

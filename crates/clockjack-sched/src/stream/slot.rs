@@ -127,7 +127,9 @@ impl Slot {
         // Acquire: pairs with the release of `put`: the channel is there.
         let found = self.state.fetch_add(VISITOR, order);
         let _visit = Visit(&self.state);
-        if found & (ACTIVE | WRITING) != ACTIVE || found & bits == 0 {
+        // Looked at again: another may have the slot by now.
+        let is_wanted = found & bits != 0 || mutant!("stream-kinds-not-rechecked");
+        if found & (ACTIVE | WRITING) != ACTIVE || !is_wanted {
             return None;
         }
         self.channel.with(|slot| {

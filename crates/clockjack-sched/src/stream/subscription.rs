@@ -131,7 +131,9 @@ impl Drop for Subscription {
         while let Pop::Item(entry) = self.consumer.pop_value() {
             drop(entry);
         }
-        drop(self.channel.waker.take());
+        if !mutant!("stream-waker-left-behind") {
+            drop(self.channel.waker.take());
+        }
     }
 }
 

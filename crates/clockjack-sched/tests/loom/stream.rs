@@ -44,6 +44,13 @@ impl Wake for Bell {
     }
 }
 
+/// Wakes nobody: only its counting is of interest.
+struct Mute;
+
+impl Wake for Mute {
+    fn wake(self: Arc<Self>) {}
+}
+
 /// Waits for what is next.
 fn wait(reader: &mut Subscription) -> Option<DiagnosticEvent> {
     let waker = Waker::from(Arc::new(Bell(thread::current())));
@@ -71,12 +78,17 @@ fn count(event: &DiagnosticEvent) -> u64 {
 fn a_subscription_that_goes_under_a_publisher_leaves_a_slot_that_serves_again() {
     model_within(3, || {
         let hub = hub();
-        let going = subscribe(&hub, 1);
+        let mut going = subscribe(&hub, 1);
+        let bell = Arc::new(Mute);
+        let waker = Waker::from(Arc::clone(&bell));
+        assert_eq!(going.poll_next(&mut Context::from_waker(&waker)), Poll::Pending);
+        drop(waker);
         let publisher = publisher(&hub, 1);
         let leaver = thread::spawn(move || drop(going));
         publisher.join().unwrap();
         leaver.join().unwrap();
         assert!(!hub.wants(EventKinds::ALL));
+        assert_eq!(Arc::strong_count(&bell), 1, "a waker outlives its subscription");
         let (mut one, mut two) = (subscribe(&hub, 1), subscribe(&hub, 1));
         hub.publish(event(2));
         assert_eq!((one.try_next(), one.try_next()), (Some(event(2)), None));
@@ -100,6 +112,23 @@ fn a_subscription_that_comes_under_a_publisher_sees_the_event_or_not() {
         publisher.join().unwrap();
         comer.join().unwrap();
         assert_eq!(other.try_next(), Some(event(1)));
+    });
+}
+
+#[test]
+fn whoever_takes_a_slot_over_gets_only_what_it_wants_itself() {
+    model_within(3, || {
+        let hub = hub();
+        let going = subscribe(&hub, 1);
+        let publisher = publisher(&hub, 1);
+        let taking = hub.clone();
+        let taker = thread::spawn(move || {
+            drop(going);
+            Hub::subscribe(&taking, EventKinds::FIRE, 1).unwrap()
+        });
+        publisher.join().unwrap();
+        let mut reader = taker.join().unwrap();
+        assert_eq!(reader.try_next(), None, "a cancel was not asked for");
     });
 }
 
