@@ -8,11 +8,16 @@ extern crate std;
 mod batch;
 mod close;
 mod config;
+pub mod drift;
+pub mod dump;
 mod error;
 mod job;
+pub mod log;
 mod policy;
 mod quota;
 mod task;
+
+pub mod stream;
 mod warning;
 
 pub use batch::{BatchMode, ExecutionBatch};

@@ -1,4 +1,4 @@
-//! Every interleaving of the scheduler's shared parts, in small: run with `cargo xtask loom`.
+//! Models of the scheduler's shared parts: run with `cargo xtask loom`.
 #![cfg(loom)]
 
 extern crate alloc;
@@ -7,3 +7,12 @@ extern crate alloc;
 mod close;
 #[path = "loom/quota.rs"]
 mod quota;
+#[path = "loom/stream.rs"]
+mod stream;
+
+/// Explores `f` with at most so many preemptions, or fewer if the environment says so.
+fn model_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(model.preemption_bound.unwrap_or(usize::MAX).min(preemptions));
+    model.check(f);
+}

@@ -9,7 +9,7 @@
 //!      1       0
 //!   [ WOKEN | HELD ]
 //!
-//!   idle ── register ──► HELD ── left ──► idle      a wake meanwhile sets WOKEN too, until it is left
+//!   idle ── register ──► HELD ── left ──► idle      a wake meanwhile sets WOKEN too
 //!   idle ── wake, take ──► WOKEN ── left ──► idle
 //! ```
 //!

@@ -92,7 +92,7 @@ fn a_notifier_that_finds_another_at_the_cell_is_waked_for() {
         let notifiers = [Scene::notify(&scene, 0), Scene::notify(&scene, 1)];
         let other = Arc::clone(&scene);
         let task = thread::spawn(move || other.wait(2, true));
-        notifiers.map(|notifier| notifier.join().unwrap());
+        notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
         let bell = task.join().unwrap();
         assert_eq!(Plain::strong_count(&bell), 1, "a waker was not dropped, or twice");
     });

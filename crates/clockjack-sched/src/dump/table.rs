@@ -1,0 +1,49 @@
+//! Columns that are as wide as what stands in them.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+/// To which side a column is pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// A table of `N` columns.
+pub(super) struct Table<const N: usize> {
+    columns: [(Side, &'static str); N],
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    pub(super) fn new(
+        columns: [(Side, &'static str); N],
+        rows: impl Iterator<Item = [String; N]>,
+    ) -> Self {
+        Self { columns, rows: rows.collect() }
+    }
+
+    /// Writes the head and the rows. The last column is one pushed right, so that no line ends in
+    /// blanks.
+    pub(super) fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        let widths: [usize; N] = core::array::from_fn(|column| {
+            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0).max(self.columns[column].1.len())
+        });
+        let line = |cells: [&str; N], out: &mut dyn fmt::Write| {
+            let mut text = String::new();
+            for ((cell, width), (side, _)) in cells.iter().zip(widths).zip(self.columns) {
+                let blanks = " ".repeat(width - cell.chars().count());
+                let (before, behind) = match side {
+                    Side::Left => ("", &*blanks),
+                    Side::Right => (&*blanks, ""),
+                };
+                text.extend(["  ", before, cell, behind]);
+            }
+            writeln!(out, "{text}")
+        };
+        line(self.columns.map(|(_, name)| name), out)?;
+        self.rows.iter().try_for_each(|row| line(row.each_ref().map(String::as_str), out))
+    }
+}

@@ -1,0 +1,103 @@
+//! What one subscriber reads from: its queue, its losses, its waker. Rules 5 and 6 of the
+//! [protocol](super).
+
+use clockjack_sync::{
+    mpsc::{self, BoxConsumer, BoxProducer},
+    mutant,
+    prim::atomic::{AtomicUsize, Ordering::Relaxed},
+    waker::AtomicWaker,
+};
+
+use super::DiagnosticEvent;
+
+/// The most that a queue can be bounded by.
+const CAPACITY_MAX: usize = usize::MAX >> 2;
+
+/// An event, and how many were lost before it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) lost_before: usize,
+    pub(super) event: DiagnosticEvent,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// It is in the queue.
+    Kept,
+    /// There was no room.
+    Lost,
+    /// The queue is closed.
+    Refused,
+}
+
+/// The side of a subscription that publishers see.
+#[derive(Debug)]
+pub(super) struct Channel {
+    producer: BoxProducer<Entry>,
+    /// Lost and not yet told, nor on the way with an event.
+    lost: AtomicUsize,
+    /// Lost since the beginning.
+    lost_total: AtomicUsize,
+    pub(super) waker: AtomicWaker,
+}
+
+impl Channel {
+    /// Both sides of a queue of `capacity` events, or the next number that is possible.
+    pub(super) fn new(capacity: usize) -> (Self, BoxConsumer<Entry>) {
+        let (producer, consumer) = mpsc::bounded(capacity.clamp(1, CAPACITY_MAX));
+        let channel = Self {
+            producer,
+            lost: AtomicUsize::new(0),
+            lost_total: AtomicUsize::new(0),
+            waker: AtomicWaker::new(),
+        };
+        (channel, consumer)
+    }
+
+    /// Appends an event, or counts it as lost.
+    pub(super) fn push(&self, event: DiagnosticEvent) -> Pushed {
+        let lost_before = self.take_lost();
+        let Err(refused) = self.producer.push_value(Entry { lost_before, event }) else {
+            return Pushed::Kept;
+        };
+        let is_lost = refused.is_full();
+        if mutant!("stream-gap-forgotten") {
+            self.give_lost(usize::from(is_lost));
+        } else {
+            self.give_lost(lost_before.wrapping_add(usize::from(is_lost)));
+        }
+        if !is_lost {
+            return Pushed::Refused;
+        }
+        // Relaxed: a count.
+        self.lost_total.fetch_add(1, Relaxed);
+        Pushed::Lost
+    }
+
+    /// Takes what was lost and not yet told.
+    pub(super) fn take_lost(&self) -> usize {
+        // Relaxed, twice: a number that is moved by read-modify-writes, so that each loss is in one
+        // hand; a reader that must see it is woken behind the mark that follows it (rule 4). The
+        // load only spares the write.
+        if self.lost.load(Relaxed) == 0 { 0 } else { self.lost.swap(0, Relaxed) }
+    }
+
+    fn give_lost(&self, n: usize) {
+        if n > 0 {
+            // Relaxed: as for taking.
+            self.lost.fetch_add(n, Relaxed);
+        }
+    }
+
+    /// How many were lost since the beginning.
+    pub(super) fn lost_total(&self) -> usize {
+        // Relaxed: a count.
+        self.lost_total.load(Relaxed)
+    }
+
+    /// Refuses every event from now on.
+    pub(super) fn close(&self) {
+        self.producer.queue().close();
+    }
+}

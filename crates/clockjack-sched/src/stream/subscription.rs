@@ -1,0 +1,161 @@
+//! The reader of a stream. Rules 3, 5 and 6 of the [protocol](super).
+
+use core::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use clockjack_sync::{
+    Counted,
+    mpsc::{BoxConsumer, Pop},
+    mutant,
+};
+
+use super::{
+    DiagnosticEvent, EventKinds, Hub,
+    channel::{Channel, Entry},
+};
+use crate::Warning;
+
+/// Reads the events of a [`Hub`]; ends when dropped.
+///
+/// If events were dropped because the queue was full, then a
+/// [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in their place, whatever kinds were
+/// asked for.
+pub struct Subscription {
+    hub: Counted<Hub>,
+    slot: usize,
+    kinds: EventKinds,
+    channel: Counted<Channel>,
+    consumer: BoxConsumer<Entry>,
+    /// The event behind a loss that was told just now.
+    held: Option<DiagnosticEvent>,
+}
+
+/// What a look at the queue gave.
+enum Look {
+    Event(DiagnosticEvent),
+    Nothing,
+    End,
+}
+
+impl Subscription {
+    pub(super) fn new(
+        hub: Counted<Hub>,
+        slot: usize,
+        kinds: EventKinds,
+        channel: Counted<Channel>,
+        consumer: BoxConsumer<Entry>,
+    ) -> Self {
+        Self { hub, slot, kinds, channel, consumer, held: None }
+    }
+
+    /// The next event, if there is one now.
+    pub fn try_next(&mut self) -> Option<DiagnosticEvent> {
+        match self.look() {
+            Look::Event(event) => Some(event),
+            Look::Nothing | Look::End => None,
+        }
+    }
+
+    /// Waits for the next event; `None` when the hub was closed and everything was read.
+    ///
+    /// Nothing is lost if the future is dropped.
+    pub const fn next(&mut self) -> Next<'_> {
+        Next(self)
+    }
+
+    /// The next event, or the promise to wake when there is one; `None` as for
+    /// [`next`](Self::next).
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<DiagnosticEvent>> {
+        if let Look::Event(event) = self.look() {
+            return Poll::Ready(Some(event));
+        }
+        self.channel.waker.register(cx.waker());
+        if mutant!("stream-registers-last") {
+            return Poll::Pending;
+        }
+        match self.look() {
+            Look::Event(event) => Poll::Ready(Some(event)),
+            Look::Nothing => Poll::Pending,
+            Look::End => Poll::Ready(None),
+        }
+    }
+
+    /// How many events it has lost since the beginning; wraps around.
+    #[must_use]
+    pub fn dropped(&self) -> usize {
+        self.channel.lost_total()
+    }
+
+    /// The kinds it was made for.
+    #[must_use]
+    pub const fn kinds(&self) -> EventKinds {
+        self.kinds
+    }
+
+    fn look(&mut self) -> Look {
+        if let Some(event) = self.held.take() {
+            return Look::Event(event);
+        }
+        // Before the pop: an empty queue is final only if it was closed before.
+        let is_closed = self.consumer.queue().is_closed();
+        match self.consumer.pop_value() {
+            Pop::Item(Entry { lost_before: 0, event }) => Look::Event(event),
+            Pop::Item(Entry { lost_before, event }) => {
+                self.held = Some(event);
+                Look::Event(dropped(lost_before))
+            }
+            Pop::Busy => Look::Nothing,
+            Pop::Empty => match self.channel.take_lost() {
+                0 if is_closed => Look::End,
+                0 => Look::Nothing,
+                n => Look::Event(dropped(n)),
+            },
+        }
+    }
+}
+
+/// What stands in the place of `n` lost events.
+const fn dropped(n: usize) -> DiagnosticEvent {
+    DiagnosticEvent::Warned(Warning::DiagnosticsDropped { dropped: n as u64 })
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.hub.unsubscribe(self.slot, self.kinds);
+        // A visitor may keep the channel alive in its slot: what it holds goes now.
+        self.consumer.close();
+        while let Pop::Item(entry) = self.consumer.pop_value() {
+            drop(entry);
+        }
+        if !mutant!("stream-waker-left-behind") {
+            drop(self.channel.waker.take());
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("kinds", &self.kinds)
+            .field("len", &self.consumer.queue().len())
+            .field("dropped", &self.dropped())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Waits for the next event; made by [`Subscription::next`].
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Next<'s>(&'s mut Subscription);
+
+impl Future for Next<'_> {
+    type Output = Option<DiagnosticEvent>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_next(cx)
+    }
+}

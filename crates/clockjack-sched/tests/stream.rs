@@ -1,0 +1,354 @@
+//! The diagnostics stream: who gets what, what is dropped and how that is told.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    num::NonZeroU32,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::thread;
+
+use clockjack_sched::{
+    BatchMode, ExecutionBatch, JobNumber, Warning,
+    stream::{DiagnosticEvent, EventKinds, Hub, SUBSCRIPTIONS_MAX, Subscription},
+};
+use clockjack_sync::Counted;
+use clockjack_time::Tick;
+
+const JOB: JobNumber = JobNumber { shard: 1, number: 7 };
+
+fn hub() -> Counted<Hub> {
+    Counted::new(Hub::new())
+}
+
+fn all(hub: &Counted<Hub>, capacity: usize) -> Subscription {
+    Hub::subscribe(hub, EventKinds::ALL, capacity).unwrap()
+}
+
+/// An event that is known by a number.
+fn event(n: u64) -> DiagnosticEvent {
+    DiagnosticEvent::Cancelled { job: JOB, at: Tick::new(n) }
+}
+
+fn dropped(dropped: u64) -> DiagnosticEvent {
+    DiagnosticEvent::Warned(Warning::DiagnosticsDropped { dropped })
+}
+
+fn read(subscription: &mut Subscription) -> Vec<DiagnosticEvent> {
+    core::iter::from_fn(|| subscription.try_next()).collect()
+}
+
+/// One event of each kind, with its line.
+fn one_of_each() -> [(DiagnosticEvent, EventKinds, &'static str); 5] {
+    let (at, due) = (Tick::new(12), Tick::new(10));
+    let batch = ExecutionBatch {
+        runs: NonZeroU32::new(3).unwrap(),
+        missed_runs: 2,
+        mode: BatchMode::FixedRate,
+    };
+    let warning = Warning::QuotaReached { limit: 9, adaptive: true };
+    [
+        (
+            DiagnosticEvent::Scheduled { job: JOB, at: due, due: at, mode: BatchMode::OneShot },
+            EventKinds::SCHEDULE,
+            "job 1#7: scheduled at 10, due at 12, once",
+        ),
+        (
+            DiagnosticEvent::Fired { job: JOB, due, at, batch, executor: 4 },
+            EventKinds::FIRE,
+            "job 1#7: fired at 12, 2 ticks late, fixed-rate x3 (2 missed), by 4",
+        ),
+        (
+            DiagnosticEvent::Cancelled { job: JOB, at },
+            EventKinds::CANCEL,
+            "job 1#7: cancelled at 12",
+        ),
+        (
+            DiagnosticEvent::Warned(warning),
+            EventKinds::WARNING,
+            "warning: jobs are refused: 9 live, as many as may under pressure",
+        ),
+        (
+            DiagnosticEvent::TickRate { ticks: 100, over: Duration::from_secs(1) },
+            EventKinds::TICK_RATE,
+            "100 ticks in 1s",
+        ),
+    ]
+}
+
+#[test]
+fn each_event_has_a_kind_and_one_line() {
+    let mut kinds = EventKinds::NONE;
+    for (event, kind, line) in one_of_each() {
+        assert_eq!(event.kind(), kind);
+        assert_eq!(event.to_string(), line);
+        assert!(!kinds.intersects(kind));
+        kinds |= kind;
+    }
+    assert_eq!(kinds, EventKinds::ALL);
+    assert_eq!(kinds.to_string(), "schedule|fire|cancel|warning|tick-rate");
+    assert_eq!(EventKinds::NONE.to_string(), "none");
+    assert!(EventKinds::NONE.is_empty());
+    assert!(!kinds.without(EventKinds::FIRE).intersects(EventKinds::FIRE));
+}
+
+#[test]
+fn a_reader_gets_what_it_wants_and_nothing_else() {
+    let hub = hub();
+    for (event, kind, _) in one_of_each() {
+        let mut wanted = Hub::subscribe(&hub, kind, 8).unwrap();
+        let mut others = Hub::subscribe(&hub, EventKinds::ALL.without(kind), 8).unwrap();
+        let mut nothing = Hub::subscribe(&hub, EventKinds::NONE, 8).unwrap();
+        assert_eq!(wanted.kinds(), kind);
+        hub.publish(event.clone());
+        assert_eq!(read(&mut wanted), [event]);
+        assert_eq!(read(&mut others), []);
+        assert_eq!(read(&mut nothing), []);
+    }
+}
+
+#[test]
+fn wants_follows_each_coming_and_going_of_each_kind() {
+    let hub = hub();
+    for (_, kind, _) in one_of_each() {
+        assert!(!hub.wants(EventKinds::ALL));
+        let first = Hub::subscribe(&hub, kind, 1).unwrap();
+        let second = Hub::subscribe(&hub, kind | EventKinds::WARNING, 1).unwrap();
+        assert!(hub.wants(kind));
+        drop(first);
+        assert!(hub.wants(kind));
+        let rest = EventKinds::ALL.without(kind).without(EventKinds::WARNING);
+        assert!(!hub.wants(rest), "nobody wants {rest}");
+        drop(second);
+    }
+    // As many as a count can reach.
+    let many: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&hub, 1)).collect();
+    assert!(hub.wants(EventKinds::SCHEDULE));
+    assert!(!hub.is_closed());
+    drop(many);
+    assert!(!hub.wants(EventKinds::ALL));
+}
+
+#[test]
+fn one_subscription_too_many_is_refused_until_another_ends() {
+    let hub = hub();
+    let mut live: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&hub, 4)).collect();
+    let refused = Hub::subscribe(&hub, EventKinds::ALL, 4).unwrap_err();
+    assert_eq!(refused.to_string(), "not subscribed: 16 subscriptions live");
+    hub.publish(event(1));
+    let mut gone = live.swap_remove(3);
+    assert_eq!(read(&mut gone), [event(1)]);
+    drop(gone);
+    let mut fresh = all(&hub, 4);
+    hub.publish(event(2));
+    assert_eq!(read(&mut fresh), [event(2)], "nothing of the one before");
+    assert_eq!(read(&mut live[0]), [event(1), event(2)]);
+}
+
+#[test]
+fn lost_events_are_told_in_their_place_with_the_right_count() {
+    let hub = hub();
+    let mut slow = all(&hub, 2);
+    let mut quick = all(&hub, 64);
+    (1..=5).for_each(|n| hub.publish(event(n)));
+    assert_eq!(slow.dropped(), 3);
+    assert_eq!(slow.try_next(), Some(event(1)));
+    // One has room, the next has none again: the count of the first gap goes with 6.
+    hub.publish(event(6));
+    hub.publish(event(7));
+    hub.publish(event(8));
+    assert_eq!(read(&mut slow), [event(2), dropped(3), event(6), dropped(2)]);
+    assert_eq!(read(&mut slow), []);
+    hub.publish(event(9));
+    assert_eq!(read(&mut slow), [event(9)], "a loss is told once");
+    assert_eq!((slow.dropped(), quick.dropped(), hub.dropped()), (5, 0, 5));
+    assert_eq!(read(&mut quick), (1..=9).map(event).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_capacity_of_zero_is_one_and_a_huge_one_is_no_panic() {
+    let hub = hub();
+    let (mut one, mut huge) = (all(&hub, 0), all(&hub, usize::MAX));
+    hub.publish(event(1));
+    hub.publish(event(2));
+    assert_eq!(read(&mut one), [event(1), dropped(1)]);
+    assert_eq!(read(&mut huge), [event(1), event(2)]);
+}
+
+/// Counts its wakes.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Bell {
+    fn rung(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn publish_wakes_nobody_and_ring_wakes_once_whoever_waits() {
+    let hub = hub();
+    let [mut cancels, mut fires] =
+        [EventKinds::CANCEL, EventKinds::FIRE].map(|kinds| Hub::subscribe(&hub, kinds, 4).unwrap());
+    let (bell, silent) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+    let (waker, other) = (Waker::from(bell.clone()), Waker::from(silent.clone()));
+    let mut cx = Context::from_waker(&waker);
+    assert_eq!(cancels.poll_next(&mut cx), Poll::Pending);
+    assert_eq!(fires.poll_next(&mut Context::from_waker(&other)), Poll::Pending);
+    hub.ring();
+    assert_eq!(bell.rung(), 0, "there is nothing to read");
+    hub.publish(event(1));
+    hub.publish(event(2));
+    assert_eq!(bell.rung(), 0, "publish calls no foreign code");
+    hub.ring();
+    hub.ring();
+    assert_eq!((bell.rung(), silent.rung()), (1, 0));
+    assert_eq!(cancels.poll_next(&mut cx), Poll::Ready(Some(event(1))));
+    assert_eq!(cancels.poll_next(&mut cx), Poll::Ready(Some(event(2))));
+    assert_eq!(cancels.poll_next(&mut cx), Poll::Pending);
+    drop(cancels);
+    drop(waker);
+    assert_eq!(Arc::strong_count(&bell), 1, "a waker outlives its subscription");
+}
+
+#[test]
+fn a_loss_alone_is_worth_a_wake() {
+    let hub = hub();
+    let mut slow = all(&hub, 1);
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(bell.clone());
+    let mut cx = Context::from_waker(&waker);
+    hub.publish(event(1));
+    hub.ring();
+    assert_eq!(slow.poll_next(&mut cx), Poll::Ready(Some(event(1))));
+    assert_eq!(slow.poll_next(&mut cx), Poll::Pending);
+    hub.publish(event(2));
+    hub.publish(event(3));
+    hub.ring();
+    assert_eq!(bell.rung(), 1);
+    assert_eq!(slow.poll_next(&mut cx), Poll::Ready(Some(event(2))));
+    assert_eq!(slow.poll_next(&mut cx), Poll::Ready(Some(dropped(1))));
+}
+
+#[test]
+fn a_waker_that_panics_does_not_cost_the_others_their_wake() {
+    struct Broken;
+    impl Wake for Broken {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+    let hub = hub();
+    let (mut first, mut second) = (all(&hub, 1), all(&hub, 1));
+    let bell = Arc::new(Bell::default());
+    let (broken, waker) = (Waker::from(Arc::new(Broken)), Waker::from(bell.clone()));
+    assert_eq!(first.poll_next(&mut Context::from_waker(&broken)), Poll::Pending);
+    assert_eq!(second.poll_next(&mut Context::from_waker(&waker)), Poll::Pending);
+    hub.publish(event(1));
+    let ring = core::panic::AssertUnwindSafe(|| hub.ring());
+    assert!(std::panic::catch_unwind(ring).is_err());
+    assert_eq!(bell.rung(), 0);
+    hub.ring();
+    assert_eq!(bell.rung(), 1);
+}
+
+#[test]
+fn after_a_close_readers_get_the_rest_and_then_the_end() {
+    let hub = hub();
+    let mut early = all(&hub, 1);
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(bell.clone());
+    let mut cx = Context::from_waker(&waker);
+    assert_eq!(early.poll_next(&mut cx), Poll::Pending);
+    hub.publish(event(1));
+    hub.publish(event(2));
+    hub.close();
+    hub.publish(event(3));
+    hub.ring();
+    assert!(hub.is_closed());
+    assert_eq!(bell.rung(), 1);
+    assert_eq!(early.poll_next(&mut cx), Poll::Ready(Some(event(1))));
+    assert_eq!(early.poll_next(&mut cx), Poll::Ready(Some(dropped(1))));
+    assert_eq!(early.poll_next(&mut cx), Poll::Ready(None));
+    let mut late = all(&hub, 1);
+    hub.publish(event(4));
+    assert_eq!(late.poll_next(&mut cx), Poll::Ready(None));
+    assert_eq!(hub.dropped(), 1, "what comes after the close is not a loss");
+}
+
+#[test]
+fn next_is_a_future_that_may_be_dropped() {
+    let hub = hub();
+    let mut reader = all(&hub, 4);
+    let mut cx = Context::from_waker(Waker::noop());
+    {
+        let mut next = core::pin::pin!(reader.next());
+        assert_eq!(next.as_mut().poll(&mut cx), Poll::Pending);
+        hub.publish(event(1));
+    }
+    let next = core::pin::pin!(reader.next());
+    assert_eq!(next.poll(&mut cx), Poll::Ready(Some(event(1))));
+}
+
+#[test]
+fn hub_and_subscription_may_go_to_other_threads() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<Hub>();
+    shared::<Counted<Hub>>();
+    sent::<Subscription>();
+}
+
+/// What a reader was given: events, and losses it was told of.
+fn tally(reader: &mut Subscription, into: &mut (u64, u64)) {
+    for event in read(reader) {
+        match event {
+            DiagnosticEvent::Warned(Warning::DiagnosticsDropped { dropped }) => into.1 += dropped,
+            _ => into.0 += 1,
+        }
+    }
+}
+
+#[test]
+fn events_read_and_events_told_as_lost_are_all_that_were_published() {
+    const N_PUBLISHERS: u64 = 3;
+    const N_EVENTS: u64 = 20_000;
+    let hub = hub();
+    let mut reader = all(&hub, 8);
+    let mut seen = (0, 0);
+    thread::scope(|scope| {
+        let publish = || {
+            (0..N_EVENTS).for_each(|n| {
+                hub.publish(event(n));
+                hub.ring();
+            })
+        };
+        let publishers: Vec<_> = (0..N_PUBLISHERS).map(|_| scope.spawn(publish)).collect();
+        // Others come and go beside it.
+        let passer = scope.spawn(|| {
+            for n in 0..2_000 {
+                let mut passing = all(&hub, 1 + n % 3);
+                drop(passing.try_next());
+            }
+        });
+        while !publishers.iter().all(|publisher| publisher.is_finished()) {
+            tally(&mut reader, &mut seen);
+        }
+        passer.join().unwrap();
+    });
+    tally(&mut reader, &mut seen);
+    assert_eq!(seen.0 + seen.1, N_PUBLISHERS * N_EVENTS);
+    assert_eq!(reader.dropped() as u64, seen.1);
+    drop(reader);
+    assert!(!hub.wants(EventKinds::ALL));
+}
