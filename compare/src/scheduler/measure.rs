@@ -3,7 +3,8 @@
 //!
 //! The clocks are read on the thread that waits, since a case is over when its last timer is, and
 //! not when a task ends: to hand two tasks to the workers is the same for all and, with a hundred
-//! thousand timers, less than a nanosecond of each. The first pass of each run is not measured; it warms the runtime.
+//! thousand timers, less than a nanosecond of each. The first pass of each run is not measured; it
+//! warms the runtime.
 
 use alloc::sync::Arc;
 use core::time::Duration;

@@ -90,8 +90,8 @@ impl SchedulerConfig {
         is_production: false,
     };
 
-    /// For a small processor: as [`DEFAULT`](Self::DEFAULT) with 10,000 jobs, room for which is made
-    /// at the start.
+    /// For a small processor: as [`DEFAULT`](Self::DEFAULT) with 10,000 jobs, room for which is
+    /// made at the start.
     pub const SMALL: Self = {
         let mut small = Self::DEFAULT;
         small.quota = 10_000;

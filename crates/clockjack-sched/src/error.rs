@@ -146,4 +146,9 @@ impl fmt::Display for HandlerError {
     }
 }
 
-impl core::error::Error for HandlerError {}
+/// So that `?` works in handlers; which is why this is no [`Error`](core::error::Error) itself.
+impl<E: core::error::Error> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self::from_display(&error)
+    }
+}

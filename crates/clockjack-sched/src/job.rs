@@ -98,6 +98,7 @@ impl JobSpec {
     }
 
     /// When it is due and how it goes on, or why it cannot be.
+    #[inline]
     pub(crate) fn plan(
         &self,
         now: TimerInstant,
@@ -105,54 +106,76 @@ impl JobSpec {
         is_strict: bool,
     ) -> Result<Plan, ScheduleErrorKind> {
         const INVALID: ScheduleErrorKind = ScheduleErrorKind::InvalidDelay;
-        let ticks = |delay: Duration| match resolution.ticks_ceil(delay) {
-            Some(span) if span.get() <= DELAY_TICKS_MAX => Ok(span.get()),
-            _ => Err(INVALID),
-        };
-        if is_strict && self.delay.is_zero() {
+        let is_zero = self.delay.is_zero();
+        if (is_strict && is_zero) || !is_within(self.delay, resolution) {
             return Err(INVALID);
         }
-        let delay = ticks(self.delay)?;
         let (mode, period) = match self.repeat {
-            Repeat::Once => (BatchMode::OneShot, 0),
-            Repeat::FixedRate(period) => (BatchMode::FixedRate, ticks(period)?),
-            Repeat::FixedDelay(delay) => (BatchMode::FixedDelay, ticks(delay)?),
+            Repeat::Once => (BatchMode::OneShot, Duration::ZERO),
+            Repeat::FixedRate(period) => (BatchMode::FixedRate, period),
+            Repeat::FixedDelay(delay) => (BatchMode::FixedDelay, delay),
         };
-        if mode != BatchMode::OneShot && period == 0 {
-            return Err(INVALID);
-        }
-        let due = if delay == 0 {
+        let period = match mode {
+            BatchMode::OneShot => 0,
+            _ if period.is_zero() || !is_within(period, resolution) => return Err(INVALID),
+            _ => resolution.ticks_ceil(period).ok_or(INVALID)?.get(),
+        };
+        let at = tick_of(now, resolution);
+        let due = if is_zero {
             // At once, that is in the tick that time stands in, however much of it is over.
-            Some(now.elapsed_tick(resolution))
+            at
         } else {
-            edge_after(now, self.delay, resolution)
+            edge_after(now, self.delay, resolution).ok_or(INVALID)?
         };
-        Ok(Plan { due: due.ok_or(INVALID)?, mode, period })
+        Ok(Plan { at, due, mode, period })
     }
 }
 
+/// Whether a delay has at most [`DELAY_TICKS_MAX`] ticks.
+#[inline]
+const fn is_within(delay: Duration, resolution: Resolution) -> bool {
+    let max = DELAY_TICKS_MAX as u128 * resolution.nanos().get() as u128;
+    delay.as_nanos() <= max
+}
+
+/// The tick that an instant falls in.
+#[inline]
+pub(crate) fn tick_of(now: TimerInstant, resolution: Resolution) -> Tick {
+    // Hosts hand in nanoseconds, and then a short division will do.
+    if now.resolution_ns == 1 {
+        return Tick::new(now.ticks / u64::from(resolution.nanos().get()));
+    }
+    now.elapsed_tick(resolution)
+}
+
 /// The first edge at or after `now` + `delay`: exact, whatever the resolution of `now` is.
+#[inline]
 pub(crate) fn edge_after(
     now: TimerInstant,
     delay: Duration,
     resolution: Resolution,
 ) -> Option<Tick> {
+    let tick_ns = u64::from(resolution.nanos().get());
+    if now.resolution_ns == 1
+        && let Ok(delay_ns) = u64::try_from(delay.as_nanos())
+        && let Some(due_ns) = now.ticks.checked_add(delay_ns)
+    {
+        return Some(Tick::new(due_ns.div_ceil(tick_ns)));
+    }
     if now.resolution_ns == resolution.nanos().get() {
         return now.tick().checked_add(resolution.ticks_ceil(delay)?);
     }
-    let tick_ns = u128::from(resolution.nanos().get());
     let now_ns = u128::from(now.ticks) * u128::from(now.resolution_ns.max(1));
     // A duration has less than 2^94 nanoseconds and an instant less than 2^96: the sum fits.
     let due_ns = now_ns + delay.as_nanos();
-    if let Ok(short) = u64::try_from(due_ns) {
-        return Some(Tick::new(short.div_ceil(u64::from(resolution.nanos().get()))));
-    }
-    u64::try_from(due_ns.div_ceil(tick_ns)).ok().map(Tick::new)
+    u64::try_from(due_ns.div_ceil(u128::from(tick_ns))).ok().map(Tick::new)
 }
 
 /// When a job is due, and how it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
+    /// The tick that it was asked for in.
+    pub(crate) at: Tick,
     pub(crate) due: Tick,
     pub(crate) mode: BatchMode,
     /// In ticks; zero for a one-shot.

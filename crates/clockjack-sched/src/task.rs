@@ -89,7 +89,7 @@ impl FireContext {
         self.now
     }
 
-    /// The tick at which the run was due: of the newest one, if several were folded.
+    /// The tick at which the run was due: of the oldest one, if several were folded.
     #[must_use]
     pub const fn due(&self) -> Tick {
         self.due

@@ -44,7 +44,8 @@ pub enum Warning {
         /// How many fires there were.
         fires: u32,
     },
-    /// One advance made up for many ticks at once: the driver, or what runs the scheduler, was away.
+    /// One advance made up for many ticks at once: the driver, or what runs the scheduler, was
+    /// away.
     DriverCatchUpExceeded {
         /// The shard.
         shard: u32,

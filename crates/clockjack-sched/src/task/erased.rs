@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            inline                              boxed
-//! room  | value, at most 4 words |      room  | pointer |  -   |  -   |  -   |
+//! room  | value, at most 3 words |      room  | pointer |  -   |  -   |  -   |
 //! table | of (type, inline)      |      table | of (type, boxed)             |
 //! ```
 //!
@@ -24,13 +24,14 @@ use crate::{
     task::{FireContext, Outcome, SchedulerTask},
 };
 
-/// Words of room for a value in place: a closure over two fat pointers, or over four thin ones.
-const ROOM_WORDS: usize = 4;
+/// Words of room for a value in place: a closure over three pointers, or over a fat one and
+/// another.
+const ROOM_WORDS: usize = 3;
 
 /// Pointers and not integers, so that a pointer in a value stays one in every move.
 type Room = MaybeUninit<[*mut (); ROOM_WORDS]>;
 
-const _: () = assert!(size_of::<Task>() <= 6 * size_of::<usize>());
+const _: () = assert!(size_of::<Task>() == 4 * size_of::<usize>(), "with it a job has 128 bytes");
 
 /// An owned [`SchedulerTask`] or closure without its type.
 ///
@@ -234,7 +235,7 @@ fn store<T>(value: T) -> Room {
         unsafe { room.as_mut_ptr().cast::<T>().write(value) }
     } else {
         let value = Box::into_raw(Box::new(value));
-        // SAFETY: the room is four pointers large and aligned for them, and nothing is in it yet.
+        // SAFETY: the room is three pointers large and aligned for them, and nothing is in it yet.
         unsafe { room.as_mut_ptr().cast::<*mut T>().write(value) }
     }
     room

@@ -1,0 +1,167 @@
+//! Futures that wait, on a scheduler.
+
+use core::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use clockjack_sync::{
+    Counted,
+    prim::atomic::{AtomicU32, Ordering},
+    waker::AtomicWaker,
+};
+
+use crate::{BatchMode, CancelOnDrop, DispatcherId, ExecutionBatch, ScheduleErrorKind, Scheduler};
+
+const WAITING: u32 = 0;
+const FIRED: u32 = 1;
+const ENDED: u32 = 2;
+
+/// Makes futures that wait, each of which is a one-shot of its scheduler.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_sched::{DelayProvider, ManualRunner, SchedulerConfig};
+/// use core::{future::Future, pin::pin, task::{Context, Poll, Waker}, time::Duration};
+///
+/// let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?;
+/// let mut tea = pin!(manual.scheduler().delays().delay(Duration::from_secs(180)));
+/// let mut cx = Context::from_waker(Waker::noop());
+/// manual.advance(Duration::from_secs(179));
+/// assert!(tea.as_mut().poll(&mut cx).is_pending());
+/// manual.advance(Duration::from_secs(1));
+/// assert_eq!(tea.as_mut().poll(&mut cx), Poll::Ready(Ok(())));
+/// # Ok::<(), clockjack_sched::ModeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DelayProvider {
+    scheduler: Scheduler,
+}
+
+impl DelayProvider {
+    pub(crate) const fn new(scheduler: Scheduler) -> Self {
+        Self { scheduler }
+    }
+
+    /// A future that is ready when `duration` has passed, counted from this call, and not before.
+    /// If it cannot be scheduled, it is ready at once with the error.
+    pub fn delay(&self, duration: Duration) -> DelayFuture {
+        let cell = Counted::new(Cell { state: AtomicU32::new(WAITING), waker: AtomicWaker::new() });
+        let bell = Bell(cell.clone());
+        let scheduled =
+            self.scheduler.schedule_once_fn(duration, DispatcherId::DEFAULT, move |_| bell.ring());
+        DelayFuture {
+            cell,
+            job: scheduled.map(crate::Cancellable::cancel_on_drop).map_err(|error| error.kind()),
+        }
+    }
+}
+
+/// What future and job share.
+struct Cell {
+    state: AtomicU32,
+    waker: AtomicWaker,
+}
+
+/// The job's end of a delay. Dropped without having rung, it ends the delay with an error.
+struct Bell(Counted<Cell>);
+
+impl Bell {
+    fn ring(&self) {
+        // Release: pairs with the load of the future.
+        self.0.state.store(FIRED, Ordering::Release);
+        self.0.waker.wake();
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // Relaxed: this end alone writes it.
+        if self.0.state.load(Ordering::Relaxed) == WAITING {
+            // Release: as in `ring`.
+            self.0.state.store(ENDED, Ordering::Release);
+            self.0.waker.wake();
+        }
+    }
+}
+
+/// A future that waits; made by [`DelayProvider::delay`].
+///
+/// # Errors
+///
+/// Its output is a [`DelayError`] if it could not be scheduled, or if the scheduler closes first.
+/// It is never ready early.
+///
+/// # Cancellation
+///
+/// Dropping it cancels it.
+#[must_use = "a delay does nothing unless it is awaited"]
+pub struct DelayFuture {
+    cell: Counted<Cell>,
+    job: Result<CancelOnDrop, ScheduleErrorKind>,
+}
+
+impl DelayFuture {
+    /// What its wake stands for, once it has come: one run, however many ticks late.
+    #[must_use]
+    pub fn batch(&self) -> Option<ExecutionBatch> {
+        // Acquire: pairs with the store of the job's end.
+        let is_over = self.cell.state.load(Ordering::Acquire) == FIRED;
+        is_over.then_some(ExecutionBatch::single(BatchMode::OneShot))
+    }
+
+    fn look(&self) -> Poll<Result<(), DelayError>> {
+        // Acquire: pairs with the store of the job's end.
+        match self.cell.state.load(Ordering::Acquire) {
+            WAITING => Poll::Pending,
+            FIRED => Poll::Ready(Ok(())),
+            _ => Poll::Ready(Err(DelayError(ScheduleErrorKind::Closed))),
+        }
+    }
+}
+
+impl Future for DelayFuture {
+    type Output = Result<(), DelayError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Err(kind) = self.job {
+            return Poll::Ready(Err(DelayError(kind)));
+        }
+        if let Poll::Ready(over) = self.look() {
+            return Poll::Ready(over);
+        }
+        self.cell.waker.register(cx.waker());
+        // It may have rung before it knew whom to wake.
+        self.look()
+    }
+}
+
+impl fmt::Debug for DelayFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayFuture").field("job", &self.job).finish_non_exhaustive()
+    }
+}
+
+/// Why a delay did not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayError(ScheduleErrorKind);
+
+impl DelayError {
+    /// Why: it was not scheduled for this reason, or the scheduler was
+    /// [closed](ScheduleErrorKind::Closed) before its time.
+    #[must_use]
+    pub const fn kind(&self) -> ScheduleErrorKind {
+        self.0
+    }
+}
+
+impl fmt::Display for DelayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the delay did not come to its end: {}", self.0)
+    }
+}
+
+impl core::error::Error for DelayError {}

@@ -1,0 +1,144 @@
+//! Finding out what a scheduler did: streams, the log, and hooks for tests.
+
+use alloc::vec::Vec;
+use core::{fmt, time::Duration};
+
+use clockjack_time::{ManualClock, Tick};
+
+use crate::{
+    DumpFormat, EventKinds, ExecutionBatch, JobNumber, LogRecord, ModeError, ReplayTrace,
+    RunnerMode, Scheduler, SchedulerDump, SchedulerLog, Subscription, TooManySubscriptions,
+};
+
+/// How many jobs of a shard a dump shows.
+const DUMP_JOBS_MAX: usize = 1000;
+
+/// The diagnostics of a scheduler; made by [`Scheduler::diagnostics`].
+#[derive(Clone, Copy, Debug)]
+pub struct Diagnostics<'s> {
+    scheduler: &'s Scheduler,
+}
+
+impl<'s> Diagnostics<'s> {
+    pub(crate) const fn new(scheduler: &'s Scheduler) -> Self {
+        Self { scheduler }
+    }
+
+    /// The events of these kinds from now on, at most `capacity` of which wait to be read; those
+    /// that find no room are counted.
+    ///
+    /// # Errors
+    ///
+    /// If there are as many subscriptions as may be.
+    pub fn subscribe(
+        &self,
+        kinds: EventKinds,
+        capacity: usize,
+    ) -> Result<Subscription, TooManySubscriptions> {
+        crate::Hub::subscribe(self.scheduler.inner().common.hub(), kinds, capacity)
+    }
+
+    /// Keeps the last `capacity` records of each shard from now on; what was logged before is gone.
+    pub fn enable_log(&self, capacity: usize) {
+        let inner = self.scheduler.inner();
+        for station in &inner.stations {
+            let log = SchedulerLog::with_capacity(capacity);
+            station.jobs.lease_wait(&inner.common.relax()).core().table.set_log(log);
+        }
+    }
+
+    /// Logs into a buffer of the caller's, without an allocation. For the first shard, which is the
+    /// only one in manual mode and on small processors.
+    pub fn enable_log_in(&self, buffer: &'static mut [LogRecord]) {
+        let inner = self.scheduler.inner();
+        let log = SchedulerLog::in_buffer(buffer);
+        inner.stations[0].jobs.lease_wait(&inner.common.relax()).core().table.set_log(log);
+    }
+
+    /// What was logged, of all shards, as a trace that can be written down and compared.
+    #[must_use]
+    pub fn trace(&self) -> ReplayTrace {
+        let inner = self.scheduler.inner();
+        let relax = inner.common.relax();
+        let stations = inner.stations.iter();
+        let mut leases: Vec<_> = stations.map(|station| station.jobs.lease_wait(&relax)).collect();
+        let logs = leases.iter_mut().map(|lease| lease.core().table.log());
+        ReplayTrace::merged(inner.common.resolution, logs)
+    }
+
+    /// The run that was handed over last, in the shard where that was the most recent job.
+    #[must_use]
+    pub fn last_fire_batch(&self) -> Option<(JobNumber, ExecutionBatch)> {
+        let inner = self.scheduler.inner();
+        inner.stations.iter().rev().find_map(|station| {
+            let mut lease = station.jobs.lease_wait(&inner.common.relax());
+            lease.core().table.counts().last_batch
+        })
+    }
+
+    /// How late the driver has reported itself to be.
+    #[must_use]
+    pub fn driver_jitter(&self) -> Duration {
+        self.scheduler.metrics().driver_jitter
+    }
+
+    /// Tells how late the driver was at its last tick, for hosts: that is no drift.
+    pub fn set_driver_jitter(&self, jitter: Duration) {
+        let inner = self.scheduler.inner();
+        for station in &inner.stations {
+            station.jobs.lease_wait(&inner.common.relax()).core().table.set_jitter(jitter);
+        }
+    }
+
+    /// Hands in ticks without a driver, for tests: moves `clock`, which must be the scheduler's, to
+    /// `up_to` in one leap, and runs what is due. Gives the number of runs.
+    ///
+    /// # Errors
+    ///
+    /// If the scheduler's clock is not moved by hand.
+    pub fn inject_tick(&self, clock: &ManualClock, up_to: Tick) -> Result<usize, ModeError> {
+        use clockjack_time::MonotonicClock as _;
+        if self.scheduler.metadata().mode != RunnerMode::Manual {
+            return Err(ModeError::NotManual);
+        }
+        let span = up_to.saturating_since(clock.now().tick());
+        clock.advance(clock.resolution().duration(span));
+        Ok(self.scheduler.run_due())
+    }
+
+    /// A picture of the scheduler.
+    #[must_use]
+    pub fn dump(&self) -> SchedulerDump {
+        let inner = self.scheduler.inner();
+        let metadata = self.scheduler.metadata();
+        let shards = inner.stations.iter().map(|station| {
+            let mut lease = station.jobs.lease_wait(&inner.common.relax());
+            let core = lease.core();
+            let mut dump = core.table.dump(&core.wheel, DUMP_JOBS_MAX);
+            dump.pending_commands = station.jobs.n_notes();
+            dump
+        });
+        let shards: Vec<_> = shards.collect();
+        SchedulerDump {
+            mode: metadata.mode.name(),
+            clock: metadata.clock,
+            resolution: inner.common.resolution,
+            now: self.scheduler.now().elapsed_tick(inner.common.resolution),
+            is_closed: self.scheduler.is_closed(),
+            quota_limit: inner.common.shared.quota.limit(),
+            active: self.scheduler.metrics().active_total,
+            shards,
+        }
+    }
+}
+
+impl Scheduler {
+    /// Writes a picture of the scheduler: where its wheels stand, what waits, what repeats.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn dump(&self, format: DumpFormat, out: &mut dyn fmt::Write) -> fmt::Result {
+        self.diagnostics().dump().write(format, out)
+    }
+}

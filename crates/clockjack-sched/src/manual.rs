@@ -1,0 +1,152 @@
+//! The manual mode: a clock that a hand moves, and everything due runs on the calling thread.
+
+use core::{fmt, time::Duration};
+
+use clockjack_sync::Counted;
+use clockjack_time::{ClockKind, ManualClock, MonotonicClock, Tick, TickSpan, TimerInstant};
+
+use crate::{HandlerError, ModeError, Scheduler, SchedulerConfig, SchedulerHost};
+
+/// A scheduler in virtual time, and the hand that moves it.
+///
+/// Due is what has a deadline not later than the new time. Jobs run in the order of their
+/// deadlines, each with the clock at its own deadline; what a job schedules runs in the same
+/// advance if it is due by then. A job without delay runs within the call that schedules it, or
+/// after the present handler if that is called from one.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_sched::{DispatcherId, ManualRunner, SchedulerConfig};
+/// use core::time::Duration;
+///
+/// let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?;
+/// let (told, heard) = std::sync::mpsc::channel();
+/// let secs = Duration::from_secs;
+/// manual.scheduler().schedule_once_fn(secs(5), DispatcherId::DEFAULT, move |_| told.send(()))?;
+///
+/// assert_eq!(manual.advance(secs(4)), 0);
+/// assert_eq!(manual.advance(secs(1)), 1);
+/// assert!(heard.try_recv().is_ok());
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ManualRunner {
+    scheduler: Scheduler,
+    clock: Counted<ManualClock>,
+}
+
+/// Calls what is the user's, and catches a panic in it: what a host with unwinding hands in.
+pub type Guard = fn(&mut dyn FnMut()) -> Result<(), HandlerError>;
+
+struct ManualHost {
+    clock: Counted<ManualClock>,
+    guard: Guard,
+}
+
+impl SchedulerHost for ManualHost {
+    fn now(&self) -> TimerInstant {
+        self.clock.now()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        self.clock.kind()
+    }
+
+    fn name(&self) -> &'static str {
+        "manual"
+    }
+
+    fn call_runner(&self, _shard: usize) {}
+
+    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        (self.guard)(call)
+    }
+}
+
+fn unguarded(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    call();
+    Ok(())
+}
+
+impl ManualRunner {
+    /// A scheduler whose time stands at the start of its configuration. A handler that panics takes
+    /// its caller along, which is whoever moves time: see [`with_guard`](Self::with_guard).
+    ///
+    /// # Errors
+    ///
+    /// [`ModeError::ManualInProduction`], if the configuration is for production.
+    pub fn new(config: SchedulerConfig) -> Result<Self, ModeError> {
+        Self::with_guard(config, unguarded)
+    }
+
+    /// As [`new`](Self::new), with a way to catch panics.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_guard(config: SchedulerConfig, guard: Guard) -> Result<Self, ModeError> {
+        let clock = Counted::new(ManualClock::starting_at(config.start, config.resolution));
+        let host = ManualHost { clock: clock.clone(), guard };
+        Ok(Self { scheduler: Scheduler::new(config, host)?, clock })
+    }
+
+    /// The scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Its clock. To move it by itself is to stall: what is due then runs late, at the next
+    /// [`advance`](Self::advance).
+    #[must_use]
+    pub fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// Moves time by `duration` and runs all that is due on the way. Gives the number of runs.
+    pub fn advance(&self, duration: Duration) -> usize {
+        let Some(span) = self.clock.resolution().ticks_ceil(duration) else { return 0 };
+        let target = self.clock.now().tick().saturating_add(span);
+        self.advance_to(target)
+    }
+
+    /// Moves time to a tick and runs all that is due on the way. Gives the number of runs.
+    pub fn advance_to(&self, target: Tick) -> usize {
+        let mut ran = self.scheduler.run_due();
+        while let Some(next) = self.scheduler.next_deadline().filter(|next| *next <= target) {
+            self.move_to(next);
+            ran += self.scheduler.run_due();
+        }
+        self.move_to(target);
+        ran + self.scheduler.run_due()
+    }
+
+    /// Moves time to the next deadline and runs what is due there. `None` if nothing is scheduled.
+    pub fn advance_to_next(&self) -> Option<usize> {
+        let next = self.scheduler.next_deadline()?;
+        self.move_to(next);
+        Some(self.scheduler.run_due())
+    }
+
+    /// Runs what is due without moving time.
+    pub fn run_due(&self) -> usize {
+        self.scheduler.run_due()
+    }
+
+    fn move_to(&self, tick: Tick) {
+        let span = tick.saturating_since(self.clock.now().tick());
+        if span > TickSpan::ZERO {
+            self.clock.advance(self.clock.resolution().duration(span));
+        }
+    }
+}
+
+impl fmt::Debug for ManualRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManualRunner")
+            .field("now", &self.clock.now())
+            .field("scheduler", &self.scheduler)
+            .finish()
+    }
+}

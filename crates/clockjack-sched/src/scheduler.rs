@@ -1,0 +1,448 @@
+//! The scheduler: jobs that run once, at a fixed rate or with a fixed delay.
+
+mod close;
+mod turn;
+
+use alloc::boxed::Box;
+use core::{fmt, time::Duration};
+
+use clockjack_sync::{
+    Counted,
+    prim::atomic::{AtomicBool, AtomicU32, Ordering},
+};
+use clockjack_time::{Resolution, TimerInstant};
+
+pub use self::turn::Turn;
+use crate::{
+    Cancellable, CloseTasks, DelayProvider, DiagnosticEvent, Diagnostics, DispatcherId,
+    DriverMetadata, EventKinds, FireContext, HandlerError, Hub, JobSpec, ModeError, Outcome,
+    PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind, SchedulerConfig,
+    SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning, job::Plan,
+    shard::JobShard, table::Shared,
+};
+
+/// How many shards there may be.
+const SHARDS_MAX: u32 = 1024;
+
+/// A scheduler, to be cloned and given away. It is driven by its host, and shared by all clones.
+///
+/// # Examples
+///
+/// In virtual time, moved by hand:
+///
+/// ```
+/// use clockjack_sched::{DispatcherId, FireContext, ManualRunner, SchedulerConfig};
+/// use core::time::Duration;
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
+///
+/// let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?;
+/// let scheduler = manual.scheduler();
+/// let ms = Duration::from_millis;
+///
+/// let beats = Arc::new(AtomicU32::new(0));
+/// let counter = Arc::clone(&beats);
+/// let count = move |fire: &FireContext| _ = counter.fetch_add(fire.batch().runs.get(), SeqCst);
+/// let any = DispatcherId::DEFAULT;
+/// let job = scheduler.schedule_at_fixed_rate_fn(ms(20), ms(50), any, count)?;
+///
+/// manual.advance(ms(130));
+/// assert_eq!(beats.load(SeqCst), 3); // at 20, 70 and 120 ms
+/// assert!(job.cancel() && job.is_cancelled() && !job.cancel());
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Scheduler {
+    inner: Counted<Inner>,
+}
+
+/// What a job delivers, and where.
+pub(crate) struct Item {
+    pub(crate) task: Task,
+    pub(crate) dispatcher: DispatcherId,
+}
+
+const _: () = assert!(
+    cfg!(any(loom, shuttle)) || size_of::<crate::slots::Slot<Item>>() <= 128,
+    "a job is two cache lines"
+);
+
+/// What all shards of a scheduler share.
+pub(crate) struct Common {
+    pub(crate) host: Box<dyn SchedulerHost>,
+    pub(crate) shared: Shared,
+    pub(crate) resolution: Resolution,
+    pressure: PressureLink,
+}
+
+/// A shard, and the way from it to its host: what a handle holds.
+pub(crate) struct Station {
+    pub(crate) jobs: JobShard<Item>,
+    pub(crate) common: Counted<Common>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) stations: Box<[Counted<Station>]>,
+    pub(crate) common: Counted<Common>,
+    policies: PolicyRegistry,
+    is_strict: bool,
+    tasks: CloseTasks,
+    metadata: DriverMetadata,
+    /// How many turns are being taken, in manual mode.
+    turning: AtomicU32,
+    is_shutting_down: AtomicBool,
+    close_stats: close::CloseStats,
+}
+
+impl Scheduler {
+    /// A scheduler that is driven by `host`, whose clock decides the mode.
+    ///
+    /// # Errors
+    ///
+    /// [`ModeError`]: for a clock that is moved by hand in a configuration for production, or a
+    /// number of shards that cannot be.
+    pub fn new(config: SchedulerConfig, host: impl SchedulerHost) -> Result<Self, ModeError> {
+        let kind = host.clock_kind();
+        let metadata =
+            DriverMetadata { mode: RunnerMode::of(kind), clock: kind, driver: host.name() };
+        if config.is_production && metadata.mode == RunnerMode::Manual {
+            return Err(ModeError::ManualInProduction);
+        }
+        if !(1..=SHARDS_MAX).contains(&config.shards) {
+            return Err(ModeError::Shards);
+        }
+        let shared = Shared::new(&config);
+        let common = Counted::new(Common {
+            host: Box::new(host),
+            pressure: PressureLink::new(shared.quota.clone()),
+            shared: shared.clone(),
+            resolution: config.resolution,
+        });
+        let stations = (0..config.shards)
+            .map(|id| {
+                let jobs = JobShard::new(&config, id, kind, shared.clone());
+                Counted::new(Station { jobs, common: common.clone() })
+            })
+            .collect();
+        let inner = Counted::new(Inner {
+            stations,
+            common,
+            policies: config.policies,
+            is_strict: config.strict_delays,
+            tasks: CloseTasks::new(),
+            metadata,
+            turning: AtomicU32::new(0),
+            is_shutting_down: AtomicBool::new(false),
+            close_stats: close::CloseStats::default(),
+        });
+        Ok(Self { inner })
+    }
+
+    /// Runs a closure once, after `delay`.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`], which gives the closure back; nothing else was changed then.
+    pub fn schedule_once_fn<F, R>(
+        &self,
+        delay: Duration,
+        dispatcher: DispatcherId,
+        f: F,
+    ) -> Result<Cancellable, ScheduleError<F>>
+    where
+        F: FnOnce(&FireContext) -> R + Send + 'static,
+        R: Outcome,
+    {
+        self.schedule_as(JobSpec::once(delay), dispatcher, Task::once(f))
+    }
+
+    /// Runs a closure after `initial_delay`, and then each `interval` from its first due time on,
+    /// however long it takes. Runs of one job never overlap; what becomes of those that could not
+    /// start in time says the [policy](crate::CatchUp) of the dispatcher.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    pub fn schedule_at_fixed_rate_fn<F, R>(
+        &self,
+        initial_delay: Duration,
+        interval: Duration,
+        dispatcher: DispatcherId,
+        f: F,
+    ) -> Result<Cancellable, ScheduleError<F>>
+    where
+        F: FnMut(&FireContext) -> R + Send + 'static,
+        R: Outcome,
+    {
+        let spec = JobSpec::fixed_rate(initial_delay, interval);
+        self.schedule_as(spec, dispatcher, Task::every(f))
+    }
+
+    /// Runs a closure after `initial_delay`, and then `delay` after it has returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    pub fn schedule_with_fixed_delay_fn<F, R>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        dispatcher: DispatcherId,
+        f: F,
+    ) -> Result<Cancellable, ScheduleError<F>>
+    where
+        F: FnMut(&FireContext) -> R + Send + 'static,
+        R: Outcome,
+    {
+        let spec = JobSpec::fixed_delay(initial_delay, delay);
+        self.schedule_as(spec, dispatcher, Task::every(f))
+    }
+
+    /// Runs a task once, after `delay`; it is told if it is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    pub fn schedule_once_task<T: SchedulerTask>(
+        &self,
+        delay: Duration,
+        dispatcher: DispatcherId,
+        task: T,
+    ) -> Result<Cancellable, ScheduleError<T>> {
+        self.schedule_as(JobSpec::once(delay), dispatcher, Task::new(task))
+    }
+
+    /// Runs a task at a fixed rate, as
+    /// [`schedule_at_fixed_rate_fn`](Self::schedule_at_fixed_rate_fn); it is told if it is
+    /// cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    pub fn schedule_at_fixed_rate_task<T: SchedulerTask>(
+        &self,
+        initial_delay: Duration,
+        interval: Duration,
+        dispatcher: DispatcherId,
+        task: T,
+    ) -> Result<Cancellable, ScheduleError<T>> {
+        let spec = JobSpec::fixed_rate(initial_delay, interval);
+        self.schedule_as(spec, dispatcher, Task::new(task))
+    }
+
+    /// Runs a task with a fixed delay, as
+    /// [`schedule_with_fixed_delay_fn`](Self::schedule_with_fixed_delay_fn); it is told if it is
+    /// cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    pub fn schedule_with_fixed_delay_task<T: SchedulerTask>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        dispatcher: DispatcherId,
+        task: T,
+    ) -> Result<Cancellable, ScheduleError<T>> {
+        let spec = JobSpec::fixed_delay(initial_delay, delay);
+        self.schedule_as(spec, dispatcher, Task::new(task))
+    }
+
+    fn schedule_as<T: 'static>(
+        &self,
+        mut spec: JobSpec,
+        dispatcher: DispatcherId,
+        task: Task,
+    ) -> Result<Cancellable, ScheduleError<T>> {
+        spec.policy = self.inner.policies.of_dispatcher(dispatcher);
+        self.schedule(spec, dispatcher, task).map_err(|refused| {
+            refused.map(|task| task.take_back().expect("it was made of one and has not run"))
+        })
+    }
+
+    /// Accepts a job, for who resolves policies by other affinities than the dispatcher's.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    #[doc(hidden)]
+    pub fn schedule(
+        &self,
+        mut spec: JobSpec,
+        dispatcher: DispatcherId,
+        task: Task,
+    ) -> Result<Cancellable, ScheduleError<Task>> {
+        let inner = &*self.inner;
+        let host = &*inner.common.host;
+        if dispatcher != DispatcherId::DEFAULT && !host.has_dispatcher(dispatcher) {
+            return Err(ScheduleError::new(ScheduleErrorKind::ReceiverGone, task));
+        }
+        spec.tell_cancel = task.wants_cancel();
+        let now = host.now();
+        let plan = match spec.plan(now, inner.common.resolution, inner.is_strict) {
+            Ok(plan) => plan,
+            Err(kind) => return Err(ScheduleError::new(kind, task)),
+        };
+        let index = match inner.stations.len() {
+            1 => 0,
+            n => host.shard() % n,
+        };
+        let station = &inner.stations[index];
+        let item = Item { task, dispatcher };
+        let accepted = station
+            .jobs
+            .schedule(&spec, plan, item, &|| host.relax())
+            .map_err(|refused| refused.map(|item| item.task))?;
+        let job = Cancellable::new(station.clone(), accepted.slot);
+        if accepted.calls_runner {
+            self.call_runner(index, plan);
+        }
+        Ok(job)
+    }
+
+    /// A job is due before the runner wakes. In manual mode there is none, and what is due at once
+    /// runs at once, unless this is already in a run.
+    #[cold]
+    fn call_runner(&self, index: usize, plan: Plan) {
+        let inner = &*self.inner;
+        inner.common.host.call_runner(index);
+        let is_due = plan.due <= plan.at;
+        // Relaxed: who turns looks again when it is through.
+        let is_free = inner.turning.load(Ordering::Relaxed) == 0;
+        if inner.metadata.mode == RunnerMode::Manual && is_due && is_free {
+            self.run_due();
+        }
+    }
+
+    /// Registers a task that runs when the scheduler closes: after all ticks that have come, before
+    /// the jobs that still wait are cancelled. Those of higher priority run first, equals in the
+    /// order of registration; one that fails does not keep others from running.
+    ///
+    /// # Errors
+    ///
+    /// The task comes back after the shutdown has begun, or if 4096 are registered.
+    pub fn register_on_close<F>(
+        &self,
+        task: F,
+        priority: TaskRunPriority,
+    ) -> Result<TaskRunHandle, ScheduleError<F>>
+    where
+        F: FnOnce() -> Result<(), HandlerError> + Send + 'static,
+    {
+        self.inner.tasks.register(task, priority)
+    }
+
+    /// Takes a task back that was to run at the close, and drops it: true once, false if it was
+    /// taken back before or has begun.
+    pub fn cancel_on_close(&self, handle: TaskRunHandle) -> bool {
+        self.inner.tasks.cancel(handle)
+    }
+
+    /// Futures that wait, on this scheduler.
+    #[must_use]
+    pub fn delays(&self) -> DelayProvider {
+        DelayProvider::new(self.clone())
+    }
+
+    /// How often a job can run in a second at the most: once a tick.
+    #[must_use]
+    pub fn max_frequency(&self) -> u32 {
+        self.inner.common.resolution.hertz()
+    }
+
+    /// The length of a tick.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        self.inner.common.resolution
+    }
+
+    /// The time, read now.
+    #[must_use]
+    pub fn now(&self) -> TimerInstant {
+        self.inner.common.host.now()
+    }
+
+    /// How it is driven.
+    #[must_use]
+    pub fn metadata(&self) -> DriverMetadata {
+        self.inner.metadata
+    }
+
+    /// How many shards it has.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.inner.stations.len()
+    }
+
+    /// Logs, streams and what else helps to find out what happened.
+    #[must_use]
+    pub fn diagnostics(&self) -> Diagnostics<'_> {
+        Diagnostics::new(self)
+    }
+
+    /// The link by which the runtime tells that it is under pressure. What it changes is told as a
+    /// [`Warning::BackpressureState`].
+    pub fn set_pressure(&self, reason: crate::PressureReason, percent: u8) {
+        let change = self.inner.common.pressure.set(reason, percent);
+        self.inner.common.tell_pressure(change);
+    }
+
+    /// Whether a shutdown has begun.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        // Relaxed: a look; who schedules is told exactly.
+        self.inner.is_shutting_down.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Common {
+    pub(crate) fn relax(&self) -> impl Fn() + '_ {
+        || self.host.relax()
+    }
+
+    pub(crate) fn hub(&self) -> &Counted<Hub> {
+        &self.shared.hub
+    }
+
+    pub(crate) fn warn(&self, warning: Warning) {
+        if self.hub().wants(EventKinds::WARNING) {
+            self.hub().publish(DiagnosticEvent::Warned(warning));
+            self.hub().ring();
+        }
+    }
+
+    pub(crate) fn tell_pressure(&self, change: Option<crate::PressureChange>) {
+        if let Some(change) = change {
+            self.warn(change.into());
+        }
+    }
+
+    /// Calls what is the user's. A panic is told as the failure it is.
+    pub(crate) fn call(
+        &self,
+        f: &mut dyn FnMut() -> Result<(), HandlerError>,
+    ) -> Result<(), HandlerError> {
+        let mut outcome = Ok(());
+        self.host.guarded(&mut || outcome = f())?;
+        outcome
+    }
+
+    /// Drops something of a user's, which may panic.
+    pub(crate) fn discard<T>(&self, value: T) {
+        let mut value = Some(value);
+        // What is caught here has nobody to go to.
+        drop(self.host.guarded(&mut || drop(value.take())));
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("metadata", &self.inner.metadata)
+            .field("shards", &self.shards())
+            .finish_non_exhaustive()
+    }
+}

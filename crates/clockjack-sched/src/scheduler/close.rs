@@ -1,0 +1,119 @@
+//! Shutting down: in which order what is left is run, or cancelled.
+
+use core::time::Duration;
+
+use clockjack_sync::prim::atomic::{AtomicUsize, Ordering};
+
+use super::{Inner, Scheduler};
+use crate::{CloseReport, CloseTask, HandlerError, TaskRunReport, Warning};
+
+/// What the close has counted, for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct CloseStats {
+    total: AtomicUsize,
+    failures: AtomicUsize,
+    micros: AtomicUsize,
+}
+
+impl CloseStats {
+    pub(crate) fn report(&self) -> TaskRunReport {
+        // Relaxed: statistics.
+        let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed) as u64;
+        let (total, failed) = (count(&self.total), count(&self.failures));
+        let duration = Duration::from_micros(count(&self.micros));
+        TaskRunReport { succeeded: total - failed.min(total), failed, duration }
+    }
+}
+
+impl Scheduler {
+    /// Closes the scheduler, on this thread: stops the driver and runs what is due by now; runs the
+    /// tasks that were registered for the close, in order; runs the one-shots that are marked to be
+    /// run on close; cancels the rest. Nothing is accepted from the first of these steps on.
+    ///
+    /// Handlers that other threads are running are not waited for, so that it may be called from a
+    /// handler too; they are counted in the report as what they will come to. Called again, it
+    /// reports, and does nothing else.
+    pub fn shutdown(&self) -> CloseReport {
+        let inner = self.inner();
+        // AcqRel: whoever comes second sees what the first has done so far.
+        if inner.is_shutting_down.swap(true, Ordering::AcqRel) {
+            return inner.report(TaskRunReport::default(), None);
+        }
+        let driver = inner.common.host.stop_driver();
+        self.flush();
+        let tasks = inner.run_close_tasks();
+        for station in &inner.stations {
+            drop(station.jobs.close(&inner.common.relax()));
+        }
+        inner.run_listed();
+        for station in &inner.stations {
+            let mut lease = station.jobs.lease_wait(&inner.common.relax());
+            let core = lease.core();
+            core.table.cancel_rest(&mut core.wheel);
+        }
+        inner.run_listed();
+        for index in 0..inner.stations.len() {
+            // So that runners find out that there is nothing left.
+            inner.common.host.call_runner(index);
+        }
+        inner.report(tasks, driver)
+    }
+}
+
+impl Inner {
+    fn run_close_tasks(&self) -> TaskRunReport {
+        let begun = self.common.host.now();
+        let mut report = TaskRunReport::default();
+        for task in self.tasks.close() {
+            match self.run_close_task(task) {
+                Ok(()) => report.succeeded += 1,
+                Err((number, error)) => {
+                    report.failed += 1;
+                    self.common.warn(Warning::TaskRunFailed { task: number, error });
+                }
+            }
+        }
+        report.duration = self.common.host.now().since(begun);
+        let stats = &self.close_stats;
+        let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        // Relaxed: statistics.
+        stats.total.store(count(report.succeeded + report.failed), Ordering::Relaxed);
+        stats.failures.store(count(report.failed), Ordering::Relaxed);
+        let micros = u64::try_from(report.duration.as_micros()).unwrap_or(u64::MAX);
+        stats.micros.store(count(micros), Ordering::Relaxed);
+        report
+    }
+
+    fn run_close_task(&self, task: CloseTask) -> Result<(), (u64, HandlerError)> {
+        let number = task.number();
+        let mut task = Some(task);
+        let run = &mut || task.take().map_or(Ok(()), CloseTask::run);
+        self.common.call(run).map_err(|error| (number, error))
+    }
+
+    /// What has become of all jobs. Exact when all shards are closed.
+    fn report(
+        &self,
+        close_tasks: TaskRunReport,
+        driver: Option<clockjack_time::DriverStatus>,
+    ) -> CloseReport {
+        let mut report = CloseReport { close_tasks, driver, ..CloseReport::default() };
+        for station in &self.stations {
+            let mut lease = station.jobs.lease_wait(&self.common.relax());
+            let table = &mut lease.core().table;
+            let (once, again) = table.running();
+            let counts = table.counts();
+            report.accepted += counts.accepted;
+            // A one-shot that runs cannot be cancelled any more, and a periodic job is.
+            report.executed += counts.executed + once;
+            report.cancelled += counts.cancelled + again;
+            report.run_on_close += counts.run_on_close;
+            report.still_running += once + again;
+        }
+        report
+    }
+
+    pub(crate) fn close_stats(&self) -> TaskRunReport {
+        self.close_stats.report()
+    }
+}

@@ -1,0 +1,251 @@
+//! Taking a turn: time is moved, and what is due is run.
+
+use alloc::boxed::Box;
+
+use clockjack_sync::{Counted, prim::atomic::Ordering};
+use clockjack_time::{Tick, TimerInstant};
+
+use super::{Common, Inner, Item, Scheduler, Station};
+use crate::{
+    BatchMode, DispatcherId, FireContext, HandlerError, PressureReason,
+    host::Work,
+    table::{Done, Next, Run},
+};
+
+/// How much of the wheel is moved in one lease.
+const ADVANCE_BUDGET: usize = 64;
+/// How many runs go by one reading of the clock, if they are due already.
+const RUNS_PER_READING: usize = 8;
+
+/// What a turn has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// How many handlers were called.
+    pub ran: usize,
+    /// Whether the budget ended it: there is more to do at once.
+    pub is_more: bool,
+    /// When something is due next, if nothing is now.
+    pub next_wake: Option<Tick>,
+    /// Whether the scheduler was closed, and nothing is left to do.
+    pub is_over: bool,
+}
+
+/// How far a turn moves time.
+#[derive(Clone, Copy)]
+enum Until {
+    /// To now, whenever it looks.
+    Now,
+    /// To here and no further: so it ends, however long handlers take.
+    At(TimerInstant),
+    /// Not at all.
+    Still,
+}
+
+impl Scheduler {
+    /// Moves the time of a shard to now and runs what is due, on this thread: at most `budget`
+    /// handlers. For hosts; `executor` is told in logs.
+    ///
+    /// Several threads may take turns of one shard at a time; each job is run by one of them.
+    /// Called from inside a handler it runs what else is due.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such shard.
+    pub fn turn(&self, shard: usize, executor: u16, budget: usize) -> Turn {
+        let inner = self.inner();
+        // Relaxed: a count for the manual mode, in which one thread turns.
+        inner.turning.fetch_add(1, Ordering::Relaxed);
+        let turn = take_turn(&inner.stations[shard], executor, budget, Until::Now);
+        inner.turning.fetch_sub(1, Ordering::Relaxed);
+        inner.common.hub().ring();
+        turn
+    }
+
+    /// Runs whatever is due now in all shards, on this thread.
+    pub(crate) fn run_due(&self) -> usize {
+        let mut ran = 0;
+        for shard in 0..self.shards() {
+            loop {
+                let turn = self.turn(shard, 0, usize::MAX);
+                ran += turn.ran;
+                if !turn.is_more {
+                    break;
+                }
+            }
+        }
+        ran
+    }
+
+    /// Runs what is due by now in all shards, on this thread, and nothing that comes due meanwhile.
+    pub(crate) fn flush(&self) {
+        let inner = self.inner();
+        let now = inner.common.host.now();
+        for station in &inner.stations {
+            take_turn(station, 0, usize::MAX, Until::At(now));
+        }
+        inner.common.hub().ring();
+    }
+
+    /// The earliest time at which anything is due.
+    pub(crate) fn next_deadline(&self) -> Option<Tick> {
+        let inner = self.inner();
+        let next = |station: &Counted<Station>| {
+            let mut lease = station.jobs.lease_wait(&inner.common.relax());
+            let core = lease.core();
+            if core.table.n_due() > 0 { Some(core.table.now()) } else { core.wheel.next_deadline() }
+        };
+        inner.stations.iter().filter_map(next).min()
+    }
+}
+
+impl Inner {
+    /// Runs what is on the lists, without moving time.
+    pub(super) fn run_listed(&self) {
+        for station in &self.stations {
+            take_turn(station, 0, usize::MAX, Until::Still);
+        }
+        self.common.hub().ring();
+    }
+}
+
+/// The runner of `shard.md`: takes and completes with the lease, runs without it.
+fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Until) -> Turn {
+    let common = &*station.common;
+    let mut turn = Turn::default();
+    let mut done: Option<Done<Item>> = None;
+    let read = || if let Until::At(now) = until { now } else { common.host.now() };
+    let is_still = matches!(until, Until::Still);
+    let mut now = read();
+    loop {
+        let mut lease = station.jobs.lease_wait(&common.relax());
+        let ended = done.take().and_then(|done| lease.complete(done));
+        let (next, more) = if turn.ran >= budget {
+            (None, true)
+        } else if is_still || lease.core().table.n_due() > 0 {
+            // What is listed is due before all that is not.
+            (lease.next_due(now, executor), false)
+        } else {
+            lease.advance(now, ADVANCE_BUDGET, executor)
+        };
+        let garbage = if lease.core().table.has_garbage() {
+            lease.core().table.take_garbage()
+        } else {
+            alloc::vec::Vec::new()
+        };
+        let is_last = next.is_none() && !more;
+        let next_wake = if is_last {
+            lease.retire()
+        } else {
+            drop(lease);
+            None
+        };
+        for item in ended.into_iter().chain(garbage) {
+            common.discard(item);
+        }
+        match next {
+            Some(Next::Tell(mut item)) => tell(common, &mut item),
+            Some(Next::Run(run)) => {
+                turn.ran += 1;
+                done = run_one(station, run, now);
+                if turn.ran.is_multiple_of(RUNS_PER_READING) {
+                    now = read();
+                }
+            }
+            None if turn.ran >= budget => {
+                turn.is_more = true;
+                return turn;
+            }
+            None if is_last && !station.jobs.has_notes() => {
+                turn.next_wake = next_wake;
+                turn.is_over = next_wake.is_none() && station.jobs.is_closed();
+                return turn;
+            }
+            // The wheel has more, or a note came meanwhile.
+            None => now = read(),
+        }
+    }
+}
+
+/// A job that was cancelled is told so, and dropped.
+fn tell(common: &Common, item: &mut Item) {
+    drop(common.host.guarded(&mut || item.task.cancelled()));
+}
+
+/// Runs a handler here, or hands it to its dispatcher. What is to be completed, if it is.
+fn run_one(station: &Counted<Station>, run: Run<Item>, now: TimerInstant) -> Option<Done<Item>> {
+    if run.payload.dispatcher == DispatcherId::DEFAULT {
+        return Some(execute(&station.common, run, now));
+    }
+    dispatch(station, run)
+}
+
+fn execute(common: &Common, run: Run<Item>, now: TimerInstant) -> Done<Item> {
+    let Run { slot, number, batch, due, late, mut payload } = run;
+    let fire = FireContext::new(number, batch, due, now, late);
+    let outcome = common.call(&mut || payload.task.run(&fire));
+    let at = if batch.mode == BatchMode::FixedDelay { common.host.now() } else { now };
+    Done { slot, payload, batch, outcome, at }
+}
+
+/// Hands a run to another dispatcher, which completes it.
+#[cold]
+fn dispatch(station: &Counted<Station>, run: Run<Item>) -> Option<Done<Item>> {
+    let common = &*station.common;
+    let dispatcher = run.payload.dispatcher;
+    let ticket = Ticket { station: station.clone(), run: Some(run) };
+    let mut ticket = Some(ticket);
+    let work = Work::new(Box::new(move || {
+        if let Some(ticket) = ticket.take() {
+            ticket.run();
+        }
+    }));
+    match common.host.dispatch(dispatcher, work) {
+        Ok(()) => common.tell_pressure(common.pressure.release(PressureReason::Dispatcher)),
+        Err(refused) => {
+            common.tell_pressure(common.pressure.engage(PressureReason::Dispatcher));
+            // The ticket in it completes the run as a failure.
+            common.discard(refused);
+        }
+    }
+    None
+}
+
+/// A run on its way to another dispatcher. Dropped without having run, it is a failure.
+struct Ticket {
+    station: Counted<Station>,
+    run: Option<Run<Item>>,
+}
+
+impl Ticket {
+    fn run(mut self) {
+        if let Some(run) = self.run.take() {
+            let common = &*self.station.common;
+            let done = execute(common, run, common.host.now());
+            self.complete(done);
+        }
+    }
+
+    fn complete(&self, done: Done<Item>) {
+        let common = &*self.station.common;
+        let mut lease = self.station.jobs.lease_wait(&common.relax());
+        let ended = lease.complete(done);
+        drop(lease);
+        if let Some(item) = ended {
+            common.discard(item);
+        }
+        common.hub().ring();
+        // It may be due again, or earlier than the runner knows.
+        common.host.call_runner(self.station.jobs.id() as usize);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take() {
+            let Run { slot, batch, payload, .. } = run;
+            let outcome = Err(HandlerError::new("its dispatcher did not run it"));
+            let at = self.station.common.host.now();
+            self.complete(Done { slot, payload, batch, outcome, at });
+        }
+    }
+}

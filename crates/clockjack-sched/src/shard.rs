@@ -1,0 +1,484 @@
+//! A table of jobs that several threads share.
+#![doc = include_str!("shard.md")]
+#![expect(unsafe_code, reason = "wheel and table stand in a cell that the lease guards")]
+
+use core::fmt;
+
+use clockjack_sync::{
+    Counted, ReturnStack, mutant,
+    pad::Padded,
+    prim::{
+        UnsafeCell,
+        atomic::{AtomicBool, AtomicU32, Ordering, fence},
+        hint,
+    },
+    return_stack::{Links, NIL},
+};
+use clockjack_time::{ClockKind, GrowingWheel, Tick, TimerInstant, WheelConfig};
+
+use crate::{
+    BatchMode, JobId, JobSpec, JobState, JobTable, ScheduleError, ScheduleErrorKind,
+    SchedulerConfig,
+    job::Plan,
+    slots::Slots,
+    table::{Done, Next, STOCK_LEN, Shared, fill},
+    word::Won,
+};
+
+const OPEN: u32 = 0;
+const HELD: u32 = 1;
+
+/// Bits of a tick that `next_wake` keeps.
+const WAKE_BITS: u32 = 31;
+/// How far ahead `next_wake` can lie: what is further is looked at again then.
+const WAKE_MAX: u64 = 1 << (WAKE_BITS - 2);
+/// `next_wake` of a runner that sleeps until it is called.
+const NEVER: u32 = 0;
+
+/// How many tries of the lease come before other threads are let run.
+const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
+
+/// A job that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) slot: u32,
+    /// Whether the runner sleeps longer than until it is due.
+    pub(crate) calls_runner: bool,
+}
+
+/// A won or lost cancel.
+pub(crate) struct Cancel<P> {
+    pub(crate) won: bool,
+    /// To be dropped.
+    pub(crate) payload: Option<P>,
+    /// Whether the runner has something to do.
+    pub(crate) calls_runner: bool,
+}
+
+/// The jobs of one shard, shared by threads.
+pub(crate) struct JobShard<P> {
+    lease: Padded<AtomicU32>,
+    next_wake: AtomicU32,
+    closed: AtomicBool,
+    notes: ReturnStack,
+    stock: [AtomicU32; STOCK_LEN as usize],
+    slots: Counted<Slots<P>>,
+    shared: Shared,
+    id: u32,
+    core: UnsafeCell<Core<P>>,
+}
+
+/// What only the holder touches.
+pub(crate) struct Core<P> {
+    pub(crate) wheel: GrowingWheel<JobId>,
+    pub(crate) table: JobTable<P>,
+}
+
+// SAFETY: all parts but `core` are made for sharing. `core` is touched only by the thread that has
+// the lease, which is taken with acquire and given back with release (rule 1). Payloads move
+// between threads with it, so `P: Send` is needed, and enough: no two threads see one at a time.
+unsafe impl<P: Send> Sync for JobShard<P> {}
+// SAFETY: it owns all that it has, and the payloads in it may be sent.
+unsafe impl<P: Send> Send for JobShard<P> {}
+
+impl<P> JobShard<P> {
+    pub(crate) fn new(config: &SchedulerConfig, id: u32, kind: ClockKind, shared: Shared) -> Self {
+        let mut wheel = GrowingWheel::new(WheelConfig {
+            start: config.start,
+            capacity: config.capacity,
+            overflow_capacity: config.overflow_capacity,
+            reinsertion_batch_limit: config.reinsertion_batch_limit,
+            shard: id,
+        });
+        if config.is_fixed {
+            warm(&mut wheel, config);
+        }
+        let table = JobTable::with_shared(config, id, kind, shared.clone());
+        let shard = Self {
+            lease: Padded(AtomicU32::new(OPEN)),
+            next_wake: AtomicU32::new(NEVER),
+            closed: AtomicBool::new(false),
+            notes: ReturnStack::new(),
+            stock: core::array::from_fn(|_| AtomicU32::new(NIL)),
+            slots: table.slots().clone(),
+            shared,
+            id,
+            core: UnsafeCell::new(Core { wheel, table }),
+        };
+        if let Some(mut lease) = shard.lease() {
+            lease.restock();
+        }
+        shard
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The right to touch wheel and table; `None` if another thread has it.
+    #[inline]
+    pub(crate) fn lease(&self) -> Option<JobLease<'_, P>> {
+        if mutant!("jobs-lease-by-store") {
+            if self.lease.load(Ordering::Acquire) == HELD {
+                return None;
+            }
+            self.lease.store(HELD, Ordering::Release);
+        } else {
+            // Acquire pairs with the release in the drop of a lease (rule 1).
+            self.lease.compare_exchange(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        }
+        let mut lease = JobLease { shard: self };
+        if !self.notes.is_empty() {
+            lease.take_up();
+        }
+        Some(lease)
+    }
+
+    /// The lease, waited for: the holder does bounded work. `relax` lets other threads run.
+    pub(crate) fn lease_wait(&self, relax: &dyn Fn()) -> JobLease<'_, P> {
+        let mut tries = 0;
+        loop {
+            if let Some(lease) = self.lease() {
+                return lease;
+            }
+            if tries < SPINS_MAX {
+                tries += 1;
+                hint::spin_loop();
+            } else {
+                relax();
+            }
+        }
+    }
+
+    /// Accepts a job from any thread.
+    #[inline]
+    pub(crate) fn schedule(
+        &self,
+        job: &JobSpec,
+        plan: Plan,
+        payload: P,
+        relax: &dyn Fn(),
+    ) -> Result<Accepted, ScheduleError<P>> {
+        if let Some(mut lease) = self.lease() {
+            return lease.schedule(job, plan, payload);
+        }
+        self.post(job, plan, payload, relax)
+    }
+
+    /// Rule 3.
+    #[cold]
+    fn post(
+        &self,
+        job: &JobSpec,
+        plan: Plan,
+        payload: P,
+        relax: &dyn Fn(),
+    ) -> Result<Accepted, ScheduleError<P>> {
+        // Relaxed: what is missed here is found below.
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
+        }
+        let Some(slot) = self.take_stock() else {
+            return self.lease_wait(relax).schedule(job, plan, payload);
+        };
+        if let Err(kind) = self.shared.quota.take_one(job.policy.priority) {
+            self.give_stock_back(slot);
+            return Err(ScheduleError::new(kind, payload));
+        }
+        let at = self.slots.get(slot);
+        let body = fill(job, plan);
+        // SAFETY: the slot came out of the stock by a swap, so it is this thread's alone until the
+        // push; one call at a time.
+        unsafe { at.body(|place| *place = body) };
+        // SAFETY: as above.
+        unsafe { at.payload(|place| *place = Some(payload)) };
+        at.word.publish(plan.mode != BatchMode::OneShot, job.run_on_close, true);
+        self.notes.push(slot, &*self.slots);
+        // Pairs with the fences of the closer and of the runner (rules 5 and 6).
+        if !mutant!("jobs-post-no-fence") {
+            fence(Ordering::SeqCst);
+        }
+        // Relaxed: the fence has ordered it.
+        let is_closed = self.closed.load(Ordering::Relaxed) && !mutant!("jobs-post-no-recheck");
+        if is_closed && at.word.withdraw() {
+            // SAFETY: the job was not accepted, and nobody takes it up any more: the payload is
+            // this thread's again.
+            let payload = unsafe { at.payload(Option::take) };
+            self.shared.quota.give_one();
+            self.unpin(slot, 2);
+            let Some(payload) = payload else { unreachable!("it was put there above") };
+            return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
+        }
+        Ok(Accepted { slot, calls_runner: self.is_before_wake(plan.due) })
+    }
+
+    fn take_stock(&self) -> Option<u32> {
+        self.stock.iter().find_map(|place| {
+            // Relaxed: a hint that spares the swap.
+            if place.load(Ordering::Relaxed) == NIL {
+                return None;
+            }
+            if mutant!("jobs-stock-by-load") {
+                let slot = place.load(Ordering::Acquire);
+                place.store(NIL, Ordering::Release);
+                return (slot != NIL).then_some(slot);
+            }
+            // Acquire: pairs with the store of the holder that put it there.
+            Some(place.swap(NIL, Ordering::Acquire)).filter(|slot| *slot != NIL)
+        })
+    }
+
+    /// A slot that was not used goes where freed ones go.
+    #[cold]
+    fn give_stock_back(&self, slot: u32) {
+        self.slots.get(slot).word.note_free();
+        self.notes.push(slot, &*self.slots);
+    }
+
+    /// Cancels a job that the caller has a handle of. Rule 4.
+    pub(crate) fn cancel(&self, slot: u32, now: &dyn Fn() -> TimerInstant) -> Cancel<P> {
+        if let Some(mut lease) = self.lease() {
+            return lease.cancel(slot, now);
+        }
+        let (won, push) = match self.slots.get(slot).word.cancel(true) {
+            None => (false, false),
+            Some(Won::HandedOver) => (true, false),
+            Some(Won::Waiting { push }) => (true, push),
+        };
+        if push {
+            self.notes.push(slot, &*self.slots);
+        }
+        Cancel { won, payload: None, calls_runner: push }
+    }
+
+    /// Where a job is that the caller has a handle of.
+    pub(crate) fn state(&self, slot: u32) -> JobState {
+        self.slots.get(slot).word.look().state()
+    }
+
+    pub(crate) fn mark_run_on_close(&self, slot: u32) -> bool {
+        self.slots.get(slot).word.mark_run_on_close()
+    }
+
+    /// One more handle of a job that the caller has one of.
+    pub(crate) fn pin(&self, slot: u32) {
+        self.slots.get(slot).word.pin();
+    }
+
+    /// Handles fewer. Rule 7.
+    pub(crate) fn unpin(&self, slot: u32, pins: u32) {
+        if !self.slots.get(slot).word.unpin(pins) {
+            return;
+        }
+        if let Some(mut lease) = self.lease() {
+            lease.core().table.free_slot(slot);
+        } else {
+            self.slots.get(slot).word.note_free();
+            self.notes.push(slot, &*self.slots);
+        }
+    }
+
+    /// Rule 6: from here on nothing is accepted.
+    pub(crate) fn close(&self, relax: &dyn Fn()) -> JobLease<'_, P> {
+        // Relaxed: the fence orders it.
+        self.closed.store(true, Ordering::Relaxed);
+        // Pairs with the fence of a poster.
+        if !mutant!("jobs-close-no-fence") {
+            fence(Ordering::SeqCst);
+        }
+        let mut lease = self.lease_wait(relax);
+        let Core { wheel, table } = lease.core();
+        table.close(wheel);
+        lease
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: who must know exactly has the lease.
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether notes were left since the lease was last taken. To be asked after a fence (rule 5).
+    pub(crate) fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
+    pub(crate) fn n_notes(&self) -> usize {
+        self.notes.depth()
+    }
+
+    /// Whether a deadline comes before the runner wakes by itself.
+    fn is_before_wake(&self, due: Tick) -> bool {
+        // Relaxed: the caller has the lease, or a fence behind its push.
+        let wake = self.next_wake.load(Ordering::Relaxed);
+        wake == NEVER || wake_behind(wake, due) > 0
+    }
+
+    /// Publishes when the runner wakes, with the lease held; and says it.
+    fn set_next_wake(&self, next: Option<Tick>, now: Tick) {
+        let wake = next.map_or(NEVER, |next| wake_of(next, now));
+        // Relaxed: the fence behind it orders it (rule 5).
+        self.next_wake.store(wake, Ordering::Relaxed);
+    }
+}
+
+/// The low bits of a tick and a mark, so that it is not NEVER; a tick that is far ahead of `now` is
+/// cut.
+fn wake_of(next: Tick, now: Tick) -> u32 {
+    let ahead = next.saturating_since(now).get().min(WAKE_MAX);
+    let bits = now.get().wrapping_add(ahead) & ((1 << WAKE_BITS) - 1);
+    let bits = bits as u32;
+    (bits << 1) | 1
+}
+
+/// By how much a wake lies behind a tick, which lies not more than `WAKE_MAX` before or behind it,
+/// or is taken for that: a far one is behind.
+fn wake_behind(wake: u32, due: Tick) -> i32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is compared")]
+    let due = (due.get() as u32) << 1;
+    (wake & !1).wrapping_sub(due).cast_signed() >> 1
+}
+
+/// Makes all the room that a wheel may need, so that it allocates nothing later.
+fn warm(wheel: &mut GrowingWheel<JobId>, config: &SchedulerConfig) {
+    let job = JobId { shard: 0, slot: 0 };
+    let far = config.overflow_capacity.min(config.capacity);
+    let near = Tick::new(config.start.get().saturating_add(1));
+    let beyond = Tick::new(config.start.get().saturating_add(1 << 21));
+    let mut timers = alloc::vec::Vec::with_capacity(config.capacity);
+    timers.extend((0..far).map_while(|_| wheel.insert(beyond, job).ok()));
+    for timer in timers.drain(..) {
+        wheel.cancel(timer);
+    }
+    timers.extend((0..config.capacity).map_while(|_| wheel.insert(near, job).ok()));
+    for timer in timers {
+        wheel.cancel(timer);
+    }
+}
+
+/// The right to touch the wheel and the table of a shard.
+pub(crate) struct JobLease<'s, P> {
+    shard: &'s JobShard<P>,
+}
+
+impl<P> JobLease<'_, P> {
+    #[inline(always)]
+    pub(crate) fn core(&mut self) -> &mut Core<P> {
+        let core = self.shard.core.with_mut(|core| core);
+        // SAFETY: this thread has the lease, so no other has a reference into the core, and
+        // `&mut self` makes this the only one that came from this lease.
+        unsafe { &mut *core }
+    }
+
+    /// Rule 2.
+    fn take_up(&mut self) {
+        let slots = &self.shard.slots;
+        // The stack gives the newest first.
+        let mut oldest = NIL;
+        for slot in self.shard.notes.drain(&**slots) {
+            slots.set_next(slot, oldest);
+            oldest = slot;
+        }
+        while oldest != NIL {
+            let slot = oldest;
+            oldest = self.shard.slots.next(slot);
+            let Core { wheel, table } = self.core();
+            table.take_up(wheel, slot);
+        }
+        self.restock();
+    }
+
+    /// Fills the stock up.
+    fn restock(&mut self) {
+        let shard = self.shard;
+        for place in &shard.stock {
+            // Relaxed: only the holder puts in, so what is empty stays so.
+            if place.load(Ordering::Relaxed) == NIL
+                && let Some(slot) = self.core().table.take_slot()
+            {
+                // Release: the slot is free as its taker sees it.
+                place.store(slot, Ordering::Release);
+            }
+        }
+    }
+
+    #[inline]
+    fn schedule(
+        &mut self,
+        job: &JobSpec,
+        plan: Plan,
+        payload: P,
+    ) -> Result<Accepted, ScheduleError<P>> {
+        let shard = self.shard;
+        let Core { wheel, table } = self.core();
+        let (job, due) = table.schedule_planned(wheel, job, plan, payload)?;
+        let calls_runner = shard.is_before_wake(due);
+        if calls_runner {
+            shard.set_next_wake(Some(due), table.now());
+        }
+        Ok(Accepted { slot: job.slot, calls_runner })
+    }
+
+    fn cancel(&mut self, slot: u32, now: &dyn Fn() -> TimerInstant) -> Cancel<P> {
+        let id = self.shard.id;
+        let Core { wheel, table } = self.core();
+        if table.wants_time() {
+            table.observe(now());
+        }
+        let listed = table.n_due();
+        let (won, payload) = table.cancel_take(wheel, JobId { shard: id, slot });
+        Cancel { won, payload, calls_runner: table.n_due() > listed }
+    }
+
+    /// Completes a run. Gives what is to be dropped.
+    pub(crate) fn complete(&mut self, done: Done<P>) -> Option<P> {
+        let Core { wheel, table } = self.core();
+        table.complete(wheel, done)
+    }
+
+    /// Moves time, and gives what is due next, if anything is. The flag says that there is more to
+    /// be moved.
+    pub(crate) fn advance(
+        &mut self,
+        now: TimerInstant,
+        budget: usize,
+        executor: u16,
+    ) -> (Option<Next<P>>, bool) {
+        let Core { wheel, table } = self.core();
+        let more = table.expire_due(wheel, now, budget);
+        (table.next_due(wheel, now, executor), more)
+    }
+
+    /// What is due next, without moving time.
+    pub(crate) fn next_due(&mut self, now: TimerInstant, executor: u16) -> Option<Next<P>> {
+        let Core { wheel, table } = self.core();
+        table.next_due(wheel, now, executor)
+    }
+
+    /// Publishes when the runner wakes, and opens the lease. The caller looks at the notes then
+    /// ([`has_notes`](JobShard::has_notes)).
+    pub(crate) fn retire(mut self) -> Option<Tick> {
+        let Core { wheel, table } = self.core();
+        let (next, now) = (table.next_look(wheel), table.now());
+        self.shard.set_next_wake(next, now);
+        drop(self);
+        // Pairs with the fence of a poster (rule 5).
+        if !mutant!("jobs-retire-no-fence") {
+            fence(Ordering::SeqCst);
+        }
+        next
+    }
+}
+
+impl<P> Drop for JobLease<'_, P> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release pairs with the acquire in `lease` (rule 1).
+        self.shard.lease.store(OPEN, Ordering::Release);
+    }
+}
+
+impl<P> fmt::Debug for JobShard<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobShard").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,693 @@
+//! The jobs of one shard: what becomes of them as time is handed in.
+//!
+//! Nothing here reads a clock, waits or calls what is the user's. A host schedules and cancels,
+//! hands in `now`, and is handed what is due; when the handler has returned, it says so. Everything
+//! takes `&mut self`, which on several threads only the holder of a shard's lease has; what other threads
+//! may do without it goes by the words of the jobs (see `shard.md`).
+//!
+//! # Runs that are owed
+//!
+//! A job at a fixed rate has one timer, at its next due time, and counts the runs that are due and
+//! not handed over. When its timer expires, all runs that time has passed are added at once, and
+//! the timer goes to the first one that lies ahead; the grid is that of the first run, so nothing
+//! adds up. At most one run is handed over at a time: the next follows when it is completed.
+
+mod access;
+mod due;
+mod expiry;
+mod look;
+mod notes;
+
+use alloc::vec::Vec;
+use core::{fmt, time::Duration};
+
+use clockjack_sync::Counted;
+use clockjack_time::{
+    Class, ClockKind, Full, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, Wheel,
+};
+
+use self::due::DueList;
+pub(crate) use self::look::Counts;
+use crate::{
+    BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, Hub, JobId,
+    JobNumber, JobSpec, LogKind, LogRecord, ScheduleError, ScheduleErrorKind, SchedulerConfig,
+    SchedulerLog, Warning,
+    drift::{DriftMonitor, TickRate},
+    job::{Plan, edge_after},
+    quota::{Purse, Quota},
+    slots::{Body, Free, Slots},
+    word::{JobState, Won},
+};
+
+/// What the tables of one scheduler share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) quota: Counted<Quota>,
+    pub(crate) hub: Counted<Hub>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: &SchedulerConfig) -> Self {
+        let quota = Quota::new(config.quota, config.pressed_quota());
+        Self { quota: Counted::new(quota), hub: Counted::new(Hub::new()) }
+    }
+}
+
+/// The jobs of one shard, over a wheel that the caller hands in. `P` is what is delivered; it is
+/// never looked into.
+///
+/// # Examples
+///
+/// A loop without threads, in virtual time:
+///
+/// ```
+/// use clockjack_sched::{Delivery, JobSpec, JobTable, SchedulerConfig};
+/// use clockjack_time::{ClockKind, GrowingWheel, ManualClock, MonotonicClock, Resolution,
+/// WheelConfig}; use core::time::Duration;
+///
+/// let clock = ManualClock::new(Resolution::TEN_MILLIS);
+/// let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
+/// let mut jobs = JobTable::new(&SchedulerConfig::DEFAULT, 0, ClockKind::Deterministic);
+///
+/// let beat = JobSpec::fixed_rate(Duration::from_millis(20), Duration::from_millis(50));
+/// let beat = jobs.schedule(&mut wheel, clock.now(), beat, "beat")?;
+/// jobs.schedule(&mut wheel, clock.now(), JobSpec::once(Duration::from_millis(20)), "once")?;
+///
+/// clock.advance(Duration::from_millis(20));
+/// let mut told = Vec::new();
+/// jobs.advance(&mut wheel, clock.now(), 100, |fire| match fire.delivery {
+///     Delivery::Last(text) => told.push(text),
+///     Delivery::Again(text) => told.push(*text),
+/// });
+/// assert_eq!(told, ["beat", "once"]);
+/// jobs.completed(&mut wheel, beat, clock.now());
+/// assert!(jobs.cancel(&mut wheel, beat));
+/// # Ok::<(), clockjack_sched::ScheduleError<&str>>(())
+/// ```
+pub struct JobTable<P> {
+    slots: Counted<Slots<P>>,
+    free: Free,
+    shard: u32,
+    resolution: Resolution,
+    is_strict: bool,
+    is_closed: bool,
+    /// More ticks behind than this are a leap of the clock.
+    leap_ticks: u64,
+    catch_up_limit: u32,
+    /// For how long memory that is not used is kept.
+    patience_ticks: u64,
+    overflow_warn_pct: u8,
+    /// Whether it was told that time was not moved for long, and that is not over.
+    is_late_told: bool,
+    /// Whether the overflow was told to be nearly full, and has not emptied since.
+    overflow_told: bool,
+    due: DueList,
+    /// The latest tick that was handed in.
+    now: Tick,
+    /// The number that the last job got.
+    number: u64,
+    shared: Shared,
+    purse: Purse,
+    log: SchedulerLog,
+    drift: DriftMonitor,
+    rate: TickRate,
+    /// What the driver has reported of its own lateness.
+    jitter: Duration,
+    counts: Counts,
+    /// What nobody wants any more, to be dropped without the lease.
+    garbage: Vec<P>,
+}
+
+/// A run that is handed over.
+#[derive(Debug)]
+pub struct Fire<'s, P> {
+    /// The job, to be named in [`completed`](JobTable::completed) if it is delivered
+    /// [again](Delivery::Again).
+    pub job: JobId,
+    /// The job, as logs name it.
+    pub number: JobNumber,
+    /// What the run stands for.
+    pub batch: ExecutionBatch,
+    /// When it was due.
+    pub due: Tick,
+    /// How late it is handed over.
+    pub late: Duration,
+    /// What is delivered.
+    pub delivery: Delivery<'s, P>,
+}
+
+/// What is delivered: a one-shot gives it away, a periodic job lends it.
+#[derive(Debug)]
+pub enum Delivery<'s, P> {
+    /// The last run: the job has ended.
+    Last(P),
+    /// There will be others, once this one is [completed](JobTable::completed).
+    Again(&'s mut P),
+}
+
+/// A run in the hands of who runs it. What it delivers comes back with its completion.
+pub(crate) struct Run<P> {
+    pub(crate) slot: u32,
+    pub(crate) number: JobNumber,
+    pub(crate) batch: ExecutionBatch,
+    pub(crate) due: Tick,
+    pub(crate) late: Duration,
+    pub(crate) payload: P,
+}
+
+/// What comes next off the list of those that are due.
+pub(crate) enum Next<P> {
+    /// Run it, and complete it.
+    Run(Run<P>),
+    /// It was cancelled and wants to be told.
+    Tell(P),
+}
+
+/// A hand-over without what is delivered.
+struct Handed {
+    number: JobNumber,
+    batch: ExecutionBatch,
+    due: Tick,
+    late: Duration,
+}
+
+impl<P> JobTable<P> {
+    /// A table without jobs, with a quota and a diagnostics stream of its own.
+    #[must_use]
+    pub fn new(config: &SchedulerConfig, shard: u32, kind: ClockKind) -> Self {
+        Self::with_shared(config, shard, kind, Shared::new(config))
+    }
+
+    pub(crate) fn with_shared(
+        config: &SchedulerConfig,
+        shard: u32,
+        kind: ClockKind,
+        shared: Shared,
+    ) -> Self {
+        let slots = Counted::new(Slots::new());
+        // A handle that is kept keeps its slot, so in a store that grows there may be more slots
+        // than jobs.
+        let fixed = u32::try_from(config.capacity).unwrap_or(u32::MAX).saturating_add(STOCK_LEN);
+        let mut free = Free::new(if config.is_fixed { fixed } else { u32::MAX });
+        let mut due = DueList::new();
+        if config.is_fixed {
+            free.reserve(&slots, fixed);
+            due.reserve_exact(fixed as usize);
+        }
+        let ticks =
+            |time| config.resolution.ticks_ceil(time).map_or(u64::MAX, |span: TickSpan| span.get());
+        Self {
+            slots,
+            free,
+            shard,
+            resolution: config.resolution,
+            is_strict: config.strict_delays,
+            is_closed: false,
+            leap_ticks: ticks(config.clock_jump),
+            catch_up_limit: config.catch_up_limit,
+            patience_ticks: ticks(PATIENCE),
+            overflow_warn_pct: config.overflow_warn_pct,
+            is_late_told: false,
+            overflow_told: false,
+            due,
+            now: config.start,
+            number: 0,
+            shared,
+            purse: Purse::new(config.shards),
+            log: SchedulerLog::with_capacity(config.log_capacity),
+            drift: DriftMonitor::new(config.resolution, config.drift_budget_pct, kind),
+            rate: TickRate::new(config.resolution, config.start),
+            jitter: Duration::ZERO,
+            counts: Counts::new(),
+            garbage: Vec::new(),
+        }
+    }
+
+    /// Accepts a job, or refuses it and leaves no trace.
+    ///
+    /// The id names the job until [`release`](Self::release): keep it for that, or release it at
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`], which holds what was to be delivered: for a delay or period that cannot
+    /// be, at the quota, under pressure, without room, and after the close.
+    pub fn schedule<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        now: TimerInstant,
+        job: JobSpec,
+        payload: P,
+    ) -> Result<JobId, ScheduleError<P>> {
+        let plan = match job.plan(now, self.resolution, self.is_strict) {
+            Ok(plan) => plan,
+            Err(kind) => return Err(self.refuse(kind, payload)),
+        };
+        self.schedule_planned(wheel, &job, plan, payload).map(|(job, _)| job)
+    }
+
+    /// As [`schedule`](Self::schedule); says also when the job is due.
+    #[inline]
+    pub(crate) fn schedule_planned<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        job: &JobSpec,
+        plan: Plan,
+        payload: P,
+    ) -> Result<(JobId, Tick), ScheduleError<P>> {
+        if self.is_closed {
+            return Err(self.refuse(ScheduleErrorKind::Closed, payload));
+        }
+        if let Err(kind) = self.purse.take(&self.shared.quota, job.policy.priority) {
+            return Err(self.refuse(kind, payload));
+        }
+        let Some(slot) = self.free.take(&self.slots) else {
+            self.purse.give_back(&self.shared.quota);
+            return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
+        };
+        let id = JobId { shard: self.shard, slot };
+        let timer = match self.insert(wheel, plan.due, job.policy.priority, id) {
+            Ok(timer) => timer,
+            Err(_) => {
+                self.free.give(&self.slots, slot);
+                self.purse.give_back(&self.shared.quota);
+                return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
+            }
+        };
+        let mut body = fill(job, plan);
+        body.timer = Some(timer);
+        self.place(slot, body, payload);
+        self.word(slot).publish(plan.mode != BatchMode::OneShot, job.run_on_close, false);
+        self.accept(slot, plan.at);
+        Ok((id, plan.due))
+    }
+
+    #[cold]
+    fn refuse(&mut self, kind: ScheduleErrorKind, payload: P) -> ScheduleError<P> {
+        self.note_refusal(kind);
+        ScheduleError::new(kind, payload)
+    }
+
+    /// Tells of the quota, once for each time that it is met.
+    fn note_refusal(&self, kind: ScheduleErrorKind) {
+        use ScheduleErrorKind::{Backpressured, QuotaExceeded};
+        let quota = &self.shared.quota;
+        if matches!(kind, QuotaExceeded | Backpressured) && quota.refusal_is_news() {
+            let adaptive = kind == Backpressured;
+            self.warn(Warning::QuotaReached { limit: quota.limit(), adaptive });
+        }
+    }
+
+    /// A job that is in its slot counts from now on.
+    fn accept(&mut self, slot: u32, at: Tick) {
+        self.now = self.now.max(at);
+        self.number += 1;
+        let number = self.number;
+        let mode = self.body(slot, |body| {
+            body.number = number;
+            body.is_live = true;
+            body.mode
+        });
+        self.counts.accepted += 1;
+        self.counts.active += 1;
+        if mode != BatchMode::OneShot {
+            self.counts.periodic += 1;
+        }
+        if self.is_logging() || self.shared.hub.wants(EventKinds::SCHEDULE) {
+            self.tell_scheduled(slot, at);
+        }
+    }
+
+    #[cold]
+    fn tell_scheduled(&mut self, slot: u32, at: Tick) {
+        let body = self.body(slot, |body| *body);
+        if self.is_logging() {
+            self.write_log(LogKind::Schedule, &body, at, 0, 0);
+        }
+        let (job, due, mode) = (self.number_of(&body), body.due, body.mode);
+        self.publish(DiagnosticEvent::Scheduled { job, at, due, mode });
+    }
+
+    /// Tells who wants to know.
+    pub(super) fn publish(&self, event: DiagnosticEvent) {
+        if self.shared.hub.wants(event.kind()) {
+            self.shared.hub.publish(event);
+        }
+    }
+
+    /// Enters a timer; if there is no room, one of a lower class goes for it.
+    #[inline]
+    fn insert<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        due: Tick,
+        class: Class,
+        job: JobId,
+    ) -> Result<TimerId, Full<JobId>> {
+        match wheel.insert_class(due, class, job) {
+            Ok(timer) => {
+                if wheel.overflow_len() > 0 {
+                    self.watch_overflow(wheel);
+                }
+                Ok(timer)
+            }
+            Err(_) => self.insert_by_force(wheel, due, class, job),
+        }
+    }
+
+    #[cold]
+    fn insert_by_force<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        due: Tick,
+        class: Class,
+        job: JobId,
+    ) -> Result<TimerId, Full<JobId>> {
+        let admitted = wheel.insert_or_evict(due, class, job)?;
+        if let Some(evicted) = admitted.evicted {
+            self.give_up(wheel, evicted.value.slot, evicted.class);
+        }
+        Ok(admitted.id)
+    }
+
+    /// A job whose timer was taken out for want of room.
+    fn give_up<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        slot: u32,
+        priority: Class,
+    ) {
+        let body = self.body(slot, |body| {
+            body.timer = None;
+            *body
+        });
+        // Somebody may have cancelled it just now: then it is theirs.
+        let Some(won) = self.word(slot).cancel(false) else { return };
+        self.counts.dropped += 1;
+        self.warn(Warning::DroppedLowPriority { job: self.number_of(&body), priority });
+        if won != Won::HandedOver {
+            self.reap_to_garbage(wheel, slot);
+        }
+    }
+
+    /// Tells of an overflow that fills up, once for each time.
+    #[cold]
+    fn watch_overflow<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>) {
+        let (len, capacity) = (wheel.overflow_len(), wheel.overflow_capacity());
+        let is_near = len * 100 >= capacity * usize::from(self.overflow_warn_pct);
+        if is_near && !self.overflow_told {
+            let shard = self.shard;
+            self.warn(Warning::OverflowNearCapacity { shard, len, capacity });
+        }
+        self.overflow_told = is_near;
+    }
+
+    /// Cancels a job: true exactly once, and then no run of it begins any more. False for a
+    /// one-shot that is handed over, and for what has ended.
+    pub fn cancel<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, job: JobId) -> bool {
+        let (won, payload) = self.cancel_take(wheel, job);
+        drop(payload);
+        won
+    }
+
+    /// As [`cancel`](Self::cancel); gives what is to be dropped.
+    pub(crate) fn cancel_take<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        job: JobId,
+    ) -> (bool, Option<P>) {
+        match self.word(job.slot).cancel(false) {
+            None => (false, None),
+            Some(Won::HandedOver) => (true, None),
+            // A job that was posted and is not taken up yet is dealt with when it is.
+            Some(Won::Waiting { .. }) if !self.body(job.slot, |body| body.is_live) => (true, None),
+            Some(Won::Waiting { .. }) => (true, self.reap(wheel, job.slot)),
+        }
+    }
+
+    /// A cancelled job goes: out of the wheel, the counts and the log. Gives what it was to
+    /// deliver, unless that wants to be told: then it is put on the list.
+    fn reap<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) -> Option<P> {
+        self.unarm(wheel, slot);
+        self.reap_unarmed(slot)
+    }
+
+    /// Takes a job's timer out of the wheel.
+    fn unarm<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        if let Some(timer) = self.body(slot, |body| body.timer.take()) {
+            wheel.cancel(timer);
+        }
+    }
+
+    fn reap_unarmed(&mut self, slot: u32) -> Option<P> {
+        let (mode, tells_cancel) = self.body(slot, |body| {
+            debug_assert!(body.is_live, "a job is reaped once");
+            body.is_live = false;
+            (body.mode, body.tells_cancel)
+        });
+        self.counts.cancelled += 1;
+        self.uncount(mode);
+        if self.wants_time() {
+            self.tell_cancelled(slot);
+        }
+        if tells_cancel && self.payload(slot, |payload| payload.is_some()) {
+            self.list(slot);
+            return None;
+        }
+        let payload = self.payload(slot, Option::take);
+        self.unpin(slot);
+        payload
+    }
+
+    #[cold]
+    fn tell_cancelled(&mut self, slot: u32) {
+        let body = self.body(slot, |body| *body);
+        let (job, at) = (self.number_of(&body), self.now);
+        if self.is_logging() {
+            self.write_log(LogKind::Cancel, &body, at, 0, 0);
+        }
+        self.publish(DiagnosticEvent::Cancelled { job, at });
+    }
+
+    fn reap_to_garbage<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let payload = self.reap(wheel, slot);
+        self.garbage.extend(payload);
+    }
+
+    /// A job lives no more.
+    fn uncount(&mut self, mode: BatchMode) {
+        self.counts.active -= 1;
+        if mode != BatchMode::OneShot {
+            self.counts.periodic -= 1;
+        }
+        self.purse.give_back(&self.shared.quota);
+    }
+
+    /// The handler of a periodic job that was delivered [again](Delivery::Again) has returned, at
+    /// this time: a fixed delay counts from there. Nothing happens if the job is not handed over.
+    pub fn completed<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        job: JobId,
+        at: TimerInstant,
+    ) {
+        self.go_on(wheel, job.slot, at);
+        self.garbage.clear();
+    }
+
+    /// As [`completed`](Self::completed), with what was delivered, and whether that went well.
+    pub(crate) fn complete<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        done: Done<P>,
+    ) -> Option<P> {
+        let Done { slot, payload, batch, outcome, at } = done;
+        let body = self.body(slot, |body| *body);
+        if let Err(error) = outcome {
+            self.counts.failed += 1;
+            self.warn(Warning::HandlerFailed { job: self.number_of(&body), error, batch });
+            return self.end(wheel, slot, Some(payload));
+        }
+        if body.mode == BatchMode::OneShot {
+            return self.end(wheel, slot, Some(payload));
+        }
+        self.payload(slot, |place| *place = Some(payload));
+        self.go_on(wheel, slot, at);
+        None
+    }
+
+    /// A periodic job waits for its next run, or is queued for it, or was cancelled meanwhile.
+    fn go_on<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        slot: u32,
+        at: TimerInstant,
+    ) {
+        let body = self.body(slot, |body| *body);
+        if self.is_closed {
+            // Nothing goes on after the close; a cancel from outside has the same effect.
+            self.word(slot).cancel(false);
+        }
+        match self.word(slot).peek().state() {
+            JobState::Executing => {}
+            JobState::Cancelled if body.is_live && !body.is_listed => {
+                return self.reap_to_garbage(wheel, slot);
+            }
+            _ => return,
+        }
+        if body.mode == BatchMode::FixedDelay && !self.arm_after(wheel, slot, &body, at) {
+            return;
+        }
+        let is_owed = body.owed > 0;
+        let to = if is_owed { JobState::Queued } else { JobState::Scheduled };
+        if !self.word(slot).leave(to) {
+            // Cancelled while it ran.
+            self.reap_to_garbage(wheel, slot);
+        } else if is_owed {
+            self.list(slot);
+        }
+    }
+
+    /// Arms a job for a fixed delay after `at`. False if there was no room, and so the job is gone.
+    fn arm_after<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        slot: u32,
+        body: &Body,
+        at: TimerInstant,
+    ) -> bool {
+        let delay = self.resolution.duration(TickSpan::new(u64::from(body.period)));
+        let due = edge_after(at, delay, self.resolution).unwrap_or(Tick::MAX);
+        let job = JobId { shard: self.shard, slot };
+        match self.insert(wheel, due, body.class, job) {
+            Ok(timer) => {
+                self.body(slot, |body| {
+                    body.timer = Some(timer);
+                    body.due = due;
+                });
+                true
+            }
+            Err(_) => {
+                self.give_up(wheel, slot, body.class);
+                self.go_on_cancelled(wheel, slot);
+                false
+            }
+        }
+    }
+
+    /// A job that was given up while it was handed over.
+    fn go_on_cancelled<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let body = self.body(slot, |body| *body);
+        if body.is_live && !body.is_listed {
+            self.reap_to_garbage(wheel, slot);
+        }
+    }
+
+    /// A job that has run for the last time. Gives what is to be dropped.
+    fn end<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        slot: u32,
+        payload: Option<P>,
+    ) -> Option<P> {
+        if !self.word(slot).leave(JobState::Completed) {
+            // A periodic job that was cancelled while it ran.
+            self.payload(slot, |place| *place = payload);
+            return self.reap(wheel, slot);
+        }
+        self.unarm(wheel, slot);
+        let mode = self.body(slot, |body| {
+            body.is_live = false;
+            body.mode
+        });
+        self.counts.executed += 1;
+        self.uncount(mode);
+        self.unpin(slot);
+        payload
+    }
+
+    /// Lets go of a job's id: it names nothing any more. The job itself goes on.
+    pub fn release(&mut self, job: JobId) {
+        self.unpin(job.slot);
+    }
+
+    /// One pin less.
+    fn unpin(&mut self, slot: u32) {
+        if self.word(slot).unpin(1) {
+            self.free_slot(slot);
+        }
+    }
+
+    pub(crate) fn free_slot(&mut self, slot: u32) {
+        self.free.give(&self.slots, slot);
+    }
+
+    /// Whether a job was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self, job: JobId) -> bool {
+        self.word(job.slot).look().state() == JobState::Cancelled
+    }
+
+    /// Where a job is in its life.
+    #[must_use]
+    pub fn state(&self, job: JobId) -> JobState {
+        self.word(job.slot).look().state()
+    }
+
+    fn number_of(&self, body: &Body) -> JobNumber {
+        JobNumber { shard: self.shard, number: body.number }
+    }
+
+    pub(crate) fn warn(&self, warning: Warning) {
+        if self.shared.hub.wants(EventKinds::WARNING) {
+            self.shared.hub.publish(DiagnosticEvent::Warned(warning));
+        }
+    }
+
+    fn write_log(&mut self, kind: LogKind, body: &Body, at: Tick, runs: u32, executor: u16) {
+        let job = self.number_of(body);
+        let (scheduled_at, deadline) = (body.scheduled_at, body.due);
+        self.log.push(LogRecord { kind, job, scheduled_at, deadline, at, runs, executor });
+    }
+}
+
+/// For how long memory that is not used is kept.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many slots are kept ready for threads without the lease.
+pub(crate) const STOCK_LEN: u32 = if cfg!(loom) { 1 } else { 32 };
+
+/// What a run has come to.
+pub(crate) struct Done<P> {
+    pub(crate) slot: u32,
+    pub(crate) payload: P,
+    pub(crate) batch: ExecutionBatch,
+    pub(crate) outcome: Result<(), HandlerError>,
+    pub(crate) at: TimerInstant,
+}
+
+/// What a job's slot says at first.
+#[inline]
+pub(crate) fn fill(job: &JobSpec, plan: Plan) -> Body {
+    Body {
+        due: plan.due,
+        scheduled_at: plan.at,
+        period: u32::try_from(plan.period).unwrap_or(u32::MAX),
+        backlog_limit: job.policy.backlog_limit.unwrap_or(u32::MAX),
+        burst_threshold: job.policy.burst_threshold,
+        class: job.policy.priority,
+        mode: plan.mode,
+        folds: job.policy.catch_up == CatchUp::Folded,
+        tells_cancel: job.tell_cancel,
+        ..Body::EMPTY
+    }
+}
+
+impl<P> fmt::Debug for JobTable<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobTable")
+            .field("shard", &self.shard)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}

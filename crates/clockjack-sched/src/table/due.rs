@@ -1,0 +1,108 @@
+//! The list of jobs whose time has come, in the order of their deadlines.
+
+use alloc::collections::VecDeque;
+
+use super::{Handed, JobTable, Next, Run};
+use crate::{BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind, job::tick_of};
+use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
+
+/// The list. A job is in it once at the most, so it needs no bound of its own. It does not go
+/// through the slots: those that were not looked at for long would be waited for one by one.
+pub(super) type DueList = VecDeque<u32>;
+
+impl<P> JobTable<P> {
+    /// Puts a job at the end of the list.
+    #[inline]
+    pub(super) fn list(&mut self, slot: u32) {
+        self.body(slot, |body| {
+            debug_assert!(!body.is_listed, "a job is in the list once");
+            body.is_listed = true;
+        });
+        self.due.push_back(slot);
+    }
+
+    #[inline]
+    fn unlist_first(&mut self) -> Option<u32> {
+        let slot = self.due.pop_front()?;
+        self.body(slot, |body| body.is_listed = false);
+        Some(slot)
+    }
+
+    /// How many jobs wait to be handed over.
+    pub(crate) fn n_due(&self) -> usize {
+        self.due.len()
+    }
+
+    /// The first job of the list that is not cancelled, taken; or one that was and wants to be
+    /// told.
+    pub(crate) fn next_due<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        now: TimerInstant,
+        executor: u16,
+    ) -> Option<Next<P>> {
+        loop {
+            let slot = self.unlist_first()?;
+            if self.word(slot).take() {
+                let handed = self.hand_over(slot, now, executor);
+                let payload = self.payload(slot, Option::take);
+                let Some(payload) = payload else {
+                    unreachable!("a job that waits has its payload")
+                };
+                let Handed { number, batch, due, late } = handed;
+                return Some(Next::Run(Run { slot, number, batch, due, late, payload }));
+            }
+            // Cancelled, and listed for one of two reasons: it was due, or it wants to be told.
+            if self.body(slot, |body| body.is_live) {
+                self.reap_to_garbage(wheel, slot);
+            } else if let Some(payload) = self.payload(slot, Option::take) {
+                self.unpin(slot);
+                return Some(Next::Tell(payload));
+            }
+        }
+    }
+
+    /// Counts and logs a hand-over, and says what it stands for.
+    pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> Handed {
+        let at = tick_of(now, self.resolution);
+        let (body, batch) = self.body(slot, |body| {
+            let mut handed = *body;
+            let batch = match body.mode {
+                BatchMode::FixedRate => {
+                    let runs = if body.folds || body.is_leap { body.owed.max(1) } else { 1 };
+                    body.owed -= runs.min(body.owed);
+                    body.due = crate::job::later(body.due, u64::from(body.period), u64::from(runs));
+                    body.is_leap = false;
+                    ExecutionBatch::folded(runs - 1, body.mode)
+                }
+                mode => ExecutionBatch::single(mode),
+            };
+            body.last_fire = at;
+            handed.owed = body.owed;
+            (handed, batch)
+        });
+        self.counts.fired += 1;
+        let late = now.since(TimerInstant::new(body.due, self.resolution));
+        let number = self.number_of(&body);
+        if self.is_logging() {
+            self.write_log(LogKind::Fire, &body, at, batch.runs.get(), executor);
+        }
+        self.counts.last_batch = Some((number, batch));
+        if self.shared.hub.wants(EventKinds::FIRE) {
+            let due = body.due;
+            self.shared.hub.publish(DiagnosticEvent::Fired {
+                job: number,
+                due,
+                at,
+                batch,
+                executor,
+            });
+        }
+        Handed { number, batch, due: body.due, late }
+    }
+
+    /// The tick that time stands at.
+    pub(crate) fn now(&self) -> Tick {
+        self.now
+    }
+}

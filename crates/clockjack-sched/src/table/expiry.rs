@@ -1,0 +1,252 @@
+//! Time moves: timers expire, runs come due, and what is late is noticed.
+
+use core::time::Duration;
+
+use clockjack_time::{Class, Storage, Tick, TickSpan, TimerInstant, Wheel};
+
+use super::{Delivery, Fire, JobTable};
+use crate::{
+    BatchMode, DiagnosticEvent, JobId, Warning,
+    drift::TickCount,
+    job::{later, tick_of},
+    word::{JobState, Won},
+};
+
+/// How many expired timers are looked at together: what they need comes from memory at once.
+const EXPIRY_BATCH: usize = 32;
+
+/// A timer that goes back into the wheel.
+struct Rearm {
+    due: Tick,
+    class: Class,
+}
+
+impl<P> JobTable<P> {
+    /// Moves time to `now` and hands over what has come due, in order of deadline and registration:
+    /// at most `budget` units of work. True if that ended it.
+    ///
+    /// A periodic job is handed over again only after it is [completed](Self::completed).
+    pub fn advance<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        now: TimerInstant,
+        budget: usize,
+        mut fire: impl FnMut(Fire<'_, P>),
+    ) -> bool {
+        let more = self.expire_due(wheel, now, budget);
+        for _ in 0..budget {
+            if self.n_due() == 0 {
+                break;
+            }
+            self.deliver_next(wheel, now, &mut fire);
+        }
+        self.garbage.clear();
+        more || self.n_due() > 0
+    }
+
+    fn deliver_next<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        now: TimerInstant,
+        fire: &mut impl FnMut(Fire<'_, P>),
+    ) {
+        use super::Next;
+        let (slot, number, batch, due, late, payload) = match self.next_due(wheel, now, 0) {
+            Some(Next::Run(run)) => {
+                (run.slot, run.number, run.batch, run.due, run.late, run.payload)
+            }
+            Some(Next::Tell(payload)) => return self.garbage.push(payload),
+            None => return,
+        };
+        let job = JobId { shard: self.shard, slot };
+        if batch.mode == BatchMode::OneShot {
+            let ended = self.end(wheel, slot, None);
+            debug_assert!(ended.is_none(), "what it delivers was moved out");
+            let delivery = Delivery::Last(payload);
+            return fire(Fire { job, number, batch, due, late, delivery });
+        }
+        let mut payload = payload;
+        let delivery = Delivery::Again(&mut payload);
+        fire(Fire { job, number, batch, due, late, delivery });
+        self.payload(slot, |place| *place = Some(payload));
+    }
+
+    /// Moves time to `now` and lists what has come due. True if the budget ended it.
+    pub(crate) fn expire_due<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        now: TimerInstant,
+        budget: usize,
+    ) -> bool {
+        let to = tick_of(now, self.resolution);
+        self.now = self.now.max(to);
+        let is_leap = self.note_delay(wheel, to);
+        if let Some(TickCount { ticks, over }) = self.rate.note(to) {
+            self.publish(DiagnosticEvent::TickRate { ticks, over });
+        }
+        let mut left = budget;
+        loop {
+            let mut batch = [0; EXPIRY_BATCH];
+            let mut n = 0;
+            let mut advance = wheel.advance(to, left);
+            while n < batch.len()
+                && left > 0
+                && let Some(expired) = advance.next()
+            {
+                batch[n] = expired.value.slot;
+                n += 1;
+                left -= 1;
+            }
+            let more = advance.more();
+            let batch = &batch[..n];
+            for slot in batch {
+                self.warm(*slot);
+            }
+            for slot in batch {
+                if let Some(Rearm { due, class }) = self.expire(*slot, now, to, is_leap) {
+                    self.arm_again(wheel, *slot, due, class);
+                }
+            }
+            if n < EXPIRY_BATCH || left == 0 {
+                return more;
+            }
+        }
+    }
+
+    /// Notices that nobody has moved time for long. True if the clock has jumped.
+    fn note_delay<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>, to: Tick) -> bool {
+        let limit = u64::from(self.catch_up_limit);
+        if to.saturating_since(wheel.elapsed()).get() <= limit {
+            self.is_late_told = false;
+            return false;
+        }
+        // Time may stand still for as long as nothing is due.
+        let behind = wheel.next_deadline().map_or(0, |next| to.saturating_since(next).get());
+        if behind <= limit {
+            self.is_late_told = false;
+            return false;
+        }
+        self.note_long_delay(behind)
+    }
+
+    #[cold]
+    fn note_long_delay(&mut self, behind: u64) -> bool {
+        let is_leap = behind > self.leap_ticks;
+        if !self.is_late_told {
+            self.is_late_told = true;
+            self.counts.drift_compensations =
+                self.counts.drift_compensations.saturating_add(behind);
+            let (shard, limit) = (self.shard, self.catch_up_limit);
+            self.warn(Warning::DriverCatchUpExceeded { shard, ticks: behind, limit });
+            if is_leap {
+                self.warn(Warning::ClockJump {
+                    by: self.resolution.duration(TickSpan::new(behind)),
+                });
+            }
+        }
+        is_leap
+    }
+
+    /// A timer has expired. What it says if it is to be armed again.
+    fn expire(&mut self, slot: u32, now: TimerInstant, to: Tick, is_leap: bool) -> Option<Rearm> {
+        let (mode, due, scheduled_at) = self.body(slot, |body| {
+            body.timer = None;
+            (body.mode, body.due, body.scheduled_at)
+        });
+        if mode != BatchMode::FixedRate {
+            if self.word(slot).expire() {
+                self.note_lateness(now, due, scheduled_at);
+                self.list(slot);
+            }
+            return None;
+        }
+        if self.word(slot).peek().state() == JobState::Cancelled {
+            return None;
+        }
+        self.expire_rate(slot, now, to, is_leap)
+    }
+
+    /// Adds the runs of a job at a fixed rate that time has passed.
+    fn expire_rate(
+        &mut self,
+        slot: u32,
+        now: TimerInstant,
+        to: Tick,
+        is_leap: bool,
+    ) -> Option<Rearm> {
+        let is_waiting = self.word(slot).peek().state() == JobState::Scheduled;
+        let (before, body) = self.body(slot, |body| {
+            let before = *body;
+            let next = later(body.due, u64::from(body.period), u64::from(body.owed));
+            let behind = to.saturating_since(next).get() / u64::from(body.period);
+            let runs = u32::try_from(behind).unwrap_or(u32::MAX).saturating_add(1);
+            body.owed = body.owed.saturating_add(runs);
+            body.is_leap |= is_leap;
+            (before, *body)
+        });
+        if before.owed == 0 {
+            self.note_lateness(now, body.due, body.scheduled_at);
+        }
+        // The run that is about to be handed over is not missed.
+        let missed = |owed: u32| if is_waiting { owed.saturating_sub(1) } else { owed };
+        let (backlog, was) = (missed(body.owed), missed(before.owed));
+        let job = self.number_of(&body);
+        let threshold = body.burst_threshold;
+        if backlog > threshold && was <= threshold {
+            self.warn(Warning::BurstFire { job, missed: backlog, threshold });
+        }
+        let limit = body.backlog_limit;
+        if backlog > limit {
+            if let Some(won) = self.word(slot).cancel(false) {
+                self.warn(Warning::BacklogExceeded { job, backlog, limit });
+                if won != Won::HandedOver {
+                    // It has no timer any more, so no wheel is needed.
+                    let payload = self.reap_unarmed(slot);
+                    self.garbage.extend(payload);
+                }
+            }
+            return None;
+        }
+        if self.word(slot).expire() {
+            self.list(slot);
+        }
+        let due = later(body.due, u64::from(body.period), u64::from(body.owed));
+        Some(Rearm { due, class: body.class })
+    }
+
+    fn arm_again<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        slot: u32,
+        due: Tick,
+        class: Class,
+    ) {
+        let job = JobId { shard: self.shard, slot };
+        match self.insert(wheel, due, class, job) {
+            Ok(timer) => self.body(slot, |body| body.timer = Some(timer)),
+            Err(_) => self.give_up(wheel, slot, class),
+        }
+    }
+
+    /// How late a run has come due, for the histogram and the drift monitor.
+    #[inline]
+    fn note_lateness(&mut self, now: TimerInstant, due: Tick, scheduled_at: Tick) {
+        // What was due when it was scheduled cannot be on time.
+        if scheduled_at >= due {
+            return;
+        }
+        let late = now.since(TimerInstant::new(due, self.resolution));
+        let nanos = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        self.counts.lateness.record(nanos);
+        if let Some(drift) = self.drift.note(late, self.jitter) {
+            self.note_drift(drift.observed, drift.budget, drift.fires);
+        }
+    }
+
+    #[cold]
+    fn note_drift(&mut self, observed: Duration, budget: Duration, fires: u32) {
+        let shard = self.shard;
+        self.counts.drift.record(u64::try_from(observed.as_nanos()).unwrap_or(u64::MAX));
+        self.warn(Warning::DriftExceeded { shard, observed, budget, fires });
+    }
+}

@@ -1,0 +1,176 @@
+//! Looking at a table: counts, the log, and a picture of its jobs.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::time::Duration;
+
+use clockjack_observe::Snapshot;
+use clockjack_time::{GrowingWheel, Storage, Tick, TimerInstant, Wheel};
+
+use super::JobTable;
+use crate::{
+    BatchMode, ExecutionBatch, Hub, JobDump, JobId, JobNumber, SchedulerLog, ShardDump,
+    job::tick_of,
+};
+use clockjack_sync::Counted;
+
+/// What a table has counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) active: usize,
+    pub(crate) periodic: usize,
+    pub(crate) accepted: u64,
+    pub(crate) executed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) dropped: u64,
+    pub(crate) failed: u64,
+    pub(crate) fired: u64,
+    pub(crate) run_on_close: u64,
+    pub(crate) drift_compensations: u64,
+    pub(crate) last_batch: Option<(JobNumber, ExecutionBatch)>,
+    /// In nanoseconds.
+    pub(crate) lateness: Box<Snapshot<8>>,
+    /// In nanoseconds, of windows that were beyond the budget.
+    pub(crate) drift: Box<Snapshot<8>>,
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        Self {
+            active: 0,
+            periodic: 0,
+            accepted: 0,
+            executed: 0,
+            cancelled: 0,
+            dropped: 0,
+            failed: 0,
+            fired: 0,
+            run_on_close: 0,
+            drift_compensations: 0,
+            last_batch: None,
+            lateness: Box::new(Snapshot::new()),
+            drift: Box::new(Snapshot::new()),
+        }
+    }
+}
+
+impl<P> JobTable<P> {
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What was logged, if the configuration asked for a log.
+    #[must_use]
+    pub fn log(&self) -> &SchedulerLog {
+        &self.log
+    }
+
+    #[inline]
+    pub(super) fn is_logging(&self) -> bool {
+        self.log.capacity() > 0
+    }
+
+    pub(crate) fn set_log(&mut self, log: SchedulerLog) {
+        self.log = log;
+    }
+
+    /// The stream of events of this table, to be subscribed to.
+    #[must_use]
+    pub fn hub(&self) -> &Counted<Hub> {
+        &self.shared.hub
+    }
+
+    /// Tells how late the driver itself was at its last tick: that is no drift of the scheduler's.
+    pub fn set_jitter(&mut self, jitter: Duration) {
+        self.jitter = jitter;
+    }
+
+    pub(crate) fn jitter(&self) -> Duration {
+        self.jitter
+    }
+
+    /// How many jobs live.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.counts.active
+    }
+
+    /// Whether no job lives.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether somebody wants to know when a cancel is made, so that the time has to be handed in.
+    pub(crate) fn wants_time(&self) -> bool {
+        self.is_logging() || self.shared.hub.wants(crate::EventKinds::CANCEL)
+    }
+
+    pub(crate) fn observe(&mut self, now: TimerInstant) {
+        self.now = self.now.max(tick_of(now, self.resolution));
+    }
+
+    pub(crate) fn take_garbage(&mut self) -> Vec<P> {
+        core::mem::take(&mut self.garbage)
+    }
+
+    pub(crate) fn has_garbage(&self) -> bool {
+        !self.garbage.is_empty()
+    }
+
+    /// When something is due next, or memory can be given back.
+    pub(crate) fn next_look<T>(&mut self, wheel: &mut GrowingWheel<T>) -> Option<Tick> {
+        let tidy = self.free.tidy(&self.slots, self.now, self.patience_ticks);
+        if tidy.is_none() && wheel.is_empty() {
+            wheel.shrink();
+        }
+        match (wheel.next_deadline(), tidy) {
+            (Some(next), Some(tidy)) => Some(next.min(tidy)),
+            (next, tidy) => next.or(tidy),
+        }
+    }
+
+    /// How many slots are in use, those that only a handle keeps included.
+    pub(crate) fn slots_used(&self) -> usize {
+        self.free.used()
+    }
+
+    /// A picture of the table, with at most so many jobs in it, periodic ones first and then by
+    /// due time.
+    #[must_use]
+    pub fn dump<S: Storage<JobId>>(
+        &mut self,
+        wheel: &Wheel<JobId, S>,
+        jobs_max: usize,
+    ) -> ShardDump {
+        let shard = self.shard;
+        let mut jobs: Vec<JobDump> = self
+            .jobs()
+            .filter(|(_, _, body)| body.is_live)
+            .map(|(_, state, body)| JobDump {
+                job: JobNumber { shard, number: body.number },
+                state: state.name(),
+                mode: body.mode,
+                due: body.due,
+                period_ticks: u64::from(body.period),
+                backlog: body.owed,
+                last_fire: (body.last_fire != Tick::MAX).then_some(body.last_fire),
+                priority: body.class,
+            })
+            .collect();
+        jobs.sort_by_key(|job| (job.mode == BatchMode::OneShot, job.due, job.job));
+        let jobs_left_out = jobs.len().saturating_sub(jobs_max);
+        jobs.truncate(jobs_max);
+        ShardDump {
+            shard,
+            wheel_offset: wheel.elapsed(),
+            occupied_slots: wheel.occupied_slots(),
+            pending: wheel.len(),
+            overflow: wheel.overflow_len(),
+            overflow_capacity: wheel.overflow_capacity(),
+            pending_commands: 0,
+            queued: self.n_due(),
+            jobs,
+            jobs_left_out,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What other threads have left: jobs that were posted, cancels, slots to be freed. And the close.
+
+use clockjack_time::{Storage, Wheel};
+
+use super::JobTable;
+use crate::{
+    BatchMode, JobId,
+    word::{JobState, Won},
+};
+
+impl<P> JobTable<P> {
+    /// Takes up a slot that was on the stack of notes.
+    pub(crate) fn take_up<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let seen = if self.is_closed {
+            self.word(slot).take_up_closed()
+        } else {
+            self.word(slot).take_up()
+        };
+        if !seen.is_pinned() {
+            return self.free_slot(slot);
+        }
+        match seen.state() {
+            JobState::Scheduled if !self.is_closed => self.enter(wheel, slot),
+            JobState::Cancelled => {
+                let body = self.body(slot, |body| *body);
+                if body.number == 0 {
+                    // Cancelled before anybody has taken it up.
+                    self.accept(slot, body.scheduled_at);
+                    self.reap_to_garbage(wheel, slot);
+                } else if body.is_live && !body.is_listed {
+                    self.reap_to_garbage(wheel, slot);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Enters a job that was posted.
+    fn enter<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let body = self.body(slot, |body| *body);
+        self.accept(slot, body.scheduled_at);
+        let job = JobId { shard: self.shard, slot };
+        match self.insert(wheel, body.due, body.class, job) {
+            Ok(timer) => self.body(slot, |body| body.timer = Some(timer)),
+            Err(_) => self.give_up(wheel, slot, body.class),
+        }
+    }
+
+    /// From here on nothing is accepted. One-shots that are marked for it are listed to be run.
+    pub(crate) fn close<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
+        self.is_closed = true;
+        for slot in self.free.all() {
+            let seen = self.word(slot).look();
+            let is_marked = seen.state() == JobState::Scheduled && seen.runs_on_close();
+            if is_marked && !seen.is_noted() && self.word(slot).expire() {
+                self.unarm(wheel, slot);
+                self.counts.run_on_close += 1;
+                self.list(slot);
+            }
+        }
+    }
+
+    /// Cancels, after the close, what waits and what would go on.
+    pub(crate) fn cancel_rest<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
+        for slot in self.free.all() {
+            let seen = self.word(slot).look();
+            match seen.state() {
+                // Not accepted, and its poster will find out.
+                JobState::Scheduled if seen.is_noted() => {}
+                // A one-shot that is due runs.
+                JobState::Queued if self.body(slot, |body| body.mode) == BatchMode::OneShot => {}
+                JobState::Scheduled | JobState::Queued | JobState::Executing => {
+                    self.cancel_closed(wheel, slot);
+                }
+                JobState::Cancelled => self.reap_closed(wheel, slot),
+                JobState::Pending | JobState::Completed => {}
+            }
+        }
+    }
+
+    fn cancel_closed<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        if let Some(Won::Waiting { .. }) = self.word(slot).cancel(false) {
+            self.reap_to_garbage(wheel, slot);
+        }
+    }
+
+    /// Reaps a job that was cancelled from outside and whose note has not come yet. One that runs,
+    /// whose payload is out, is left to its completion.
+    fn reap_closed<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let body = self.body(slot, |body| *body);
+        if body.is_live && !body.is_listed && self.payload(slot, |payload| payload.is_some()) {
+            self.reap_to_garbage(wheel, slot);
+        }
+    }
+
+    /// After the close: how many jobs are handed over and not completed, one-shots and periodic
+    /// ones.
+    pub(crate) fn running(&mut self) -> (u64, u64) {
+        let mut running = (0, 0);
+        for (_, _, body) in self.jobs().filter(|(_, _, body)| body.is_live && !body.is_listed) {
+            if body.mode == BatchMode::OneShot {
+                running.0 += 1;
+            } else {
+                running.1 += 1;
+            }
+        }
+        running
+    }
+}
