@@ -2,8 +2,8 @@
 //!
 //! Nothing here reads a clock, waits or calls what is the user's. A host schedules and cancels,
 //! hands in `now`, and is handed what is due; when the handler has returned, it says so. Everything
-//! takes `&mut self`, which on several threads only the holder of a shard's lease has; what other threads
-//! may do without it goes by the words of the jobs (see `shard.md`).
+//! takes `&mut self`, which on several threads only the holder of a shard's lease has; what other
+//! threads may do without it goes by the words of the jobs (see `shard.md`).
 //!
 //! # Runs that are owed
 //!
