@@ -287,8 +287,7 @@ impl<P> JobShard<P> {
             fence(Ordering::SeqCst);
         }
         let mut lease = self.lease_wait(relax);
-        let Core { wheel, table } = lease.core();
-        table.close(wheel);
+        lease.core().table.close();
         lease
     }
 

@@ -42,16 +42,9 @@ impl Scheduler {
         let driver = inner.common.host.stop_driver();
         self.flush();
         let tasks = inner.run_close_tasks();
-        for station in &inner.stations {
-            drop(station.jobs.close(&inner.common.relax()));
-        }
+        inner.close();
         inner.run_listed();
-        for station in &inner.stations {
-            let mut lease = station.jobs.lease_wait(&inner.common.relax());
-            let core = lease.core();
-            core.table.cancel_rest(&mut core.wheel);
-        }
-        inner.run_listed();
+        inner.cancel_rest();
         for index in 0..inner.stations.len() {
             // So that runners find out that there is nothing left.
             inner.common.host.call_runner(index);
@@ -61,6 +54,25 @@ impl Scheduler {
 }
 
 impl Inner {
+    /// From here on nothing is accepted; what is marked for it is listed to be run.
+    fn close(&self) {
+        for station in &self.stations {
+            let mut lease = station.jobs.close(&self.common.relax());
+            let core = lease.core();
+            core.table.list_marked(&mut core.wheel);
+        }
+    }
+
+    /// Cancels what is left, and tells those who want to know.
+    fn cancel_rest(&self) {
+        for station in &self.stations {
+            let mut lease = station.jobs.lease_wait(&self.common.relax());
+            let core = lease.core();
+            core.table.cancel_rest(&mut core.wheel, true);
+        }
+        self.run_listed();
+    }
+
     fn run_close_tasks(&self) -> TaskRunReport {
         let begun = self.common.host.now();
         let mut report = TaskRunReport::default();
@@ -115,5 +127,23 @@ impl Inner {
 
     pub(crate) fn close_stats(&self) -> TaskRunReport {
         self.close_stats.report()
+    }
+}
+
+impl Drop for Inner {
+    /// Nobody can take a turn any more. What is left is cancelled, visibly for who has handles, and
+    /// its payloads go under the host's guard; close tasks and marks are for a shutdown.
+    fn drop(&mut self) {
+        for station in &self.stations {
+            let mut lease = station.jobs.close(&self.common.relax());
+            let core = lease.core();
+            core.table.cancel_rest(&mut core.wheel, false);
+        }
+        self.run_listed();
+        for task in self.tasks.close() {
+            self.common.discard(task);
+        }
+        self.common.hub().close();
+        self.common.hub().ring();
     }
 }

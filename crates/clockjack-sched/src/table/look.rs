@@ -119,7 +119,8 @@ impl<P> JobTable<P> {
 
     /// When something is due next, or memory can be given back.
     pub(crate) fn next_look<T>(&mut self, wheel: &mut GrowingWheel<T>) -> Option<Tick> {
-        let tidy = self.free.tidy(&self.slots, self.now, self.patience_ticks);
+        let patience = if self.is_closed { 0 } else { self.patience_ticks };
+        let tidy = self.free.tidy(&self.slots, self.now, patience);
         if tidy.is_none() && wheel.is_empty() {
             wheel.shrink();
         }

@@ -46,9 +46,13 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// From here on nothing is accepted. One-shots that are marked for it are listed to be run.
-    pub(crate) fn close<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
+    /// From here on nothing is accepted.
+    pub(crate) fn close(&mut self) {
         self.is_closed = true;
+    }
+
+    /// Lists one-shots that wait and are marked to be run at the close.
+    pub(crate) fn list_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
         for slot in self.free.all() {
             let seen = self.word(slot).look();
             let is_marked = seen.state() == JobState::Scheduled && seen.runs_on_close();
@@ -60,15 +64,20 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Cancels, after the close, what waits and what would go on.
-    pub(crate) fn cancel_rest<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
+    /// Cancels, after the close, what waits and what would go on. One-shots that are due are left to
+    /// be run if `runs_due` says so.
+    pub(crate) fn cancel_rest<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        runs_due: bool,
+    ) {
         for slot in self.free.all() {
             let seen = self.word(slot).look();
             match seen.state() {
                 // Not accepted, and its poster will find out.
                 JobState::Scheduled if seen.is_noted() => {}
-                // A one-shot that is due runs.
-                JobState::Queued if self.body(slot, |body| body.mode) == BatchMode::OneShot => {}
+                JobState::Queued
+                    if runs_due && self.body(slot, |body| body.mode) == BatchMode::OneShot => {}
                 JobState::Scheduled | JobState::Queued | JobState::Executing => {
                     self.cancel_closed(wheel, slot);
                 }
