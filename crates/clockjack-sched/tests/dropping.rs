@@ -1,10 +1,10 @@
 //! What becomes of jobs whose scheduler goes without a shutdown.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::SeqCst},
-    },
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::Duration,
 };
 
