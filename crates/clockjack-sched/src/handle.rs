@@ -33,6 +33,7 @@ impl Cancellable {
         if let Some(payload) = cancel.payload {
             common.discard(payload);
         }
+        common.hub().ring();
         if cancel.calls_runner {
             common.host.call_runner(station.jobs.id() as usize);
         }

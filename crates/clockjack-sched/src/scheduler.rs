@@ -288,10 +288,9 @@ impl Scheduler {
         };
         let station = &inner.stations[index];
         let item = Item { task, dispatcher };
-        let accepted = station
-            .jobs
-            .schedule(&spec, plan, item, &|| host.relax())
-            .map_err(|refused| refused.map(|item| item.task))?;
+        let accepted = station.jobs.schedule(&spec, plan, item, &|| host.relax());
+        inner.common.hub().ring();
+        let accepted = accepted.map_err(|refused| refused.map(|item| item.task))?;
         let job = Cancellable::new(station.clone(), accepted.slot);
         if accepted.calls_runner {
             self.call_runner(index, plan);
