@@ -273,6 +273,10 @@ impl Scheduler {
     ) -> Result<Cancellable, ScheduleError<Task>> {
         let inner = &*self.inner;
         let host = &*inner.common.host;
+        // The shards close after the tasks of the close have run; this is for those.
+        if self.is_closed() {
+            return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
+        }
         if dispatcher != DispatcherId::DEFAULT && !host.has_dispatcher(dispatcher) {
             return Err(ScheduleError::new(ScheduleErrorKind::ReceiverGone, task));
         }

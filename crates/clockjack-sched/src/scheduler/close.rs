@@ -37,7 +37,7 @@ impl Scheduler {
         let inner = self.inner();
         // AcqRel: whoever comes second sees what the first has done so far.
         if inner.is_shutting_down.swap(true, Ordering::AcqRel) {
-            return inner.report(TaskRunReport::default(), None);
+            return inner.report(inner.close_stats(), None);
         }
         let driver = inner.common.host.stop_driver();
         self.flush();

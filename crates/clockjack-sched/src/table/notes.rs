@@ -1,5 +1,7 @@
 //! What other threads have left: jobs that were posted, cancels, slots to be freed. And the close.
 
+use alloc::vec::Vec;
+
 use clockjack_time::{Storage, Wheel};
 
 use super::JobTable;
@@ -51,12 +53,20 @@ impl<P> JobTable<P> {
         self.is_closed = true;
     }
 
-    /// Lists one-shots that wait and are marked to be run at the close.
+    /// Lists one-shots that wait and are marked to be run at the close, in the order in which they
+    /// would have been due.
     pub(crate) fn list_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
+        let mut marked = Vec::new();
         for slot in self.free.all() {
             let seen = self.word(slot).look();
             let is_marked = seen.state() == JobState::Scheduled && seen.runs_on_close();
-            if is_marked && !seen.is_noted() && self.word(slot).expire() {
+            if is_marked && !seen.is_noted() {
+                marked.push(self.body(slot, |body| (body.due, body.number, slot)));
+            }
+        }
+        marked.sort_unstable();
+        for (_, _, slot) in marked {
+            if self.word(slot).expire() {
                 self.unarm(wheel, slot);
                 self.counts.run_on_close += 1;
                 self.list(slot);

@@ -1,0 +1,10 @@
+//! The decisions of the contract, each with the tests that are named after it.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[expect(dead_code, reason = "the tests of requirements need more of it")]
+#[path = "requirements/bench.rs"]
+mod bench;
+#[path = "decisions/close.rs"]
+mod close;
