@@ -409,11 +409,14 @@ impl<P> JobLease<'_, P> {
     ) -> Result<Accepted, ScheduleError<P>> {
         let shard = self.shard;
         let Core { wheel, table } = self.core();
+        let listed = table.n_due();
         let (job, due) = table.schedule_planned(wheel, job, plan, payload)?;
-        let calls_runner = shard.is_before_wake(due);
+        let mut calls_runner = shard.is_before_wake(due);
         if calls_runner {
             shard.set_next_wake(Some(due), table.now());
         }
+        // Who was given up for it is told, and dropped, in a turn.
+        calls_runner |= table.has_garbage() || table.n_due() > listed;
         Ok(Accepted { slot: job.slot, calls_runner })
     }
 

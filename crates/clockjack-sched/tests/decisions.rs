@@ -8,3 +8,5 @@ extern crate alloc;
 mod bench;
 #[path = "decisions/close.rs"]
 mod close;
+#[path = "decisions/load.rs"]
+mod load;
