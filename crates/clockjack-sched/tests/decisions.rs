@@ -10,3 +10,5 @@ mod bench;
 mod close;
 #[path = "decisions/load.rs"]
 mod load;
+#[path = "decisions/periodic.rs"]
+mod periodic;

@@ -203,14 +203,15 @@ fn dispatch(station: &Counted<Station>, run: Run<Item>) -> Option<Done<Item>> {
         Ok(()) => common.tell_pressure(common.pressure.release(PressureReason::Dispatcher)),
         Err(refused) => {
             common.tell_pressure(common.pressure.engage(PressureReason::Dispatcher));
-            // The ticket in it completes the run as a failure.
+            // The ticket in it completes the run.
             common.discard(refused);
         }
     }
     None
 }
 
-/// A run on its way to another dispatcher. Dropped without having run, it is a failure.
+/// A run on its way to another dispatcher. Dropped without having run, it is completed: a periodic
+/// job goes on, and that a one-shot will not run is told as a failure.
 struct Ticket {
     station: Counted<Station>,
     run: Option<Run<Item>>,
@@ -243,7 +244,10 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(run) = self.run.take() {
             let Run { slot, batch, payload, .. } = run;
-            let outcome = Err(HandlerError::new("its dispatcher did not run it"));
+            let outcome = match batch.mode {
+                BatchMode::OneShot => Err(HandlerError::new("its dispatcher did not run it")),
+                BatchMode::FixedRate | BatchMode::FixedDelay => Ok(()),
+            };
             let at = self.station.common.host.now();
             self.complete(Done { slot, payload, batch, outcome, at });
         }
