@@ -52,6 +52,8 @@ pub(crate) struct Body {
     pub(crate) is_listed: bool,
     /// Whether its runs are folded this time, because the clock has jumped.
     pub(crate) is_leap: bool,
+    /// Whether it was told that many of its runs were missed, and it has not caught up since.
+    pub(crate) is_burst_told: bool,
     /// When it was handed over last; the end of time if never.
     pub(crate) last_fire: Tick,
     /// `u32::MAX` for none.
@@ -77,6 +79,7 @@ impl Body {
         is_live: false,
         is_listed: false,
         is_leap: false,
+        is_burst_told: false,
     };
 }
 

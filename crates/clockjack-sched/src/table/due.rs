@@ -73,6 +73,7 @@ impl<P> JobTable<P> {
                     body.owed -= runs.min(body.owed);
                     body.due = crate::job::later(body.due, u64::from(body.period), u64::from(runs));
                     body.is_leap = false;
+                    body.is_burst_told &= body.owed > 0;
                     ExecutionBatch::folded(runs - 1, body.mode)
                 }
                 mode => ExecutionBatch::single(mode),

@@ -174,7 +174,7 @@ impl<P> JobTable<P> {
         to: Tick,
         is_leap: bool,
     ) -> Option<Rearm> {
-        let is_waiting = self.word(slot).peek().state() == JobState::Scheduled;
+        let is_running = self.word(slot).peek().state() == JobState::Executing;
         let (before, body) = self.body(slot, |body| {
             let before = *body;
             let next = later(body.due, u64::from(body.period), u64::from(body.owed));
@@ -188,11 +188,11 @@ impl<P> JobTable<P> {
             self.note_lateness(now, body.due, body.scheduled_at);
         }
         // The run that is about to be handed over is not missed.
-        let missed = |owed: u32| if is_waiting { owed.saturating_sub(1) } else { owed };
-        let (backlog, was) = (missed(body.owed), missed(before.owed));
+        let backlog = if is_running { body.owed } else { body.owed.saturating_sub(1) };
         let job = self.number_of(&body);
         let threshold = body.burst_threshold;
-        if backlog > threshold && was <= threshold {
+        if backlog > threshold && !body.is_burst_told {
+            self.body(slot, |body| body.is_burst_told = true);
             self.warn(Warning::BurstFire { job, missed: backlog, threshold });
         }
         let limit = body.backlog_limit;
