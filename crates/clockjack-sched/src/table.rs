@@ -99,6 +99,10 @@ pub struct JobTable<P> {
     overflow_warn_pct: u8,
     /// Whether it was told that time was not moved for long, and that is not over.
     is_late_told: bool,
+    /// The same of a leap of the clock.
+    is_leap_told: bool,
+    /// How far the last leap went: what was due by then is folded, in however many looks.
+    leap_to: Option<Tick>,
     /// Whether the overflow was told to be nearly full, and has not emptied since.
     overflow_told: bool,
     due: DueList,
@@ -208,6 +212,8 @@ impl<P> JobTable<P> {
             patience_ticks: ticks(PATIENCE),
             overflow_warn_pct: config.overflow_warn_pct,
             is_late_told: false,
+            is_leap_told: false,
+            leap_to: None,
             overflow_told: false,
             due,
             now: config.start,

@@ -80,7 +80,7 @@ impl<P> JobTable<P> {
     ) -> bool {
         let to = tick_of(now, self.resolution);
         self.now = self.now.max(to);
-        let is_leap = self.note_delay(wheel, to);
+        self.note_delay(wheel, to);
         if let Some(TickCount { ticks, over }) = self.rate.note(to) {
             self.publish(DiagnosticEvent::TickRate { ticks, over });
         }
@@ -103,7 +103,7 @@ impl<P> JobTable<P> {
                 self.warm(*slot);
             }
             for slot in batch {
-                if let Some(Rearm { due, class }) = self.expire(*slot, now, to, is_leap) {
+                if let Some(Rearm { due, class }) = self.expire(*slot, now, to) {
                     self.arm_again(wheel, *slot, due, class);
                 }
             }
@@ -113,42 +113,44 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Notices that nobody has moved time for long. True if the clock has jumped.
-    fn note_delay<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>, to: Tick) -> bool {
-        let limit = u64::from(self.catch_up_limit);
-        if to.saturating_since(wheel.elapsed()).get() <= limit {
-            self.is_late_told = false;
-            return false;
+    /// Notices that nobody has moved time for long, or that the clock has jumped.
+    fn note_delay<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>, to: Tick) {
+        let limit = u64::from(self.catch_up_limit).min(self.leap_ticks);
+        let mut behind = to.saturating_since(wheel.elapsed()).get();
+        if behind > limit {
+            // Time may stand still for as long as nothing is due.
+            behind = wheel.next_deadline().map_or(0, |next| to.saturating_since(next).get());
         }
-        // Time may stand still for as long as nothing is due.
-        let behind = wheel.next_deadline().map_or(0, |next| to.saturating_since(next).get());
-        if behind <= limit {
+        if behind > limit {
+            self.note_long_delay(behind, to);
+        } else {
             self.is_late_told = false;
-            return false;
+            self.is_leap_told = false;
         }
-        self.note_long_delay(behind)
     }
 
     #[cold]
-    fn note_long_delay(&mut self, behind: u64) -> bool {
-        let is_leap = behind > self.leap_ticks;
-        if !self.is_late_told {
-            self.is_late_told = true;
+    fn note_long_delay(&mut self, behind: u64, to: Tick) {
+        let is_late = behind > u64::from(self.catch_up_limit);
+        if is_late && !self.is_late_told {
             self.counts.drift_compensations =
                 self.counts.drift_compensations.saturating_add(behind);
             let (shard, limit) = (self.shard, self.catch_up_limit);
             self.warn(Warning::DriverCatchUpExceeded { shard, ticks: behind, limit });
-            if is_leap {
-                self.warn(Warning::ClockJump {
-                    by: self.resolution.duration(TickSpan::new(behind)),
-                });
-            }
         }
-        is_leap
+        self.is_late_told = is_late;
+        if behind > self.leap_ticks {
+            self.leap_to = Some(to);
+            if !self.is_leap_told {
+                let by = self.resolution.duration(TickSpan::new(behind));
+                self.warn(Warning::ClockJump { by });
+            }
+            self.is_leap_told = true;
+        }
     }
 
     /// A timer has expired. What it says if it is to be armed again.
-    fn expire(&mut self, slot: u32, now: TimerInstant, to: Tick, is_leap: bool) -> Option<Rearm> {
+    fn expire(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
         let (mode, due, scheduled_at) = self.body(slot, |body| {
             body.timer = None;
             (body.mode, body.due, body.scheduled_at)
@@ -163,7 +165,7 @@ impl<P> JobTable<P> {
         if self.word(slot).peek().state() == JobState::Cancelled {
             return None;
         }
-        self.expire_rate(slot, now, to, is_leap)
+        self.expire_rate(slot, now, to)
     }
 
     /// Adds the runs of a job at a fixed rate that time has passed.
@@ -172,8 +174,8 @@ impl<P> JobTable<P> {
         slot: u32,
         now: TimerInstant,
         to: Tick,
-        is_leap: bool,
     ) -> Option<Rearm> {
+        let leap_to = self.leap_to;
         let is_running = self.word(slot).peek().state() == JobState::Executing;
         let (before, body) = self.body(slot, |body| {
             let before = *body;
@@ -181,7 +183,7 @@ impl<P> JobTable<P> {
             let behind = to.saturating_since(next).get() / u64::from(body.period);
             let runs = u32::try_from(behind).unwrap_or(u32::MAX).saturating_add(1);
             body.owed = body.owed.saturating_add(runs);
-            body.is_leap |= is_leap;
+            body.is_leap |= Some(next) <= leap_to;
             (before, *body)
         });
         if before.owed == 0 {
