@@ -12,3 +12,5 @@ mod close;
 mod load;
 #[path = "decisions/periodic.rs"]
 mod periodic;
+#[path = "decisions/time.rs"]
+mod time;

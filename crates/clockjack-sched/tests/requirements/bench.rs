@@ -28,7 +28,7 @@ use clockjack_time::{ClockKind, ManualClock, MonotonicClock as _, Resolution, Ti
 
 /// The dispatcher that every host has.
 pub(crate) const HERE: DispatcherId = DispatcherId::DEFAULT;
-/// One that only [`Host`] has.
+/// One that only [`Host`] has, besides number 2.
 pub(crate) const ELSEWHERE: DispatcherId = DispatcherId(1);
 
 pub(crate) const fn ms(millis: u64) -> Duration {
@@ -206,7 +206,7 @@ impl SchedulerHost for Host {
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
-        [HERE, ELSEWHERE].contains(&dispatcher)
+        dispatcher <= DispatcherId(2)
     }
 
     fn dispatch(&self, _dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
