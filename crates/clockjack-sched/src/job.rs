@@ -110,15 +110,15 @@ impl JobSpec {
         if (is_strict && is_zero) || !is_within(self.delay, resolution) {
             return Err(INVALID);
         }
-        let (mode, period) = match self.repeat {
+        let (mode, every) = match self.repeat {
             Repeat::Once => (BatchMode::OneShot, Duration::ZERO),
             Repeat::FixedRate(period) => (BatchMode::FixedRate, period),
             Repeat::FixedDelay(delay) => (BatchMode::FixedDelay, delay),
         };
         let period = match mode {
             BatchMode::OneShot => 0,
-            _ if period.is_zero() || !is_within(period, resolution) => return Err(INVALID),
-            _ => resolution.ticks_ceil(period).ok_or(INVALID)?.get(),
+            _ if every.is_zero() || !is_within(every, resolution) => return Err(INVALID),
+            _ => resolution.ticks_ceil(every).ok_or(INVALID)?.get(),
         };
         let at = tick_of(now, resolution);
         let due = if is_zero {
@@ -127,7 +127,15 @@ impl JobSpec {
         } else {
             edge_after(now, self.delay, resolution).ok_or(INVALID)?
         };
-        Ok(Plan { at, due, mode, period })
+        // A rate is once a tick at the most.
+        let is_capped = mode == BatchMode::FixedRate && period == 1;
+        let rest_ns = if period == 0 || is_capped {
+            0
+        } else {
+            let over = resolution.duration(TickSpan::new(period)).saturating_sub(every);
+            u32::try_from(over.as_nanos()).unwrap_or(0)
+        };
+        Ok(Plan { at, due, mode, period, rest_ns })
     }
 }
 
@@ -178,11 +186,47 @@ pub(crate) struct Plan {
     pub(crate) at: Tick,
     pub(crate) due: Tick,
     pub(crate) mode: BatchMode,
-    /// In ticks; zero for a one-shot.
+    /// In ticks, rounded up; zero for a one-shot.
     pub(crate) period: u64,
+    /// By how much the period is shorter than that: less than a tick.
+    pub(crate) rest_ns: u32,
 }
 
-/// The tick `periods` periods after `due`; the last of all if that lies beyond.
-pub(crate) fn later(due: Tick, period: u64, periods: u64) -> Tick {
-    due.checked_add(TickSpan::new(period.saturating_mul(periods))).unwrap_or(Tick::MAX)
+/// The due times of a job at a fixed rate. Its period need not be whole ticks: each due time is
+/// rounded up by itself, and what that adds, the *phase*, is not carried on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(crate) period: u32,
+    pub(crate) rest_ns: u32,
+    pub(crate) tick_ns: u32,
+}
+
+impl Grid {
+    /// The due time and phase `periods` later; `None` if that lies beyond the end of the count.
+    #[inline]
+    pub(crate) fn later(self, due: Tick, phase_ns: u32, periods: u32) -> Option<(Tick, u32)> {
+        let (periods, tick_ns) = (u64::from(periods), u64::from(self.tick_ns));
+        // Each factor has 32 bits, and the division leaves less than `periods` + 1.
+        let span = u64::from(self.period) * periods;
+        if self.rest_ns == 0 {
+            return Some((due.checked_add(TickSpan::new(span))?, phase_ns));
+        }
+        let over = u64::from(self.rest_ns) * periods + u64::from(phase_ns);
+        #[expect(clippy::cast_possible_truncation, reason = "less than a tick, which is a u32")]
+        let phase = (over % tick_ns) as u32;
+        Some((due.checked_add(TickSpan::new(span - over / tick_ns))?, phase))
+    }
+
+    /// How many due times lie behind `due` and not behind `to`.
+    #[inline]
+    pub(crate) fn periods_until(self, due: Tick, phase_ns: u32, to: Tick) -> u32 {
+        let span = to.saturating_since(due).get();
+        if self.rest_ns == 0 {
+            return u32::try_from(span / u64::from(self.period)).unwrap_or(u32::MAX);
+        }
+        let tick_ns = u128::from(self.tick_ns);
+        let period_ns = u128::from(self.period) * tick_ns - u128::from(self.rest_ns);
+        let periods = (u128::from(span) * tick_ns + u128::from(phase_ns)) / period_ns;
+        u32::try_from(periods).unwrap_or(u32::MAX)
+    }
 }

@@ -103,6 +103,8 @@ mod job;
 pub mod log;
 mod manual;
 mod metrics;
+#[doc(hidden)]
+pub mod model;
 mod policy;
 mod quota;
 mod scheduler;

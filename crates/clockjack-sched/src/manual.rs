@@ -105,21 +105,38 @@ impl ManualRunner {
     }
 
     /// Moves time by `duration` and runs all that is due on the way. Gives the number of runs.
+    ///
+    /// What is left below a tick is kept, so many small advances add up exactly.
     pub fn advance(&self, duration: Duration) -> usize {
-        let Some(span) = self.clock.resolution().ticks_ceil(duration) else { return 0 };
-        let target = self.clock.now().tick().saturating_add(span);
-        self.advance_to(target)
+        let resolution = self.clock.resolution();
+        // As many ticks as are whole; what is left may complete one more, with what was kept.
+        let span = match resolution.ticks_ceil(duration) {
+            Some(span) if resolution.duration(span) > duration => span.get() - 1,
+            Some(span) => span.get(),
+            None => u64::MAX,
+        };
+        let target = self.clock.now().tick().saturating_add(TickSpan::new(span));
+        let ran = self.advance_to(target);
+        let rest = duration.saturating_sub(resolution.duration(TickSpan::new(span)));
+        if rest.is_zero() {
+            return ran;
+        }
+        let tick = self.clock.advance(rest).tick();
+        ran + self.run_by(tick.min(target.saturating_add(TickSpan::ONE)))
     }
 
     /// Moves time to a tick and runs all that is due on the way. Gives the number of runs.
+    ///
+    /// It ends, however long handlers take: what comes due behind `target` waits for the next
+    /// advance, also if a handler has moved the clock there.
     pub fn advance_to(&self, target: Tick) -> usize {
-        let mut ran = self.scheduler.run_due();
+        let mut ran = self.run_by(target);
         while let Some(next) = self.scheduler.next_deadline().filter(|next| *next <= target) {
             self.move_to(next);
-            ran += self.scheduler.run_due();
+            ran += self.run_by(target);
         }
         self.move_to(target);
-        ran + self.scheduler.run_due()
+        ran + self.run_by(target)
     }
 
     /// Moves time to the next deadline and runs what is due there. `None` if nothing is scheduled.
@@ -132,6 +149,12 @@ impl ManualRunner {
     /// Runs what is due without moving time.
     pub fn run_due(&self) -> usize {
         self.scheduler.run_due()
+    }
+
+    /// Runs what is due by now, but by `target` at the latest.
+    fn run_by(&self, target: Tick) -> usize {
+        let tick = self.clock.now().tick().min(target);
+        self.scheduler.run_due_by(TimerInstant::new(tick, self.clock.resolution()))
     }
 
     fn move_to(&self, tick: Tick) {

@@ -17,8 +17,8 @@ use crate::{
     Cancellable, CloseTasks, DelayProvider, DiagnosticEvent, Diagnostics, DispatcherId,
     DriverMetadata, EventKinds, FireContext, HandlerError, Hub, JobSpec, ModeError, Outcome,
     PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind, SchedulerConfig,
-    SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning, job::Plan,
-    shard::JobShard, table::Shared,
+    SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning, shard::JobShard,
+    table::Shared,
 };
 
 /// How many shards there may be.
@@ -297,21 +297,20 @@ impl Scheduler {
         let accepted = accepted.map_err(|refused| refused.map(|item| item.task))?;
         let job = Cancellable::new(station.clone(), accepted.slot);
         if accepted.calls_runner {
-            self.call_runner(index, plan);
+            host.call_runner(index);
+        }
+        if spec.delay.is_zero() && inner.metadata.mode == RunnerMode::Manual {
+            self.run_at_once();
         }
         Ok(job)
     }
 
-    /// A job is due before the runner wakes. In manual mode there is none, and what is due at once
-    /// runs at once, unless this is already in a run.
+    /// In manual mode nobody is called, and what is due at once runs at once, behind what is
+    /// overdue; unless this is already in a run.
     #[cold]
-    fn call_runner(&self, index: usize, plan: Plan) {
-        let inner = &*self.inner;
-        inner.common.host.call_runner(index);
-        let is_due = plan.due <= plan.at;
+    fn run_at_once(&self) {
         // Relaxed: who turns looks again when it is through.
-        let is_free = inner.turning.load(Ordering::Relaxed) == 0;
-        if inner.metadata.mode == RunnerMode::Manual && is_due && is_free {
+        if self.inner.turning.load(Ordering::Relaxed) == 0 {
             self.run_due();
         }
     }

@@ -183,6 +183,7 @@ impl<P> JobShard<P> {
         };
         if let Err(kind) = self.shared.quota.take_one(job.policy.priority) {
             self.give_stock_back(slot);
+            self.shared.note_refusal(kind);
             return Err(ScheduleError::new(kind, payload));
         }
         let at = self.slots.get(slot);
@@ -240,15 +241,13 @@ impl<P> JobShard<P> {
         if let Some(mut lease) = self.lease() {
             return lease.cancel(slot, now);
         }
-        let (won, push) = match self.slots.get(slot).word.cancel(true) {
-            None => (false, false),
-            Some(Won::HandedOver) => (true, false),
-            Some(Won::Waiting { push }) => (true, push),
-        };
-        if push {
+        let won = self.slots.get(slot).word.cancel(true);
+        if won == Some(Won::Waiting { push: true }) {
             self.notes.push(slot, &*self.slots);
         }
-        Cancel { won, payload: None, calls_runner: push }
+        // Also if the note of its post is there still: the poster may not have called.
+        let calls_runner = matches!(won, Some(Won::Waiting { .. }));
+        Cancel { won: won.is_some(), payload: None, calls_runner }
     }
 
     /// Where a job is that the caller has a handle of.
@@ -299,6 +298,12 @@ impl<P> JobShard<P> {
     /// Whether notes were left since the lease was last taken. To be asked after a fence (rule 5).
     pub(crate) fn has_notes(&self) -> bool {
         !self.notes.is_empty()
+    }
+
+    /// How many slots are in stock.
+    pub(crate) fn n_stock(&self) -> usize {
+        // Relaxed: a count.
+        self.stock.iter().filter(|place| place.load(Ordering::Relaxed) != NIL).count()
     }
 
     pub(crate) fn n_notes(&self) -> usize {
@@ -371,6 +376,13 @@ impl<P> JobLease<'_, P> {
     /// Rule 2.
     fn take_up(&mut self) {
         let slots = &self.shard.slots;
+        if mutant!("jobs-notes-newest-first") {
+            for slot in self.shard.notes.drain(&**slots) {
+                let Core { wheel, table } = self.core();
+                table.take_up(wheel, slot);
+            }
+            return self.restock();
+        }
         // The stack gives the newest first.
         let mut oldest = NIL;
         for slot in self.shard.notes.drain(&**slots) {
@@ -386,6 +398,26 @@ impl<P> JobLease<'_, P> {
         self.restock();
     }
 
+    /// Slots that were put in stock when many jobs lived keep the segments that were made for
+    /// those: they are traded for lower ones.
+    #[cold]
+    fn lower_stock(&mut self) {
+        let shard = self.shard;
+        for place in &shard.stock {
+            // Relaxed: a hint that spares the swap.
+            let slot = place.load(Ordering::Relaxed);
+            if slot == NIL || !self.core().table.free().wants_back(slot) {
+                continue;
+            }
+            // Acquire: as a poster takes it, and one may have been faster.
+            let slot = place.swap(NIL, Ordering::Acquire);
+            if slot != NIL {
+                self.core().table.free_slot(slot);
+                self.restock();
+            }
+        }
+    }
+
     /// Fills the stock up.
     fn restock(&mut self) {
         let shard = self.shard;
@@ -394,8 +426,10 @@ impl<P> JobLease<'_, P> {
             if place.load(Ordering::Relaxed) == NIL
                 && let Some(slot) = self.core().table.take_slot()
             {
-                // Release: the slot is free as its taker sees it.
-                place.store(slot, Ordering::Release);
+                // Release: the slot is free as its taker sees it. A swap, though a store would do: the
+                // model checker orders a store beside swaps that found nothing in no way.
+                let before = place.swap(slot, Ordering::Release);
+                debug_assert_eq!(before, NIL, "only the holder puts in");
             }
         }
     }
@@ -409,14 +443,14 @@ impl<P> JobLease<'_, P> {
     ) -> Result<Accepted, ScheduleError<P>> {
         let shard = self.shard;
         let Core { wheel, table } = self.core();
-        let listed = table.n_due();
+        let left = table.n_left();
         let (job, due) = table.schedule_planned(wheel, job, plan, payload)?;
-        let mut calls_runner = shard.is_before_wake(due);
-        if calls_runner {
+        let is_earlier = shard.is_before_wake(due);
+        if is_earlier {
             shard.set_next_wake(Some(due), table.now());
         }
-        // Who was given up for it is told, and dropped, in a turn.
-        calls_runner |= table.has_garbage() || table.n_due() > listed;
+        // One that had to go for this one is to be told, or dropped.
+        let calls_runner = is_earlier || table.n_left() > left;
         Ok(Accepted { slot: job.slot, calls_runner })
     }
 
@@ -426,9 +460,11 @@ impl<P> JobLease<'_, P> {
         if table.wants_time() {
             table.observe(now());
         }
-        let listed = table.n_due();
+        let left = table.n_left();
         let (won, payload) = table.cancel_take(wheel, JobId { shard: id, slot });
-        Cancel { won, payload, calls_runner: table.n_due() > listed }
+        // Its post may lie on the stack still.
+        let calls_runner = table.n_left() > left || (won && self.shard.has_notes());
+        Cancel { won, payload, calls_runner }
     }
 
     /// Completes a run. Gives what is to be dropped.
@@ -437,16 +473,17 @@ impl<P> JobLease<'_, P> {
         table.complete(wheel, done)
     }
 
-    /// Moves time, and gives what is due next, if anything is. The flag says that there is more to
-    /// be moved.
+    /// Moves time to `to`, and gives what is due next, if anything is. The flag says that there is
+    /// more to be moved.
     pub(crate) fn advance(
         &mut self,
+        to: TimerInstant,
         now: TimerInstant,
         budget: usize,
         executor: u16,
     ) -> (Option<Next<P>>, bool) {
         let Core { wheel, table } = self.core();
-        let more = table.expire_due(wheel, now, budget);
+        let more = table.expire_due(wheel, to, budget);
         (table.next_due(wheel, now, executor), more)
     }
 
@@ -459,8 +496,15 @@ impl<P> JobLease<'_, P> {
     /// Publishes when the runner wakes, and opens the lease. The caller looks at the notes then
     /// ([`has_notes`](JobShard::has_notes)).
     pub(crate) fn retire(mut self) -> Option<Tick> {
+        if self.core().table.free().is_sparse() {
+            self.lower_stock();
+        }
         let Core { wheel, table } = self.core();
-        let (next, now) = (table.next_look(wheel), table.now());
+        table.settle_if_idle();
+        let now = table.now();
+        // Cut as it is published: posters count on the runner to be awake then.
+        let far = Tick::new(now.get().saturating_add(WAKE_MAX));
+        let next = table.next_look(wheel).map(|next| next.min(far));
         self.shard.set_next_wake(next, now);
         drop(self);
         // Pairs with the fence of a poster (rule 5).

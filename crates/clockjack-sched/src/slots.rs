@@ -19,9 +19,9 @@ use clockjack_sync::{
     },
     return_stack::{Links, NIL},
 };
-use clockjack_time::{Class, Tick, TickSpan, TimerId};
+use clockjack_time::{Class, Resolution, Tick, TickSpan, TimerId};
 
-use crate::{BatchMode, word::JobWord};
+use crate::{BatchMode, job::Grid, table::STOCK_LEN, word::JobWord};
 
 /// Slots of the first segment; each further one has twice as many as the one before it.
 const FIRST_BITS: u32 = if cfg!(loom) { 2 } else { 6 };
@@ -38,7 +38,7 @@ pub(crate) struct Body {
     pub(crate) due: Tick,
     pub(crate) scheduled_at: Tick,
     pub(crate) number: u64,
-    /// In ticks; zero for a one-shot.
+    /// In ticks, rounded up; zero for a one-shot.
     pub(crate) period: u32,
     /// Runs that are due and not handed over.
     pub(crate) owed: u32,
@@ -59,6 +59,10 @@ pub(crate) struct Body {
     /// `u32::MAX` for none.
     pub(crate) backlog_limit: u32,
     pub(crate) burst_threshold: u32,
+    /// By how much the period is shorter than its ticks.
+    pub(crate) rest_ns: u32,
+    /// How long before `due` it would be due, if that were not rounded up to a tick.
+    pub(crate) phase_ns: u32,
 }
 
 impl Body {
@@ -69,6 +73,8 @@ impl Body {
         last_fire: Tick::MAX,
         number: 0,
         period: 0,
+        rest_ns: 0,
+        phase_ns: 0,
         owed: 0,
         backlog_limit: u32::MAX,
         burst_threshold: 0,
@@ -81,6 +87,13 @@ impl Body {
         is_leap: false,
         is_burst_told: false,
     };
+
+    /// The due times of a job at a fixed rate.
+    #[inline]
+    pub(crate) fn grid(&self, resolution: Resolution) -> Grid {
+        let (period, rest_ns) = (self.period, self.rest_ns);
+        Grid { period, rest_ns, tick_ns: resolution.nanos().get() }
+    }
 }
 
 /// A slot begins with a cache line: what a job of a closure needs is two of them.
@@ -336,9 +349,28 @@ impl Free {
         None
     }
 
-    /// Every slot that may be in use.
+    /// Every slot that may be in use, for who frees none meanwhile.
     pub(crate) fn all(&self) -> impl Iterator<Item = u32> + use<> {
-        0..first_of(self.n_segments).min(self.slots_max)
+        0..self.end()
+    }
+
+    /// The slot behind the last that may be in use. It comes nearer when segments are freed.
+    pub(crate) fn end(&self) -> u32 {
+        first_of(self.n_segments).min(self.slots_max)
+    }
+
+    /// Whether the last segment is kept for so few slots that it may be the stock that keeps it.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let last = self.n_segments.saturating_sub(1);
+        self.n_segments > self.n_kept && (1..=STOCK_LEN as usize).contains(&self.used_of(last))
+    }
+
+    /// Whether a slot in stock keeps a segment in which there is little else, while there is a free
+    /// one below that.
+    pub(crate) fn wants_back(&self, slot: u32) -> bool {
+        let (segment, _) = locate(slot);
+        let is_low = (self.open.trailing_zeros() as usize) < segment;
+        is_low && self.used_of(segment) <= STOCK_LEN as usize
     }
 
     /// How many slots are in use.

@@ -51,6 +51,23 @@ impl Shared {
         let quota = Quota::new(config.quota, config.pressed_quota());
         Self { quota: Counted::new(quota), hub: Counted::new(Hub::new()) }
     }
+
+    /// Tells of the quota, once for each time that it is met.
+    pub(crate) fn note_refusal(&self, kind: ScheduleErrorKind) {
+        use ScheduleErrorKind::{Backpressured, QuotaExceeded};
+        if matches!(kind, QuotaExceeded | Backpressured) && self.quota.refusal_is_news() {
+            self.warn(Warning::QuotaReached {
+                limit: self.quota.limit(),
+                adaptive: kind == Backpressured,
+            });
+        }
+    }
+
+    fn warn(&self, warning: Warning) {
+        if self.hub.wants(EventKinds::WARNING) {
+            self.hub.publish(DiagnosticEvent::Warned(warning));
+        }
+    }
 }
 
 /// The jobs of one shard, over a wheel that the caller hands in. `P` is what is delivered; it is
@@ -290,18 +307,8 @@ impl<P> JobTable<P> {
 
     #[cold]
     fn refuse(&mut self, kind: ScheduleErrorKind, payload: P) -> ScheduleError<P> {
-        self.note_refusal(kind);
+        self.shared.note_refusal(kind);
         ScheduleError::new(kind, payload)
-    }
-
-    /// Tells of the quota, once for each time that it is met.
-    fn note_refusal(&self, kind: ScheduleErrorKind) {
-        use ScheduleErrorKind::{Backpressured, QuotaExceeded};
-        let quota = &self.shared.quota;
-        if matches!(kind, QuotaExceeded | Backpressured) && quota.refusal_is_news() {
-            let adaptive = kind == Backpressured;
-            self.warn(Warning::QuotaReached { limit: quota.limit(), adaptive });
-        }
     }
 
     /// A job that is in its slot counts from now on.
@@ -480,6 +487,13 @@ impl<P> JobTable<P> {
         self.garbage.extend(payload);
     }
 
+    /// Gives credits back that no job has been paid with, if none lives: others may want them.
+    pub(crate) fn settle_if_idle(&mut self) {
+        if self.is_empty() {
+            self.purse.settle(&self.shared.quota);
+        }
+    }
+
     /// A job lives no more.
     fn uncount(&mut self, mode: BatchMode) {
         self.counts.active -= 1;
@@ -562,8 +576,13 @@ impl<P> JobTable<P> {
         body: &Body,
         at: TimerInstant,
     ) -> bool {
-        let delay = self.resolution.duration(TickSpan::new(u64::from(body.period)));
-        let due = edge_after(at, delay, self.resolution).unwrap_or(Tick::MAX);
+        let ticks = self.resolution.duration(TickSpan::new(u64::from(body.period)));
+        let delay = ticks.saturating_sub(Duration::from_nanos(u64::from(body.rest_ns)));
+        let Some(due) = edge_after(at, delay, self.resolution) else {
+            // Beyond the end of the count: it waits for ever.
+            self.body(slot, |body| body.due = Tick::MAX);
+            return true;
+        };
         let job = JobId { shard: self.shard, slot };
         match self.insert(wheel, due, body.class, job) {
             Ok(timer) => {
@@ -645,9 +664,7 @@ impl<P> JobTable<P> {
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
-        if self.shared.hub.wants(EventKinds::WARNING) {
-            self.shared.hub.publish(DiagnosticEvent::Warned(warning));
-        }
+        self.shared.warn(warning);
     }
 
     fn write_log(&mut self, kind: LogKind, body: &Body, at: Tick, runs: u32, executor: u16) {
@@ -679,6 +696,7 @@ pub(crate) fn fill(job: &JobSpec, plan: Plan) -> Body {
         due: plan.due,
         scheduled_at: plan.at,
         period: u32::try_from(plan.period).unwrap_or(u32::MAX),
+        rest_ns: plan.rest_ns,
         backlog_limit: job.policy.backlog_limit.unwrap_or(u32::MAX),
         burst_threshold: job.policy.burst_threshold,
         class: job.policy.priority,

@@ -129,6 +129,19 @@ pub(crate) enum Won {
     HandedOver,
 }
 
+/// What the close has made of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// It waited and is marked to be run: it is queued, and the caller lists it.
+    Queued,
+    /// It waited, and is cancelled: the caller reaps it.
+    Cancelled,
+    /// Somebody else has cancelled it, and may not have left a note yet.
+    WasCancelled,
+    /// Nothing is to be done: it has ended, was not accepted, or is in hands that find out.
+    Left,
+}
+
 pub(crate) struct JobWord(AtomicU32);
 
 impl JobWord {
@@ -228,6 +241,37 @@ impl JobWord {
         }
     }
 
+    /// At the close, what waits is queued if it is marked and cancelled else, and a periodic job that
+    /// is due or runs is cancelled. One exchange decides also between the mark and the cancel: a mark
+    /// that was granted is kept.
+    pub(crate) fn close(&self) -> Closing {
+        let mut seen = self.look();
+        loop {
+            let (to, closing) = match seen.state() {
+                JobState::Scheduled if seen.is_noted() => return Closing::Left,
+                JobState::Scheduled if seen.runs_on_close() && !mutant!("job-close-drops-mark") => {
+                    (JobState::Queued, Closing::Queued)
+                }
+                JobState::Scheduled => (JobState::Cancelled, Closing::Cancelled),
+                JobState::Queued | JobState::Executing if seen.is_periodic() => {
+                    (JobState::Cancelled, Closing::Left)
+                }
+                JobState::Cancelled if !mutant!("job-close-skips-cancelled") => {
+                    return Closing::WasCancelled;
+                }
+                _ => return Closing::Left,
+            };
+            // AcqRel: as in `exchange`.
+            let new = seen.with(to);
+            let swap =
+                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Acquire);
+            match swap {
+                Ok(_) => return closing,
+                Err(now) => seen = Seen(now),
+            }
+        }
+    }
+
     /// Rule 3: the slot was taken off the stack. What the word said then, NOTED included.
     pub(crate) fn take_up(&self) -> Seen {
         // AcqRel: pairs with whoever pushed, and with whoever lets go of the last pin.
@@ -313,7 +357,7 @@ impl JobWord {
         // AcqRel: what was done with the slot happens before it is used again.
         let before = self.0.fetch_sub(pins * PIN, Ordering::AcqRel);
         let after = Seen(before - pins * PIN);
-        !after.is_pinned() && !after.is_noted()
+        !after.is_pinned() && (!after.is_noted() || mutant!("job-unpin-over-note"))
     }
 
     /// NOTED on a slot that nobody pins, by who let go of it last, who pushes it then.

@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "loom/close.rs"]
 mod close;
+#[path = "loom/jobs.rs"]
+mod jobs;
 #[path = "loom/quota.rs"]
 mod quota;
 #[path = "loom/stream.rs"]

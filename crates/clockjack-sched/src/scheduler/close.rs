@@ -40,7 +40,7 @@ impl Scheduler {
             return inner.report(inner.close_stats(), None);
         }
         let driver = inner.common.host.stop_driver();
-        self.flush();
+        self.run_due();
         let tasks = inner.run_close_tasks();
         inner.close();
         inner.run_listed();
@@ -68,7 +68,7 @@ impl Inner {
         for station in &self.stations {
             let mut lease = station.jobs.lease_wait(&self.common.relax());
             let core = lease.core();
-            core.table.cancel_rest(&mut core.wheel, true);
+            core.table.cancel_rest(&mut core.wheel);
         }
         self.run_listed();
     }
@@ -137,7 +137,8 @@ impl Drop for Inner {
         for station in &self.stations {
             let mut lease = station.jobs.close(&self.common.relax());
             let core = lease.core();
-            core.table.cancel_rest(&mut core.wheel, false);
+            core.table.cancel_rest(&mut core.wheel);
+            core.table.cancel_due();
         }
         self.run_listed();
         for task in self.tasks.close() {

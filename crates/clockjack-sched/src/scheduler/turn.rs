@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use clockjack_sync::{Counted, prim::atomic::Ordering};
-use clockjack_time::{Tick, TimerInstant};
+use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{Common, Inner, Item, Scheduler, Station};
 use crate::{
@@ -61,29 +61,23 @@ impl Scheduler {
         turn
     }
 
-    /// Runs whatever is due now in all shards, on this thread.
+    /// Runs what is due by now in all shards, on this thread, and nothing that comes due meanwhile.
+    /// Gives the number of runs.
     pub(crate) fn run_due(&self) -> usize {
-        let mut ran = 0;
-        for shard in 0..self.shards() {
-            loop {
-                let turn = self.turn(shard, 0, usize::MAX);
-                ran += turn.ran;
-                if !turn.is_more {
-                    break;
-                }
-            }
-        }
-        ran
+        self.run_due_by(self.inner().common.host.now())
     }
 
-    /// Runs what is due by now in all shards, on this thread, and nothing that comes due meanwhile.
-    pub(crate) fn flush(&self) {
+    /// As [`run_due`](Self::run_due), but for what is due by `limit`, which is not later than now.
+    pub(crate) fn run_due_by(&self, limit: TimerInstant) -> usize {
         let inner = self.inner();
-        let now = inner.common.host.now();
-        for station in &inner.stations {
-            take_turn(station, 0, usize::MAX, Until::At(now));
-        }
+        let until = Until::At(limit);
+        // Relaxed: a count for the manual mode, in which one thread turns.
+        inner.turning.fetch_add(1, Ordering::Relaxed);
+        let turns = inner.stations.iter().map(|at| take_turn(at, 0, usize::MAX, until).ran);
+        let ran = turns.sum();
+        inner.turning.fetch_sub(1, Ordering::Relaxed);
         inner.common.hub().ring();
+        ran
     }
 
     /// The earliest time at which anything is due.
@@ -113,8 +107,13 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
     let common = &*station.common;
     let mut turn = Turn::default();
     let mut done: Option<Done<Item>> = None;
-    let read = || if let Until::At(now) = until { now } else { common.host.now() };
+    let read = || common.host.now();
     let is_still = matches!(until, Until::Still);
+    let runs_per_reading = match common.host.clock_kind() {
+        // Its readings cost nothing, and what handlers do to it is to be seen at once.
+        ClockKind::Deterministic => 1,
+        ClockKind::RealtimeHost | ClockKind::RealtimeHardware => RUNS_PER_READING,
+    };
     let mut now = read();
     loop {
         let mut lease = station.jobs.lease_wait(&common.relax());
@@ -125,7 +124,8 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             // What is listed is due before all that is not.
             (lease.next_due(now, executor), false)
         } else {
-            lease.advance(now, ADVANCE_BUDGET, executor)
+            let to = if let Until::At(limit) = until { limit } else { now };
+            lease.advance(to, now, ADVANCE_BUDGET, executor)
         };
         let garbage = if lease.core().table.has_garbage() {
             lease.core().table.take_garbage()
@@ -147,7 +147,7 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             Some(Next::Run(run)) => {
                 turn.ran += 1;
                 done = run_one(station, run, now);
-                if turn.ran.is_multiple_of(RUNS_PER_READING) {
+                if turn.ran.is_multiple_of(runs_per_reading) {
                     now = read();
                 }
             }
@@ -235,8 +235,13 @@ impl Ticket {
             common.discard(item);
         }
         common.hub().ring();
-        // It may be due again, or earlier than the runner knows.
-        common.host.call_runner(self.station.jobs.id() as usize);
+        if self.station.jobs.is_closed() {
+            // The runner may be gone: what is to be told or dropped is so here.
+            take_turn(&self.station, 0, usize::MAX, Until::Still);
+        } else {
+            // It may be due again, or earlier than the runner knows.
+            common.host.call_runner(self.station.jobs.id() as usize);
+        }
     }
 }
 

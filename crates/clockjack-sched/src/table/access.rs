@@ -5,7 +5,7 @@ use clockjack_sync::Counted;
 
 use super::JobTable;
 use crate::{
-    slots::{Body, Slot, Slots},
+    slots::{Body, Free, Slot, Slots},
     word::{JobState, JobWord},
 };
 
@@ -17,6 +17,10 @@ impl<P> JobTable<P> {
     /// A free slot, for the stock.
     pub(crate) fn take_slot(&mut self) -> Option<u32> {
         self.free.take(&self.slots)
+    }
+
+    pub(crate) fn free(&self) -> &Free {
+        &self.free
     }
 
     #[inline(always)]

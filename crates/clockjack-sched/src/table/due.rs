@@ -64,14 +64,18 @@ impl<P> JobTable<P> {
 
     /// Counts and logs a hand-over, and says what it stands for.
     pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> Handed {
-        let at = tick_of(now, self.resolution);
+        // Another thread may have read the clock later than this one, and been first.
+        let at = self.now.max(tick_of(now, self.resolution));
+        let resolution = self.resolution;
         let (body, batch) = self.body(slot, |body| {
             let mut handed = *body;
+            let grid = body.grid(resolution);
             let batch = match body.mode {
                 BatchMode::FixedRate => {
                     let runs = if body.folds || body.is_leap { body.owed.max(1) } else { 1 };
                     body.owed -= runs.min(body.owed);
-                    body.due = crate::job::later(body.due, u64::from(body.period), u64::from(runs));
+                    let next = grid.later(body.due, body.phase_ns, runs);
+                    (body.due, body.phase_ns) = next.unwrap_or((Tick::MAX, 0));
                     body.is_leap = false;
                     body.is_burst_told &= body.owed > 0;
                     ExecutionBatch::folded(runs - 1, body.mode)

@@ -8,7 +8,7 @@ use super::{Delivery, Fire, JobTable};
 use crate::{
     BatchMode, DiagnosticEvent, JobId, Warning,
     drift::TickCount,
-    job::{later, tick_of},
+    job::tick_of,
     word::{JobState, Won},
 };
 
@@ -169,20 +169,16 @@ impl<P> JobTable<P> {
     }
 
     /// Adds the runs of a job at a fixed rate that time has passed.
-    fn expire_rate(
-        &mut self,
-        slot: u32,
-        now: TimerInstant,
-        to: Tick,
-    ) -> Option<Rearm> {
-        let leap_to = self.leap_to;
+    fn expire_rate(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
+        let (leap_to, resolution) = (self.leap_to, self.resolution);
         let is_running = self.word(slot).peek().state() == JobState::Executing;
         let (before, body) = self.body(slot, |body| {
             let before = *body;
-            let next = later(body.due, u64::from(body.period), u64::from(body.owed));
-            let behind = to.saturating_since(next).get() / u64::from(body.period);
-            let runs = u32::try_from(behind).unwrap_or(u32::MAX).saturating_add(1);
-            body.owed = body.owed.saturating_add(runs);
+            let grid = body.grid(resolution);
+            let next = grid.later(body.due, body.phase_ns, body.owed);
+            let (next, phase_ns) = next.unwrap_or((Tick::MAX, 0));
+            let behind = grid.periods_until(next, phase_ns, to);
+            body.owed = body.owed.saturating_add(behind.saturating_add(1));
             body.is_leap |= Some(next) <= leap_to;
             (before, *body)
         });
@@ -212,7 +208,8 @@ impl<P> JobTable<P> {
         if self.word(slot).expire() {
             self.list(slot);
         }
-        let due = later(body.due, u64::from(body.period), u64::from(body.owed));
+        // None at the end of the count: then there is no next run, and the job waits for ever.
+        let (due, _) = body.grid(resolution).later(body.due, body.phase_ns, body.owed)?;
         Some(Rearm { due, class: body.class })
     }
 

@@ -130,9 +130,23 @@ impl<P> JobTable<P> {
         }
     }
 
+    /// How much there is that only a turn does: jobs to be run or told, and what is to be dropped.
+    pub(crate) fn n_left(&self) -> usize {
+        self.n_due() + self.garbage.len()
+    }
+
     /// How many slots are in use, those that only a handle keeps included.
     pub(crate) fn slots_used(&self) -> usize {
         self.free.used()
+    }
+
+    /// How many slots there is room for.
+    pub(crate) fn slots_room(&self) -> usize {
+        self.free.end() as usize
+    }
+
+    pub(crate) fn n_garbage(&self) -> usize {
+        self.garbage.len()
     }
 
     /// A picture of the table, with at most so many jobs in it, periodic ones first and then by

@@ -7,7 +7,7 @@ use clockjack_time::{Storage, Wheel};
 use super::JobTable;
 use crate::{
     BatchMode, JobId,
-    word::{JobState, Won},
+    word::{Closing, JobState},
 };
 
 impl<P> JobTable<P> {
@@ -67,39 +67,39 @@ impl<P> JobTable<P> {
         marked.sort_unstable();
         for (_, _, slot) in marked {
             if self.word(slot).expire() {
-                self.unarm(wheel, slot);
-                self.counts.run_on_close += 1;
-                self.list(slot);
+                self.list_one_marked(wheel, slot);
             }
         }
     }
 
-    /// Cancels, after the close, what waits and what would go on. One-shots that are due are left to
-    /// be run if `runs_due` says so.
-    pub(crate) fn cancel_rest<S: Storage<JobId>>(
-        &mut self,
-        wheel: &mut Wheel<JobId, S>,
-        runs_due: bool,
-    ) {
+    /// Cancels, after the close, what waits and what would go on; lists what was marked since.
+    pub(crate) fn cancel_rest<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
         for slot in self.free.all() {
-            let seen = self.word(slot).look();
-            match seen.state() {
-                // Not accepted, and its poster will find out.
-                JobState::Scheduled if seen.is_noted() => {}
-                JobState::Queued
-                    if runs_due && self.body(slot, |body| body.mode) == BatchMode::OneShot => {}
-                JobState::Scheduled | JobState::Queued | JobState::Executing => {
-                    self.cancel_closed(wheel, slot);
-                }
-                JobState::Cancelled => self.reap_closed(wheel, slot),
-                JobState::Pending | JobState::Completed => {}
-            }
+            self.cancel_one(wheel, slot);
         }
     }
 
-    fn cancel_closed<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        if let Some(Won::Waiting { .. }) = self.word(slot).cancel(false) {
-            self.reap_to_garbage(wheel, slot);
+    fn cancel_one<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        match self.word(slot).close() {
+            Closing::Queued => self.list_one_marked(wheel, slot),
+            Closing::Cancelled => self.reap_to_garbage(wheel, slot),
+            Closing::WasCancelled => self.reap_closed(wheel, slot),
+            Closing::Left => {}
+        }
+    }
+
+    /// A job that is queued because it is to be run at the close.
+    fn list_one_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        self.unarm(wheel, slot);
+        self.counts.run_on_close += 1;
+        self.list(slot);
+    }
+
+    /// Cancels what is due and was not taken, when nobody is left to run it. It is reaped when it is
+    /// taken off the list.
+    pub(crate) fn cancel_due(&mut self) {
+        for slot in &self.due {
+            self.slots.get(*slot).word.cancel(false);
         }
     }
 

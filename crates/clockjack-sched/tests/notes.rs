@@ -1,0 +1,274 @@
+//! What is left as a note while another has the lease, one step at a time on one thread.
+
+use core::{
+    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
+use std::sync::{Arc, Mutex};
+
+use clockjack_sched::{
+    Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext,
+    HandlerError, JobState, Policy, PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig,
+    SchedulerHost, SchedulerTask, Warning, Work,
+    model::{held, while_leased},
+};
+use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+
+const D: DispatcherId = DispatcherId::DEFAULT;
+
+const fn ticks(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+#[derive(Clone, Default)]
+struct Host {
+    now: Arc<AtomicU64>,
+    calls: Arc<AtomicU32>,
+    /// The shard in which jobs are registered.
+    shard: Arc<AtomicU32>,
+    /// What was handed to dispatchers.
+    works: Arc<Mutex<Vec<Work>>>,
+}
+
+impl SchedulerHost for Host {
+    fn now(&self) -> TimerInstant {
+        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "notes"
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.calls.fetch_add(1, SeqCst);
+    }
+
+    fn shard(&self) -> usize {
+        self.shard.load(SeqCst) as usize
+    }
+
+    fn has_dispatcher(&self, _dispatcher: DispatcherId) -> bool {
+        true
+    }
+
+    fn dispatch(&self, _dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+        self.works.lock().expect("no panic").push(work);
+        Ok(())
+    }
+}
+
+struct World {
+    scheduler: Scheduler,
+    host: Host,
+    order: Arc<Mutex<Vec<u32>>>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(SchedulerConfig::DEFAULT)
+    }
+
+    fn with(config: SchedulerConfig) -> Self {
+        let host = Host::default();
+        let config = SchedulerConfig { resolution: Resolution::MILLI, ..config };
+        let scheduler = Scheduler::new(config, host.clone()).expect("a sound configuration");
+        Self { scheduler, host, order: Arc::default() }
+    }
+
+    /// Takes a turn at a tick, and says when the runner wakes.
+    fn turn_at(&self, tick: u64) -> Option<Tick> {
+        self.host.now.store(tick, SeqCst);
+        self.scheduler.turn(0, 0, usize::MAX).next_wake
+    }
+
+    fn once(&self, delay: u64, name: u32) -> Cancellable {
+        let order = self.order.clone();
+        let run = move |_: &_| order.lock().expect("no panic").push(name);
+        self.scheduler.schedule_once_fn(ticks(delay), D, run).expect("open, and there is room")
+    }
+
+    fn order(&self) -> Vec<u32> {
+        self.order.lock().expect("no panic").clone()
+    }
+
+    /// How often the runner was called since this was asked last.
+    fn calls(&self) -> u32 {
+        self.host.calls.swap(0, SeqCst)
+    }
+}
+
+#[test]
+fn jobs_that_were_posted_run_in_the_order_of_their_posts() {
+    let world = World::new();
+    drop(world.once(5, 0));
+    while_leased(&world.scheduler, || {
+        for name in 1..=20 {
+            drop(world.once(5, name));
+        }
+    });
+    drop(world.once(5, 21));
+    world.turn_at(5);
+    assert_eq!(world.order(), (0..=21).collect::<Vec<_>>());
+    assert_eq!(held(&world.scheduler).slots, 0);
+}
+
+#[test]
+fn a_posted_job_that_is_cancelled_before_it_is_taken_up_calls_the_runner() {
+    let world = World::new();
+    drop(world.once(50, 0));
+    assert_eq!(world.turn_at(0), Some(Tick::new(50)));
+    world.calls();
+    let token = Arc::new(());
+    let inside = token.clone();
+    while_leased(&world.scheduler, || {
+        let run = move |_: &_| drop(inside);
+        let job = world.scheduler.schedule_once_fn(ticks(100), D, run).expect("open");
+        assert_eq!(world.calls(), 0, "the runner wakes before it is due");
+        assert!(job.cancel() && job.is_cancelled() && !job.cancel());
+        assert_eq!(world.calls(), 1, "what it was to deliver is to be dropped");
+    });
+    world.turn_at(1);
+    assert_eq!(Arc::strong_count(&token), 1);
+    let metrics = world.scheduler.metrics();
+    assert_eq!((metrics.accepted_total, metrics.cancelled_total), (2, 1));
+}
+
+#[test]
+fn a_runner_that_sleeps_for_very_long_is_called_for_whatever_comes_before() {
+    const FAR: u64 = 1 << 30;
+    for sixteenth in 0..16 {
+        let world = World::new();
+        drop(world.once(FAR, 0));
+        let wake = world.turn_at(0).expect("something is scheduled").get();
+        let now = FAR / 16 * sixteenth + 7;
+        if now + 1 >= wake {
+            continue;
+        }
+        world.host.now.store(now, SeqCst);
+        world.calls();
+        drop(world.once(1, 1));
+        assert_eq!(world.calls(), 1, "at {now} it sleeps until {wake}");
+    }
+}
+
+#[test]
+fn a_posted_job_that_finds_no_quota_leaves_no_trace() {
+    let world = World::with(SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT });
+    let job = world.once(5, 0);
+    let before = held(&world.scheduler);
+    let refused = while_leased(&world.scheduler, || {
+        world.scheduler.schedule_once_fn(ticks(5), D, |_| ()).expect_err("one is all there may be")
+    });
+    assert_eq!(refused.kind(), ScheduleErrorKind::QuotaExceeded);
+    assert_eq!(held(&world.scheduler), before);
+    assert_eq!(world.scheduler.metrics().accepted_total, 1);
+    assert!(job.cancel());
+    drop(job);
+    let after = held(&world.scheduler);
+    assert_eq!((after.slots, after.credits), (0, 0));
+    while_leased(&world.scheduler, || drop(world.once(5, 1)));
+    world.turn_at(9);
+    assert_eq!(world.order(), [1]);
+    let after = held(&world.scheduler);
+    assert_eq!((after.slots, after.credits), (0, 0));
+}
+
+#[test]
+fn handles_that_are_dropped_during_a_lease_give_their_slots_back() {
+    let world = World::new();
+    let jobs: Vec<_> = (0..50).map(|name| world.once(5, name)).collect();
+    let second = jobs.clone();
+    world.turn_at(5);
+    assert!(jobs.iter().all(|job| job.state() == JobState::Completed));
+    assert_eq!(held(&world.scheduler).slots, 50, "a handle keeps its slot");
+    while_leased(&world.scheduler, || drop(jobs));
+    assert_eq!(held(&world.scheduler).slots, 50);
+    while_leased(&world.scheduler, || drop(second));
+    assert_eq!(held(&world.scheduler).slots, 0);
+}
+
+#[test]
+fn a_posted_job_that_finds_no_quota_is_told_as_any_other() {
+    let world = World::with(SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT });
+    let mut events = world.scheduler.diagnostics().subscribe(EventKinds::WARNING, 8).expect("room");
+    let _job = world.once(5, 0);
+    while_leased(&world.scheduler, || {
+        world.scheduler.schedule_once_fn(ticks(5), D, |_| ()).expect_err("one is all there may be")
+    });
+    let told = events.try_next().expect("the first refusal is told");
+    let limit = 1;
+    let reached = Warning::QuotaReached { limit, adaptive: false };
+    assert!(matches!(told, DiagnosticEvent::Warned(warning) if warning == reached));
+}
+
+#[test]
+fn a_shard_without_jobs_keeps_no_credit_from_others() {
+    const QUOTA: usize = 64;
+    let config = SchedulerConfig { quota: QUOTA, shards: 2, ..SchedulerConfig::DEFAULT };
+    let world = World::with(config);
+    drop(world.once(5, 0));
+    world.turn_at(5);
+    assert_eq!(world.order(), [0]);
+    world.host.shard.store(1, SeqCst);
+    let jobs: Vec<_> = (0..QUOTA).map(|_| world.once(5, 1)).collect();
+    assert_eq!(jobs.len(), QUOTA);
+}
+
+/// Counts how often it ran and was told.
+struct Told {
+    ran: Arc<AtomicU32>,
+    told: Arc<AtomicU32>,
+}
+
+impl SchedulerTask for Told {
+    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
+        self.ran.fetch_add(1, SeqCst);
+        Ok(())
+    }
+
+    fn cancelled(&mut self) {
+        self.told.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_periodic_task_on_another_dispatcher_is_told_of_a_close_that_came_while_it_ran() {
+    let world = World::new();
+    let (ran, told) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let task = Told { ran: ran.clone(), told: told.clone() };
+    let schedule = Scheduler::schedule_at_fixed_rate_task;
+    let job = schedule(&world.scheduler, ticks(5), ticks(5), DispatcherId(1), task).expect("open");
+    world.turn_at(5);
+    let report = world.scheduler.shutdown();
+    assert_eq!((report.accepted, report.cancelled, report.still_running), (1, 1, 1));
+    assert!(job.is_cancelled());
+    let work = world.host.works.lock().expect("no panic").pop().expect("it was handed over");
+    work.run();
+    assert_eq!((ran.load(SeqCst), told.load(SeqCst)), (1, 1), "nobody takes a turn any more");
+    assert_eq!(Arc::strong_count(&told), 1, "the task was dropped");
+    let metrics = world.scheduler.metrics();
+    assert_eq!((metrics.accepted_total, metrics.cancelled_total), (1, 1));
+}
+
+#[test]
+fn a_task_that_goes_for_one_of_a_higher_class_calls_the_runner_to_be_told() {
+    let low = Policy::DEFAULT.priority(Class::Low);
+    let policies = PolicyRegistry::new().set(Affinity::Dispatcher(DispatcherId(1)), low);
+    let config = SchedulerConfig { capacity: 1, policies, ..SchedulerConfig::DEFAULT };
+    let world = World::with(config);
+    let (ran, told) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let task = Told { ran: ran.clone(), told: told.clone() };
+    let schedule = Scheduler::schedule_once_task;
+    let job = schedule(&world.scheduler, ticks(50), DispatcherId(1), task).expect("open");
+    world.turn_at(0);
+    world.calls();
+    drop(world.once(90, 0));
+    assert!(job.is_cancelled(), "there is room for one");
+    assert_eq!(world.calls(), 1, "it wants to be told, and the runner sleeps");
+    world.turn_at(1);
+    assert_eq!((ran.load(SeqCst), told.load(SeqCst)), (0, 1));
+}

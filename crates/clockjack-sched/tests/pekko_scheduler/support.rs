@@ -1,0 +1,203 @@
+//! A scheduler in virtual time, and handlers that write down when they ran.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use clockjack_sched::{
+    Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
+    ManualRunner, Outcome, SchedulerConfig, SchedulerTask, Subscription, Warning,
+};
+use clockjack_time::{MonotonicClock, Resolution};
+
+pub const D: DispatcherId = DispatcherId::DEFAULT;
+
+pub const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+pub const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// A scheduler with a hand on its clock. Its jobs may hold the runner, so it is closed in the end.
+pub struct Bench(ManualRunner);
+
+impl Bench {
+    /// With ticks of 10 ms, as Pekko has by default.
+    pub fn new() -> Self {
+        Self::with(SchedulerConfig::DEFAULT)
+    }
+
+    /// With ticks of 1 ms.
+    pub fn fine() -> Self {
+        Self::with(SchedulerConfig { resolution: Resolution::MILLI, ..SchedulerConfig::DEFAULT })
+    }
+
+    pub fn with(config: SchedulerConfig) -> Self {
+        Self(ManualRunner::with_guard(config, guard).expect("it is not for production"))
+    }
+
+    pub fn runner(&self) -> ManualRunner {
+        self.0.clone()
+    }
+
+    /// Milliseconds since the start.
+    pub fn now(&self) -> u64 {
+        now(&self.0)
+    }
+
+    pub fn warnings(&self) -> Subscription {
+        let diagnostics = self.0.scheduler().diagnostics();
+        diagnostics.subscribe(EventKinds::WARNING, 64).expect("it is the first")
+    }
+
+    /// A job that notes its runs, each of which takes `body`.
+    pub fn every(&self, mode: Mode, initial: Duration, period: Duration, body: Duration) -> Job {
+        let (runs, runner) = (Runs::default(), self.runner());
+        let noted = runs.clone();
+        let handle = mode.schedule(self, initial, period, move |_| {
+            noted.note(&runner);
+            runner.clock().advance(body);
+        });
+        Job { handle, runs }
+    }
+
+    /// A one-shot that notes its run.
+    pub fn once(&self, delay: Duration) -> Job {
+        let (runs, runner) = (Runs::default(), self.runner());
+        let noted = runs.clone();
+        let handle = self.scheduler().schedule_once_fn(delay, D, move |_| noted.note(&runner));
+        Job { handle: handle.expect("there is room"), runs }
+    }
+}
+
+impl Deref for Bench {
+    type Target = ManualRunner;
+
+    fn deref(&self) -> &ManualRunner {
+        &self.0
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.0.scheduler().shutdown();
+    }
+}
+
+pub struct Job {
+    pub handle: Cancellable,
+    pub runs: Runs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    FixedRate,
+    FixedDelay,
+}
+
+impl Mode {
+    pub fn schedule<R: Outcome>(
+        self,
+        bench: &ManualRunner,
+        initial: Duration,
+        period: Duration,
+        f: impl FnMut(&FireContext) -> R + Send + 'static,
+    ) -> Cancellable {
+        let scheduler = bench.scheduler();
+        let accepted = match self {
+            Self::FixedRate => {
+                scheduler.schedule_at_fixed_rate_fn(initial, period, D, f).map_err(|e| e.kind())
+            }
+            Self::FixedDelay => {
+                scheduler.schedule_with_fixed_delay_fn(initial, period, D, f).map_err(|e| e.kind())
+            }
+        };
+        accepted.expect("it can be")
+    }
+
+    pub fn schedule_task(
+        self,
+        bench: &ManualRunner,
+        initial: Duration,
+        period: Duration,
+        task: Notified,
+    ) -> Cancellable {
+        let scheduler = bench.scheduler();
+        let accepted = match self {
+            Self::FixedRate => scheduler.schedule_at_fixed_rate_task(initial, period, D, task),
+            Self::FixedDelay => scheduler.schedule_with_fixed_delay_task(initial, period, D, task),
+        };
+        accepted.expect("it can be")
+    }
+}
+
+/// When a handler ran, in milliseconds since the start.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(Arc<Mutex<Vec<u64>>>);
+
+impl Runs {
+    pub fn note(&self, runner: &ManualRunner) {
+        self.0.lock().expect("no holder panics").push(now(runner));
+    }
+
+    pub fn times(&self) -> Vec<u64> {
+        self.0.lock().expect("no holder panics").clone()
+    }
+
+    pub fn n(&self) -> usize {
+        self.times().len()
+    }
+}
+
+/// A task that notes when it ran, and when it was told of its cancel.
+pub struct Notified {
+    pub runner: ManualRunner,
+    pub runs: Runs,
+    pub cancels: Runs,
+}
+
+impl Notified {
+    pub fn new(bench: &Bench) -> (Self, Runs, Runs) {
+        let (runs, cancels) = (Runs::default(), Runs::default());
+        let runner = bench.runner();
+        (Self { runner, runs: runs.clone(), cancels: cancels.clone() }, runs, cancels)
+    }
+}
+
+impl SchedulerTask for Notified {
+    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
+        self.runs.note(&self.runner);
+        Ok(())
+    }
+
+    fn cancelled(&mut self) {
+        self.cancels.note(&self.runner);
+    }
+}
+
+/// The warnings that have come.
+pub fn warned(subscription: &mut Subscription) -> Vec<Warning> {
+    let events = std::iter::from_fn(|| subscription.try_next());
+    let warnings = events.map(|event| match event {
+        DiagnosticEvent::Warned(warning) => warning,
+        other => panic!("only warnings were asked for: {other}"),
+    });
+    warnings.collect()
+}
+
+fn now(runner: &ManualRunner) -> u64 {
+    let now = runner.clock().now();
+    now.ticks * u64::from(now.resolution_ns) / 1_000_000
+}
+
+fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+    caught.map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().copied().unwrap_or("of another type");
+        HandlerError::panic(text.to_owned())
+    })
+}

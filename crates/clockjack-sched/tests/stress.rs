@@ -1,0 +1,344 @@
+//! Real threads against one scheduler. The law: each job that was accepted either ran, or its cancel
+//! said true, or the close cancelled it; once; and the counts say so exactly.
+//!
+//! Virtual time: an atomic that the tests move. Nothing here reads a clock or sleeps.
+
+use core::{
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+};
+
+use clockjack_sched::{
+    Cancellable, DispatcherId, FireContext, ScheduleErrorKind, Scheduler, SchedulerConfig,
+    SchedulerHost, model::held,
+};
+use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+
+const D: DispatcherId = DispatcherId::DEFAULT;
+
+const fn ticks(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A host whose time is an atomic, and whose runners are threads of the test.
+#[derive(Clone)]
+struct Host {
+    now: Arc<AtomicU64>,
+    calls: Arc<AtomicU32>,
+}
+
+impl Host {
+    fn new() -> Self {
+        Self { now: Arc::new(AtomicU64::new(0)), calls: Arc::new(AtomicU32::new(0)) }
+    }
+
+    fn advance(&self, by: u64) {
+        self.now.fetch_add(by, SeqCst);
+    }
+}
+
+impl SchedulerHost for Host {
+    fn now(&self) -> TimerInstant {
+        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "stress"
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.calls.fetch_add(1, SeqCst);
+    }
+
+    fn relax(&self) {
+        thread::yield_now();
+    }
+}
+
+fn scheduler(capacity: usize) -> (Scheduler, Host) {
+    let host = Host::new();
+    let config = SchedulerConfig {
+        resolution: Resolution::MILLI,
+        quota: capacity,
+        capacity,
+        overflow_capacity: capacity,
+        ..SchedulerConfig::DEFAULT
+    };
+    (Scheduler::new(config, host.clone()).expect("a sound configuration"), host)
+}
+
+/// Takes turns until nothing is due any more.
+fn run_out(scheduler: &Scheduler) {
+    while scheduler.turn(0, 0, usize::MAX).is_more {}
+}
+
+#[test]
+fn a_close_cancels_as_many_jobs_as_fill_several_segments() {
+    for jobs in [1, 31, 33, 100, 1_000, 5_000] {
+        let (scheduler, _host) = scheduler(1 << 16);
+        let token = Arc::new(());
+        for _ in 0..jobs {
+            let token = token.clone();
+            let run = move |_: &_| drop(token);
+            drop(scheduler.schedule_once_fn(ticks(10), D, run).expect("open"));
+        }
+        let report = scheduler.shutdown();
+        assert_eq!((report.accepted, report.executed, report.cancelled), (jobs, 0, jobs));
+        assert_eq!(Arc::strong_count(&token), 1, "what was not delivered is dropped");
+    }
+}
+
+/// Turns until told to stop, and moves time by the way.
+fn runner(
+    scheduler: &Scheduler,
+    host: &Host,
+    stop: &Arc<AtomicBool>,
+    executor: u16,
+) -> thread::JoinHandle<()> {
+    let (scheduler, host, stop) = (scheduler.clone(), host.clone(), stop.clone());
+    thread::spawn(move || {
+        while !stop.load(SeqCst) {
+            host.advance(1);
+            scheduler.turn(0, executor, 64);
+            thread::yield_now();
+        }
+    })
+}
+
+/// What one thread saw.
+#[derive(Default)]
+struct Tally {
+    accepted: u64,
+    cancelled: u64,
+    refused: u64,
+}
+
+/// Schedules all sorts of jobs until it is refused.
+fn fire(scheduler: &Scheduler, begun: &AtomicU64, token: &Arc<()>, seed: u64) -> Tally {
+    let mut tally = Tally::default();
+    let mut kept = Vec::new();
+    for i in seed.. {
+        let token = token.clone();
+        let job = match i % 5 {
+            0 => scheduler
+                .schedule_at_fixed_rate_fn(ticks(i % 3), ticks(2), D, move |_| {
+                    let _ = &token;
+                })
+                .map_err(|refused| refused.kind()),
+            1 => scheduler
+                .schedule_with_fixed_delay_fn(ticks(1), ticks(1), D, move |_| {
+                    let _ = &token;
+                })
+                .map_err(|refused| refused.kind()),
+            _ => scheduler
+                .schedule_once_fn(ticks(i % 7), D, move |_| drop(token))
+                .map_err(|refused| refused.kind()),
+        };
+        let job = match job {
+            Ok(job) => job,
+            // Faster than the runners: they have to get on.
+            Err(ScheduleErrorKind::QuotaExceeded) => {
+                thread::yield_now();
+                continue;
+            }
+            Err(kind) => {
+                assert_eq!(kind, ScheduleErrorKind::Closed);
+                tally.refused += 1;
+                break;
+            }
+        };
+        tally.accepted += 1;
+        begun.fetch_add(1, SeqCst);
+        match i % 11 {
+            0 | 1 => tally.cancelled += u64::from(job.cancel()),
+            2 => drop(job.run_on_close()),
+            3 => kept.push(job),
+            _ => {}
+        }
+    }
+    for job in kept {
+        tally.cancelled += u64::from(job.cancel());
+    }
+    tally
+}
+
+#[test]
+fn closing_under_fire_accounts_for_every_job() {
+    const ROUNDS: u64 = if cfg!(miri) { 2 } else { 1_000 };
+    for round in 0..ROUNDS {
+        let (scheduler, host) = scheduler(1 << 9);
+        let (stop, token) = (Arc::new(AtomicBool::new(false)), Arc::new(()));
+        let begun = Arc::new(AtomicU64::new(0));
+        let runners = [1, 2].map(|executor| runner(&scheduler, &host, &stop, executor));
+        let threads: Vec<_> = (0..4)
+            .map(|n| {
+                let (scheduler, begun, token) = (scheduler.clone(), begun.clone(), token.clone());
+                thread::spawn(move || fire(&scheduler, &begun, &token, round * 31 + n * 7))
+            })
+            .collect();
+        // At another moment each round.
+        while begun.load(SeqCst) < round % 97 {
+            thread::yield_now();
+        }
+        let report = scheduler.shutdown();
+        let tallies: Vec<_> =
+            threads.into_iter().map(|one| one.join().expect("no panic")).collect();
+        stop.store(true, SeqCst);
+        for runner in runners {
+            runner.join().expect("no panic");
+        }
+        let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+        assert_eq!(report.accepted, sum(|one| one.accepted), "round {round}: {report}");
+        assert_eq!(report.accepted, report.executed + report.cancelled, "round {round}: {report}");
+        assert!(report.cancelled >= sum(|one| one.cancelled), "round {round}: {report}");
+        assert_eq!(sum(|one| one.refused), 4, "each was refused in the end");
+        run_out(&scheduler);
+        let metrics = scheduler.metrics();
+        assert_eq!(metrics.accepted_total, report.accepted);
+        assert_eq!(metrics.executed_total, report.executed, "as the report had said");
+        assert_eq!(metrics.cancelled_total, report.cancelled, "as the report had said");
+        assert_eq!(metrics.active_total, 0);
+        let left = held(&scheduler);
+        assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0), "round {round}");
+        assert_eq!(Arc::strong_count(&token), 1, "round {round}: a payload was not dropped");
+    }
+}
+
+#[test]
+fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
+    const TIMERS: usize = if cfg!(miri) { 1_000 } else { 1_000_000 };
+    const THREADS: usize = 4;
+    let (scheduler, host) = scheduler(TIMERS);
+    let delivered = Arc::new(AtomicU64::new(0));
+    let arm = |part: usize| {
+        let (scheduler, delivered) = (scheduler.clone(), delivered.clone());
+        thread::spawn(move || {
+            let arm = |n: usize| {
+                let delivered = delivered.clone();
+                let run = move |_: &_| {
+                    delivered.fetch_add(1, SeqCst);
+                };
+                let delay = ticks(1 + n as u64 % 1_000);
+                scheduler.schedule_once_fn(delay, D, run).expect("room")
+            };
+            (0..TIMERS).skip(part).step_by(THREADS).map(arm).collect::<Vec<Cancellable>>()
+        })
+    };
+    let arming: Vec<_> = (0..THREADS).map(arm).collect();
+    let parts: Vec<_> = arming.into_iter().map(|one| one.join().expect("no panic")).collect();
+    assert_eq!(scheduler.metrics().active_total, TIMERS);
+    let start = Arc::new(Barrier::new(THREADS + 1));
+    let cancellers: Vec<_> = parts
+        .into_iter()
+        .map(|part| {
+            let start = start.clone();
+            thread::spawn(move || {
+                start.wait();
+                part.into_iter().rev().map(|job| u64::from(job.cancel())).sum::<u64>()
+            })
+        })
+        .collect();
+    start.wait();
+    while !cancellers.iter().all(thread::JoinHandle::is_finished) {
+        host.advance(1);
+        scheduler.turn(0, 0, usize::MAX);
+    }
+    let cancelled: u64 = cancellers.into_iter().map(|one| one.join().expect("no panic")).sum();
+    host.advance(2_000);
+    run_out(&scheduler);
+    let delivered = delivered.load(SeqCst);
+    assert_eq!(delivered, TIMERS as u64 - cancelled);
+    let metrics = scheduler.metrics();
+    assert_eq!(metrics.executed_total, delivered);
+    assert_eq!(metrics.cancelled_total, cancelled);
+    let left = held(&scheduler);
+    assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0));
+    assert!(left.room <= 64 + 128, "room for {} slots is left", left.room);
+}
+
+#[test]
+fn a_cancelled_periodic_job_begins_no_run_whoever_takes_turns() {
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 3_000 };
+    let (scheduler, host) = scheduler(1 << 12);
+    let stop = Arc::new(AtomicBool::new(false));
+    let runners = [1, 2, 3].map(|executor| runner(&scheduler, &host, &stop, executor));
+    let (overlaps, late) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    for round in 0..ROUNDS {
+        let inside = Arc::new(AtomicU32::new(0));
+        let over = Arc::new(AtomicBool::new(false));
+        let (in_run, over_in_run) = (inside.clone(), over.clone());
+        let (overlaps, late) = (overlaps.clone(), late.clone());
+        let run = move |_: &_| {
+            // The cancel may be made while this runs, but not before it.
+            late.fetch_add(u32::from(over_in_run.load(SeqCst)), SeqCst);
+            overlaps.fetch_add(in_run.fetch_add(1, SeqCst), SeqCst);
+            in_run.fetch_sub(1, SeqCst);
+        };
+        let job = if round % 2 == 0 {
+            scheduler.schedule_at_fixed_rate_fn(ticks(0), ticks(1), D, run).expect("room")
+        } else {
+            scheduler.schedule_with_fixed_delay_fn(ticks(0), ticks(1), D, run).expect("room")
+        };
+        for _ in 0..round % 5 {
+            thread::yield_now();
+        }
+        let other = job.clone();
+        let second = thread::spawn(move || other.cancel());
+        let first = job.cancel();
+        assert!(first ^ second.join().expect("no panic"), "one of two cancels wins");
+        // A run that was taken before may be about to begin: it is over when nobody holds what it
+        // captured but this thread.
+        while Arc::strong_count(&inside) > 1 {
+            thread::yield_now();
+        }
+        over.store(true, SeqCst);
+    }
+    stop.store(true, SeqCst);
+    for runner in runners {
+        runner.join().expect("no panic");
+    }
+    assert_eq!((overlaps.load(SeqCst), late.load(SeqCst)), (0, 0));
+    run_out(&scheduler);
+    assert_eq!(scheduler.metrics().cancelled_total, u64::from(ROUNDS));
+    assert_eq!(held(&scheduler).slots, 0);
+}
+
+#[test]
+fn three_threads_that_turn_one_shard_run_each_job_once() {
+    const JOBS: usize = if cfg!(miri) { 200 } else { 60_000 };
+    let (scheduler, host) = scheduler(1 << 17);
+    let ran: Arc<Vec<AtomicU32>> = Arc::new((0..JOBS).map(|_| AtomicU32::new(0)).collect());
+    let stop = Arc::new(AtomicBool::new(false));
+    let runners = [1, 2, 3].map(|executor| runner(&scheduler, &host, &stop, executor));
+    for n in 0..JOBS {
+        let (ran, again) = (ran.clone(), scheduler.clone());
+        let run = move |_: &FireContext| {
+            ran[n].fetch_add(1, SeqCst);
+            // Each schedules another, whose run counts too.
+            let later = move |_: &FireContext| {
+                ran[n].fetch_add(1, SeqCst);
+            };
+            drop(again.schedule_once_fn(ticks(n as u64 % 3), D, later).expect("room"));
+        };
+        drop(scheduler.schedule_once_fn(ticks(n as u64 % 20), D, run).expect("room"));
+    }
+    while scheduler.metrics().executed_total < 2 * JOBS as u64 {
+        thread::yield_now();
+    }
+    stop.store(true, SeqCst);
+    for runner in runners {
+        runner.join().expect("no panic");
+    }
+    assert!(ran.iter().all(|ran| ran.load(SeqCst) == 2), "each ran once");
+    let metrics = scheduler.metrics();
+    assert_eq!((metrics.accepted_total, metrics.active_total), (2 * JOBS as u64, 0));
+    assert_eq!(held(&scheduler).slots, 0);
+}

@@ -1,0 +1,109 @@
+//! Schedulers at chosen times: with the manual runner, and with a host whose clock is finer than a
+//! tick and which writes down whom it calls.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use clockjack_sched::{
+    DispatcherId, FireContext, ManualRunner, Scheduler, SchedulerConfig, SchedulerHost,
+};
+use clockjack_time::{
+    ClockKind, ManualClock, MonotonicClock, Resolution, Tick, TickSpan, TimerInstant,
+};
+
+pub const D: DispatcherId = DispatcherId::DEFAULT;
+
+/// A scheduler whose time begins at this tick, with ticks of 10 ms.
+pub fn starting_at(start: u64) -> ManualRunner {
+    let config = SchedulerConfig { start: Tick::new(start), ..SchedulerConfig::DEFAULT };
+    ManualRunner::new(config).expect("it is not for production")
+}
+
+/// So many ticks of 10 ms.
+pub fn ticks(n: u64) -> core::time::Duration {
+    Resolution::TEN_MILLIS.duration(TickSpan::new(n))
+}
+
+/// What handlers were told: due, now, runs.
+#[derive(Clone, Debug, Default)]
+pub struct Told(Arc<Mutex<Vec<(u64, u64, u32)>>>);
+
+impl Told {
+    /// A handler that writes down what it is told.
+    pub fn handler(&self) -> impl FnMut(&FireContext) + Send + use<> {
+        let told = self.clone();
+        move |fire| {
+            let runs = fire.batch().runs.get();
+            let fire = (fire.due().get(), fire.now().ticks, runs);
+            told.0.lock().expect("no holder panics").push(fire);
+        }
+    }
+
+    pub fn all(&self) -> Vec<(u64, u64, u32)> {
+        self.0.lock().expect("no holder panics").clone()
+    }
+
+    /// When runs were due, each of which was one, and on time.
+    pub fn on_time(&self) -> Vec<u64> {
+        let on_time = |(due, now, runs)| {
+            assert_eq!((due, runs), (now, 1), "on time, and alone");
+            due
+        };
+        self.all().into_iter().map(on_time).collect()
+    }
+}
+
+/// A scheduler with ticks of 10 ms on a clock of another resolution.
+pub struct Fine {
+    pub scheduler: Scheduler,
+    pub clock: Arc<ManualClock>,
+    calls: Arc<AtomicUsize>,
+}
+
+struct FineHost {
+    clock: Arc<ManualClock>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Fine {
+    pub fn new(start: u64, resolution: Resolution) -> Self {
+        let clock = Arc::new(ManualClock::starting_at(Tick::new(start), resolution));
+        let config = SchedulerConfig {
+            start: clock.now().elapsed_tick(Resolution::TEN_MILLIS),
+            ..SchedulerConfig::DEFAULT
+        };
+        let calls = Arc::new(AtomicUsize::new(0));
+        let host = FineHost { clock: Arc::clone(&clock), calls: Arc::clone(&calls) };
+        let scheduler = Scheduler::new(config, host).expect("it is not for production");
+        Self { scheduler, clock, calls }
+    }
+
+    /// Whether the runner was called since this was last asked.
+    pub fn was_called(&self) -> bool {
+        self.calls.swap(0, Ordering::Relaxed) > 0
+    }
+
+    pub fn turn(&self) -> clockjack_sched::Turn {
+        self.scheduler.turn(0, 0, usize::MAX)
+    }
+}
+
+impl SchedulerHost for FineHost {
+    fn now(&self) -> TimerInstant {
+        self.clock.now()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::Deterministic
+    }
+
+    fn name(&self) -> &'static str {
+        "fine"
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+}
