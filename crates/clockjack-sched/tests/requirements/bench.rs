@@ -1,12 +1,6 @@
 //! What the tests of promises share: virtual time, a diary of what ran, and a host of their own.
 
-use alloc::{
-    borrow::ToOwned as _,
-    format,
-    string::String,
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{borrow::ToOwned as _, format, string::String, sync::Arc, vec::Vec};
 use core::{
     panic::AssertUnwindSafe,
     sync::atomic::{

@@ -50,7 +50,6 @@ fn r5_3_a_listener_that_waits_is_woken_by_a_schedule_a_refusal_and_a_cancel() {
     assert_eq!(stream.poll_next(&mut Context::from_waker(&waker)), Poll::Pending);
     assert!(job.cancel());
     assert_eq!(bell.0.load(SeqCst), 3, "cancelled");
-
 }
 
 #[test]

@@ -160,8 +160,7 @@ fn r4_4_a_cancelled_job_stays_so_for_ever() {
 
 #[test]
 fn r4_5_under_pressure_what_is_beyond_the_limit_is_refused() {
-    let config =
-        SchedulerConfig { quota: 10, adaptive_quota: Some(3), ..SchedulerConfig::DEFAULT };
+    let config = SchedulerConfig { quota: 10, adaptive_quota: Some(3), ..SchedulerConfig::DEFAULT };
     let manual = manual(config);
     let scheduler = manual.scheduler();
     let schedule = || scheduler.schedule_once_fn(secs(1), HERE, |_| ());

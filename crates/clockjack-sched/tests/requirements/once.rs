@@ -14,7 +14,8 @@ use crate::bench::{Diary, HERE, Host, listen, manual, ms, picture, plain, secs, 
 /// The clock is ten times finer than a tick, and the job is registered at each of its steps.
 #[test]
 fn r1_1_a_one_shot_runs_exactly_once_within_a_tick_of_its_delay() {
-    let delays = [1, 999_999, 1_000_000, 9_000_000, 10_000_000, 10_000_001, 25_000_000, 640_000_000];
+    let delays =
+        [1, 999_999, 1_000_000, 9_000_000, 10_000_000, 10_000_001, 25_000_000, 640_000_000];
     for (delay, offset) in delays.iter().flat_map(|delay| (0..11).map(move |at| (*delay, at))) {
         let host = Host::new(ClockKind::RealtimeHost, Resolution::MILLI);
         let scheduler = host.scheduler(SchedulerConfig::DEFAULT);

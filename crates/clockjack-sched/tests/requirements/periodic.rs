@@ -43,7 +43,10 @@ fn r2_1_late_runs_move_nothing() {
         manual.run_due();
     }
     manual.advance(ms(40));
-    assert_eq!(diary.entries(), [("job", 4, 1), ("job", 8, 1), ("job", 14, 2), ("job", 15, 1), ("job", 18, 1)]);
+    assert_eq!(
+        diary.entries(),
+        [("job", 4, 1), ("job", 8, 1), ("job", 14, 2), ("job", 15, 1), ("job", 18, 1)]
+    );
 }
 
 #[test]
