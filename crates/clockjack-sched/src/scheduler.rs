@@ -1,6 +1,7 @@
 //! The scheduler: jobs that run once, at a fixed rate or with a fixed delay.
 
 mod close;
+mod silence;
 mod turn;
 
 use alloc::boxed::Box;
@@ -77,6 +78,7 @@ pub(crate) struct Common {
 /// A shard, and the way from it to its host: what a handle holds.
 pub(crate) struct Station {
     pub(crate) jobs: JobShard<Item>,
+    silence: silence::Silence,
     pub(crate) common: Counted<Common>,
 }
 
@@ -84,6 +86,7 @@ pub(crate) struct Inner {
     pub(crate) stations: Box<[Counted<Station>]>,
     pub(crate) common: Counted<Common>,
     policies: PolicyRegistry,
+    driver_silence: Duration,
     is_strict: bool,
     tasks: CloseTasks,
     metadata: DriverMetadata,
@@ -120,13 +123,15 @@ impl Scheduler {
         let stations = (0..config.shards)
             .map(|id| {
                 let jobs = JobShard::new(&config, id, kind, shared.clone());
-                Counted::new(Station { jobs, common: common.clone() })
+                let silence = silence::Silence::new();
+                Counted::new(Station { jobs, silence, common: common.clone() })
             })
             .collect();
         let inner = Counted::new(Inner {
             stations,
             common,
             policies: config.policies,
+            driver_silence: config.driver_silence,
             is_strict: config.strict_delays,
             tasks: CloseTasks::new(),
             metadata,

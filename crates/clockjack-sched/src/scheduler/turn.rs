@@ -9,6 +9,7 @@ use super::{Common, Inner, Item, Scheduler, Station};
 use crate::{
     BatchMode, DispatcherId, FireContext, HandlerError, PressureReason,
     host::Work,
+    job::tick_of,
     table::{Done, Next, Run},
 };
 
@@ -73,8 +74,12 @@ impl Scheduler {
         let until = Until::At(limit);
         // Relaxed: a count for the manual mode, in which one thread turns.
         inner.turning.fetch_add(1, Ordering::Relaxed);
-        let turns = inner.stations.iter().map(|at| take_turn(at, 0, usize::MAX, until).ran);
-        let ran = turns.sum();
+        let mut ran = 0;
+        for (index, station) in inner.stations.iter().enumerate() {
+            ran += take_turn(station, 0, usize::MAX, until).ran;
+            // What it has completed may be due before the runner wakes.
+            inner.common.host.call_runner(index);
+        }
         inner.turning.fetch_sub(1, Ordering::Relaxed);
         inner.common.hub().ring();
         ran
@@ -114,12 +119,20 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
         ClockKind::Deterministic => 1,
         ClockKind::RealtimeHost | ClockKind::RealtimeHardware => RUNS_PER_READING,
     };
+    // What comes due or is posted meanwhile is the runner's, or else it would go on for as long as
+    // others post.
+    let flush_to = match until {
+        Until::At(limit) => Some(tick_of(limit, common.resolution)),
+        Until::Now | Until::Still => None,
+    };
     let mut now = read();
     loop {
         let mut lease = station.jobs.lease_wait(&common.relax());
         let ended = done.take().and_then(|done| lease.complete(done));
         let (next, more) = if turn.ran >= budget {
             (None, true)
+        } else if flush_to.is_some_and(|to| lease.core().table.is_due_after(to)) {
+            (None, false)
         } else if is_still || lease.core().table.n_due() > 0 {
             // What is listed is due before all that is not.
             (lease.next_due(now, executor), false)
@@ -155,7 +168,7 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
                 turn.is_more = true;
                 return turn;
             }
-            None if is_last && !station.jobs.has_notes() => {
+            None if is_last && (flush_to.is_some() || !station.jobs.has_notes()) => {
                 turn.next_wake = next_wake;
                 turn.is_over = next_wake.is_none() && station.jobs.is_closed();
                 return turn;

@@ -33,6 +33,12 @@ impl<P> JobTable<P> {
         self.due.len()
     }
 
+    /// Whether the first job of the list was due only after `at`.
+    pub(crate) fn is_due_after(&mut self, at: Tick) -> bool {
+        let first = self.due.front().copied();
+        first.is_some_and(|slot| self.body(slot, |body| body.due > at))
+    }
+
     /// The first job of the list that is not cancelled, taken; or one that was and wants to be
     /// told.
     pub(crate) fn next_due<S: Storage<JobId>>(

@@ -1,0 +1,67 @@
+//! A close comes to its end while others schedule as fast as they can.
+#![cfg(not(loom))]
+
+use core::time::Duration;
+use std::{sync::mpsc, thread, time::Instant};
+
+use clockjack_sched::{DispatcherId, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerHost};
+use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+
+struct Host(Instant);
+
+impl SchedulerHost for Host {
+    fn now(&self) -> TimerInstant {
+        let micros = u64::try_from(self.0.elapsed().as_micros()).expect("a test is short");
+        TimerInstant::new(Tick::new(micros), Resolution::MICRO)
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn call_runner(&self, _shard: usize) {}
+
+    fn relax(&self) {
+        thread::yield_now();
+    }
+}
+
+/// Schedules until it is refused; says how often it was not, and why in the end.
+fn flood(scheduler: &Scheduler, is_on: &mpsc::Sender<()>) -> (u64, ScheduleErrorKind) {
+    for accepted in 0_u64.. {
+        let delay = Duration::from_millis(accepted % 3);
+        let job = scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, |_| ());
+        if let Err(refused) = job {
+            return (accepted, refused.kind());
+        }
+        if accepted == 100 {
+            is_on.send(()).unwrap();
+        }
+    }
+    unreachable!("a quota is smaller");
+}
+
+#[test]
+fn a_close_does_not_wait_for_those_who_schedule_to_pause() {
+    let config = SchedulerConfig { resolution: Resolution::MILLI, ..SchedulerConfig::DEFAULT };
+    for _ in 0..20 {
+        let scheduler = Scheduler::new(config.clone(), Host(Instant::now())).unwrap();
+        let (is_on, on) = mpsc::channel();
+        let (report, posted) = thread::scope(|scope| {
+            let driver = scope.spawn(|| while !scheduler.turn(0, 0, 64).is_over {});
+            let posters = [(); 2].map(|()| scope.spawn(|| flood(&scheduler, &is_on.clone())));
+            on.recv().unwrap();
+            let report = scheduler.shutdown();
+            driver.join().unwrap();
+            (report, posters.map(|poster| poster.join().unwrap()))
+        });
+        // Without an end of the close they would have met the quota.
+        assert_eq!(posted.map(|(_, end)| end), [ScheduleErrorKind::Closed; 2]);
+        assert_eq!(report.accepted, posted.iter().map(|(accepted, _)| accepted).sum::<u64>());
+        assert_eq!(report.executed + report.cancelled, report.accepted);
+    }
+}
