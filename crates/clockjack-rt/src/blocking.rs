@@ -326,7 +326,7 @@ fn guarded(call: impl FnOnce()) -> bool {
 }
 
 /// Drops what was thrown, which may throw again.
-fn discard(payload: Box<dyn Any + Send>) {
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // A payload whose drop panics with such a payload could go on for ever: leaked.
         mem::forget(another);

@@ -15,6 +15,11 @@ thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
+thread_local! {
+    /// The seat of the worker that this thread is.
+    static SEAT: Cell<usize> = const { Cell::new(0) };
+}
+
 /// What the threads of one pool share with its engine.
 #[derive(Debug)]
 pub(crate) struct Threads {
@@ -57,7 +62,19 @@ pub(crate) fn deadline_on_worker(after: Duration) -> Option<Tick> {
 /// Whether this thread is a worker of this engine.
 pub(crate) fn is_worker_of(engine: &Engine) -> bool {
     // SAFETY: a worker has set it, and takes it back before it goes.
-    unsafe { LOCAL.get().as_ref() }.is_some_and(|local| ptr::eq(local.engine(), engine))
+    unsafe { LOCAL.try_with(Cell::get).unwrap_or(ptr::null()).as_ref() }
+        .is_some_and(|local| ptr::eq(local.engine(), engine))
+}
+
+/// Says which seat the worker has that this thread is going to be.
+pub(crate) fn take_seat(seat: usize) {
+    SEAT.set(seat);
+}
+
+/// The seat of this thread, if it is a worker of this engine.
+#[inline]
+pub(crate) fn seat_of(engine: &Engine) -> Option<usize> {
+    is_worker_of(engine).then(|| SEAT.get())
 }
 
 /// The threads, as the engine holds them.

@@ -65,7 +65,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! More of it stands in `examples/`: `process`, `timers`, `supervise`.
+//! More of it stands in `examples/`: `process`, `timers`, `supervise`, `scheduler`.
 //!
 //! # The model
 //!
@@ -95,6 +95,8 @@
 //! | [`ShutdownReport`], [`Straggler`] | what became of the processes when it stopped |
 //! | [`spawn`], [`sleep`], [`interval`], [`yield_now`] | for futures on a pool |
 //! | [`exec`] | processes, commands, handles, timers: `clockjack-exec` |
+//! | [`sched`] | jobs: once, at a fixed rate, with a fixed delay: `clockjack-sched` |
+//! | [`scheduler`] | who drives those: a pool, a [`ThreadScheduler`], a `TokioScheduler` |
 //! | [`clock`] | [`OsClock`]: ticks counted by the monotonic clock of the system |
 //! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
 //! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
@@ -121,7 +123,8 @@
 //!
 //! # The end
 //!
-//! [`WorkerPool::shutdown`] takes nothing new, asks every process to stop, and waits with the
+//! [`WorkerPool::shutdown`] closes the scheduler first, if there is one: what is due runs, the rest
+//! is cancelled. Then it takes nothing new, asks every process to stop, and waits with the
 //! workers at work; a process may clean up by commands and timers meanwhile. A future cannot be
 //! asked: it is dropped where it waits. At the deadline the rest is ended and each is reported. A
 //! step that never returns is left behind with its thread. Dropping a pool does the same, for
@@ -197,6 +200,7 @@ pub mod parker_futex;
 pub mod parker_portable;
 mod pool;
 mod prim;
+pub mod scheduler;
 pub mod thread;
 #[cfg(target_os = "linux")]
 #[path = "thread/linux.rs"]
@@ -217,6 +221,9 @@ mod tokio_host;
 #[path = "tokio_host/absent.rs"]
 mod tokio_host_absent;
 #[cfg(all(feature = "tokio", not(loom)))]
+#[path = "scheduler/tokio.rs"]
+mod tokio_scheduler;
+#[cfg(all(feature = "tokio", not(loom)))]
 mod tokio_toolbox;
 
 pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
@@ -230,7 +237,14 @@ pub use parker_portable::Parker;
 pub use blocking_command::Blocking;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
+pub use clockjack_sched as sched;
 pub use current::{interval, sleep, spawn};
 pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
+pub use scheduler::{
+    BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
+    catch_panic,
+};
+#[cfg(all(feature = "tokio", not(loom)))]
+pub use tokio_scheduler::TokioScheduler;
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_toolbox::{TokioExecutor, TokioToolbox};

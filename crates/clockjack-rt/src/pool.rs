@@ -12,7 +12,7 @@ use core::{
     time::Duration,
 };
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
     thread::JoinHandle,
 };
 
@@ -21,9 +21,10 @@ pub use self::{
     shutdown::{ShutdownReport, Straggler},
 };
 use crate::{
-    BlockingPool, OsClock, OsInstant, Rejected, blocking_command,
+    BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking_command,
     current::Entered,
-    host::{ThreadHost, Threads},
+    host::{self, ThreadHost, Threads},
+    scheduler::PoolScheduler,
     thread::{self, ThreadConfig},
     tokio_host,
 };
@@ -34,6 +35,7 @@ use clockjack_exec::{
     engine_ref::EngineRef,
     worker,
 };
+use clockjack_sched::Scheduler;
 
 /// The most seats that a pool may have.
 const SEATS_MAX: usize = 1024;
@@ -71,6 +73,8 @@ struct Inner {
     crew: Mutex<Crew>,
     is_over: AtomicBool,
     reactor: tokio_host::Reactor,
+    /// Made when it is first asked for. The metronome looks at it, too.
+    scheduler: Arc<OnceLock<PoolScheduler>>,
 }
 
 /// The threads of a pool.
@@ -120,6 +124,7 @@ impl WorkerPool {
             crew: Mutex::new(crew),
             is_over: AtomicBool::new(false),
             reactor,
+            scheduler: Arc::default(),
         });
         // From here on a failure shuts down what was started, by the drop.
         let pool = Self { inner, handle: Handle::new(engine) };
@@ -234,14 +239,54 @@ impl WorkerPool {
         self.inner.threads.clock
     }
 
+    /// The scheduler of this pool, made at the first call by [`PoolConfig::scheduler`]. It is
+    /// driven by the workers, with this pool's clock, and closed by the pool's shutdown. Handlers
+    /// run on workers, or with [`BLOCKING_DISPATCHER`](crate::BLOCKING_DISPATCHER) on threads for
+    /// blocking work; the module [`scheduler`](crate::scheduler) says what becomes of those that
+    /// block a worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands, sched::DispatcherId};
+    /// use std::{sync::mpsc, time::Duration};
+    ///
+    /// let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new())?;
+    /// let (told, heard) = mpsc::channel();
+    /// let ms = Duration::from_millis;
+    /// let beat = pool.scheduler().schedule_at_fixed_rate_fn(ms(5), ms(5), DispatcherId::DEFAULT, {
+    ///     move |fire| told.send(fire.batch().runs.get())
+    /// })?;
+    /// assert_eq!(heard.iter().take(3).sum::<u32>(), 3);
+    /// beat.cancel();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn scheduler(&self) -> &Scheduler {
+        let inner = &self.inner;
+        let make = || {
+            let (threads, blocking) = (Arc::clone(&inner.threads), Arc::clone(&inner.blocking));
+            let config = &inner.config.scheduler;
+            PoolScheduler::new(config, self.workers(), self.handle(), threads, blocking)
+        };
+        inner.scheduler.get_or_init(make).scheduler()
+    }
+
+    /// What has happened to those who drive the [scheduler](Self::scheduler).
+    #[must_use]
+    pub fn runner_stats(&self) -> RunnerStats {
+        self.inner.scheduler.get().map_or(RunnerStats::default(), PoolScheduler::stats)
+    }
+
     /// What has happened so far.
     #[must_use]
     pub fn stats(&self) -> ExecStats {
         self.handle.stats()
     }
 
-    /// Stops the pool: asks every process to stop, waits until all have ended or the time is over,
-    /// with the workers at work; then ends the rest and reports each. Nothing new is taken
+    /// Stops the pool. First its scheduler, if there is one, is [shut down](Scheduler::shutdown) on
+    /// this thread. Then it asks every process to stop, waits until all have ended or the time is
+    /// over, with the workers at work; then ends the rest and reports each. Nothing new is taken
     /// meanwhile.
     ///
     /// A future has no way to be asked: it is dropped where it waits. A step that never returns is
@@ -367,6 +412,7 @@ impl Inner {
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
         let started = thread::start(&thread_config, move || {
             thread::sleep_precisely();
+            host::take_seat(seat);
             let pinned = cpu.map_or(Ok(()), thread::pin_to_cpu);
             if pinned.is_err() {
                 drop(report.send(pinned));

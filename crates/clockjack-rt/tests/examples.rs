@@ -3,6 +3,8 @@
 
 #[path = "../examples/process.rs"]
 mod process;
+#[path = "../examples/scheduler.rs"]
+mod scheduler;
 #[path = "../examples/supervise.rs"]
 mod supervise;
 #[path = "../examples/timers.rs"]
@@ -11,6 +13,11 @@ mod timers;
 #[test]
 fn the_example_of_processes_runs() {
     process::main().unwrap();
+}
+
+#[test]
+fn the_example_of_jobs_runs() {
+    scheduler::main().unwrap();
 }
 
 #[test]

@@ -7,6 +7,8 @@ extern crate alloc;
 mod drive;
 #[path = "tokio/pool.rs"]
 mod pool;
+#[path = "tokio/scheduler.rs"]
+mod scheduler;
 
 use core::time::Duration;
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 use clockjack_exec::{Limits, StuckWorker};
 use clockjack_time::Resolution;
 
-use crate::BlockingConfig;
+use crate::{BlockingConfig, PoolSchedulerConfig};
 
 /// What a [`WorkerPool`](crate::WorkerPool) is made of.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct PoolConfig {
     pub on_stuck: Option<fn(StuckWorker)>,
     /// The threads for blocking work.
     pub blocking: BlockingConfig,
+    /// What the [scheduler](crate::WorkerPool::scheduler) is made of.
+    pub scheduler: PoolSchedulerConfig,
     /// How long a pool waits for its processes when it is dropped and not shut down.
     pub drop_deadline: Duration,
     /// The seed of every choice that is left open; it makes no run of several threads the same.
@@ -59,6 +61,7 @@ impl PoolConfig {
         stuck_after: Duration::from_secs(1),
         on_stuck: None,
         blocking: BlockingConfig::DEFAULT,
+        scheduler: PoolSchedulerConfig::DEFAULT,
         drop_deadline: Duration::from_secs(10),
         seed: 0,
         tokio: false,

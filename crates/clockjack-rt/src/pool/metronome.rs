@@ -6,7 +6,10 @@ use std::panic::catch_unwind;
 use clockjack_exec::{StartError, watch::Watch};
 
 use super::Inner;
-use crate::thread::{self, ThreadConfig};
+use crate::{
+    scheduler::Silence,
+    thread::{self, ThreadConfig},
+};
 
 /// How long after the edge of a tick the metronome looks, so that it does not take the CPU from a
 /// worker whose timer is due.
@@ -20,12 +23,15 @@ impl Inner {
         let stuck_after = u64::try_from(self.config.stuck_after.as_nanos()).unwrap_or(u64::MAX);
         let on_stuck = self.config.on_stuck;
         let seats = threads.seats.len();
+        let scheduler = alloc::sync::Arc::clone(&self.scheduler);
+        let mut silence = Silence::new(scheduler, &self.config.scheduler);
         let config = ThreadConfig { name: "cj-metronome".into(), ..ThreadConfig::DEFAULT };
         let started = thread::start(&config, move || {
             thread::sleep_precisely();
             let mut watch = Watch::new(seats, stuck_after);
             while !engine.is_over() {
                 let look = catch_unwind(AssertUnwindSafe(|| {
+                    silence.look();
                     watch.look(&engine, |stuck| {
                         if let Some(report) = on_stuck {
                             report(stuck);
@@ -39,8 +45,8 @@ impl Inner {
                         let until = until.map(at);
                         threads.metronome.park(until);
                     }
-                    // Only a report of the user's panics, and before that it is noted that it was
-                    // made: the next look goes on behind it.
+                    // Only a report or a waker of the user's panics, and before that it is noted
+                    // that it was made: the next look goes on behind it.
                     Err(_) => engine.count_metronome_restart(),
                 }
             }

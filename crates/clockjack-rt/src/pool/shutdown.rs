@@ -4,6 +4,8 @@ use core::{fmt, time::Duration};
 
 use clockjack_exec::{Alive, Pid, State, engine::Engine};
 
+use clockjack_sched::CloseReport;
+
 use super::Inner;
 use crate::{BlockingReport, OsInstant, host};
 
@@ -26,6 +28,8 @@ pub struct ShutdownReport {
     pub workers_left: usize,
     /// What became of blocking work.
     pub blocking: BlockingReport,
+    /// What became of scheduled jobs; `None` if the scheduler was never asked for.
+    pub scheduler: Option<CloseReport>,
 }
 
 impl ShutdownReport {
@@ -64,6 +68,9 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     let engine = &inner.engine;
     let mut report = ShutdownReport::default();
     let until = OsInstant::now().saturating_add(deadline);
+    // Its handlers have all that the pool offers.
+    let scheduler = inner.scheduler.get();
+    report.scheduler = scheduler.map(|scheduler| scheduler.close(until));
     let before = engine.live_len();
     engine.stop();
     if host::is_worker_of(engine) {
@@ -99,6 +106,8 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
     end_late(engine);
     let rest = until.saturating_since(OsInstant::now());
     report.blocking = inner.blocking.shutdown(rest.max(EVICTION));
+    let last = scheduler.zip(report.scheduler.take());
+    report.scheduler = last.map(|(scheduler, first)| scheduler.report_again(first));
     report
 }
 

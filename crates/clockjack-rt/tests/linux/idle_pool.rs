@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use clockjack_rt::{OsInstant, Parker, PoolConfig, WorkerPool, exec::Commands};
+use clockjack_rt::{
+    OsInstant, Parker, PoolConfig, WorkerPool, exec::Commands, sched::DispatcherId,
+};
 
 use crate::{
     eventually::eventually,
@@ -70,5 +72,15 @@ fn the_threads_of_a_pool_without_work_are_not_switched_on() {
     let hour = pool.spawn(clockjack_rt::exec::sleep(Duration::from_secs(3_600)));
     stays_asleep("with a timer that is an hour away");
     hour.abort();
+
+    let (told, heard) = std::sync::mpsc::channel();
+    let scheduler = pool.scheduler();
+    let soon = Duration::from_millis(2);
+    scheduler.schedule_once_fn(soon, DispatcherId::DEFAULT, move |_| told.send(())).unwrap();
+    heard.recv().unwrap();
+    let hour = Duration::from_secs(3_600);
+    let job = scheduler.schedule_at_fixed_rate_fn(hour, hour, DispatcherId::DEFAULT, |_| ());
+    stays_asleep("with a job that is an hour away");
+    assert!(job.unwrap().cancel());
     assert!(pool.shutdown(LONG).is_clean());
 }

@@ -1,0 +1,482 @@
+//! The scheduler of a pool: its host, its desks and their runners. The [module](super) has the
+//! protocol.
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    cell::Cell,
+    fmt,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::atomic::{
+        AtomicU64, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use std::{
+    panic::catch_unwind,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use clockjack_exec::{Handle, Sleep, Timer};
+use clockjack_sched::{
+    CloseReport, DispatcherId, HandlerError, Scheduler, SchedulerConfig, SchedulerHost, Turn, Work,
+};
+use clockjack_sync::{mutant, waker::AtomicWaker};
+use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
+
+use super::{BLOCKING_DISPATCHER, PoolSchedulerConfig, TURN_BUDGET, Timebase, TimerTopology};
+use crate::{BlockingPool, OsInstant, blocking, host, host::Threads};
+
+/// The stage of a runner that takes a turn.
+const TURN: u64 = 1;
+/// The stage of a desk without a runner.
+const VACANT: u64 = 2;
+/// One change.
+const COUNT: u64 = 4;
+
+/// How long a turn may make no progress before another runner sits down at its desk. Turns of short
+/// handlers are over by then.
+const LONG: Duration = Duration::from_millis(4);
+
+/// How often who waits for handlers looks, if nobody tells.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// Whether this thread runs a handler on the blocking dispatcher.
+    static IS_DISPATCHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What has happened to the runners of a pool's scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunnerStats {
+    /// Runners that were replaced because a handler took long.
+    pub takeovers: u64,
+    /// Runners that panicked, or were ended, and were started again.
+    pub restarts: u64,
+}
+
+/// The scheduler of a pool.
+pub(crate) struct PoolScheduler {
+    scheduler: Scheduler,
+    office: Arc<Office>,
+}
+
+/// What the host, the runners and the watches share.
+struct Office {
+    desks: Box<[Desk]>,
+    handle: Handle,
+    threads: Arc<Threads>,
+    blocking: Arc<BlockingPool>,
+    time: Timebase,
+    /// For those who start a runner; taken when the pool ends, which opens the circle.
+    scheduler: Mutex<Option<Scheduler>>,
+    /// Handlers on their way to, or on, threads for blocking work.
+    dispatched: AtomicUsize,
+    takeovers: AtomicU64,
+    restarts: AtomicU64,
+}
+
+struct Desk {
+    stage: AtomicU64,
+    waker: AtomicWaker,
+}
+
+impl PoolScheduler {
+    pub(crate) fn new(
+        config: &PoolSchedulerConfig,
+        workers: usize,
+        handle: Handle,
+        threads: Arc<Threads>,
+        blocking: Arc<BlockingPool>,
+    ) -> Self {
+        let clock = threads.clock;
+        let resolution = config.resolution.unwrap_or(clock.resolution());
+        let time = Timebase::new(clock, Tick::ZERO, resolution);
+        let shards = match config.topology {
+            TimerTopology::PerWorker => workers.max(1),
+            TimerTopology::Single => 1,
+        };
+        let desk = |_| Desk { stage: AtomicU64::new(VACANT), waker: AtomicWaker::new() };
+        let office = Arc::new(Office {
+            desks: (0..shards).map(desk).collect(),
+            handle,
+            threads,
+            blocking,
+            time,
+            scheduler: Mutex::new(None),
+            dispatched: AtomicUsize::new(0),
+            takeovers: AtomicU64::new(0),
+            restarts: AtomicU64::new(0),
+        });
+        let settings = SchedulerConfig {
+            resolution,
+            // The pool may be old: what was before is no time that anybody has missed.
+            start: time.now().elapsed_tick(resolution),
+            shards: u32::try_from(shards).expect("a pool has 1024 workers at most"),
+            ..config.settings.clone()
+        };
+        let scheduler = Scheduler::new(settings, PoolHost(Arc::clone(&office)))
+            .expect("the clock is the system's, and the number of shards that of workers");
+        *office.scheduler.lock().unwrap_or_else(PoisonError::into_inner) = Some(scheduler.clone());
+        Self { scheduler, office }
+    }
+
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    pub(crate) fn stats(&self) -> RunnerStats {
+        // Relaxed: statistics.
+        let (takeovers, restarts) =
+            (self.office.takeovers.load(Relaxed), self.office.restarts.load(Relaxed));
+        RunnerStats { takeovers, restarts }
+    }
+
+    /// Closes the scheduler, and waits for handlers on blocking threads.
+    pub(crate) fn close(&self, until: OsInstant) -> CloseReport {
+        let report = self.scheduler.shutdown();
+        drop(self.office.scheduler().take());
+        if !host::is_worker_of(self.office.handle.engine()) {
+            self.office.wait_for_dispatched(until);
+        }
+        report
+    }
+
+    /// The report of a close, when what still ran then has had its time.
+    pub(crate) fn report_again(&self, first: CloseReport) -> CloseReport {
+        let CloseReport { close_tasks, driver, .. } = first;
+        CloseReport { close_tasks, driver, ..self.scheduler.shutdown() }
+    }
+}
+
+impl fmt::Debug for PoolScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.scheduler.fmt(f)
+    }
+}
+
+impl Office {
+    fn scheduler(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {
+        // Nothing is left half done by a panic under this lock.
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rule 4.
+    fn call(self: &Arc<Self>, shard: usize) {
+        let desk = &self.desks[shard];
+        // Relaxed: the waker orders what the runner is to see, and a new runner is published by the
+        // exchange that spawns it.
+        let stage = desk.stage.load(Relaxed);
+        if stage & VACANT == 0 {
+            desk.waker.wake();
+        } else {
+            self.start_runner(shard, stage);
+        }
+    }
+
+    /// Starts a runner instead of what `stage` tells of, if it is still so.
+    #[cold]
+    fn start_runner(self: &Arc<Self>, shard: usize, stage: u64) -> bool {
+        let Some(scheduler) = self.scheduler().clone() else { return false };
+        let mine = next(stage, 0);
+        // Relaxed: it decides who starts one, and publishes nothing.
+        let won = self.desks[shard].stage.compare_exchange(stage, mine, Relaxed, Relaxed);
+        if won.is_ok() {
+            let runner = Runner {
+                watch: Watch::new(self, shard),
+                office: Arc::clone(self),
+                scheduler,
+                shard,
+                stage: mine,
+                has_begun: false,
+                sleep: None,
+            };
+            // Refused, it is dropped and leaves the desk vacant; so the next call tries again.
+            drop(self.handle.spawn(runner));
+        }
+        won.is_ok()
+    }
+
+    fn wait_for_dispatched(&self, until: OsInstant) {
+        // A handler that shuts the pool down does not wait for itself.
+        let own = usize::from(IS_DISPATCHED.get());
+        // Acquire: pairs with the release of who has ended.
+        while self.dispatched.load(Acquire) > own {
+            let now = OsInstant::now();
+            if now >= until {
+                return;
+            }
+            self.threads.stopper.park(Some(now.saturating_add(LOOK_EVERY).min(until)));
+        }
+    }
+}
+
+/// The value of a stage behind another.
+const fn next(stage: u64, bits: u64) -> u64 {
+    ((stage & !(COUNT - 1)) + COUNT) | bits
+}
+
+/// The office as the scheduler's host.
+struct PoolHost(Arc<Office>);
+
+impl SchedulerHost for PoolHost {
+    #[inline]
+    fn now(&self) -> TimerInstant {
+        self.0.time.now()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "pool"
+    }
+
+    #[inline]
+    fn shard(&self) -> usize {
+        host::seat_of(self.0.handle.engine()).unwrap_or_else(super::round::of_thread)
+    }
+
+    fn call_runner(&self, shard: usize) {
+        self.0.call(shard);
+    }
+
+    fn relax(&self) {
+        std::thread::yield_now();
+    }
+
+    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        super::catch_panic(call)
+    }
+
+    fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
+        dispatcher == DispatcherId::DEFAULT || dispatcher == BLOCKING_DISPATCHER
+    }
+
+    fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+        if dispatcher != BLOCKING_DISPATCHER {
+            return Err(work);
+        }
+        let errand = Errand { work: Some(work), office: Arc::clone(&self.0) };
+        // Relaxed: who waits for it to fall has stopped whoever lets it rise.
+        self.0.dispatched.fetch_add(1, Relaxed);
+        // In a place of its own, since a closure does not give back what it has.
+        let place = Arc::new(Mutex::new(errand));
+        let taken = Arc::clone(&place);
+        let run = move || {
+            let work = taken.lock().unwrap_or_else(PoisonError::into_inner).work.take();
+            IS_DISPATCHED.set(true);
+            if let Some(work) = work {
+                work.run();
+            }
+            IS_DISPATCHED.set(false);
+        };
+        self.0.blocking.submit(run).map_err(|_refused| {
+            let mut errand = place.lock().unwrap_or_else(PoisonError::into_inner);
+            errand.work.take().expect("nobody has run it")
+        })
+    }
+}
+
+/// A handler on its way to a blocking thread, counted until it has ended, or was dropped.
+struct Errand {
+    work: Option<Work>,
+    office: Arc<Office>,
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        drop(self.work.take());
+        // AcqRel: what was done is seen by who finds that all have ended.
+        self.office.dispatched.fetch_sub(1, AcqRel);
+        self.office.threads.stopper.unpark();
+    }
+}
+
+/// Takes the turns of a shard.
+struct Runner {
+    office: Arc<Office>,
+    scheduler: Scheduler,
+    shard: usize,
+    /// What it has made of the stage.
+    stage: u64,
+    has_begun: bool,
+    sleep: Option<Sleep>,
+    watch: Watch,
+}
+
+impl Runner {
+    /// Changes the stage; false if another sits at the desk.
+    fn enter(&mut self, bits: u64) -> bool {
+        let to = next(self.stage, bits);
+        let stage = &self.office.desks[self.shard].stage;
+        // Relaxed: it says who sits there, and nothing is published by it.
+        let is_mine = stage.compare_exchange(self.stage, to, Relaxed, Relaxed).is_ok();
+        if is_mine {
+            self.stage = to;
+        }
+        is_mine
+    }
+
+    /// Rule 2. `None`: it was replaced.
+    fn take_turn(&mut self) -> Option<Turn> {
+        if !self.enter(TURN) {
+            return None;
+        }
+        self.watch.arm(self.stage);
+        let executor = host::seat_of(self.office.handle.engine());
+        let executor = executor.and_then(|seat| u16::try_from(seat).ok()).unwrap_or(u16::MAX);
+        let turn = catch_unwind(AssertUnwindSafe(|| {
+            self.scheduler.turn(self.shard, executor, TURN_BUDGET)
+        }));
+        self.watch.disarm();
+        let is_mine = self.enter(0);
+        let turn = turn.unwrap_or_else(|payload| {
+            // A handler is guarded, so this is a waker of who reads diagnostics. The turn was over.
+            blocking::discard(payload);
+            // Relaxed: statistics.
+            self.office.restarts.fetch_add(1, Relaxed);
+            Turn { is_more: true, ..Turn::default() }
+        });
+        is_mine.then_some(turn)
+    }
+
+    /// Sleeps until a tick of the scheduler; true if that has come.
+    fn sleep_until(&mut self, tick: Tick, cx: &mut Context<'_>) -> bool {
+        let nanos = self.office.time.nanos_of(tick);
+        let tick_nanos = u64::from(self.office.time.clock.resolution().nanos().get());
+        // The edge of a tick of the pool: not early, and the same one if the ticks are the pool's.
+        let deadline = Tick::new(nanos.div_ceil(tick_nanos));
+        let sleep = match &mut self.sleep {
+            Some(sleep) if sleep.deadline() == Some(deadline) => sleep,
+            sleep => sleep.insert(Sleep::until(deadline, || None)),
+        };
+        match Pin::new(sleep).poll(cx) {
+            Poll::Pending => return false,
+            // Without room for another timer it looks again and again.
+            Poll::Ready(Err(error)) if error.is_closed() => return false,
+            Poll::Ready(_) => {}
+        }
+        self.sleep = None;
+        true
+    }
+}
+
+impl Future for Runner {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.has_begun = true;
+        this.office.desks[this.shard].waker.register(cx.waker());
+        let Some(turn) = this.take_turn() else {
+            if !mutant!("runner-replaced-is-silent") {
+                this.office.desks[this.shard].waker.wake();
+            }
+            return Poll::Ready(());
+        };
+        if turn.is_over {
+            return Poll::Ready(());
+        }
+        let is_more = match turn.next_wake {
+            _ if turn.is_more => true,
+            Some(tick) => this.sleep_until(tick, cx),
+            None => {
+                this.sleep = None;
+                false
+            }
+        };
+        if is_more {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let (has_begun, is_over) = (self.has_begun, self.scheduler.is_closed());
+        if self.enter(VACANT) && has_begun && !is_over && !self.office.handle.is_stopping() {
+            // Relaxed: statistics.
+            self.office.restarts.fetch_add(1, Relaxed);
+            self.office.start_runner(self.shard, self.stage);
+        }
+    }
+}
+
+/// The timer that has a runner replaced.
+struct Watch {
+    timer: Timer,
+    alarm: Arc<Alarm>,
+    waker: Waker,
+}
+
+struct Alarm {
+    office: Arc<Office>,
+    shard: usize,
+    /// The stage that is watched.
+    stage: AtomicU64,
+}
+
+impl Watch {
+    fn new(office: &Arc<Office>, shard: usize) -> Self {
+        let timer = office.handle.timer();
+        let stage = AtomicU64::new(0);
+        let alarm = Arc::new(Alarm { office: Arc::clone(office), shard, stage });
+        Self { timer, waker: Arc::clone(&alarm).into(), alarm }
+    }
+
+    fn arm(&mut self, stage: u64) {
+        if mutant!("runner-unwatched") {
+            return;
+        }
+        // Relaxed: the timer is armed behind it, which brings it to who fires it.
+        self.alarm.stage.store(stage, Relaxed);
+        // Without room for a timer nobody is replaced.
+        _ = self.timer.arm(LONG, self.waker.clone());
+    }
+
+    fn disarm(&mut self) {
+        self.timer.cancel();
+    }
+}
+
+impl Wake for Alarm {
+    /// Rule 3.
+    fn wake(self: Arc<Self>) {
+        // Relaxed: see `arm`. A stage that is over is not there any more.
+        if self.office.start_runner(self.shard, self.stage.load(Relaxed)) {
+            // Relaxed: statistics.
+            self.office.takeovers.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// The metronome's look at the scheduler, if there is one.
+pub(crate) struct Silence {
+    scheduler: Arc<OnceLock<PoolScheduler>>,
+    every: Duration,
+    next: OsInstant,
+}
+
+impl Silence {
+    pub(crate) fn new(
+        scheduler: Arc<OnceLock<PoolScheduler>>,
+        config: &PoolSchedulerConfig,
+    ) -> Self {
+        let every = config.settings.driver_silence / 4;
+        Self { scheduler, every, next: OsInstant::from_nanos(0) }
+    }
+
+    pub(crate) fn look(&mut self) {
+        let Some(pool) = self.scheduler.get() else { return };
+        let now = OsInstant::now();
+        if now >= self.next {
+            self.next = now.saturating_add(self.every);
+            pool.scheduler.check_driver();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A scheduler with a thread of its own.
+
+use alloc::sync::Arc;
+use core::{
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+use std::{
+    panic::catch_unwind,
+    sync::{Mutex, PoisonError},
+    thread::JoinHandle,
+};
+
+use clockjack_exec::StartError;
+use clockjack_sched::{CloseReport, HandlerError, Scheduler, SchedulerConfig, SchedulerHost};
+use clockjack_time::{ClockKind, TimerInstant};
+
+use super::{
+    Timebase,
+    round::{self, Round},
+    watchdog::{self, Watchdog},
+};
+use crate::{
+    OsClock, Parker, blocking,
+    thread::{self, ThreadConfig},
+};
+
+/// A scheduler for programs without a pool: one thread, `cj-scheduler`, sleeps until something is
+/// due and runs it. A second one, `cj-watchdog`, tells if the first falls silent.
+///
+/// Handlers run on that thread, so one that takes long holds up the others; nothing is lost, and
+/// what is late is told as such. Use a [`WorkerPool`](crate::WorkerPool) where that matters.
+///
+/// Dropped, it shuts down.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_rt::{ThreadScheduler, sched::{DispatcherId, SchedulerConfig}};
+/// use std::{sync::mpsc, time::Duration};
+///
+/// let driver = ThreadScheduler::start(SchedulerConfig::DEFAULT)?;
+/// let (told, heard) = mpsc::channel();
+/// let ms = Duration::from_millis;
+/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, move |_| told.send(()))?;
+/// heard.recv()?;
+/// assert_eq!(driver.shutdown().executed, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ThreadScheduler {
+    scheduler: Scheduler,
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    time: Timebase,
+    bell: Parker,
+    watchdog: Arc<Watchdog>,
+    restarts: AtomicU64,
+}
+
+struct Host(Arc<Shared>);
+
+impl SchedulerHost for Host {
+    #[inline]
+    fn now(&self) -> TimerInstant {
+        self.0.time.now()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "thread"
+    }
+
+    fn shard(&self) -> usize {
+        round::of_thread()
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.0.bell.unpark();
+        self.0.watchdog.expect();
+    }
+
+    fn relax(&self) {
+        std::thread::yield_now();
+    }
+
+    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        super::catch_panic(call)
+    }
+}
+
+impl ThreadScheduler {
+    /// Starts a scheduler and its threads. Its time begins at the start of its configuration.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no thread, or the number of shards cannot be.
+    pub fn start(config: SchedulerConfig) -> Result<Self, StartError> {
+        let clock = OsClock::new(config.resolution);
+        let time = Timebase::new(clock, config.start, config.resolution);
+        let watchdog = Arc::new(Watchdog::new(config.driver_silence));
+        let shared =
+            Arc::new(Shared { time, bell: Parker::new(), watchdog, restarts: AtomicU64::new(0) });
+        let scheduler = Scheduler::new(config, Host(Arc::clone(&shared)));
+        let scheduler = scheduler.map_err(|refused| StartError::thread(&refused))?;
+        // From here on a failure ends what was started, by the drop.
+        let this = Self { scheduler, shared, threads: Mutex::default() };
+        let driver = this.start_driver();
+        this.lock().push(driver.map_err(|refused| StartError::thread(&refused))?);
+        let watchdog = watchdog::start(&this.shared.watchdog, &this.scheduler, time);
+        this.lock().push(watchdog.map_err(|refused| StartError::thread(&refused))?);
+        Ok(this)
+    }
+
+    fn start_driver(&self) -> std::io::Result<JoinHandle<()>> {
+        let (scheduler, shared) = (self.scheduler.clone(), Arc::clone(&self.shared));
+        let config = ThreadConfig { name: "cj-scheduler".into(), ..ThreadConfig::DEFAULT };
+        thread::start(&config, move || {
+            thread::sleep_precisely();
+            let drive = || catch_unwind(AssertUnwindSafe(|| shared.drive(&scheduler)));
+            while let Err(payload) = drive() {
+                // Handlers are guarded, so this is a waker of who reads diagnostics.
+                blocking::discard(payload);
+                // Relaxed: statistics.
+                shared.restarts.fetch_add(1, Relaxed);
+            }
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        // Nothing is left half done by a panic under this lock.
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// How often the driver had to be started again, because it panicked outside of a handler.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        // Relaxed: statistics.
+        self.shared.restarts.load(Relaxed)
+    }
+
+    /// [Shuts the scheduler down](Scheduler::shutdown), and waits for the handler that is running.
+    /// Called by that handler it does not wait.
+    pub fn shutdown(&self) -> CloseReport {
+        let report = self.scheduler.shutdown();
+        self.shared.bell.unpark();
+        self.shared.watchdog.release();
+        let threads = core::mem::take(&mut *self.lock());
+        let is_here = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
+        let is_own = threads.iter().any(is_here);
+        for thread in threads.into_iter().filter(|_| !is_own) {
+            // It does not panic: what it runs is guarded.
+            drop(thread.join());
+        }
+        report
+    }
+}
+
+impl Shared {
+    fn drive(&self, scheduler: &Scheduler) {
+        loop {
+            match round::take(scheduler) {
+                Round::More => {}
+                Round::Until(next) => {
+                    self.bell.park(next.map(|tick| self.time.instant_of(tick)));
+                }
+                Round::Over => return,
+            }
+        }
+    }
+}
+
+impl Drop for ThreadScheduler {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl fmt::Debug for ThreadScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadScheduler")
+            .field("scheduler", &self.scheduler)
+            .field("restarts", &self.restarts())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! A scheduler that is driven by a task of tokio's.
+
+use alloc::sync::Arc;
+use core::{
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+use std::panic::catch_unwind;
+
+use clockjack_exec::StartError;
+use clockjack_sched::{
+    CloseReport, DispatcherId, HandlerError, Scheduler, SchedulerConfig, SchedulerHost, Work,
+};
+use clockjack_time::{ClockKind, TimerInstant};
+use tokio::{runtime, sync::Notify};
+
+use crate::{
+    BLOCKING_DISPATCHER, OsClock, OsInstant, blocking, catch_panic,
+    scheduler::{
+        Timebase,
+        round::{self, Round},
+        watchdog::{self, Watchdog},
+    },
+};
+
+/// A scheduler for applications on tokio: a task takes the turns and sleeps with tokio's timer in
+/// between. A thread, `cj-watchdog`, tells if the task falls silent.
+///
+/// Handlers run in that task, so one that takes long holds up the others and one of tokio's
+/// workers; those of [`BLOCKING_DISPATCHER`] run by `spawn_blocking`. Time is read from the
+/// system's clock, so a task that is polled late has lost nothing.
+///
+/// If the runtime ends first, the scheduler is shut down there. Dropped, it shuts down.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_rt::{TokioScheduler, sched::{DispatcherId, SchedulerConfig}};
+/// use std::time::Duration;
+///
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// let driver = TokioScheduler::spawn(SchedulerConfig::DEFAULT, runtime.handle())?;
+/// let (told, heard) = tokio::sync::oneshot::channel();
+/// let ms = Duration::from_millis;
+/// let tell = move |_: &_| told.send(()).unwrap();
+/// driver.scheduler().schedule_once_fn(ms(20), DispatcherId::DEFAULT, tell)?;
+/// runtime.block_on(heard)?;
+/// assert_eq!(driver.shutdown().executed, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TokioScheduler {
+    scheduler: Scheduler,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    time: Timebase,
+    bell: Notify,
+    watchdog: Arc<Watchdog>,
+    restarts: AtomicU64,
+}
+
+struct Host {
+    shared: Arc<Shared>,
+    runtime: runtime::Handle,
+}
+
+impl SchedulerHost for Host {
+    #[inline]
+    fn now(&self) -> TimerInstant {
+        self.shared.time.now()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "tokio"
+    }
+
+    fn shard(&self) -> usize {
+        round::of_thread()
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.shared.bell.notify_one();
+        self.shared.watchdog.expect();
+    }
+
+    fn relax(&self) {
+        std::thread::yield_now();
+    }
+
+    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        catch_panic(call)
+    }
+
+    fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
+        dispatcher == DispatcherId::DEFAULT || dispatcher == BLOCKING_DISPATCHER
+    }
+
+    fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+        if dispatcher != BLOCKING_DISPATCHER {
+            return Err(work);
+        }
+        // Refused, it is dropped, and completes as a failure.
+        drop(self.runtime.spawn_blocking(|| work.run()));
+        Ok(())
+    }
+}
+
+impl TokioScheduler {
+    /// Starts a scheduler, its task and its watchdog. Its time begins at the start of its
+    /// configuration.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime has no timer, the system gives no thread, or the number of shards cannot be.
+    pub fn spawn(config: SchedulerConfig, runtime: &runtime::Handle) -> Result<Self, StartError> {
+        check_timer(runtime)?;
+        let time = Timebase::new(OsClock::new(config.resolution), config.start, config.resolution);
+        let watchdog = Arc::new(Watchdog::new(config.driver_silence));
+        let shared =
+            Arc::new(Shared { time, bell: Notify::new(), watchdog, restarts: AtomicU64::new(0) });
+        let host = Host { shared: Arc::clone(&shared), runtime: runtime.clone() };
+        let scheduler = Scheduler::new(config, host);
+        let scheduler = scheduler.map_err(|refused| StartError::thread(&refused))?;
+        // Nobody waits for the thread: it ends with the scheduler.
+        watchdog::start(&shared.watchdog, &scheduler, time)
+            .map_err(|refused| StartError::thread(&refused))?;
+        let driver = Driver { scheduler: scheduler.clone(), shared: Arc::clone(&shared) };
+        drop(runtime.spawn(driver.drive()));
+        Ok(Self { scheduler, shared })
+    }
+
+    /// The scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// How often the driver had to be started again, because it panicked outside of a handler.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        // Relaxed: statistics.
+        self.shared.restarts.load(Relaxed)
+    }
+
+    /// [Shuts the scheduler down](Scheduler::shutdown). A handler that another thread is running is
+    /// not waited for, so it may be called anywhere.
+    pub fn shutdown(&self) -> CloseReport {
+        let report = self.scheduler.shutdown();
+        self.shared.watchdog.release();
+        report
+    }
+}
+
+/// tokio says by a panic that a runtime has no timer.
+fn check_timer(runtime: &runtime::Handle) -> Result<(), StartError> {
+    let _entered = runtime.enter();
+    let mut make = || drop(tokio::time::sleep(Duration::ZERO));
+    catch_panic(&mut make).map_err(|refused| StartError::thread(&refused))
+}
+
+/// Takes the turns. Dropped with its runtime, it closes the scheduler: nobody else would come.
+struct Driver {
+    scheduler: Scheduler,
+    shared: Arc<Shared>,
+}
+
+impl Driver {
+    async fn drive(self) {
+        loop {
+            let round = catch_unwind(AssertUnwindSafe(|| round::take(&self.scheduler)));
+            let round = round.unwrap_or_else(|payload| {
+                // Handlers are guarded, so this is a waker of who reads diagnostics.
+                blocking::discard(payload);
+                // Relaxed: statistics.
+                self.shared.restarts.fetch_add(1, Relaxed);
+                Round::More
+            });
+            match round {
+                Round::More => tokio::task::yield_now().await,
+                Round::Until(None) => self.shared.bell.notified().await,
+                Round::Until(Some(tick)) => {
+                    let until = self.shared.time.instant_of(tick);
+                    let left = until.saturating_since(OsInstant::now());
+                    // Called or due: the next round finds out.
+                    drop(tokio::time::timeout(left, self.shared.bell.notified()).await);
+                }
+                Round::Over => return,
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.scheduler.shutdown();
+        self.shared.watchdog.release();
+    }
+}
+
+impl Drop for TokioScheduler {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl fmt::Debug for TokioScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokioScheduler")
+            .field("scheduler", &self.scheduler)
+            .field("restarts", &self.restarts())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! A thread that notices if a driver falls silent, and sleeps as long as there is nothing to
+//! notice.
+//!
+//! # Protocol
+//!
+//! Roles: the *watchdog*, and *callers*, who have made a deadline earlier.
+//!
+//! 1. The watchdog stores `NEVER` in `until`, fences, looks at the scheduler, stores when it will
+//!    look again, and parks until then.
+//! 2. A caller has put its job where the look finds it; it fences, and reads `until`. If that is
+//!    later than the driver's time and some more, it unparks the watchdog.
+//!
+//! *Why no silence goes unnoticed*: either the caller's fence comes first, then the look finds the
+//! job; or it reads what the watchdog has stored in this look or a later one, and unparks it if
+//! that is too late. The token stays until the park.
+
+use alloc::sync::Arc;
+use core::{
+    panic::AssertUnwindSafe,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+        fence,
+    },
+    time::Duration,
+};
+use std::{io, panic::catch_unwind, thread::JoinHandle};
+
+use clockjack_sched::Scheduler;
+use clockjack_sync::mutant;
+
+use super::Timebase;
+use crate::{
+    OsInstant, Parker, blocking,
+    thread::{self, ThreadConfig},
+};
+
+const NEVER: u64 = u64::MAX;
+
+/// Where the watchdog sleeps.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    parker: Parker,
+    /// When it looks again.
+    until: AtomicU64,
+    silence: Duration,
+}
+
+impl Watchdog {
+    pub(crate) fn new(silence: Duration) -> Self {
+        Self { parker: Parker::new(), until: AtomicU64::new(NEVER), silence }
+    }
+
+    /// Rule 2.
+    pub(crate) fn expect(&self) {
+        // Pairs with the fence of the watchdog.
+        fence(SeqCst);
+        // Relaxed: the fence has ordered it.
+        let until = OsInstant::from_nanos(self.until.load(Relaxed));
+        let latest = OsInstant::now().saturating_add(self.silence.saturating_mul(2));
+        if until > latest && !mutant!("watchdog-not-called") {
+            self.parker.unpark();
+        }
+    }
+
+    /// Ends it, if the scheduler was closed.
+    pub(crate) fn release(&self) {
+        self.parker.unpark();
+    }
+
+    fn watch(&self, scheduler: &Scheduler, time: Timebase) {
+        while !scheduler.is_closed() {
+            // Relaxed: the fence orders it.
+            self.until.store(NEVER, Relaxed);
+            // Pairs with the fence of a caller.
+            fence(SeqCst);
+            let next = scheduler.check_driver().map(|tick| time.instant_of(tick));
+            // Relaxed: who reads an older one unparks for nothing.
+            self.until.store(next.map_or(NEVER, OsInstant::as_nanos), Relaxed);
+            self.parker.park(next);
+        }
+    }
+}
+
+/// Starts a watchdog.
+pub(crate) fn start(
+    watchdog: &Arc<Watchdog>,
+    scheduler: &Scheduler,
+    time: Timebase,
+) -> io::Result<JoinHandle<()>> {
+    let (watchdog, scheduler) = (Arc::clone(watchdog), scheduler.clone());
+    let config = ThreadConfig { name: "cj-watchdog".into(), ..ThreadConfig::DEFAULT };
+    thread::start(&config, move || {
+        // Only a waker of who reads diagnostics panics, and it is woken once.
+        let watch = || catch_unwind(AssertUnwindSafe(|| watchdog.watch(&scheduler, time)));
+        while let Err(payload) = watch() {
+            blocking::discard(payload);
+        }
+    })
+}

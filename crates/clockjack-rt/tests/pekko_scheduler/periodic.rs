@@ -1,0 +1,113 @@
+//! Periodic jobs.
+
+use core::time::Duration;
+use std::{
+    sync::mpsc::{self, RecvTimeoutError},
+    time::Instant,
+};
+
+use clockjack_rt::sched::{
+    Cancellable, DiagnosticEvent, EventKinds, FireContext, Scheduler, Warning,
+};
+
+use crate::{ANY, LONG, ms, pool};
+
+/// What a body that fails in its third run does to its job.
+fn ends_with_its_third_run(scheduler: &Scheduler, is_fixed_rate: bool) {
+    let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
+    let (told, heard) = mpsc::channel();
+    let mut runs = 0;
+    let body = move |_: &FireContext| {
+        runs += 1;
+        told.send(runs).unwrap();
+        assert!(runs < 3, "the third");
+    };
+    let job: Cancellable = if is_fixed_rate {
+        scheduler.schedule_at_fixed_rate_fn(ms(20), ms(20), ANY, body).unwrap()
+    } else {
+        scheduler.schedule_with_fixed_delay_fn(ms(20), ms(20), ANY, body).unwrap()
+    };
+    for run in 1..=3 {
+        assert_eq!(heard.recv_timeout(LONG), Ok(run));
+    }
+    // The body is dropped with its job, so nothing can come any more.
+    assert_eq!(heard.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+    assert!(job.is_completed() && !job.is_cancelled());
+    let failures = core::iter::from_fn(|| warnings.try_next()).filter(|event| {
+        matches!(event, DiagnosticEvent::Warned(Warning::HandlerFailed { error, .. })
+            if error.is_panic() && error.text() == "the third")
+    });
+    assert_eq!(failures.count(), 1);
+}
+
+#[test]
+fn line_11_a_body_that_throws_ends_its_fixed_rate() {
+    let (pool, _alone) = pool();
+    ends_with_its_third_run(pool.scheduler(), true);
+}
+
+#[test]
+fn line_11_a_body_that_throws_ends_its_fixed_delay() {
+    let (pool, _alone) = pool();
+    ends_with_its_third_run(pool.scheduler(), false);
+}
+
+/// How many runs a second there were, with so many of them.
+fn rate(
+    n_runs: u32,
+    schedule: impl FnOnce(mpsc::Sender<()>) -> Cancellable,
+    at_most: Duration,
+) -> f64 {
+    let (told, heard) = mpsc::channel();
+    let begun = Instant::now();
+    let job = schedule(told);
+    for _ in 0..n_runs {
+        heard.recv_timeout(LONG).unwrap();
+    }
+    let took = begun.elapsed();
+    assert!(job.cancel());
+    assert!(took < at_most, "{n_runs} runs took {took:?}");
+    f64::from(n_runs) / took.as_secs_f64()
+}
+
+#[test]
+fn line_18_a_fixed_rate_makes_up_for_late_runs() {
+    let (pool, _alone) = pool();
+    let schedule = |told: mpsc::Sender<()>| {
+        let beat = move |_: &FireContext| told.send(());
+        pool.scheduler().schedule_at_fixed_rate_fn(ms(25), ms(25), ANY, beat).unwrap()
+    };
+    let rate = rate(200, schedule, ms(6_000));
+    assert!((rate - 40.0).abs() < 4.0, "{rate} a second");
+}
+
+fn long_body(
+    told: mpsc::Sender<()>,
+) -> impl FnMut(&FireContext) -> Result<(), mpsc::SendError<()>> {
+    move |_| {
+        std::thread::sleep(ms(100));
+        told.send(())
+    }
+}
+
+#[test]
+fn line_19_a_fixed_rate_is_not_slowed_by_a_long_body() {
+    let (pool, _alone) = pool();
+    let schedule = |told| {
+        let scheduler = pool.scheduler();
+        scheduler.schedule_at_fixed_rate_fn(ms(225), ms(225), ANY, long_body(told)).unwrap()
+    };
+    let rate = rate(22, schedule, ms(6_000));
+    assert!((rate - 4.4).abs() < 0.5, "{rate} a second");
+}
+
+#[test]
+fn line_20_a_fixed_delay_counts_from_completion() {
+    let (pool, _alone) = pool();
+    let schedule = |told| {
+        let scheduler = pool.scheduler();
+        scheduler.schedule_with_fixed_delay_fn(ms(125), ms(125), ANY, long_body(told)).unwrap()
+    };
+    let rate = rate(12, schedule, ms(6_000));
+    assert!((rate - 4.4).abs() < 0.5, "{rate} a second");
+}

@@ -1,0 +1,47 @@
+//! Schedulers on the clock of the system: on a pool and on a thread.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[path = "scheduler/close.rs"]
+mod close;
+#[path = "support/eventually.rs"]
+mod eventually;
+#[path = "scheduler/handlers.rs"]
+mod handlers;
+#[path = "scheduler/requirements.rs"]
+mod requirements;
+#[path = "scheduler/silence.rs"]
+mod silence;
+#[path = "scheduler/thread.rs"]
+mod thread;
+
+use core::time::Duration;
+
+use clockjack_rt::{
+    PoolConfig, PoolSchedulerConfig, WorkerPool,
+    exec::Commands,
+    sched::{DispatcherId, SchedulerConfig},
+};
+
+const ANY: DispatcherId = DispatcherId::DEFAULT;
+/// Far beyond what a loaded machine needs: reached only by a fault.
+const LONG: Duration = Duration::from_secs(60);
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn pool_of(workers: usize) -> WorkerPool {
+    pool_with(workers, PoolSchedulerConfig::DEFAULT)
+}
+
+fn pool_with(workers: usize, scheduler: PoolSchedulerConfig) -> WorkerPool {
+    let config = PoolConfig { workers: Some(workers), scheduler, ..PoolConfig::DEFAULT };
+    WorkerPool::new(config, Commands::new()).unwrap()
+}
+
+/// A scheduler whose driver is called silent after 50 ms.
+fn impatient() -> SchedulerConfig {
+    SchedulerConfig { driver_silence: ms(50), ..SchedulerConfig::DEFAULT }
+}

@@ -1,0 +1,302 @@
+//! Handlers that take long, panic, and call the scheduler and the pool.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::{
+    sync::{Mutex, OnceLock, mpsc},
+    time::Instant,
+};
+
+use clockjack_rt::{
+    BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, PoolSchedulerConfig, TimerTopology,
+    WorkerPool,
+    exec::Commands,
+    sched::{
+        Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
+        PressureReason, ScheduleErrorKind, SchedulerTask, Warning,
+    },
+};
+
+use crate::{ANY, LONG, eventually::eventually, ms, pool_of, pool_with};
+
+fn single() -> PoolSchedulerConfig {
+    PoolSchedulerConfig { topology: TimerTopology::Single, ..PoolSchedulerConfig::DEFAULT }
+}
+
+#[test]
+fn a_handler_that_blocks_does_not_hold_up_others_of_its_shard() {
+    let pool = pool_with(4, single());
+    let scheduler = pool.scheduler();
+    let (told, heard) = mpsc::channel();
+    let (hold, held) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel();
+    // Held until the other has run: without another runner that never happens.
+    let blocks = scheduler.schedule_once_fn(ms(1), ANY, move |_| {
+        begin.send(()).unwrap();
+        _ = held.recv_timeout(LONG);
+    });
+    begun.recv().unwrap();
+    let at = Instant::now();
+    scheduler.schedule_once_fn(ms(5), ANY, move |_| told.send(at.elapsed())).unwrap();
+    let took = heard.recv_timeout(LONG).expect("it runs beside the one that blocks");
+    drop(hold);
+    assert!(took < ms(150), "it ran only after {took:?}");
+    eventually("the one that blocked is over", || blocks.as_ref().unwrap().is_completed());
+    assert!(pool.runner_stats().takeovers >= 1);
+}
+
+#[test]
+fn what_is_due_in_the_same_tick_as_a_handler_that_blocks_runs_beside_it() {
+    let pool = pool_with(4, single());
+    let (told, heard) = mpsc::channel();
+    let (hold, held) = mpsc::channel::<()>();
+    let begin = Instant::now();
+    let block = move |_: &FireContext| _ = held.recv_timeout(LONG);
+    pool.scheduler().schedule_once_fn(ms(10), ANY, block).unwrap();
+    for _ in 0..10 {
+        let told = told.clone();
+        pool.scheduler().schedule_once_fn(ms(10), ANY, move |_| told.send(())).unwrap();
+    }
+    drop(told);
+    assert_eq!(heard.iter().count(), 10);
+    drop(hold);
+    assert!(begin.elapsed() < LONG);
+}
+
+#[test]
+fn two_handlers_that_block_leave_the_third_worker_for_the_rest() {
+    let pool = pool_with(3, single());
+    let holds: Vec<_> = (0..2)
+        .map(|_| {
+            let (hold, held) = mpsc::channel::<()>();
+            let block = move |_: &FireContext| _ = held.recv_timeout(LONG);
+            pool.scheduler().schedule_once_fn(ms(2), ANY, block).unwrap();
+            hold
+        })
+        .collect();
+    let (told, heard) = mpsc::channel();
+    let beat =
+        pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, move |_| told.send(()));
+    assert_eq!(heard.iter().take(50).count(), 50);
+    drop(holds);
+    assert!(beat.unwrap().cancel());
+}
+
+#[test]
+fn a_job_that_was_late_by_its_own_run_is_due_again_when_it_returns() {
+    // The runner that took over sleeps for long when the one that it replaced comes back.
+    let pool = pool_with(3, single());
+    let (told, heard) = mpsc::channel();
+    let mut runs = 0;
+    let job = pool.scheduler().schedule_with_fixed_delay_fn(ms(1), ms(5), ANY, move |_| {
+        runs += 1;
+        if runs == 1 {
+            std::thread::sleep(ms(60));
+        }
+        told.send(runs)
+    });
+    for run in 1..=3 {
+        assert_eq!(heard.recv_timeout(LONG), Ok(run));
+    }
+    assert!(job.unwrap().cancel());
+}
+
+#[test]
+fn short_handlers_are_never_taken_over() {
+    let pool = pool_of(1);
+    let (told, heard) = mpsc::channel();
+    let job = pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, move |_| told.send(()));
+    assert_eq!(heard.iter().take(100).count(), 100);
+    job.unwrap().cancel();
+    assert_eq!(pool.runner_stats().takeovers, 0);
+}
+
+struct Bomb;
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Self);
+    }
+}
+
+#[test]
+fn a_panic_ends_its_job_and_is_told_once_and_nothing_else_ends() {
+    let pool = pool_of(2);
+    let scheduler = pool.scheduler();
+    let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
+    let (told, heard) = mpsc::channel();
+    let beat = scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, move |_| told.send(()));
+    let plain =
+        scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, |_| -> () { panic!("plain") });
+    let bomb = |_: &FireContext| -> () { std::panic::panic_any(Bomb) };
+    let bomb = scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, bomb);
+    assert_eq!(heard.iter().take(20).count(), 20);
+    let (plain, bomb) = (plain.unwrap(), bomb.unwrap());
+    eventually("both have ended", || plain.is_completed() && bomb.is_completed());
+    assert!(beat.unwrap().cancel());
+    let failures = core::iter::from_fn(|| warnings.try_next()).filter_map(|event| match event {
+        DiagnosticEvent::Warned(Warning::HandlerFailed { error, .. }) => Some(error),
+        _ => None,
+    });
+    let mut texts: Vec<_> = failures.map(|error| error.to_string()).collect();
+    texts.sort();
+    assert_eq!(texts, ["panicked: no text", "panicked: plain"]);
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn a_handler_schedules_spawns_cancels_itself_and_resizes() {
+    let pool = Arc::new(pool_of(2));
+    let scheduler = pool.scheduler().clone();
+    let (told, heard) = mpsc::channel();
+    let own: Arc<OnceLock<Cancellable>> = Arc::default();
+    let (known, weak) = (Arc::clone(&own), Arc::downgrade(&pool));
+    let job = scheduler.clone().schedule_at_fixed_rate_fn(ms(5), ms(1), ANY, move |_| {
+        let told = told.clone();
+        let more = told.clone();
+        scheduler.schedule_once_fn(ms(0), ANY, move |_| more.send("once")).unwrap();
+        drop(clockjack_rt::spawn(async move { told.send("spawned").unwrap() }));
+        weak.upgrade().unwrap().resize(3).unwrap();
+        let own = known.wait();
+        (own.cancel() && own.is_cancelled() && !own.cancel()).then_some(()).ok_or("not once")
+    });
+    own.set(job.unwrap()).unwrap();
+    let mut said = [heard.recv().unwrap(), heard.recv().unwrap()];
+    said.sort_unstable();
+    assert_eq!(said, ["once", "spawned"]);
+    assert_eq!(heard.recv(), Err(mpsc::RecvError), "it was cancelled, and is gone");
+    assert_eq!(pool.workers(), 3);
+}
+
+#[test]
+fn a_handler_shuts_the_scheduler_down() {
+    let pool = pool_of(2);
+    let scheduler = pool.scheduler().clone();
+    let (told, heard) = mpsc::channel();
+    let waits = scheduler.schedule_once_fn(LONG, ANY, |_| ()).unwrap();
+    let close = scheduler.clone();
+    scheduler.schedule_once_fn(ms(2), ANY, move |_| told.send(close.shutdown())).unwrap();
+    let report = heard.recv().unwrap();
+    assert_eq!((report.accepted, report.executed, report.cancelled), (2, 1, 1));
+    assert!(waits.is_cancelled() && scheduler.is_closed());
+    let report = pool.shutdown(LONG).scheduler.unwrap();
+    assert_eq!((report.executed, report.still_running), (1, 0));
+}
+
+#[test]
+fn a_handler_shuts_the_pool_down() {
+    for dispatcher in [ANY, BLOCKING_DISPATCHER] {
+        let place: Arc<Mutex<Option<WorkerPool>>> = Arc::default();
+        let pool = pool_of(2);
+        let scheduler = pool.scheduler().clone();
+        let waits = scheduler.schedule_once_fn(LONG, ANY, |_| ()).unwrap();
+        let (told, heard) = mpsc::channel();
+        *place.lock().unwrap() = Some(pool);
+        let taken = Arc::clone(&place);
+        let end = move |_: &FireContext| {
+            let pool = taken.lock().unwrap().take().unwrap();
+            told.send(pool.shutdown(ms(300)).scheduler.unwrap().cancelled)
+        };
+        scheduler.schedule_once_fn(ms(2), dispatcher, end).unwrap();
+        assert_eq!(heard.recv_timeout(LONG), Ok(1), "{dispatcher}");
+        assert!(waits.is_cancelled());
+    }
+}
+
+#[test]
+fn a_blocking_dispatcher_runs_closures_off_the_workers() {
+    let pool = pool_of(1);
+    let (told, heard) = mpsc::channel();
+    let (hold, held) = mpsc::channel::<()>();
+    let name = || std::thread::current().name().unwrap_or_default().to_owned();
+    let blocked = told.clone();
+    let block = move |_: &FireContext| {
+        _ = held.recv_timeout(LONG);
+        blocked.send(name())
+    };
+    let job = pool.scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, block).unwrap();
+    // The only worker is free meanwhile.
+    pool.scheduler().schedule_once_fn(ms(3), ANY, move |_| told.send(name())).unwrap();
+    assert!(heard.recv_timeout(LONG).unwrap().starts_with("cj-worker"));
+    drop(hold);
+    assert!(!heard.recv_timeout(LONG).unwrap().starts_with("cj-worker"));
+    eventually("it is over", || job.is_completed());
+    let refused = pool.scheduler().schedule_once_fn(ms(1), DispatcherId(2), |_| ()).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::ReceiverGone);
+}
+
+#[test]
+fn a_full_dispatcher_refuses_and_that_is_told_as_pressure() {
+    let blocking = BlockingConfig { threads_max: 1, queue_max: 0, ..BlockingConfig::DEFAULT };
+    let config = PoolConfig { workers: Some(2), blocking, ..PoolConfig::DEFAULT };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let mut warnings = pool.scheduler().diagnostics().subscribe(EventKinds::WARNING, 8).unwrap();
+    let (hold, held) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel();
+    let block = move || {
+        begin.send(()).unwrap();
+        _ = held.recv_timeout(LONG);
+    };
+    pool.spawn_blocking(block).unwrap();
+    begun.recv().unwrap();
+    let job = pool.scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, |_| ()).unwrap();
+    eventually("it was refused", || job.is_completed());
+    drop(hold);
+    let told: Vec<_> = core::iter::from_fn(|| warnings.try_next()).collect();
+    let engaged = Warning::BackpressureState { engaged: true, reason: PressureReason::Dispatcher };
+    assert!(told.contains(&DiagnosticEvent::Warned(engaged)), "{told:?}");
+    let failed = |event: &_| {
+        matches!(event, DiagnosticEvent::Warned(Warning::HandlerFailed { error, .. })
+            if error.text() == "its dispatcher did not run it")
+    };
+    assert!(told.iter().any(failed), "{told:?}");
+}
+
+#[test]
+fn a_runner_that_is_terminated_is_started_again() {
+    static STUCK: Mutex<Option<clockjack_rt::exec::Pid>> = Mutex::new(None);
+    let config = PoolConfig {
+        workers: Some(1),
+        stuck_after: ms(20),
+        on_stuck: Some(|stuck| *STUCK.lock().unwrap() = stuck.pid),
+        ..PoolConfig::DEFAULT
+    };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let is_reported = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_reported);
+    let handle = pool.handle();
+    let block = move |_: &FireContext| {
+        eventually("the step is reported", || STUCK.lock().unwrap().is_some());
+        seen.store(handle.terminate(STUCK.lock().unwrap().unwrap()), SeqCst);
+    };
+    pool.scheduler().schedule_once_fn(ms(1), ANY, block).unwrap();
+    let (told, heard) = mpsc::channel();
+    let job = pool.scheduler().schedule_at_fixed_rate_fn(ms(1), ms(5), ANY, move |_| told.send(()));
+    eventually("the runner is asked to end", || is_reported.load(SeqCst));
+    assert_eq!(heard.iter().take(50).count(), 50);
+    job.unwrap().cancel();
+    assert_eq!(pool.runner_stats().restarts, 1);
+}
+
+struct Told(Arc<AtomicUsize>);
+impl SchedulerTask for Told {
+    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    fn cancelled(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_pool_that_is_dropped_cancels_what_waits_and_tells_it() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let pool = pool_of(2);
+    for _ in 0..10 {
+        let task = Told(Arc::clone(&told));
+        pool.scheduler().schedule_at_fixed_rate_task(LONG, LONG, ANY, task).unwrap();
+    }
+    drop(pool);
+    assert_eq!(told.load(SeqCst), 10);
+    assert_eq!(Arc::strong_count(&told), 1, "all tasks are gone");
+}

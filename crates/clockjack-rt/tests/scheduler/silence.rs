@@ -1,0 +1,116 @@
+//! A driver that falls silent is told of by somebody else, within a bounded time.
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    task::{Context, Waker},
+    time::Duration,
+};
+use std::{sync::mpsc, time::Instant};
+
+use clockjack_rt::{
+    PoolSchedulerConfig, ThreadScheduler,
+    sched::{DiagnosticEvent, EventKinds, Scheduler, Subscription, Warning},
+};
+
+use crate::{ANY, LONG, eventually::eventually, impatient, ms, pool_with};
+
+fn next_silence(warnings: &mut Subscription) -> Option<Duration> {
+    core::iter::from_fn(|| warnings.try_next()).find_map(|event| match event {
+        DiagnosticEvent::Warned(Warning::DriverSilent { silent_for }) => Some(silent_for),
+        _ => None,
+    })
+}
+
+/// Blocks whatever drives a scheduler with another job due, until that was told of.
+fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
+    let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
+    for _ in 0..2 {
+        let (hold, held) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel();
+        let block = move |_: &_| {
+            begin.send(()).unwrap();
+            _ = held.recv_timeout(LONG);
+        };
+        scheduler.schedule_once_fn(ms(1), ANY, block).unwrap();
+        begun.recv().unwrap();
+        let (told, heard) = mpsc::channel();
+        scheduler.schedule_once_fn(ms(1), ANY, move |_| told.send(())).unwrap();
+        let start = Instant::now();
+        let silent_for = loop {
+            if let Some(silent_for) = next_silence(&mut warnings) {
+                break silent_for;
+            }
+            assert!(start.elapsed() < LONG, "nobody tells");
+            std::thread::yield_now();
+        };
+        assert!(silent_for >= ms(50) && start.elapsed() < LONG / 6, "{silent_for:?}");
+        // Some looks more.
+        std::thread::sleep(ms(200));
+        assert_eq!(next_silence(&mut warnings), None, "it is told once");
+        drop(hold);
+        heard.recv_timeout(LONG).expect("what was due runs then");
+    }
+}
+
+#[test]
+fn a_pool_whose_workers_all_block_is_told_of_as_silent_once() {
+    let config = PoolSchedulerConfig { settings: impatient(), ..PoolSchedulerConfig::DEFAULT };
+    let pool = pool_with(1, config);
+    a_blocked_driver_is_told_of_once(pool.scheduler());
+}
+
+#[test]
+fn a_thread_that_blocks_is_told_of_as_silent_once() {
+    let driver = ThreadScheduler::start(impatient()).unwrap();
+    a_blocked_driver_is_told_of_once(driver.scheduler());
+}
+
+#[test]
+fn a_driver_that_has_slept_for_long_with_nothing_due_is_not_silent() {
+    let config = PoolSchedulerConfig { settings: impatient(), ..PoolSchedulerConfig::DEFAULT };
+    let pool = pool_with(1, config);
+    let thread = ThreadScheduler::start(impatient()).unwrap();
+    for scheduler in [pool.scheduler(), thread.scheduler()] {
+        let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
+        for _ in 0..3 {
+            std::thread::sleep(ms(150));
+            let (told, heard) = mpsc::channel();
+            scheduler.schedule_once_fn(ms(0), ANY, move |_| told.send(())).unwrap();
+            heard.recv_timeout(LONG).unwrap();
+        }
+        assert_eq!(next_silence(&mut warnings), None);
+    }
+}
+
+struct Panics;
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker of a reader's");
+    }
+}
+
+/// Makes the driver panic outside of all handlers, by the waker of somebody who reads.
+fn a_waker_that_panics_ends_no_driver(scheduler: &Scheduler, restarts: &dyn Fn() -> u64) {
+    let mut fires = scheduler.diagnostics().subscribe(EventKinds::FIRE, 64).unwrap();
+    let waker = Waker::from(Arc::new(Panics));
+    for n in 1..=3 {
+        while fires.try_next().is_some() {}
+        assert!(fires.poll_next(&mut Context::from_waker(&waker)).is_pending());
+        let (told, heard) = mpsc::channel();
+        scheduler.schedule_once_fn(ms(1), ANY, move |_| told.send(())).unwrap();
+        heard.recv_timeout(LONG).expect("jobs run on");
+        eventually("the driver was started again", || restarts() == n);
+    }
+}
+
+#[test]
+fn a_runner_of_a_pool_goes_on_after_a_panic_outside_of_handlers() {
+    let pool = pool_with(1, PoolSchedulerConfig::DEFAULT);
+    a_waker_that_panics_ends_no_driver(pool.scheduler(), &|| pool.runner_stats().restarts);
+}
+
+#[test]
+fn a_thread_goes_on_after_a_panic_outside_of_handlers() {
+    let driver = ThreadScheduler::start(impatient()).unwrap();
+    a_waker_that_panics_ends_no_driver(driver.scheduler(), &|| driver.restarts());
+}

@@ -1,0 +1,91 @@
+//! A scheduler with a thread of its own.
+
+use alloc::sync::Arc;
+use std::{
+    sync::{Mutex, mpsc},
+    time::Instant,
+};
+
+use clockjack_rt::{
+    BLOCKING_DISPATCHER, ThreadScheduler,
+    sched::{ScheduleErrorKind, SchedulerConfig},
+};
+use clockjack_time::{Resolution, Tick};
+
+use crate::{ANY, LONG, ms};
+
+fn start() -> ThreadScheduler {
+    let resolution = Resolution::MILLI;
+    ThreadScheduler::start(SchedulerConfig { resolution, ..SchedulerConfig::DEFAULT }).unwrap()
+}
+
+#[test]
+fn jobs_of_a_thread_run_when_they_are_due_and_not_before() {
+    let driver = start();
+    assert_eq!(driver.scheduler().metadata().driver, "thread");
+    let (told, heard) = mpsc::channel();
+    for delay in [ms(30), ms(0), ms(10), ms(20)] {
+        let (told, begun) = (told.clone(), Instant::now());
+        let run = move |_: &_| told.send((delay, begun.elapsed()));
+        driver.scheduler().schedule_once_fn(delay, ANY, run).unwrap();
+    }
+    drop(told);
+    let runs: Vec<_> = heard.iter().collect();
+    assert!(runs.iter().map(|run| run.0).eq([ms(0), ms(10), ms(20), ms(30)]), "{runs:?}");
+    assert!(runs.iter().all(|(delay, took)| took >= delay), "{runs:?}");
+    let report = driver.shutdown();
+    assert_eq!((report.accepted, report.executed), (4, 4));
+    let refused = driver.scheduler().schedule_once_fn(ms(1), ANY, |_| ()).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
+}
+
+#[test]
+fn a_thread_has_the_shards_and_the_start_of_its_configuration() {
+    let config = SchedulerConfig { start: Tick::new(5_000), shards: 4, ..SchedulerConfig::DEFAULT };
+    let driver = ThreadScheduler::start(config).unwrap();
+    let (told, heard) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            let told = told.clone();
+            let run = move |fire: &clockjack_rt::sched::FireContext| told.send(fire.due());
+            scope.spawn(|| driver.scheduler().schedule_once_fn(ms(1), ANY, run).unwrap());
+        }
+    });
+    drop(told);
+    let dues: Vec<_> = heard.iter().collect();
+    assert_eq!(dues.len(), 8);
+    assert!(dues.iter().all(|due| (5_001..50_000).contains(&due.get())), "{dues:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_the_start() {
+    let config = SchedulerConfig { shards: 0, ..SchedulerConfig::DEFAULT };
+    let refused = ThreadScheduler::start(config).unwrap_err();
+    assert!(refused.to_string().contains("from 1 to 1024 shards"), "{refused}");
+    let refused = start().scheduler().schedule_once_fn(ms(1), BLOCKING_DISPATCHER, |_| ());
+    assert_eq!(refused.unwrap_err().kind(), ScheduleErrorKind::ReceiverGone);
+}
+
+#[test]
+fn a_handler_drops_its_own_thread() {
+    let driver = start();
+    let scheduler = driver.scheduler().clone();
+    let place = Arc::new(Mutex::new(Some(driver)));
+    let taken = Arc::clone(&place);
+    let (told, heard) = mpsc::channel();
+    let end = move |_: &_| {
+        drop(taken.lock().unwrap().take());
+        told.send(())
+    };
+    scheduler.schedule_once_fn(ms(1), ANY, end).unwrap();
+    heard.recv_timeout(LONG).expect("it does not wait for itself");
+    assert!(scheduler.is_closed());
+}
+
+#[test]
+fn a_dropped_thread_cancels_what_waits() {
+    let driver = start();
+    let job = driver.scheduler().schedule_at_fixed_rate_fn(LONG, LONG, ANY, |_| ()).unwrap();
+    drop(driver);
+    assert!(job.is_cancelled());
+}
