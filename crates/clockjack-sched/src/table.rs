@@ -114,6 +114,8 @@ pub struct JobTable<P> {
     /// For how long memory that is not used is kept.
     patience_ticks: u64,
     overflow_warn_pct: u8,
+    /// Whether the driver tells which ticks are made up for, so that no guess is needed.
+    is_told_of_ticks: bool,
     /// Whether it was told that time was not moved for long, and that is not over.
     is_late_told: bool,
     /// The same of a leap of the clock.
@@ -228,6 +230,7 @@ impl<P> JobTable<P> {
             catch_up_limit: config.catch_up_limit,
             patience_ticks: ticks(PATIENCE),
             overflow_warn_pct: config.overflow_warn_pct,
+            is_told_of_ticks: false,
             is_late_told: false,
             is_leap_told: false,
             leap_to: None,

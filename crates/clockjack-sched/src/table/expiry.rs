@@ -132,7 +132,7 @@ impl<P> JobTable<P> {
     #[cold]
     fn note_long_delay(&mut self, behind: u64, to: Tick) {
         let is_late = behind > u64::from(self.catch_up_limit);
-        if is_late && !self.is_late_told {
+        if is_late && !self.is_late_told && !self.is_told_of_ticks {
             self.counts.drift_compensations =
                 self.counts.drift_compensations.saturating_add(behind);
             let (shard, limit) = (self.shard, self.catch_up_limit);

@@ -84,6 +84,11 @@ impl<P> JobTable<P> {
         self.jitter = jitter;
     }
 
+    /// Whether ticks that are made up for are counted, and told, by who takes them off the driver.
+    pub(crate) fn set_is_told_of_ticks(&mut self, is_told: bool) {
+        self.is_told_of_ticks = is_told;
+    }
+
     pub(crate) fn jitter(&self) -> Duration {
         self.jitter
     }
