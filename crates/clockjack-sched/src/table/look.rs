@@ -89,6 +89,12 @@ impl<P> JobTable<P> {
         self.is_told_of_ticks = is_told;
     }
 
+    /// Counts ticks that were made up for. Gives how many may be without being told of.
+    pub(crate) fn count_catch_up(&mut self, ticks: u64) -> u32 {
+        self.counts.drift_compensations = self.counts.drift_compensations.saturating_add(ticks);
+        self.catch_up_limit
+    }
+
     pub(crate) fn jitter(&self) -> Duration {
         self.jitter
     }
