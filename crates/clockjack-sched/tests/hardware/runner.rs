@@ -10,8 +10,8 @@ use core::{
 use std::sync::Mutex;
 
 use clockjack_sched::{
-    CatchUp, HardwareHost, Policy, PolicyRegistry, RunnerLoop, ScheduleErrorKind, Scheduler,
-    SchedulerConfig, Warning,
+    CatchUp, Class, FireContext, HandlerError, HardwareHost, JobSpec, Policy, PolicyRegistry,
+    RunnerLoop, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask, Task, Warning,
 };
 use clockjack_time::{
     DriverError, DriverStatus, InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver,
@@ -169,6 +169,38 @@ fn who_schedules_something_due_soon_ends_the_sleep() {
     assert_eq!((turn.ran, turn.ticks), (1, 0), "no tick is needed");
 }
 
+/// A task that counts that it was cancelled.
+struct Told(Arc<AtomicU32>);
+
+impl SchedulerTask for Told {
+    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    fn cancelled(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_job_that_is_given_up_for_room_ends_the_sleep_to_be_told() {
+    let (_, mut runner, mark) = board(SchedulerConfig { capacity: 2, ..MILLIS });
+    let told = Arc::new(AtomicU32::new(0));
+    let schedule = |runner: &RunnerLoop, delay, class| {
+        let job = JobSpec::once(delay).policy(Policy::DEFAULT.priority(class));
+        let task = Task::new(Told(Arc::clone(&told)));
+        runner.scheduler().schedule(job, DEFAULT, task).expect("there is room")
+    };
+    schedule(&runner, ms(10), Class::High);
+    let low = schedule(&runner, ms(20), Class::Low);
+    run_until_asleep(&mut runner, &mark);
+    schedule(&runner, ms(30), Class::High);
+    assert!(low.is_cancelled());
+    assert!(mark.take(), "though nothing is due sooner than before");
+    runner.poll();
+    assert_eq!(told.load(SeqCst), 1);
+}
+
 /// A loop that was away for 30 s, with a job each second.
 fn away_for_30_s(policy: Policy) -> (RunnerLoop, Vec<(u32, u32)>, Vec<Warning>, Duration) {
     let policies = PolicyRegistry::new().set_default(policy);
@@ -321,9 +353,9 @@ fn a_handler_may_shut_down_and_the_driver_stops_with_it() {
 
 #[test]
 fn a_panic_is_caught_where_the_host_can_and_the_loop_goes_on() {
-    fn guard(call: &mut dyn FnMut()) -> Result<(), clockjack_sched::HandlerError> {
+    fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         std::panic::catch_unwind(core::panic::AssertUnwindSafe(call))
-            .map_err(|_| clockjack_sched::HandlerError::panic("caught"))
+            .map_err(|_| HandlerError::panic("caught"))
     }
     let ticks = leak(InterruptDriver::new(Resolution::MILLI));
     let host = HardwareHost::new(ticks, ticks, Waker::noop().clone()).with_guard(guard);
