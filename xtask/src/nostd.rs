@@ -20,7 +20,7 @@ const MORE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imc-unknown-no
 const CRATES: [&str; 3] = ["clockjack-sync", "clockjack-time", "clockjack-observe"];
 
 /// Those that cannot be without alloc.
-const CRATES_WITH_ALLOC: [&str; 1] = ["clockjack-exec"];
+const CRATES_WITH_ALLOC: [&str; 2] = ["clockjack-exec", "clockjack-sched"];
 
 /// Options of the command.
 #[derive(Args, Debug)]

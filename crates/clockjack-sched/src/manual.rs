@@ -64,7 +64,7 @@ impl SchedulerHost for ManualHost {
     }
 }
 
-fn unguarded(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+pub(crate) fn unguarded(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
     call();
     Ok(())
 }

@@ -11,7 +11,7 @@ pub struct Held {
     pub room: usize,
     /// Jobs that were paid for from the quota, and credits that a shard keeps.
     pub credits: usize,
-    /// What was to be delivered, is not any more, and was not dropped yet.
+    /// What is listed to be run, told or dropped, and was not yet.
     pub garbage: usize,
     /// Notes that nobody has taken up.
     pub notes: usize,
@@ -29,7 +29,7 @@ pub fn held(scheduler: &Scheduler) -> Held {
         let table = &lease.core().table;
         held.slots += table.slots_used();
         held.room += table.slots_room();
-        held.garbage += table.n_garbage();
+        held.garbage += table.n_due();
         drop(lease);
         held.slots -= jobs.n_stock();
         held.notes += usize::from(jobs.has_notes());

@@ -72,6 +72,7 @@ pub(crate) struct Common {
     pub(crate) host: Box<dyn SchedulerHost>,
     pub(crate) shared: Shared,
     pub(crate) resolution: Resolution,
+    pub(crate) driver_silence: Duration,
     pressure: PressureLink,
 }
 
@@ -119,6 +120,7 @@ impl Scheduler {
             pressure: PressureLink::new(shared.quota.clone()),
             shared: shared.clone(),
             resolution: config.resolution,
+            driver_silence: config.driver_silence,
         });
         let stations = (0..config.shards)
             .map(|id| {

@@ -91,7 +91,7 @@ impl<P> JobShard<P> {
             shard: id,
         });
         if config.is_fixed {
-            warm(&mut wheel, config);
+            wheel.reserve_all();
         }
         let table = JobTable::with_shared(config, id, kind, shared.clone());
         let shard = Self {
@@ -342,23 +342,6 @@ fn wake_behind(wake: u32, due: Tick) -> i32 {
     (wake & !1).wrapping_sub(due).cast_signed() >> 1
 }
 
-/// Makes all the room that a wheel may need, so that it allocates nothing later.
-fn warm(wheel: &mut GrowingWheel<JobId>, config: &SchedulerConfig) {
-    let job = JobId { shard: 0, slot: 0 };
-    let far = config.overflow_capacity.min(config.capacity);
-    let near = Tick::new(config.start.get().saturating_add(1));
-    let beyond = Tick::new(config.start.get().saturating_add(1 << 21));
-    let mut timers = alloc::vec::Vec::with_capacity(config.capacity);
-    timers.extend((0..far).map_while(|_| wheel.insert(beyond, job).ok()));
-    for timer in timers.drain(..) {
-        wheel.cancel(timer);
-    }
-    timers.extend((0..config.capacity).map_while(|_| wheel.insert(near, job).ok()));
-    for timer in timers {
-        wheel.cancel(timer);
-    }
-}
-
 /// The right to touch the wheel and the table of a shard.
 pub(crate) struct JobLease<'s, P> {
     shard: &'s JobShard<P>,
@@ -443,14 +426,14 @@ impl<P> JobLease<'_, P> {
     ) -> Result<Accepted, ScheduleError<P>> {
         let shard = self.shard;
         let Core { wheel, table } = self.core();
-        let left = table.n_left();
+        let left = table.n_due();
         let (job, due) = table.schedule_planned(wheel, job, plan, payload)?;
         let is_earlier = shard.is_before_wake(due);
         if is_earlier {
             shard.set_next_wake(Some(due), table.now());
         }
         // One that had to go for this one is to be told, or dropped.
-        let calls_runner = is_earlier || table.n_left() > left;
+        let calls_runner = is_earlier || table.n_due() > left;
         Ok(Accepted { slot: job.slot, calls_runner })
     }
 
@@ -460,10 +443,10 @@ impl<P> JobLease<'_, P> {
         if table.wants_time() {
             table.observe(now());
         }
-        let left = table.n_left();
+        let left = table.n_due();
         let (won, payload) = table.cancel_take(wheel, JobId { shard: id, slot });
         // Its post may lie on the stack still.
-        let calls_runner = table.n_left() > left || (won && self.shard.has_notes());
+        let calls_runner = table.n_due() > left || (won && self.shard.has_notes());
         Cancel { won, payload, calls_runner }
     }
 

@@ -18,7 +18,6 @@ mod expiry;
 mod look;
 mod notes;
 
-use alloc::vec::Vec;
 use core::{fmt, time::Duration};
 
 use clockjack_sync::Counted;
@@ -114,6 +113,8 @@ pub struct JobTable<P> {
     /// For how long memory that is not used is kept.
     patience_ticks: u64,
     overflow_warn_pct: u8,
+    /// Whether the driver tells which ticks are made up for, so that no guess is needed.
+    is_told_of_ticks: bool,
     /// Whether it was told that time was not moved for long, and that is not over.
     is_late_told: bool,
     /// The same of a leap of the clock.
@@ -135,8 +136,6 @@ pub struct JobTable<P> {
     /// What the driver has reported of its own lateness.
     jitter: Duration,
     counts: Counts,
-    /// What nobody wants any more, to be dropped without the lease.
-    garbage: Vec<P>,
 }
 
 /// A run that is handed over.
@@ -182,6 +181,17 @@ pub(crate) enum Next<P> {
     Run(Run<P>),
     /// It was cancelled and wants to be told.
     Tell(P),
+    /// It was cancelled, and is to be dropped.
+    Drop(P),
+}
+
+/// When what a cancelled job was to deliver is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drops {
+    /// By the caller, who gets it.
+    Now,
+    /// By the next who takes it off the list.
+    Later,
 }
 
 /// A hand-over without what is delivered.
@@ -208,7 +218,8 @@ impl<P> JobTable<P> {
         let slots = Counted::new(Slots::new());
         // A handle that is kept keeps its slot, so in a store that grows there may be more slots
         // than jobs.
-        let fixed = u32::try_from(config.capacity).unwrap_or(u32::MAX).saturating_add(STOCK_LEN);
+        let fixed = u32::try_from(config.capacity).unwrap_or(u32::MAX);
+        let fixed = fixed.saturating_add(STOCK_LEN + SPARE_LEN);
         let mut free = Free::new(if config.is_fixed { fixed } else { u32::MAX });
         let mut due = DueList::new();
         if config.is_fixed {
@@ -228,6 +239,7 @@ impl<P> JobTable<P> {
             catch_up_limit: config.catch_up_limit,
             patience_ticks: ticks(PATIENCE),
             overflow_warn_pct: config.overflow_warn_pct,
+            is_told_of_ticks: false,
             is_late_told: false,
             is_leap_told: false,
             leap_to: None,
@@ -242,7 +254,6 @@ impl<P> JobTable<P> {
             rate: TickRate::new(config.resolution, config.start),
             jitter: Duration::ZERO,
             counts: Counts::new(),
-            garbage: Vec::new(),
         }
     }
 
@@ -399,7 +410,7 @@ impl<P> JobTable<P> {
         self.counts.dropped += 1;
         self.warn(Warning::DroppedLowPriority { job: self.number_of(&body), priority });
         if won != Won::HandedOver {
-            self.reap_to_garbage(wheel, slot);
+            self.reap_later(wheel, slot);
         }
     }
 
@@ -442,7 +453,7 @@ impl<P> JobTable<P> {
     /// deliver, unless that wants to be told: then it is put on the list.
     fn reap<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) -> Option<P> {
         self.unarm(wheel, slot);
-        self.reap_unarmed(slot)
+        self.reap_unarmed(slot, Drops::Now)
     }
 
     /// Takes a job's timer out of the wheel.
@@ -452,7 +463,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    fn reap_unarmed(&mut self, slot: u32) -> Option<P> {
+    fn reap_unarmed(&mut self, slot: u32, drops: Drops) -> Option<P> {
         let (mode, tells_cancel) = self.body(slot, |body| {
             debug_assert!(body.is_live, "a job is reaped once");
             body.is_live = false;
@@ -463,7 +474,8 @@ impl<P> JobTable<P> {
         if self.wants_time() {
             self.tell_cancelled(slot);
         }
-        if tells_cancel && self.payload(slot, |payload| payload.is_some()) {
+        let is_listed = tells_cancel || drops == Drops::Later;
+        if is_listed && self.payload(slot, |payload| payload.is_some()) {
             self.list(slot);
             return None;
         }
@@ -482,9 +494,11 @@ impl<P> JobTable<P> {
         self.publish(DiagnosticEvent::Cancelled { job, at });
     }
 
-    fn reap_to_garbage<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        let payload = self.reap(wheel, slot);
-        self.garbage.extend(payload);
+    /// As [`reap`](Self::reap), where nothing can be dropped: it is put on the list for that.
+    fn reap_later<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        self.unarm(wheel, slot);
+        let payload = self.reap_unarmed(slot, Drops::Later);
+        debug_assert!(payload.is_none(), "it is on the list");
     }
 
     /// Gives credits back that no job has been paid with, if none lives: others may want them.
@@ -511,8 +525,7 @@ impl<P> JobTable<P> {
         job: JobId,
         at: TimerInstant,
     ) {
-        self.go_on(wheel, job.slot, at);
-        self.garbage.clear();
+        drop(self.go_on(wheel, job.slot, at));
     }
 
     /// As [`completed`](Self::completed), with what was delivered, and whether that went well.
@@ -532,17 +545,17 @@ impl<P> JobTable<P> {
             return self.end(wheel, slot, Some(payload));
         }
         self.payload(slot, |place| *place = Some(payload));
-        self.go_on(wheel, slot, at);
-        None
+        self.go_on(wheel, slot, at)
     }
 
     /// A periodic job waits for its next run, or is queued for it, or was cancelled meanwhile.
+    /// Gives what is to be dropped.
     fn go_on<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         slot: u32,
         at: TimerInstant,
-    ) {
+    ) -> Option<P> {
         let body = self.body(slot, |body| *body);
         if self.is_closed {
             // Nothing goes on after the close; a cancel from outside has the same effect.
@@ -551,21 +564,23 @@ impl<P> JobTable<P> {
         match self.word(slot).peek().state() {
             JobState::Executing => {}
             JobState::Cancelled if body.is_live && !body.is_listed => {
-                return self.reap_to_garbage(wheel, slot);
+                return self.reap(wheel, slot);
             }
-            _ => return,
+            _ => return None,
         }
         if body.mode == BatchMode::FixedDelay && !self.arm_after(wheel, slot, &body, at) {
-            return;
+            return None;
         }
         let is_owed = body.owed > 0;
         let to = if is_owed { JobState::Queued } else { JobState::Scheduled };
         if !self.word(slot).leave(to) {
             // Cancelled while it ran.
-            self.reap_to_garbage(wheel, slot);
-        } else if is_owed {
+            return self.reap(wheel, slot);
+        }
+        if is_owed {
             self.list(slot);
         }
+        None
     }
 
     /// Arms a job for a fixed delay after `at`. False if there was no room, and so the job is gone.
@@ -604,7 +619,7 @@ impl<P> JobTable<P> {
     fn go_on_cancelled<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let body = self.body(slot, |body| *body);
         if body.is_live && !body.is_listed {
-            self.reap_to_garbage(wheel, slot);
+            self.reap_later(wheel, slot);
         }
     }
 
@@ -679,6 +694,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many slots are kept ready for threads without the lease.
 pub(crate) const STOCK_LEN: u32 = if cfg!(loom) { 1 } else { 32 };
+/// How many slots a fixed store has beyond its jobs: a job that is given up for another leaves its
+/// slot only when it is told or dropped, and the other needs one before that.
+const SPARE_LEN: u32 = STOCK_LEN;
 
 /// What a run has come to.
 pub(crate) struct Done<P> {

@@ -374,3 +374,34 @@ fn chunks_of_which_one_timer_is_left_are_joined_by_the_polls() {
     });
     assert_eq!(fired, N_KEPT);
 }
+
+#[test]
+fn a_wheel_whose_room_is_reserved_allocates_nothing_in_a_long_run_nor_after_a_shrink() {
+    const N: usize = 600;
+    let config = WheelConfig { capacity: N, overflow_capacity: N, ..WheelConfig::DEFAULT };
+    let mut wheel = GrowingWheel::<u64>::new(config);
+    wheel.reserve_all();
+    let mut ids = Vec::with_capacity(N);
+    let mut random = Random(9);
+    let before = (allocations(), live_bytes());
+    for round in 0..300 {
+        while let Ok(id) = wheel.insert(tick(wheel.elapsed().get() + random.distance()), round) {
+            ids.push(id);
+        }
+        assert_eq!(wheel.len(), N);
+        // Most go, so that many chunks have one entry.
+        for id in ids.drain(..) {
+            if random.below(7) > 0 {
+                assert!(wheel.cancel(id).is_some());
+            }
+        }
+        let to = wheel.elapsed().get() + random.distance() / 4;
+        wheel.advance(tick(to), usize::MAX).for_each(drop);
+        if round % 50 == 0 {
+            wheel.advance(tick(to + (1 << 24)), usize::MAX).for_each(drop);
+            assert!(wheel.is_empty());
+            wheel.shrink();
+        }
+    }
+    assert_eq!((allocations(), live_bytes()), before);
+}

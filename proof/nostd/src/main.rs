@@ -10,6 +10,8 @@ use core::panic::PanicInfo;
 #[cfg(feature = "alloc")]
 use clockjack_exec as _;
 use clockjack_observe as _;
+#[cfg(feature = "alloc")]
+use clockjack_sched as _;
 use clockjack_sync as _;
 use clockjack_time as _;
 

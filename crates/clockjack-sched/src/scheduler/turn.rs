@@ -140,11 +140,6 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             let to = if let Until::At(limit) = until { limit } else { now };
             lease.advance(to, now, ADVANCE_BUDGET, executor)
         };
-        let garbage = if lease.core().table.has_garbage() {
-            lease.core().table.take_garbage()
-        } else {
-            alloc::vec::Vec::new()
-        };
         let is_last = next.is_none() && !more;
         let next_wake = if is_last {
             lease.retire()
@@ -152,11 +147,12 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             drop(lease);
             None
         };
-        for item in ended.into_iter().chain(garbage) {
+        if let Some(item) = ended {
             common.discard(item);
         }
         match next {
             Some(Next::Tell(mut item)) => tell(common, &mut item),
+            Some(Next::Drop(item)) => common.discard(item),
             Some(Next::Run(run)) => {
                 turn.ran += 1;
                 done = run_one(station, run, now);

@@ -28,7 +28,7 @@ impl<P> JobTable<P> {
         Some(slot)
     }
 
-    /// How many jobs wait to be handed over.
+    /// How many jobs wait to be handed over, told or dropped: what only a turn does.
     pub(crate) fn n_due(&self) -> usize {
         self.due.len()
     }
@@ -58,12 +58,16 @@ impl<P> JobTable<P> {
                 let Handed { number, batch, due, late } = handed;
                 return Some(Next::Run(Run { slot, number, batch, due, late, payload }));
             }
-            // Cancelled, and listed for one of two reasons: it was due, or it wants to be told.
-            if self.body(slot, |body| body.is_live) {
-                self.reap_to_garbage(wheel, slot);
+            // Cancelled, and listed for one of three reasons: it was due, it wants to be told, or
+            // who cancelled it could not drop it.
+            let (is_live, is_told) = self.body(slot, |body| (body.is_live, body.tells_cancel));
+            if is_live {
+                if let Some(payload) = self.reap(wheel, slot) {
+                    return Some(Next::Drop(payload));
+                }
             } else if let Some(payload) = self.payload(slot, Option::take) {
                 self.unpin(slot);
-                return Some(Next::Tell(payload));
+                return Some(if is_told { Next::Tell(payload) } else { Next::Drop(payload) });
             }
         }
     }

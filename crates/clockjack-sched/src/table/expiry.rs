@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use clockjack_time::{Class, Storage, Tick, TickSpan, TimerInstant, Wheel};
 
-use super::{Delivery, Fire, JobTable};
+use super::{Delivery, Drops, Fire, JobTable};
 use crate::{
     BatchMode, DiagnosticEvent, JobId, Warning,
     drift::TickCount,
@@ -40,7 +40,6 @@ impl<P> JobTable<P> {
             }
             self.deliver_next(wheel, now, &mut fire);
         }
-        self.garbage.clear();
         more || self.n_due() > 0
     }
 
@@ -55,7 +54,7 @@ impl<P> JobTable<P> {
             Some(Next::Run(run)) => {
                 (run.slot, run.number, run.batch, run.due, run.late, run.payload)
             }
-            Some(Next::Tell(payload)) => return self.garbage.push(payload),
+            Some(Next::Tell(payload) | Next::Drop(payload)) => return drop(payload),
             None => return,
         };
         let job = JobId { shard: self.shard, slot };
@@ -132,7 +131,7 @@ impl<P> JobTable<P> {
     #[cold]
     fn note_long_delay(&mut self, behind: u64, to: Tick) {
         let is_late = behind > u64::from(self.catch_up_limit);
-        if is_late && !self.is_late_told {
+        if is_late && !self.is_late_told && !self.is_told_of_ticks {
             self.counts.drift_compensations =
                 self.counts.drift_compensations.saturating_add(behind);
             let (shard, limit) = (self.shard, self.catch_up_limit);
@@ -199,8 +198,8 @@ impl<P> JobTable<P> {
                 self.warn(Warning::BacklogExceeded { job, backlog, limit });
                 if won != Won::HandedOver {
                     // It has no timer any more, so no wheel is needed.
-                    let payload = self.reap_unarmed(slot);
-                    self.garbage.extend(payload);
+                    let payload = self.reap_unarmed(slot, Drops::Later);
+                    debug_assert!(payload.is_none(), "it is on the list");
                 }
             }
             return None;

@@ -84,6 +84,17 @@ impl<P> JobTable<P> {
         self.jitter = jitter;
     }
 
+    /// Whether ticks that are made up for are counted, and told, by who takes them off the driver.
+    pub(crate) fn set_is_told_of_ticks(&mut self, is_told: bool) {
+        self.is_told_of_ticks = is_told;
+    }
+
+    /// Counts ticks that were made up for. Gives how many may be without being told of.
+    pub(crate) fn count_catch_up(&mut self, ticks: u64) -> u32 {
+        self.counts.drift_compensations = self.counts.drift_compensations.saturating_add(ticks);
+        self.catch_up_limit
+    }
+
     pub(crate) fn jitter(&self) -> Duration {
         self.jitter
     }
@@ -109,14 +120,6 @@ impl<P> JobTable<P> {
         self.now = self.now.max(tick_of(now, self.resolution));
     }
 
-    pub(crate) fn take_garbage(&mut self) -> Vec<P> {
-        core::mem::take(&mut self.garbage)
-    }
-
-    pub(crate) fn has_garbage(&self) -> bool {
-        !self.garbage.is_empty()
-    }
-
     /// When something is due next, or memory can be given back.
     pub(crate) fn next_look<T>(&mut self, wheel: &mut GrowingWheel<T>) -> Option<Tick> {
         let patience = if self.is_closed { 0 } else { self.patience_ticks };
@@ -130,11 +133,6 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// How much there is that only a turn does: jobs to be run or told, and what is to be dropped.
-    pub(crate) fn n_left(&self) -> usize {
-        self.n_due() + self.garbage.len()
-    }
-
     /// How many slots are in use, those that only a handle keeps included.
     pub(crate) fn slots_used(&self) -> usize {
         self.free.used()
@@ -143,10 +141,6 @@ impl<P> JobTable<P> {
     /// How many slots there is room for.
     pub(crate) fn slots_room(&self) -> usize {
         self.free.end() as usize
-    }
-
-    pub(crate) fn n_garbage(&self) -> usize {
-        self.garbage.len()
     }
 
     /// A picture of the table, with at most so many jobs in it, periodic ones first and then by

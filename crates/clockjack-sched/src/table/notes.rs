@@ -28,9 +28,9 @@ impl<P> JobTable<P> {
                 if body.number == 0 {
                     // Cancelled before anybody has taken it up.
                     self.accept(slot, body.scheduled_at);
-                    self.reap_to_garbage(wheel, slot);
+                    self.reap_later(wheel, slot);
                 } else if body.is_live && !body.is_listed {
-                    self.reap_to_garbage(wheel, slot);
+                    self.reap_later(wheel, slot);
                 }
             }
             _ => {}
@@ -82,7 +82,7 @@ impl<P> JobTable<P> {
     fn cancel_one<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         match self.word(slot).close() {
             Closing::Queued => self.list_one_marked(wheel, slot),
-            Closing::Cancelled => self.reap_to_garbage(wheel, slot),
+            Closing::Cancelled => self.reap_later(wheel, slot),
             Closing::WasCancelled => self.reap_closed(wheel, slot),
             Closing::Left => {}
         }
@@ -108,7 +108,7 @@ impl<P> JobTable<P> {
     fn reap_closed<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let body = self.body(slot, |body| *body);
         if body.is_live && !body.is_listed && self.payload(slot, |payload| payload.is_some()) {
-            self.reap_to_garbage(wheel, slot);
+            self.reap_later(wheel, slot);
         }
     }
 

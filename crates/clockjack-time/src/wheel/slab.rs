@@ -26,6 +26,7 @@ pub struct Slab<T> {
     pub(crate) far: Vec<Far>,
     slots_max: u32,
     far_max: usize,
+    is_reserved: bool,
 }
 
 /// One cache line of a list: a header and seven entries.
@@ -54,7 +55,7 @@ impl Chunks {
         }
         let number = self.n_taken();
         assert!(number < CHUNKS_MAX, "every chunk has an entry, and slots are fewer than chunks");
-        if (number as usize).is_multiple_of(BLOCK) {
+        if number as usize / BLOCK == self.blocks.len() {
             self.blocks.push(Box::new([Chunk([0; 8]); BLOCK]));
         }
         self.live.push(0);
@@ -64,6 +65,23 @@ impl Chunks {
     #[inline]
     pub(crate) fn give(&mut self, chunk: u32) {
         self.free.push(chunk);
+    }
+
+    /// Makes so many, so that taking and giving them allocates nothing.
+    fn reserve(&mut self, n: usize) {
+        let n_blocks = n.div_ceil(BLOCK);
+        self.blocks.reserve_exact(n_blocks.saturating_sub(self.blocks.len()));
+        while self.blocks.len() < n_blocks {
+            self.blocks.push(Box::new([Chunk([0; 8]); BLOCK]));
+        }
+        self.live.reserve_exact(n.saturating_sub(self.live.len()));
+        self.free.reserve_exact(n.saturating_sub(self.free.len()));
+    }
+
+    /// Forgets all that were taken, and keeps the memory.
+    fn clear(&mut self) {
+        self.live.clear();
+        self.free.clear();
     }
 
     pub(crate) fn n_taken(&self) -> u32 {
@@ -171,7 +189,19 @@ impl<T> Slab<T> {
             far: Vec::new(),
             slots_max,
             far_max: far_max.min(slots_max as usize),
+            is_reserved: false,
         }
+    }
+
+    fn reserve(&mut self) {
+        let slots_max = self.slots_max as usize;
+        self.records.reserve_exact(slots_max - self.records.len());
+        self.free.reserve_exact(slots_max - self.free.len());
+        self.far.reserve_exact(self.far_max - self.far.len());
+        // Each timer may stand alone, some chunks are empty and not freed yet, and a cascade takes
+        // one before it gives one.
+        self.chunks.reserve(slots_max + EMPTY_MAX as usize + 1);
+        self.is_reserved = true;
     }
 }
 
@@ -187,6 +217,15 @@ impl<T> Wheel<T, Slab<T>> {
         wheel.reinsertion_batch_limit = config.reinsertion_batch_limit;
         wheel.shard = config.shard;
         wheel
+    }
+
+    /// Makes all the room that the wheel may ever need, and keeps it: nothing is allocated later. A
+    /// [`shrink`](Self::shrink) gives nothing back then.
+    ///
+    /// That is for each timer of its capacity 80 bytes and the value, since each may stand alone in
+    /// a chunk of its list, and 24 for each that the overflow may have.
+    pub fn reserve_all(&mut self) {
+        self.store.reserve();
     }
 }
 
@@ -229,7 +268,14 @@ impl<T> Columns<T> for Slab<T> {
     }
 
     fn reset(&mut self) {
-        *self = Self::new(self.slots_max as usize, self.far_max);
+        if self.is_reserved {
+            self.records.clear();
+            self.free.clear();
+            self.chunks.clear();
+            self.far.clear();
+        } else {
+            *self = Self::new(self.slots_max as usize, self.far_max);
+        }
     }
 
     record_columns!();
