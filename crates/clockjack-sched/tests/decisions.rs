@@ -3,11 +3,14 @@
 
 extern crate alloc;
 
-#[expect(dead_code, reason = "the tests of requirements need more of it")]
 #[path = "requirements/bench.rs"]
 mod bench;
+#[path = "decisions/cancel.rs"]
+mod cancel;
 #[path = "decisions/close.rs"]
 mod close;
+#[path = "decisions/hosts.rs"]
+mod hosts;
 #[path = "decisions/load.rs"]
 mod load;
 #[path = "decisions/periodic.rs"]

@@ -1,19 +1,23 @@
 //! A9, A10: what runs at the close, in which order, and what becomes of the rest.
 
 use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Mutex;
 
-use clockjack_sched::{HandlerError, ScheduleErrorKind, TaskRunPriority};
+use clockjack_sched::{
+    EventKinds, FireContext, HandlerError, ScheduleErrorKind, SchedulerTask, TaskRunPriority,
+    Warning,
+};
 
-use crate::bench::{Diary, HERE, ms, plain, secs};
+use crate::bench::{Diary, HERE, events, listen, listen_to, ms, plain, secs, warnings};
 
-type Told = Arc<Mutex<Vec<ScheduleErrorKind>>>;
+type Refusals = Arc<Mutex<Vec<ScheduleErrorKind>>>;
 
 #[test]
 fn a10_nothing_is_accepted_once_the_close_has_begun() {
     let manual = plain();
     let scheduler = manual.scheduler();
-    let told = Told::default();
+    let told = Refusals::default();
     let try_it = || {
         let (told, scheduler) = (Arc::clone(&told), scheduler.clone());
         move || {
@@ -69,4 +73,156 @@ fn a10_marked_one_shots_run_in_the_order_of_their_deadlines() {
     let report = scheduler.shutdown();
     assert_eq!(diary.names(), ["first", "second", "third", "fourth"]);
     assert_eq!((report.run_on_close, report.executed, report.cancelled), (4, 8, 0));
+}
+
+#[test]
+fn a09_tasks_of_the_close_run_by_priority_and_in_order() {
+    let manual = plain();
+    let scheduler = manual.scheduler();
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let register = |name: &'static str, priority| {
+        let ran = Arc::clone(&ran);
+        let task = move || {
+            ran.lock().unwrap().push(name);
+            Ok(())
+        };
+        scheduler.register_on_close(task, priority).unwrap()
+    };
+    register("user 1", TaskRunPriority::User);
+    register("runtime 1", TaskRunPriority::Runtime);
+    let never = register("never", TaskRunPriority::Runtime);
+    register("critical 1", TaskRunPriority::SystemCritical);
+    register("user 2", TaskRunPriority::User);
+    register("critical 2", TaskRunPriority::SystemCritical);
+    register("runtime 2", TaskRunPriority::Runtime);
+    assert!(scheduler.cancel_on_close(never) && !scheduler.cancel_on_close(never));
+    let report = scheduler.shutdown();
+    let expected = ["critical 1", "critical 2", "runtime 1", "runtime 2", "user 1", "user 2"];
+    assert_eq!(*ran.lock().unwrap(), expected);
+    assert_eq!((report.close_tasks.succeeded, report.close_tasks.failed), (6, 0));
+    assert!(!scheduler.cancel_on_close(never));
+}
+
+#[test]
+fn a09_only_a_one_shot_that_waits_can_be_marked() {
+    let manual = plain();
+    let scheduler = manual.scheduler();
+    let ran = scheduler.schedule_once_fn(ms(0), HERE, |_| ()).unwrap();
+    let cancelled = scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
+    cancelled.cancel();
+    let rate = scheduler.schedule_at_fixed_rate_fn(ms(10), ms(10), HERE, |_| ()).unwrap();
+    let delay = scheduler.schedule_with_fixed_delay_fn(ms(10), ms(10), HERE, |_| ()).unwrap();
+    for job in [ran, cancelled, rate, delay] {
+        assert!(!job.run_on_close());
+    }
+    let waits = scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
+    assert!(waits.run_on_close() && waits.run_on_close());
+    assert!(waits.cancel(), "a mark keeps nobody from cancelling it");
+    assert_eq!(scheduler.shutdown().run_on_close, 0);
+}
+
+/// Notes what it is asked to, in order.
+fn stepper(
+    steps: &Arc<Mutex<Vec<&'static str>>>,
+    what: &'static str,
+) -> impl FnOnce() + Send + 'static + use<> {
+    let steps = Arc::clone(steps);
+    move || steps.lock().unwrap().push(what)
+}
+
+struct Told(Option<alloc::boxed::Box<dyn FnOnce() + Send>>);
+
+impl SchedulerTask for Told {
+    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
+        Err(HandlerError::new("it should not run"))
+    }
+
+    fn cancelled(&mut self) {
+        if let Some(told) = self.0.take() {
+            told();
+        }
+    }
+}
+
+#[test]
+fn a10_the_close_flushes_runs_tasks_runs_what_is_marked_and_cancels_the_rest() {
+    let manual = plain();
+    let scheduler = manual.scheduler();
+    let mut stream = listen(scheduler);
+    let mut cancels = listen_to(scheduler, EventKinds::CANCEL);
+    let steps = Arc::default();
+    let step = |what| {
+        let step = stepper(&steps, what);
+        move |_: &FireContext| step()
+    };
+    let rest = Told(Some(alloc::boxed::Box::new(stepper(&steps, "rest cancelled"))));
+    let rest = scheduler.schedule_at_fixed_rate_task(ms(20), ms(10), HERE, rest).unwrap();
+    let marked = scheduler.schedule_once_fn(ms(30), HERE, step("marked ran")).unwrap();
+    assert!(marked.run_on_close());
+    let fails = scheduler.schedule_once_fn(ms(25), HERE, |_| Err::<(), _>("marked")).unwrap();
+    assert!(fails.run_on_close());
+    scheduler.schedule_once_fn(ms(10), HERE, step("due ran")).unwrap();
+    let (first, last) = (stepper(&steps, "task 1"), stepper(&steps, "task 3"));
+    let user = TaskRunPriority::User;
+    scheduler.register_on_close(move || Ok(first()), user).unwrap();
+    scheduler.register_on_close(|| panic!("task 2"), user).unwrap();
+    scheduler.register_on_close(|| Err(HandlerError::new("no")), user).unwrap();
+    scheduler.register_on_close(move || Ok(last()), user).unwrap();
+    manual.clock().advance(ms(10));
+    let report = scheduler.shutdown();
+    let expected = ["due ran", "task 1", "task 3", "marked ran", "rest cancelled"];
+    assert_eq!(*steps.lock().unwrap(), expected);
+    assert!(rest.is_cancelled() && marked.is_completed() && fails.is_completed());
+    assert_eq!((report.accepted, report.executed, report.cancelled), (4, 3, 1));
+    assert_eq!((report.run_on_close, report.still_running), (2, 0));
+    assert_eq!((report.close_tasks.succeeded, report.close_tasks.failed), (2, 2));
+    let failed = |warning: &Warning| match warning {
+        Warning::TaskRunFailed { task, error } => Some((*task, error.is_panic())),
+        _ => None,
+    };
+    let failed: Vec<_> = warnings(&mut stream).iter().filter_map(failed).collect();
+    assert_eq!(failed, [(2, true), (3, false)]);
+    assert_eq!(events(&mut cancels).len(), 1, "each cancel is visible");
+    let metrics = scheduler.metrics();
+    assert_eq!((metrics.task_run_on_close_total, metrics.task_run_on_close_failures), (4, 2));
+}
+
+/// Threads keep scheduling while it closes; what was accepted is executed or cancelled.
+#[test]
+fn a10_accepted_is_executed_and_cancelled_exactly() {
+    for round in 0..20 {
+        let manual = plain();
+        let scheduler = manual.scheduler();
+        let accepted = AtomicUsize::new(0);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let report = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for index in 0.. {
+                        let ran = Arc::clone(&ran);
+                        let f = move |_: &FireContext| {
+                            ran.fetch_add(1, SeqCst);
+                        };
+                        let Ok(job) = scheduler.schedule_once_fn(ms(index % 3 * 10 + 10), HERE, f) else {
+                            break;
+                        };
+                        accepted.fetch_add(1, SeqCst);
+                        if index % 5 == 0 {
+                            job.run_on_close();
+                        }
+                    }
+                });
+            }
+            while accepted.load(SeqCst) < 20 + round {
+                manual.advance(ms(10));
+            }
+            scheduler.shutdown()
+        });
+        assert_eq!(report.accepted, accepted.load(SeqCst) as u64);
+        assert_eq!(report.accepted, report.executed + report.cancelled);
+        let metrics = scheduler.metrics();
+        assert_eq!(metrics.executed_total, ran.load(SeqCst) as u64);
+        assert_eq!(metrics.accepted_total, metrics.executed_total + metrics.cancelled_total);
+        assert_eq!(metrics.active_total, 0);
+    }
 }
