@@ -28,6 +28,17 @@ const FIRST_BITS: u32 = if cfg!(loom) { 2 } else { 6 };
 /// Segments there may be: enough for 2^30 slots.
 const SEGMENTS: usize = if cfg!(loom) { 2 } else { 24 };
 
+/// What is so with a job for the time being. Each is of one way to repeat, so there is one at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing.
+    None,
+    /// The clock has jumped, so the runs of its fixed rate are folded this time.
+    Leap,
+    /// It has no timer and will want one again after its fixed delay: a place is kept for it.
+    Unseated,
+}
+
 /// What only the owner of a slot reads and writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -50,8 +61,7 @@ pub(crate) struct Body {
     pub(crate) is_live: bool,
     /// Whether it is in the list of those that are due.
     pub(crate) is_listed: bool,
-    /// Whether its runs are folded this time, because the clock has jumped.
-    pub(crate) is_leap: bool,
+    pub(crate) mark: Mark,
     /// Whether it was told that many of its runs were missed, and it has not caught up since.
     pub(crate) is_burst_told: bool,
     /// When it was handed over last; the end of time if never.
@@ -84,7 +94,7 @@ impl Body {
         tells_cancel: false,
         is_live: false,
         is_listed: false,
-        is_leap: false,
+        mark: Mark::None,
         is_burst_told: false,
     };
 

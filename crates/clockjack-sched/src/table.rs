@@ -22,7 +22,7 @@ use core::{fmt, time::Duration};
 
 use clockjack_sync::Counted;
 use clockjack_time::{
-    Class, ClockKind, Full, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, Wheel,
+    Class, ClockKind, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, Wheel,
 };
 
 use self::due::DueList;
@@ -34,7 +34,7 @@ use crate::{
     drift::{DriftMonitor, TickRate},
     job::{Plan, edge_after},
     quota::{Purse, Quota},
-    slots::{Body, Free, Slots},
+    slots::{Body, Free, Mark, Slots},
     word::{JobState, Won},
 };
 
@@ -136,6 +136,8 @@ pub struct JobTable<P> {
     /// What the driver has reported of its own lateness.
     jitter: Duration,
     counts: Counts,
+    /// Jobs with a fixed delay that are due or run: a place in the wheel is kept for each.
+    unseated: usize,
 }
 
 /// A run that is handed over.
@@ -254,6 +256,7 @@ impl<P> JobTable<P> {
             rate: TickRate::new(config.resolution, config.start),
             jitter: Duration::ZERO,
             counts: Counts::new(),
+            unseated: 0,
         }
     }
 
@@ -300,13 +303,10 @@ impl<P> JobTable<P> {
             return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
         };
         let id = JobId { shard: self.shard, slot };
-        let timer = match self.insert(wheel, plan.due, job.policy.priority, id) {
-            Ok(timer) => timer,
-            Err(_) => {
-                self.free.give(&self.slots, slot);
-                self.purse.give_back(&self.shared.quota);
-                return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
-            }
+        let Some(timer) = self.insert(wheel, plan.due, job.policy.priority, id) else {
+            self.free.give(&self.slots, slot);
+            self.purse.give_back(&self.shared.quota);
+            return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
         };
         let mut body = fill(job, plan);
         body.timer = Some(timer);
@@ -367,15 +367,43 @@ impl<P> JobTable<P> {
         due: Tick,
         class: Class,
         job: JobId,
-    ) -> Result<TimerId, Full<JobId>> {
+    ) -> Option<TimerId> {
+        if self.unseated > 0 && !self.has_seat(wheel, class) {
+            return None;
+        }
         match wheel.insert_class(due, class, job) {
             Ok(timer) => {
                 if wheel.overflow_len() > 0 {
                     self.watch_overflow(wheel);
                 }
-                Ok(timer)
+                Some(timer)
             }
             Err(_) => self.insert_by_force(wheel, due, class, job),
+        }
+    }
+
+    /// Whether there is room beside the places that are kept for jobs with a fixed delay that run;
+    /// one of a lower class goes for it.
+    #[cold]
+    fn has_seat<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, class: Class) -> bool {
+        if wheel.len() + self.unseated < wheel.capacity() {
+            return true;
+        }
+        let is_lower = |lower: &Class| *lower < class && wheel.len_of(*lower) > 0;
+        if !Class::ALL.iter().any(is_lower) {
+            return false;
+        }
+        let Some(evicted) = wheel.shed(SHED_SCAN_MAX) else { return false };
+        self.give_up(wheel, evicted.value.slot, evicted.class);
+        true
+    }
+
+    /// A place is kept for a job without a timer no longer.
+    fn take_seat(&mut self, slot: u32) {
+        let is_kept = self.body(slot, |body| body.mark == Mark::Unseated);
+        if is_kept {
+            self.body(slot, |body| body.mark = Mark::None);
+            self.unseated -= 1;
         }
     }
 
@@ -386,12 +414,12 @@ impl<P> JobTable<P> {
         due: Tick,
         class: Class,
         job: JobId,
-    ) -> Result<TimerId, Full<JobId>> {
-        let admitted = wheel.insert_or_evict(due, class, job)?;
+    ) -> Option<TimerId> {
+        let admitted = wheel.insert_or_evict(due, class, job).ok()?;
         if let Some(evicted) = admitted.evicted {
             self.give_up(wheel, evicted.value.slot, evicted.class);
         }
-        Ok(admitted.id)
+        Some(admitted.id)
     }
 
     /// A job whose timer was taken out for want of room.
@@ -470,7 +498,7 @@ impl<P> JobTable<P> {
             (body.mode, body.tells_cancel)
         });
         self.counts.cancelled += 1;
-        self.uncount(mode);
+        self.uncount(slot, mode);
         if self.wants_time() {
             self.tell_cancelled(slot);
         }
@@ -509,10 +537,11 @@ impl<P> JobTable<P> {
     }
 
     /// A job lives no more.
-    fn uncount(&mut self, mode: BatchMode) {
+    fn uncount(&mut self, slot: u32, mode: BatchMode) {
         self.counts.active -= 1;
         if mode != BatchMode::OneShot {
             self.counts.periodic -= 1;
+            self.take_seat(slot);
         }
         self.purse.give_back(&self.shared.quota);
     }
@@ -599,15 +628,16 @@ impl<P> JobTable<P> {
             return true;
         };
         let job = JobId { shard: self.shard, slot };
+        self.take_seat(slot);
         match self.insert(wheel, due, body.class, job) {
-            Ok(timer) => {
+            Some(timer) => {
                 self.body(slot, |body| {
                     body.timer = Some(timer);
                     body.due = due;
                 });
                 true
             }
-            Err(_) => {
+            None => {
                 self.give_up(wheel, slot, body.class);
                 self.go_on_cancelled(wheel, slot);
                 false
@@ -641,7 +671,7 @@ impl<P> JobTable<P> {
             body.mode
         });
         self.counts.executed += 1;
-        self.uncount(mode);
+        self.uncount(slot, mode);
         self.unpin(slot);
         payload
     }
@@ -691,6 +721,9 @@ impl<P> JobTable<P> {
 
 /// For how long memory that is not used is kept.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many timers are looked at to find one of a lower class.
+const SHED_SCAN_MAX: usize = 256;
 
 /// How many slots are kept ready for threads without the lease.
 pub(crate) const STOCK_LEN: u32 = if cfg!(loom) { 1 } else { 32 };

@@ -3,7 +3,9 @@
 use alloc::collections::VecDeque;
 
 use super::{Handed, JobTable, Next, Run};
-use crate::{BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind, job::tick_of};
+use crate::{
+    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind, job::tick_of, slots::Mark,
+};
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
 /// The list. A job is in it once at the most, so it needs no bound of its own. It does not go
@@ -82,11 +84,11 @@ impl<P> JobTable<P> {
             let grid = body.grid(resolution);
             let batch = match body.mode {
                 BatchMode::FixedRate => {
-                    let runs = if body.folds || body.is_leap { body.owed.max(1) } else { 1 };
+                    let runs = if body.folds || body.mark == Mark::Leap { body.owed.max(1) } else { 1 };
                     body.owed -= runs.min(body.owed);
                     let next = grid.later(body.due, body.phase_ns, runs);
                     (body.due, body.phase_ns) = next.unwrap_or((Tick::MAX, 0));
-                    body.is_leap = false;
+                    body.mark = Mark::None;
                     body.is_burst_told &= body.owed > 0;
                     ExecutionBatch::folded(runs - 1, body.mode)
                 }

@@ -9,6 +9,7 @@ use crate::{
     BatchMode, DiagnosticEvent, JobId, Warning,
     drift::TickCount,
     job::tick_of,
+    slots::Mark,
     word::{JobState, Won},
 };
 
@@ -158,6 +159,10 @@ impl<P> JobTable<P> {
             if self.word(slot).expire() {
                 self.note_lateness(now, due, scheduled_at);
                 self.list(slot);
+                if mode == BatchMode::FixedDelay {
+                    self.body(slot, |body| body.mark = Mark::Unseated);
+                    self.unseated += 1;
+                }
             }
             return None;
         }
@@ -178,7 +183,9 @@ impl<P> JobTable<P> {
             let (next, phase_ns) = next.unwrap_or((Tick::MAX, 0));
             let behind = grid.periods_until(next, phase_ns, to);
             body.owed = body.owed.saturating_add(behind.saturating_add(1));
-            body.is_leap |= Some(next) <= leap_to;
+            if Some(next) <= leap_to {
+                body.mark = Mark::Leap;
+            }
             (before, *body)
         });
         if before.owed == 0 {
@@ -221,8 +228,8 @@ impl<P> JobTable<P> {
     ) {
         let job = JobId { shard: self.shard, slot };
         match self.insert(wheel, due, class, job) {
-            Ok(timer) => self.body(slot, |body| body.timer = Some(timer)),
-            Err(_) => self.give_up(wheel, slot, class),
+            Some(timer) => self.body(slot, |body| body.timer = Some(timer)),
+            None => self.give_up(wheel, slot, class),
         }
     }
 

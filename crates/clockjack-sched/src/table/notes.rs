@@ -43,8 +43,8 @@ impl<P> JobTable<P> {
         self.accept(slot, body.scheduled_at);
         let job = JobId { shard: self.shard, slot };
         match self.insert(wheel, body.due, body.class, job) {
-            Ok(timer) => self.body(slot, |body| body.timer = Some(timer)),
-            Err(_) => self.give_up(wheel, slot, body.class),
+            Some(timer) => self.body(slot, |body| body.timer = Some(timer)),
+            None => self.give_up(wheel, slot, body.class),
         }
     }
 

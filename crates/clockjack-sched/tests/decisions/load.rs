@@ -245,3 +245,16 @@ fn a24_only_a_strictly_lower_class_is_evicted() {
         }
     }
 }
+
+/// A job with a fixed delay has no timer while it runs, and no less a place.
+#[test]
+fn a24_a_job_with_a_fixed_delay_does_not_lose_its_place_while_it_runs() {
+    let manual = manual(SchedulerConfig { capacity: 1, ..SchedulerConfig::DEFAULT });
+    let scheduler = manual.scheduler().clone();
+    let f = move |_: &clockjack_sched::FireContext| _ = kind(&scheduler, HERE);
+    let job = manual.scheduler().schedule_with_fixed_delay_fn(ms(10), ms(10), HERE, f).unwrap();
+    manual.advance(ms(30));
+    assert!(!job.is_cancelled());
+    assert_eq!(manual.scheduler().metrics().fired_total, 3);
+    assert_eq!(manual.scheduler().metrics().dropped_total, 0);
+}
