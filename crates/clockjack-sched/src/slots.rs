@@ -268,6 +268,8 @@ pub(crate) struct Free {
     n_kept: usize,
     /// Since when the last segment was seen to be empty.
     empty_since: Option<Tick>,
+    /// Whether a segment was freed since this was asked last.
+    has_shrunk: bool,
 }
 
 impl Free {
@@ -279,6 +281,7 @@ impl Free {
             slots_max,
             n_kept: 1,
             empty_since: None,
+            has_shrunk: false,
         }
     }
 
@@ -352,6 +355,7 @@ impl Free {
             self.open &= !(1 << last);
             self.stacks[last] = Vec::new();
             self.n_segments = last;
+            self.has_shrunk = true;
             // SAFETY: no slot of it is in use, and the caller holds the lease.
             unsafe { slots.free(last) };
         }
@@ -367,6 +371,15 @@ impl Free {
     /// The slot behind the last that may be in use. It comes nearer when segments are freed.
     pub(crate) fn end(&self) -> u32 {
         first_of(self.n_segments).min(self.slots_max)
+    }
+
+    /// Whether many jobs have lived, and few are left.
+    pub(crate) fn has_shrunk(&self) -> bool {
+        self.has_shrunk
+    }
+
+    pub(crate) fn forget_shrunk(&mut self) {
+        self.has_shrunk = false;
     }
 
     /// Whether the last segment is kept for so few slots that it may be the stock that keeps it.

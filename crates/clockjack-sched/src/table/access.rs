@@ -2,9 +2,11 @@
 #![expect(unsafe_code, reason = "the holder of the lease owns bodies and payloads that wait")]
 
 use clockjack_sync::Counted;
+use clockjack_time::GrowingWheel;
 
 use super::JobTable;
 use crate::{
+    JobId,
     slots::{Body, Free, Slot, Slots},
     word::{JobState, JobWord},
 };
@@ -21,6 +23,14 @@ impl<P> JobTable<P> {
 
     pub(crate) fn free(&self) -> &Free {
         &self.free
+    }
+
+    /// Gives the memory of an empty wheel back, if it was made for many more jobs than there are.
+    pub(super) fn shrink_wheel(&mut self, wheel: &mut GrowingWheel<JobId>) {
+        if self.free.has_shrunk() && wheel.is_empty() {
+            self.free.forget_shrunk();
+            wheel.shrink();
+        }
     }
 
     #[inline(always)]

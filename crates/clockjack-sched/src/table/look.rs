@@ -121,12 +121,10 @@ impl<P> JobTable<P> {
     }
 
     /// When something is due next, or memory can be given back.
-    pub(crate) fn next_look<T>(&mut self, wheel: &mut GrowingWheel<T>) -> Option<Tick> {
+    pub(crate) fn next_look(&mut self, wheel: &mut GrowingWheel<JobId>) -> Option<Tick> {
         let patience = if self.is_closed { 0 } else { self.patience_ticks };
         let tidy = self.free.tidy(&self.slots, self.now, patience);
-        if tidy.is_none() && wheel.is_empty() {
-            wheel.shrink();
-        }
+        self.shrink_wheel(wheel);
         match (wheel.next_deadline(), tidy) {
             (Some(next), Some(tidy)) => Some(next.min(tidy)),
             (next, tidy) => next.or(tidy),
