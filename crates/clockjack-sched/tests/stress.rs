@@ -342,3 +342,34 @@ fn three_threads_that_turn_one_shard_run_each_job_once() {
     assert_eq!((metrics.accepted_total, metrics.active_total), (2 * JOBS as u64, 0));
     assert_eq!(held(&scheduler).slots, 0);
 }
+
+#[test]
+fn a_close_of_a_scheduler_that_cannot_keep_up_comes_to_an_end() {
+    const RUNS_MAX: u32 = 20_000;
+    let (scheduler, host) = scheduler(1 << 10);
+    let (stop, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let closing = Arc::new(AtomicBool::new(false));
+    for _ in 0..8 {
+        let (host, runs, closing) = (host.clone(), runs.clone(), closing.clone());
+        let run = move |_: &FireContext| {
+            // Each run takes longer than its period, until that is given up.
+            if !closing.load(SeqCst) || runs.fetch_add(1, SeqCst) < RUNS_MAX {
+                host.advance(5);
+            }
+        };
+        drop(scheduler.schedule_at_fixed_rate_fn(ticks(1), ticks(1), D, run).expect("room"));
+    }
+    let runners = [1, 2].map(|executor| runner(&scheduler, &host, &stop, executor));
+    while host.now.load(SeqCst) < 500 {
+        thread::yield_now();
+    }
+    closing.store(true, SeqCst);
+    let report = scheduler.shutdown();
+    let ran = runs.load(SeqCst);
+    stop.store(true, SeqCst);
+    for runner in runners {
+        runner.join().expect("no panic");
+    }
+    assert_eq!((report.accepted, report.executed, report.cancelled), (8, 0, 8));
+    assert!(ran < RUNS_MAX, "it ran what came due meanwhile, {ran} runs");
+}

@@ -35,10 +35,10 @@ impl<P> JobTable<P> {
         self.due.len()
     }
 
-    /// Whether the first job of the list was due only after `at`.
+    /// Whether the first job of the list was due only after `at`, and is not there to be told only.
     pub(crate) fn is_due_after(&mut self, at: Tick) -> bool {
         let first = self.due.front().copied();
-        first.is_some_and(|slot| self.body(slot, |body| body.due > at))
+        first.is_some_and(|slot| self.body(slot, |body| body.due > at && body.is_live))
     }
 
     /// The first job of the list that is not cancelled, taken; or one that was and wants to be
