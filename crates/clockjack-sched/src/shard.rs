@@ -246,7 +246,10 @@ impl<P> JobShard<P> {
             self.notes.push(slot, &*self.slots);
         }
         // Also if the note of its post is there still: the poster may not have called.
-        let calls_runner = matches!(won, Some(Won::Waiting { .. }));
+        let calls_runner = match won {
+            Some(Won::Waiting { push }) => push || !mutant!("jobs-cancelled-post-uncalled"),
+            _ => false,
+        };
         Cancel { won: won.is_some(), payload: None, calls_runner }
     }
 
@@ -479,7 +482,7 @@ impl<P> JobLease<'_, P> {
     /// Publishes when the runner wakes, and opens the lease. The caller looks at the notes then
     /// ([`has_notes`](JobShard::has_notes)).
     pub(crate) fn retire(mut self) -> Option<Tick> {
-        if self.core().table.free().is_sparse() {
+        if self.core().table.free().is_sparse() && !mutant!("jobs-stock-kept-high") {
             self.lower_stock();
         }
         let Core { wheel, table } = self.core();
@@ -487,7 +490,8 @@ impl<P> JobLease<'_, P> {
         let now = table.now();
         // Cut as it is published: posters count on the runner to be awake then.
         let far = Tick::new(now.get().saturating_add(WAKE_MAX));
-        let next = table.next_look(wheel).map(|next| next.min(far));
+        let next = table.next_look(wheel);
+        let next = if mutant!("jobs-wake-uncut") { next } else { next.map(|next| next.min(far)) };
         self.shard.set_next_wake(next, now);
         drop(self);
         // Pairs with the fence of a poster (rule 5).

@@ -17,9 +17,10 @@ use core::{
 
 use bench::{ELSEWHERE, HERE, Host, guard, manual, ms, picture, plain, secs};
 use clockjack_sched::{
-    Affinity, BatchMode, Cancellable, CatchUp, Class, DelayError, DispatcherId, EventKinds, ExecutionBatch, FireContext, HandlerError,
-    ManualRunner, ModeError, Policy, PolicyRegistry, PressureReason, ScheduleError, ScheduleErrorKind, Scheduler,
-    SchedulerConfig, SchedulerTask, TaskRunPriority, stream::SUBSCRIPTIONS_MAX,
+    Affinity, BatchMode, Cancellable, CatchUp, Class, DelayError, DispatcherId, EventKinds,
+    ExecutionBatch, FireContext, HandlerError, ManualRunner, ModeError, Policy, PolicyRegistry,
+    PressureReason, ScheduleError, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask,
+    TaskRunPriority, stream::SUBSCRIPTIONS_MAX,
 };
 use clockjack_time::{ClockKind, Resolution, Tick};
 
@@ -237,7 +238,9 @@ fn a_hand_is_refused_in_production() {
 
 #[test]
 fn a_number_of_shards_that_cannot_be_is_refused() {
-    for (shards, expected) in [(0, Some(ModeError::Shards)), (1, None), (1025, Some(ModeError::Shards))] {
+    for (shards, expected) in
+        [(0, Some(ModeError::Shards)), (1, None), (1025, Some(ModeError::Shards))]
+    {
         let config = SchedulerConfig { shards, ..SchedulerConfig::DEFAULT };
         assert_eq!(ManualRunner::new(config).err(), expected, "{shards}");
     }
@@ -282,7 +285,8 @@ fn every_reason_ends_a_delay_with_an_error() {
             Poll::Pending => None,
         }
     }
-    let strict = manual(SchedulerConfig { strict_delays: true, quota: 1, ..SchedulerConfig::DEFAULT });
+    let strict =
+        manual(SchedulerConfig { strict_delays: true, quota: 1, ..SchedulerConfig::DEFAULT });
     let scheduler = strict.scheduler();
     assert_eq!(kind(scheduler, ms(0)), Some(ScheduleErrorKind::InvalidDelay));
     assert_eq!(kind(scheduler, Duration::MAX), Some(ScheduleErrorKind::InvalidDelay));
@@ -317,10 +321,7 @@ fn a_delay_that_meets_the_close_ends_with_an_error_and_wakes() {
     let Poll::Ready(Err(error)) = closed.as_mut().poll(&mut cx) else { panic!("it is over") };
     assert_eq!(error.kind(), ScheduleErrorKind::Closed);
     assert_eq!(closed.batch(), None);
-    assert_eq!(
-        error.to_string(),
-        "the delay did not come to its end: the scheduler was shut down"
-    );
+    assert_eq!(error.to_string(), "the delay did not come to its end: the scheduler was shut down");
 }
 
 /// A failure is its text, and says whether it was a panic.

@@ -272,3 +272,20 @@ fn a_task_that_goes_for_one_of_a_higher_class_calls_the_runner_to_be_told() {
     world.turn_at(1);
     assert_eq!((ran.load(SeqCst), told.load(SeqCst)), (0, 1));
 }
+
+#[test]
+fn slots_that_were_put_in_stock_among_many_jobs_keep_no_room() {
+    let world = World::new();
+    let jobs: Vec<_> = (0..1_000).map(|name| world.once(5, name)).collect();
+    while_leased(&world.scheduler, || (0..20).for_each(|name| drop(world.once(5, name))));
+    assert!(held(&world.scheduler).room >= 1_020);
+    world.turn_at(5);
+    drop(jobs);
+    world.turn_at(6);
+    let left = held(&world.scheduler);
+    assert_eq!(left.slots, 0);
+    assert!(left.room <= 64 + 128, "room for {} slots is left", left.room);
+    while_leased(&world.scheduler, || (0..20).for_each(|name| drop(world.once(5, name))));
+    world.turn_at(11);
+    assert_eq!(world.order().len(), 1_040);
+}

@@ -263,10 +263,7 @@ fn each_warning_is_a_line() {
             Warning::DriverCatchUpExceeded { shard: 1, ticks: 200, limit: 100 },
             "shard 1: made up for 200 ticks at once, 100 are usual",
         ),
-        (
-            Warning::DriverSilent { silent_for: secs(2) },
-            "the tick driver has been silent for 2s",
-        ),
+        (Warning::DriverSilent { silent_for: secs(2) }, "the tick driver has been silent for 2s"),
         (
             Warning::BurstFire { job, missed: 11, threshold: 10 },
             "job 0#7: 11 runs came due at once, 10 are usual",

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use clockjack_sync::{Counted, prim::atomic::Ordering};
+use clockjack_sync::{Counted, mutant, prim::atomic::Ordering};
 use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{Common, Inner, Item, Scheduler, Station};
@@ -131,7 +131,9 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
         let ended = done.take().and_then(|done| lease.complete(done));
         let (next, more) = if turn.ran >= budget {
             (None, true)
-        } else if flush_to.is_some_and(|to| lease.core().table.is_due_after(to)) {
+        } else if flush_to.is_some_and(|to| lease.core().table.is_due_after(to))
+            && !mutant!("jobs-flush-unbounded")
+        {
             (None, false)
         } else if is_still || lease.core().table.n_due() > 0 {
             // What is listed is due before all that is not.

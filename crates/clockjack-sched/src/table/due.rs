@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 
 use super::{Handed, JobTable, Next, Run};
 use crate::{
-    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind, job::tick_of, slots::Mark,
+    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind, job::tick_of,
+    slots::Mark,
 };
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
@@ -84,7 +85,8 @@ impl<P> JobTable<P> {
             let grid = body.grid(resolution);
             let batch = match body.mode {
                 BatchMode::FixedRate => {
-                    let runs = if body.folds || body.mark == Mark::Leap { body.owed.max(1) } else { 1 };
+                    let runs =
+                        if body.folds || body.mark == Mark::Leap { body.owed.max(1) } else { 1 };
                     body.owed -= runs.min(body.owed);
                     let next = grid.later(body.due, body.phase_ns, runs);
                     (body.due, body.phase_ns) = next.unwrap_or((Tick::MAX, 0));

@@ -31,10 +31,8 @@ fn a05_a_one_shot_goes_from_scheduled_over_queued_and_executing_to_completed() {
         assert!(free.set(job).is_ok());
     }
     manual.advance(ms(10));
-    let expected = [
-        [JobState::Executing, JobState::Queued],
-        [JobState::Completed, JobState::Executing],
-    ];
+    let expected =
+        [[JobState::Executing, JobState::Queued], [JobState::Completed, JobState::Executing]];
     assert_eq!(*seen.lock().unwrap(), expected);
     for job in &jobs {
         let job = job.get().unwrap();

@@ -203,7 +203,8 @@ fn a10_accepted_is_executed_and_cancelled_exactly() {
                         let f = move |_: &FireContext| {
                             ran.fetch_add(1, SeqCst);
                         };
-                        let Ok(job) = scheduler.schedule_once_fn(ms(index % 3 * 10 + 10), HERE, f) else {
+                        let Ok(job) = scheduler.schedule_once_fn(ms(index % 3 * 10 + 10), HERE, f)
+                        else {
                             break;
                         };
                         accepted.fetch_add(1, SeqCst);

@@ -112,7 +112,10 @@ fn a18_a_job_is_treated_by_the_policy_of_its_dispatcher() {
     let expected = [("here", 3, 1), ("here", 3, 1), ("here", 3, 1), ("elsewhere", 3, 3)];
     assert_eq!(diary.entries(), expected);
     let jobs = &scheduler.diagnostics().dump().shards[0].jobs;
-    assert_eq!(jobs.iter().map(|job| job.priority).collect::<Vec<_>>(), [Class::Normal, Class::High]);
+    assert_eq!(
+        jobs.iter().map(|job| job.priority).collect::<Vec<_>>(),
+        [Class::Normal, Class::High]
+    );
 }
 
 /// One shard has one order over all jobs, whoever registers.
@@ -236,7 +239,11 @@ fn a25_ticks_can_be_injected_and_the_last_batch_be_asked_for() {
     let batch = ExecutionBatch::folded(4, BatchMode::FixedRate);
     assert_eq!(diagnostics.last_fire_batch(), Some((job, batch)));
     assert_eq!(diagnostics.inject_tick(manual.clock(), Tick::new(5)), Ok(0));
-    assert_eq!(diagnostics.inject_tick(manual.clock(), Tick::new(2)), Ok(0), "time does not go back");
+    assert_eq!(
+        diagnostics.inject_tick(manual.clock(), Tick::new(2)),
+        Ok(0),
+        "time does not go back"
+    );
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
     let real = host.scheduler(SchedulerConfig::DEFAULT);
     let refused = real.diagnostics().inject_tick(&host.clock, Tick::new(5));

@@ -25,8 +25,7 @@ fn by_class() -> PolicyRegistry {
 #[test]
 fn a24_who_is_evicted_is_dropped_soon_and_not_when_something_is_due() {
     let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
-    let config =
-        SchedulerConfig { capacity: 1, policies: by_class(), ..SchedulerConfig::DEFAULT };
+    let config = SchedulerConfig { capacity: 1, policies: by_class(), ..SchedulerConfig::DEFAULT };
     let scheduler = host.scheduler(config);
     let token = Arc::new(());
     let held = Arc::clone(&token);
@@ -184,7 +183,8 @@ fn a08_a_dispatcher_that_refuses_is_pressure() {
 #[test]
 fn a19_a_due_job_fires_in_its_tick_though_the_limit_of_reinsertion_was_reached() {
     for reinsertion_batch_limit in [1, 3, 100] {
-        let manual = manual(SchedulerConfig { reinsertion_batch_limit, ..SchedulerConfig::DEFAULT });
+        let manual =
+            manual(SchedulerConfig { reinsertion_batch_limit, ..SchedulerConfig::DEFAULT });
         let scheduler = manual.scheduler();
         let diary = Diary::default();
         let far = 1_u64 << 21;

@@ -4,12 +4,10 @@ use alloc::{vec, vec::Vec};
 use core::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use clockjack_sched::{
-    BatchMode, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, Hub, JobSpec, JobState, JobTable, Policy,
-    PolicyRegistry, PressureReason, SchedulerConfig, Warning,
+    BatchMode, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, Hub, JobSpec, JobState,
+    JobTable, Policy, PolicyRegistry, PressureReason, SchedulerConfig, Warning,
 };
-use clockjack_time::{
-    ClockKind, GrowingWheel, Resolution, Tick, TimerInstant, WheelConfig,
-};
+use clockjack_time::{ClockKind, GrowingWheel, Resolution, Tick, TimerInstant, WheelConfig};
 
 use crate::bench::{Diary, ELSEWHERE, HERE, Host, listen, manual, ms, plain, secs, warnings};
 
@@ -272,7 +270,10 @@ fn a03_a_job_that_falls_behind_while_it_runs_is_cancelled_and_ends() {
         manual.advance_to_next();
         assert_eq!(job.is_cancelled(), is_cancelled);
         let metrics = scheduler.metrics();
-        assert_eq!((metrics.fired_total, metrics.cancelled_total), if is_cancelled { (1, 1) } else { (3, 0) });
+        assert_eq!(
+            (metrics.fired_total, metrics.cancelled_total),
+            if is_cancelled { (1, 1) } else { (3, 0) }
+        );
     }
 }
 

@@ -3,9 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use clockjack_sched::{
-    DELAY_TICKS_MAX, FireContext, ScheduleErrorKind, SchedulerConfig, Warning,
-};
+use clockjack_sched::{DELAY_TICKS_MAX, FireContext, ScheduleErrorKind, SchedulerConfig, Warning};
 use clockjack_time::{ClockKind, MonotonicClock as _, Resolution, Tick, TickSpan};
 
 use crate::bench::{Diary, HERE, Host, listen, manual, ms, plain, secs, warnings};
@@ -208,7 +206,9 @@ fn a11_ticks_that_nobody_took_up_are_made_up_for_and_counted() {
 
 fn drifts(warnings: &[Warning]) -> Vec<(Duration, Duration, u32)> {
     let drift = |warning: &Warning| match warning {
-        Warning::DriftExceeded { observed, budget, fires, .. } => Some((*observed, *budget, *fires)),
+        Warning::DriftExceeded { observed, budget, fires, .. } => {
+            Some((*observed, *budget, *fires))
+        }
         _ => None,
     };
     warnings.iter().filter_map(drift).collect()
