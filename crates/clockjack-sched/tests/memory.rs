@@ -1,17 +1,20 @@
 //! Memory comes back: bytes are counted by the allocator.
 //!
 //! One test, since the allocator counts the bytes of all threads.
+#![cfg(not(loom))]
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe impl")]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::{
-    alloc::Layout,
+    alloc::{GlobalAlloc, Layout},
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    alloc::{GlobalAlloc, System},
-    sync::Arc,
-    thread,
+    alloc::System,
+    thread::{self, ScopedJoinHandle},
 };
 
 use clockjack_sched::{Cancellable, DispatcherId, Scheduler, SchedulerConfig, SchedulerHost};
@@ -74,37 +77,31 @@ impl SchedulerHost for Host {
 /// Arms so many timers from several threads, cancels every second of them from several threads
 /// while a runner turns, and lets the others run.
 fn load(scheduler: &Scheduler, host: &Host, timers: usize) {
-    let spawn = |part: usize| {
-        let scheduler = scheduler.clone();
-        thread::spawn(move || {
-            let arm = |n: usize| {
-                // Some of them beyond what the wheel has slots for.
-                let far = if n % 10 == 0 { 1 << 21 } else { 0 };
-                let delay = Duration::from_millis(far + n as u64 % 5_000);
-                let job = scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, |_| ());
-                job.expect("there is room")
-            };
-            (0..timers).skip(part).step_by(THREADS).map(arm).collect::<Vec<Cancellable>>()
-        })
+    let arm = |n: usize| {
+        // Some of them beyond what the wheel has slots for.
+        let far = if n.is_multiple_of(10) { 1 << 21 } else { 0 };
+        let delay = Duration::from_millis(far + n as u64 % 5_000);
+        let job = scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, |_| ());
+        job.expect("there is room")
     };
-    let arming: Vec<_> = (0..THREADS).map(spawn).collect();
-    let parts = arming.into_iter().map(|one| one.join().expect("no panic"));
-    let cancelling: Vec<_> = parts
-        .map(|part| {
-            thread::spawn(move || {
-                for job in part.iter().step_by(2) {
-                    job.cancel();
-                }
-            })
-        })
-        .collect();
-    while !cancelling.iter().all(thread::JoinHandle::is_finished) {
-        host.now.fetch_add(1, SeqCst);
-        scheduler.turn(0, 0, usize::MAX);
-    }
-    for one in cancelling {
-        one.join().expect("no panic");
-    }
+    let parts: Vec<Vec<Cancellable>> = thread::scope(|scope| {
+        let arm_all = |part| (0..timers).skip(part).step_by(THREADS).map(arm).collect();
+        let arming: Vec<_> = (0..THREADS).map(|part| scope.spawn(move || arm_all(part))).collect();
+        arming.into_iter().map(|one| one.join().expect("no panic")).collect()
+    });
+    thread::scope(|scope| {
+        let cancel_half = |part: Vec<Cancellable>| {
+            for job in part.iter().step_by(2) {
+                job.cancel();
+            }
+        };
+        let cancelling: Vec<_> =
+            parts.into_iter().map(|part| scope.spawn(move || cancel_half(part))).collect();
+        while !cancelling.iter().all(ScopedJoinHandle::is_finished) {
+            host.now.fetch_add(1, SeqCst);
+            scheduler.turn(0, 0, usize::MAX);
+        }
+    });
     host.now.fetch_add(1 << 22, SeqCst);
     for _ in 0..2 {
         while scheduler.turn(0, 0, usize::MAX).is_more {}
@@ -128,7 +125,6 @@ fn memory_of_a_million_timers_returns() {
     let before = BYTES.load(SeqCst);
     load(&scheduler, &host, TIMERS);
     let after = BYTES.load(SeqCst);
-    println!("{before} bytes before, {after} after");
     assert!(after <= before + KEPT_MAX, "{before} bytes before, {after} after");
     // And once more: what is kept does not add up.
     load(&scheduler, &host, TIMERS / 4);

@@ -1,10 +1,14 @@
 //! What is left as a note while another has the lease, one step at a time on one thread.
+#![cfg(not(loom))]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use clockjack_sched::{
     Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext,

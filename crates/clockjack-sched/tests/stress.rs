@@ -2,14 +2,18 @@
 //! said true, or the close cancelled it; once; and the counts say so exactly.
 //!
 //! Virtual time: an atomic that the tests move. Nothing here reads a clock or sleeps.
+#![cfg(not(loom))]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
-    sync::{Arc, Barrier},
-    thread,
+    sync::Barrier,
+    thread::{self, Scope, ScopedJoinHandle},
 };
 
 use clockjack_sched::{
@@ -96,21 +100,31 @@ fn a_close_cancels_as_many_jobs_as_fill_several_segments() {
     }
 }
 
-/// Turns until told to stop, and moves time by the way.
-fn runner(
-    scheduler: &Scheduler,
-    host: &Host,
-    stop: &Arc<AtomicBool>,
-    executor: u16,
-) -> thread::JoinHandle<()> {
-    let (scheduler, host, stop) = (scheduler.clone(), host.clone(), stop.clone());
-    thread::spawn(move || {
+/// Tells runners to stop when it goes, also if that is by a panic.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Starts threads that take turns, and move time by the way, until they are told to stop.
+fn start_runners<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    executors: u16,
+    scheduler: &'scope Scheduler,
+    host: &'scope Host,
+    stop: &'scope AtomicBool,
+) -> Vec<ScopedJoinHandle<'scope, ()>> {
+    let turn = move |executor| {
         while !stop.load(SeqCst) {
             host.advance(1);
             scheduler.turn(0, executor, 64);
             thread::yield_now();
         }
-    })
+    };
+    (1..=executors).map(|executor| scope.spawn(move || turn(executor))).collect()
 }
 
 /// What one thread saw.
@@ -170,19 +184,16 @@ fn fire(scheduler: &Scheduler, begun: &AtomicU64, token: &Arc<()>, seed: u64) ->
     tally
 }
 
-#[test]
-fn closing_under_fire_accounts_for_every_job() {
-    const ROUNDS: u64 = if cfg!(miri) { 2 } else { 1_000 };
-    for round in 0..ROUNDS {
-        let (scheduler, host) = scheduler(1 << 9);
-        let (stop, token) = (Arc::new(AtomicBool::new(false)), Arc::new(()));
-        let begun = Arc::new(AtomicU64::new(0));
-        let runners = [1, 2].map(|executor| runner(&scheduler, &host, &stop, executor));
+/// One round: threads schedule and cancel until they are refused, and the scheduler closes.
+fn close_under_fire(round: u64) {
+    let (scheduler, host) = scheduler(1 << 9);
+    let (stop, token, begun) = (AtomicBool::new(false), Arc::new(()), AtomicU64::new(0));
+    let (report, tallies) = thread::scope(|scope| {
+        let stop_runners = Stop(&stop);
+        let runners = start_runners(scope, 2, &scheduler, &host, &stop);
+        let (scheduler, begun, token) = (&scheduler, &begun, &token);
         let threads: Vec<_> = (0..4)
-            .map(|n| {
-                let (scheduler, begun, token) = (scheduler.clone(), begun.clone(), token.clone());
-                thread::spawn(move || fire(&scheduler, &begun, &token, round * 31 + n * 7))
-            })
+            .map(|n| scope.spawn(move || fire(scheduler, begun, token, round * 31 + n * 7)))
             .collect();
         // At another moment each round.
         while begun.load(SeqCst) < round % 97 {
@@ -191,24 +202,33 @@ fn closing_under_fire_accounts_for_every_job() {
         let report = scheduler.shutdown();
         let tallies: Vec<_> =
             threads.into_iter().map(|one| one.join().expect("no panic")).collect();
-        stop.store(true, SeqCst);
+        drop(stop_runners);
         for runner in runners {
             runner.join().expect("no panic");
         }
-        let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
-        assert_eq!(report.accepted, sum(|one| one.accepted), "round {round}: {report}");
-        assert_eq!(report.accepted, report.executed + report.cancelled, "round {round}: {report}");
-        assert!(report.cancelled >= sum(|one| one.cancelled), "round {round}: {report}");
-        assert_eq!(sum(|one| one.refused), 4, "each was refused in the end");
-        run_out(&scheduler);
-        let metrics = scheduler.metrics();
-        assert_eq!(metrics.accepted_total, report.accepted);
-        assert_eq!(metrics.executed_total, report.executed, "as the report had said");
-        assert_eq!(metrics.cancelled_total, report.cancelled, "as the report had said");
-        assert_eq!(metrics.active_total, 0);
-        let left = held(&scheduler);
-        assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0), "round {round}");
-        assert_eq!(Arc::strong_count(&token), 1, "round {round}: a payload was not dropped");
+        (report, tallies)
+    });
+    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    assert_eq!(report.accepted, sum(|one| one.accepted), "round {round}: {report}");
+    assert_eq!(report.accepted, report.executed + report.cancelled, "round {round}: {report}");
+    assert!(report.cancelled >= sum(|one| one.cancelled), "round {round}: {report}");
+    assert_eq!(sum(|one| one.refused), 4, "each was refused in the end");
+    run_out(&scheduler);
+    let metrics = scheduler.metrics();
+    assert_eq!(metrics.accepted_total, report.accepted);
+    assert_eq!(metrics.executed_total, report.executed, "as the report had said");
+    assert_eq!(metrics.cancelled_total, report.cancelled, "as the report had said");
+    assert_eq!(metrics.active_total, 0);
+    let left = held(&scheduler);
+    assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0), "round {round}");
+    assert_eq!(Arc::strong_count(&token), 1, "round {round}: a payload was not dropped");
+}
+
+#[test]
+fn closing_under_fire_accounts_for_every_job() {
+    const ROUNDS: u64 = if cfg!(miri) { 2 } else { 1_000 };
+    for round in 0..ROUNDS {
+        close_under_fire(round);
     }
 }
 
@@ -218,40 +238,35 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
     const THREADS: usize = 4;
     let (scheduler, host) = scheduler(TIMERS);
     let delivered = Arc::new(AtomicU64::new(0));
-    let arm = |part: usize| {
-        let (scheduler, delivered) = (scheduler.clone(), delivered.clone());
-        thread::spawn(move || {
-            let arm = |n: usize| {
-                let delivered = delivered.clone();
-                let run = move |_: &_| {
-                    delivered.fetch_add(1, SeqCst);
-                };
-                let delay = ticks(1 + n as u64 % 1_000);
-                scheduler.schedule_once_fn(delay, D, run).expect("room")
-            };
-            (0..TIMERS).skip(part).step_by(THREADS).map(arm).collect::<Vec<Cancellable>>()
-        })
+    let arm = |n: usize| {
+        let delivered = delivered.clone();
+        let run = move |_: &_| {
+            delivered.fetch_add(1, SeqCst);
+        };
+        let delay = ticks(1 + n as u64 % 1_000);
+        scheduler.schedule_once_fn(delay, D, run).expect("room")
     };
-    let arming: Vec<_> = (0..THREADS).map(arm).collect();
-    let parts: Vec<_> = arming.into_iter().map(|one| one.join().expect("no panic")).collect();
+    let parts: Vec<Vec<Cancellable>> = thread::scope(|scope| {
+        let arm_all = |part| (0..TIMERS).skip(part).step_by(THREADS).map(arm).collect();
+        let arming: Vec<_> = (0..THREADS).map(|part| scope.spawn(move || arm_all(part))).collect();
+        arming.into_iter().map(|one| one.join().expect("no panic")).collect()
+    });
     assert_eq!(scheduler.metrics().active_total, TIMERS);
-    let start = Arc::new(Barrier::new(THREADS + 1));
-    let cancellers: Vec<_> = parts
-        .into_iter()
-        .map(|part| {
-            let start = start.clone();
-            thread::spawn(move || {
-                start.wait();
-                part.into_iter().rev().map(|job| u64::from(job.cancel())).sum::<u64>()
-            })
-        })
-        .collect();
-    start.wait();
-    while !cancellers.iter().all(thread::JoinHandle::is_finished) {
-        host.advance(1);
-        scheduler.turn(0, 0, usize::MAX);
-    }
-    let cancelled: u64 = cancellers.into_iter().map(|one| one.join().expect("no panic")).sum();
+    let start = Barrier::new(THREADS + 1);
+    let cancelled: u64 = thread::scope(|scope| {
+        let cancel = |part: Vec<Cancellable>| {
+            start.wait();
+            part.into_iter().rev().map(|job| u64::from(job.cancel())).sum::<u64>()
+        };
+        let cancellers: Vec<_> =
+            parts.into_iter().map(|part| scope.spawn(move || cancel(part))).collect();
+        start.wait();
+        while !cancellers.iter().all(ScopedJoinHandle::is_finished) {
+            host.advance(1);
+            scheduler.turn(0, 0, usize::MAX);
+        }
+        cancellers.into_iter().map(|one| one.join().expect("no panic")).sum()
+    });
     host.advance(2_000);
     run_out(&scheduler);
     let delivered = delivered.load(SeqCst);
@@ -264,48 +279,45 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
     assert!(left.room <= 64 + 128, "room for {} slots is left", left.room);
 }
 
+/// One periodic job: two threads cancel it while three take turns.
+fn cancel_while_it_runs(scheduler: &Scheduler, round: u32, overlaps: &Arc<AtomicU32>) {
+    let inside = Arc::new(AtomicU32::new(0));
+    let (in_run, overlaps) = (inside.clone(), overlaps.clone());
+    let run = move |_: &_| {
+        overlaps.fetch_add(in_run.fetch_add(1, SeqCst), SeqCst);
+        in_run.fetch_sub(1, SeqCst);
+    };
+    let job = if round.is_multiple_of(2) {
+        scheduler.schedule_at_fixed_rate_fn(ticks(0), ticks(1), D, run).expect("room")
+    } else {
+        scheduler.schedule_with_fixed_delay_fn(ticks(0), ticks(1), D, run).expect("room")
+    };
+    for _ in 0..round % 5 {
+        thread::yield_now();
+    }
+    let (first, second) = thread::scope(|scope| {
+        let second = scope.spawn(|| job.cancel());
+        (job.cancel(), second.join().expect("no panic"))
+    });
+    assert!(first ^ second, "one of two cancels wins");
+    // What it captured is dropped, after the run that may be under way: so none begins later.
+    while Arc::strong_count(&inside) > 1 {
+        thread::yield_now();
+    }
+    assert!(job.is_cancelled());
+}
+
 #[test]
-fn a_cancelled_periodic_job_begins_no_run_whoever_takes_turns() {
+fn a_cancelled_periodic_job_ends_whoever_takes_turns() {
     const ROUNDS: u32 = if cfg!(miri) { 20 } else { 3_000 };
     let (scheduler, host) = scheduler(1 << 12);
-    let stop = Arc::new(AtomicBool::new(false));
-    let runners = [1, 2, 3].map(|executor| runner(&scheduler, &host, &stop, executor));
-    let (overlaps, late) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    for round in 0..ROUNDS {
-        let inside = Arc::new(AtomicU32::new(0));
-        let over = Arc::new(AtomicBool::new(false));
-        let (in_run, over_in_run) = (inside.clone(), over.clone());
-        let (overlaps, late) = (overlaps.clone(), late.clone());
-        let run = move |_: &_| {
-            // The cancel may be made while this runs, but not before it.
-            late.fetch_add(u32::from(over_in_run.load(SeqCst)), SeqCst);
-            overlaps.fetch_add(in_run.fetch_add(1, SeqCst), SeqCst);
-            in_run.fetch_sub(1, SeqCst);
-        };
-        let job = if round % 2 == 0 {
-            scheduler.schedule_at_fixed_rate_fn(ticks(0), ticks(1), D, run).expect("room")
-        } else {
-            scheduler.schedule_with_fixed_delay_fn(ticks(0), ticks(1), D, run).expect("room")
-        };
-        for _ in 0..round % 5 {
-            thread::yield_now();
-        }
-        let other = job.clone();
-        let second = thread::spawn(move || other.cancel());
-        let first = job.cancel();
-        assert!(first ^ second.join().expect("no panic"), "one of two cancels wins");
-        // A run that was taken before may be about to begin: it is over when nobody holds what it
-        // captured but this thread.
-        while Arc::strong_count(&inside) > 1 {
-            thread::yield_now();
-        }
-        over.store(true, SeqCst);
-    }
-    stop.store(true, SeqCst);
-    for runner in runners {
-        runner.join().expect("no panic");
-    }
-    assert_eq!((overlaps.load(SeqCst), late.load(SeqCst)), (0, 0));
+    let (stop, overlaps) = (AtomicBool::new(false), Arc::new(AtomicU32::new(0)));
+    thread::scope(|scope| {
+        let _stop_runners = Stop(&stop);
+        start_runners(scope, 3, &scheduler, &host, &stop);
+        (0..ROUNDS).for_each(|round| cancel_while_it_runs(&scheduler, round, &overlaps));
+    });
+    assert_eq!(overlaps.load(SeqCst), 0, "runs of one job do not overlap");
     run_out(&scheduler);
     assert_eq!(scheduler.metrics().cancelled_total, u64::from(ROUNDS));
     assert_eq!(held(&scheduler).slots, 0);
@@ -316,27 +328,26 @@ fn three_threads_that_turn_one_shard_run_each_job_once() {
     const JOBS: usize = if cfg!(miri) { 200 } else { 60_000 };
     let (scheduler, host) = scheduler(1 << 17);
     let ran: Arc<Vec<AtomicU32>> = Arc::new((0..JOBS).map(|_| AtomicU32::new(0)).collect());
-    let stop = Arc::new(AtomicBool::new(false));
-    let runners = [1, 2, 3].map(|executor| runner(&scheduler, &host, &stop, executor));
-    for n in 0..JOBS {
-        let (ran, again) = (ran.clone(), scheduler.clone());
-        let run = move |_: &FireContext| {
-            ran[n].fetch_add(1, SeqCst);
-            // Each schedules another, whose run counts too.
-            let later = move |_: &FireContext| {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop_runners = Stop(&stop);
+        start_runners(scope, 3, &scheduler, &host, &stop);
+        for n in 0..JOBS {
+            let (ran, again) = (ran.clone(), scheduler.clone());
+            let run = move |_: &FireContext| {
                 ran[n].fetch_add(1, SeqCst);
+                // Each schedules another, whose run counts too.
+                let later = move |_: &FireContext| {
+                    ran[n].fetch_add(1, SeqCst);
+                };
+                drop(again.schedule_once_fn(ticks(n as u64 % 3), D, later).expect("room"));
             };
-            drop(again.schedule_once_fn(ticks(n as u64 % 3), D, later).expect("room"));
-        };
-        drop(scheduler.schedule_once_fn(ticks(n as u64 % 20), D, run).expect("room"));
-    }
-    while scheduler.metrics().executed_total < 2 * JOBS as u64 {
-        thread::yield_now();
-    }
-    stop.store(true, SeqCst);
-    for runner in runners {
-        runner.join().expect("no panic");
-    }
+            drop(scheduler.schedule_once_fn(ticks(n as u64 % 20), D, run).expect("room"));
+        }
+        while scheduler.metrics().executed_total < 2 * JOBS as u64 {
+            thread::yield_now();
+        }
+    });
     assert!(ran.iter().all(|ran| ran.load(SeqCst) == 2), "each ran once");
     let metrics = scheduler.metrics();
     assert_eq!((metrics.accepted_total, metrics.active_total), (2 * JOBS as u64, 0));
@@ -347,7 +358,7 @@ fn three_threads_that_turn_one_shard_run_each_job_once() {
 fn a_close_of_a_scheduler_that_cannot_keep_up_comes_to_an_end() {
     const RUNS_MAX: u32 = 20_000;
     let (scheduler, host) = scheduler(1 << 10);
-    let (stop, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (stop, runs) = (AtomicBool::new(false), Arc::new(AtomicU32::new(0)));
     let closing = Arc::new(AtomicBool::new(false));
     for _ in 0..8 {
         let (host, runs, closing) = (host.clone(), runs.clone(), closing.clone());
@@ -359,17 +370,15 @@ fn a_close_of_a_scheduler_that_cannot_keep_up_comes_to_an_end() {
         };
         drop(scheduler.schedule_at_fixed_rate_fn(ticks(1), ticks(1), D, run).expect("room"));
     }
-    let runners = [1, 2].map(|executor| runner(&scheduler, &host, &stop, executor));
-    while host.now.load(SeqCst) < 500 {
-        thread::yield_now();
-    }
-    closing.store(true, SeqCst);
-    let report = scheduler.shutdown();
-    let ran = runs.load(SeqCst);
-    stop.store(true, SeqCst);
-    for runner in runners {
-        runner.join().expect("no panic");
-    }
+    let (report, ran) = thread::scope(|scope| {
+        let _stop_runners = Stop(&stop);
+        start_runners(scope, 2, &scheduler, &host, &stop);
+        while host.now.load(SeqCst) < 500 {
+            thread::yield_now();
+        }
+        closing.store(true, SeqCst);
+        (scheduler.shutdown(), runs.load(SeqCst))
+    });
     assert_eq!((report.accepted, report.executed, report.cancelled), (8, 0, 8));
     assert!(ran < RUNS_MAX, "it ran what came due meanwhile, {ran} runs");
 }
