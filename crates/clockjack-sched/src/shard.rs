@@ -65,6 +65,8 @@ pub(crate) struct JobShard<P> {
     slots: Counted<Slots<P>>,
     shared: Shared,
     id: u32,
+    /// Whether the quota is shared with other shards.
+    has_siblings: bool,
     core: UnsafeCell<Core<P>>,
 }
 
@@ -103,6 +105,7 @@ impl<P> JobShard<P> {
             slots: table.slots().clone(),
             shared,
             id,
+            has_siblings: config.shards > 1,
             core: UnsafeCell::new(Core { wheel, table }),
         };
         if let Some(mut lease) = shard.lease() {
@@ -183,6 +186,10 @@ impl<P> JobShard<P> {
         };
         if let Err(kind) = self.shared.quota.take_one(job.policy.priority) {
             self.give_stock_back(slot);
+            if self.has_siblings {
+                // This shard may have credits of its own left, which the holder spends.
+                return self.lease_wait(relax).schedule(now, job, plan, payload);
+            }
             self.shared.note_refusal(kind);
             return Err(ScheduleError::new(kind, payload));
         }

@@ -8,7 +8,7 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
-use std::sync::Mutex;
+use std::{sync::Mutex, thread};
 
 use clockjack_sched::{
     Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext,
@@ -28,6 +28,8 @@ const fn ticks(n: u64) -> Duration {
 struct Host {
     now: Arc<AtomicU64>,
     calls: Arc<AtomicU32>,
+    /// How often somebody has waited for a lease.
+    waits: Arc<AtomicU32>,
     /// The shard in which jobs are registered.
     shard: Arc<AtomicU32>,
     /// What was handed to dispatchers.
@@ -49,6 +51,11 @@ impl SchedulerHost for Host {
 
     fn call_runner(&self, _shard: usize) {
         self.calls.fetch_add(1, SeqCst);
+    }
+
+    fn relax(&self) {
+        self.waits.fetch_add(1, SeqCst);
+        thread::yield_now();
     }
 
     fn shard(&self) -> usize {
@@ -220,6 +227,29 @@ fn a_shard_without_jobs_keeps_no_credit_from_others() {
     world.host.shard.store(1, SeqCst);
     let jobs: Vec<_> = (0..QUOTA).map(|_| world.once(5, 1)).collect();
     assert_eq!(jobs.len(), QUOTA);
+}
+
+#[test]
+fn a_post_spends_credits_that_its_shard_has_before_it_is_refused() {
+    // One more than a shard takes at once.
+    let config = SchedulerConfig { quota: 65, shards: 2, ..SchedulerConfig::DEFAULT };
+    let world = World::with(config);
+    drop(world.once(5, 0));
+    world.host.shard.store(1, SeqCst);
+    drop(world.once(5, 1));
+    world.host.shard.store(0, SeqCst);
+    thread::scope(|scope| {
+        let poster = while_leased(&world.scheduler, || {
+            let poster = scope.spawn(|| world.once(5, 2));
+            while world.host.waits.load(SeqCst) == 0 && !poster.is_finished() {
+                thread::yield_now();
+            }
+            poster
+        });
+        poster.join().expect("two of 65 live");
+    });
+    world.turn_at(5);
+    assert_eq!(world.order(), [0, 2]);
 }
 
 /// Counts how often it ran and was told.
