@@ -419,8 +419,8 @@ impl<P> JobLease<'_, P> {
             if place.load(Ordering::Relaxed) == NIL
                 && let Some(slot) = self.core().table.take_slot()
             {
-                // Release: the slot is free as its taker sees it. A swap, though a store would do: the
-                // model checker orders a store beside swaps that found nothing in no way.
+                // Release: the slot is free as its taker sees it. A swap, though a store would do:
+                // the model checker orders a store beside swaps that found nothing in no way.
                 let before = place.swap(slot, Ordering::Release);
                 debug_assert_eq!(before, NIL, "only the holder puts in");
             }

@@ -241,9 +241,9 @@ impl JobWord {
         }
     }
 
-    /// At the close, what waits is queued if it is marked and cancelled else, and a periodic job that
-    /// is due or runs is cancelled. One exchange decides also between the mark and the cancel: a mark
-    /// that was granted is kept.
+    /// At the close, what waits is queued if it is marked and cancelled else, and a periodic job
+    /// that is due or runs is cancelled. One exchange decides also between the mark and the cancel:
+    /// a mark that was granted is kept.
     pub(crate) fn close(&self) -> Closing {
         let mut seen = self.look();
         loop {

@@ -1,5 +1,5 @@
-//! Real threads against one scheduler. The law: each job that was accepted either ran, or its cancel
-//! said true, or the close cancelled it; once; and the counts say so exactly.
+//! Real threads against one scheduler. The law: each job that was accepted either ran, or its
+//! cancel said true, or the close cancelled it; once; and the counts say so exactly.
 //!
 //! Virtual time: an atomic that the tests move. Nothing here reads a clock or sleeps.
 #![cfg(not(loom))]

@@ -1,8 +1,8 @@
 //! The protocol of `shard.md`, through a whole scheduler.
 //!
-//! The law: of each job that was accepted, either it ran or a cancel of it said true, once; what was
-//! refused came back; and in the end no slot, no credit and no payload is left. loom itself reports
-//! two threads that touch a table or a slot at a time.
+//! The law: of each job that was accepted, either it ran or a cancel of it said true, once; what
+//! was refused came back; and in the end no slot, no credit and no payload is left. loom itself
+//! reports two threads that touch a table or a slot at a time.
 //!
 //! The host has nothing that loom sees: time stands where a test puts it before the threads start.
 
