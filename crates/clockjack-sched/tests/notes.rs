@@ -323,3 +323,30 @@ fn slots_that_were_put_in_stock_among_many_jobs_keep_no_room() {
     world.turn_at(11);
     assert_eq!(world.order().len(), 1_040);
 }
+
+#[test]
+fn a_close_runs_nothing_that_others_make_due_while_it_flushes() {
+    const RUNS_MAX: u32 = 1_000;
+    let world = World::new();
+    let (runs, depth) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    for _ in 0..2 {
+        let (scheduler, host) = (world.scheduler.clone(), world.host.clone());
+        let (runs, depth) = (runs.clone(), depth.clone());
+        let run = move |_: &FireContext| {
+            let is_outer = depth.fetch_add(1, SeqCst) == 0;
+            if runs.fetch_add(1, SeqCst) < RUNS_MAX && is_outer {
+                // Another runner, to which each run takes longer than its period.
+                host.now.fetch_add(5, SeqCst);
+                scheduler.turn(0, 1, 1);
+            }
+            depth.fetch_sub(1, SeqCst);
+        };
+        let rate = world.scheduler.schedule_at_fixed_rate_fn(ticks(1), ticks(1), D, run);
+        drop(rate.expect("open"));
+    }
+    world.host.now.store(1, SeqCst);
+    let report = world.scheduler.shutdown();
+    assert_eq!((report.accepted, report.executed, report.cancelled), (2, 0, 2));
+    let ran = runs.load(SeqCst);
+    assert!(ran < 10, "{ran} runs, of two jobs that were due once");
+}
