@@ -107,6 +107,7 @@ mod metrics;
 #[doc(hidden)]
 pub mod model;
 mod policy;
+pub mod properties;
 mod quota;
 mod scheduler;
 mod shard;
