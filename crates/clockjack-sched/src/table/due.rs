@@ -79,6 +79,7 @@ impl<P> JobTable<P> {
     pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> Handed {
         // Another thread may have read the clock later than this one, and been first.
         let at = self.now.max(tick_of(now, self.resolution));
+        self.now = at;
         let resolution = self.resolution;
         let (body, batch) = self.body(slot, |body| {
             let mut handed = *body;
