@@ -1,0 +1,13 @@
+//! Random schedules, cancels, stalls and advances: against a simple model, and against the
+//! properties that users' own fuzzers check.
+
+#[path = "properties/against_model.rs"]
+mod against_model;
+#[path = "properties/harness.rs"]
+mod harness;
+#[path = "properties/judges.rs"]
+mod judges;
+#[path = "properties/model.rs"]
+mod model;
+#[path = "properties/subject.rs"]
+mod subject;
