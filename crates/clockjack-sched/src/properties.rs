@@ -1,9 +1,9 @@
 //! Properties that every run of a scheduler has, for property tests and fuzzers of your own.
 //!
-//! [`monotonic`] and [`cancelled_never_ran`] judge a log, whoever wrote it. A [`SchedulerHarness`] is
-//! a scheduler in virtual time that can be driven by hand or at random, and judged by these and by
-//! what it knows of its jobs. Nothing here draws randomness: whoever calls hands in a seed, and the
-//! same seed gives the same log.
+//! [`monotonic`] and [`cancelled_never_ran`] judge a log, whoever wrote it. A [`SchedulerHarness`]
+//! is a scheduler in virtual time that can be driven by hand or at random, and judged by these and
+//! by what it knows of its jobs. Nothing here draws randomness: whoever calls hands in a seed, and
+//! the same seed gives the same log.
 //!
 //! # Examples
 //!
@@ -109,7 +109,8 @@ pub fn monotonic<'r>(
     Ok(())
 }
 
-/// Judges the cancels of a log: a job is cancelled once at the most, and does not run any more then.
+/// Judges the cancels of a log: a job is cancelled once at the most, and does not run any more
+/// then.
 ///
 /// # Errors
 ///

@@ -1,7 +1,11 @@
 //! Fixed rates over hours, and behind long stalls; in virtual time.
+#![cfg(not(loom))]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use clockjack_sched::{
     CatchUp, DiagnosticEvent, DispatcherId, EventKinds, ManualRunner, Policy, PolicyRegistry,
@@ -12,9 +16,11 @@ use clockjack_time::MonotonicClock;
 const HOURS: Duration = Duration::from_secs(10 * 3600);
 const TICK_MS: u64 = 10;
 
-type Runs = Arc<Mutex<Vec<(u64, u64, u32, u32)>>>;
+/// Due, now, runs and missed runs.
+type Run = (u64, u64, u32, u32);
+type Runs = Arc<Mutex<Vec<Run>>>;
 
-/// A job at a fixed rate that writes down due, now, runs and missed runs.
+/// A job at a fixed rate that writes down its runs.
 fn watch(manual: &ManualRunner, period: Duration) -> Runs {
     let runs = Runs::default();
     let noted = Arc::clone(&runs);
@@ -105,7 +111,7 @@ fn a_folded_fixed_rate_over_10_hours_with_late_wake_ups_drifts_by_0_ticks() {
 
 /// Lets 30 s pass unseen beside a job of 1 s. What it was told, and how many missed runs were
 /// warned of.
-fn stall(catch_up: CatchUp) -> (Vec<(u64, u64, u32, u32)>, Vec<(u32, u32)>) {
+fn stall(catch_up: CatchUp) -> (Vec<Run>, Vec<(u32, u32)>) {
     let manual = manual(catch_up);
     let diagnostics = manual.scheduler().diagnostics();
     let mut warnings = diagnostics.subscribe(EventKinds::WARNING, 64).expect("it is the first");

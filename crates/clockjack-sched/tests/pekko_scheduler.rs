@@ -1,5 +1,8 @@
 //! What users of Pekko's scheduler rely on, a test for each line; in virtual time. The lines are in
 //! `pekko_scheduler/README.md`.
+#![cfg(not(loom))]
+
+extern crate alloc;
 
 #[path = "pekko_scheduler/explicit.rs"]
 mod explicit;

@@ -1,5 +1,8 @@
 //! Random schedules, cancels, stalls and advances: against a simple model, and against the
 //! properties that users' own fuzzers check.
+#![cfg(not(loom))]
+
+extern crate alloc;
 
 #[path = "properties/against_model.rs"]
 mod against_model;

@@ -1,5 +1,8 @@
-//! The edges of time: counts that wrap, revolutions of the wheel, many slots at once, late wake-ups,
-//! and the longest delays.
+//! The edges of time: counts that wrap, revolutions of the wheel, many slots at once, late
+//! wake-ups, and the longest delays.
+#![cfg(not(loom))]
+
+extern crate alloc;
 
 #[path = "time_edges/counts.rs"]
 mod counts;

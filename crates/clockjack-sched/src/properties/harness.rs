@@ -89,15 +89,15 @@ impl SchedulerHarness {
         Ok(Self { runner, policy, jobs: RefCell::default(), settled, closed_at })
     }
 
-    /// The scheduler, for whatever the harness does not do. Jobs that are scheduled there are judged
-    /// by the log only.
+    /// The scheduler, for whatever the harness does not do. Jobs that are scheduled there are
+    /// judged by the log only.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {
         self.runner.scheduler()
     }
 
-    /// The runner, with its clock. Time is moved by the harness, so that it knows by when everything
-    /// has run.
+    /// The runner, with its clock. Time is moved by the harness, so that it knows by when
+    /// everything has run.
     #[must_use]
     pub fn runner(&self) -> &ManualRunner {
         &self.runner
@@ -162,7 +162,7 @@ impl SchedulerHarness {
         found.is_ok_and(|index| jobs[index].cancel())
     }
 
-    /// Cancels a job that the seed chooses among those that have not ended. `None` if there is none.
+    /// Cancels a job that the seed chooses among those that have not ended. `None` without any.
     pub fn inject_random_cancel(&self, seed: u64) -> Option<JobNumber> {
         let mut jobs = self.jobs.borrow_mut();
         let is_live = |job: &Job| !job.handle.is_cancelled() && !job.handle.is_completed();
@@ -227,8 +227,8 @@ impl SchedulerHarness {
         report
     }
 
-    /// Takes so many steps as the seed says: jobs of all kinds are scheduled, some with handlers that
-    /// take time; jobs are cancelled; time stalls, and goes on.
+    /// Takes so many steps as the seed says: jobs of all kinds are scheduled, some with handlers
+    /// that take time; jobs are cancelled; time stalls, and goes on.
     pub fn run_random(&self, seed: u64, steps: usize) -> RandomSteps {
         let mut random = Random::new(seed);
         let mut done = RandomSteps::default();
@@ -279,8 +279,8 @@ impl SchedulerHarness {
         monotonic(&self.records()?, self.closed_at.get())
     }
 
-    /// Judges the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles of
-    /// the harness's jobs.
+    /// Judges the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles
+    /// of the harness's jobs.
     ///
     /// # Errors
     ///

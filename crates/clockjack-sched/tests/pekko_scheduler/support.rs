@@ -1,10 +1,8 @@
 //! A scheduler in virtual time, and handlers that write down when they ran.
 
-use std::{
-    ops::Deref,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use alloc::sync::Arc;
+use core::{ops::Deref, panic::AssertUnwindSafe, time::Duration};
+use std::{panic::catch_unwind, sync::Mutex};
 
 use clockjack_sched::{
     Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
@@ -12,50 +10,56 @@ use clockjack_sched::{
 };
 use clockjack_time::{MonotonicClock, Resolution};
 
-pub const D: DispatcherId = DispatcherId::DEFAULT;
+pub(crate) const D: DispatcherId = DispatcherId::DEFAULT;
 
-pub const fn ms(n: u64) -> Duration {
+pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-pub const fn secs(n: u64) -> Duration {
+pub(crate) const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
 /// A scheduler with a hand on its clock. Its jobs may hold the runner, so it is closed in the end.
-pub struct Bench(ManualRunner);
+pub(crate) struct Bench(ManualRunner);
 
 impl Bench {
     /// With ticks of 10 ms, as Pekko has by default.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(SchedulerConfig::DEFAULT)
     }
 
     /// With ticks of 1 ms.
-    pub fn fine() -> Self {
+    pub(crate) fn fine() -> Self {
         Self::with(SchedulerConfig { resolution: Resolution::MILLI, ..SchedulerConfig::DEFAULT })
     }
 
-    pub fn with(config: SchedulerConfig) -> Self {
+    pub(crate) fn with(config: SchedulerConfig) -> Self {
         Self(ManualRunner::with_guard(config, guard).expect("it is not for production"))
     }
 
-    pub fn runner(&self) -> ManualRunner {
+    pub(crate) fn runner(&self) -> ManualRunner {
         self.0.clone()
     }
 
     /// Milliseconds since the start.
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         now(&self.0)
     }
 
-    pub fn warnings(&self) -> Subscription {
+    pub(crate) fn warnings(&self) -> Subscription {
         let diagnostics = self.0.scheduler().diagnostics();
         diagnostics.subscribe(EventKinds::WARNING, 64).expect("it is the first")
     }
 
     /// A job that notes its runs, each of which takes `body`.
-    pub fn every(&self, mode: Mode, initial: Duration, period: Duration, body: Duration) -> Job {
+    pub(crate) fn every(
+        &self,
+        mode: Mode,
+        initial: Duration,
+        period: Duration,
+        body: Duration,
+    ) -> Job {
         let (runs, runner) = (Runs::default(), self.runner());
         let noted = runs.clone();
         let handle = mode.schedule(self, initial, period, move |_| {
@@ -66,7 +70,7 @@ impl Bench {
     }
 
     /// A one-shot that notes its run.
-    pub fn once(&self, delay: Duration) -> Job {
+    pub(crate) fn once(&self, delay: Duration) -> Job {
         let (runs, runner) = (Runs::default(), self.runner());
         let noted = runs.clone();
         let handle = self.scheduler().schedule_once_fn(delay, D, move |_| noted.note(&runner));
@@ -88,19 +92,19 @@ impl Drop for Bench {
     }
 }
 
-pub struct Job {
-    pub handle: Cancellable,
-    pub runs: Runs,
+pub(crate) struct Job {
+    pub(crate) handle: Cancellable,
+    pub(crate) runs: Runs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     FixedRate,
     FixedDelay,
 }
 
 impl Mode {
-    pub fn schedule<R: Outcome>(
+    pub(crate) fn schedule<R: Outcome>(
         self,
         bench: &ManualRunner,
         initial: Duration,
@@ -119,7 +123,7 @@ impl Mode {
         accepted.expect("it can be")
     }
 
-    pub fn schedule_task(
+    pub(crate) fn schedule_task(
         self,
         bench: &ManualRunner,
         initial: Duration,
@@ -137,31 +141,31 @@ impl Mode {
 
 /// When a handler ran, in milliseconds since the start.
 #[derive(Clone, Debug, Default)]
-pub struct Runs(Arc<Mutex<Vec<u64>>>);
+pub(crate) struct Runs(Arc<Mutex<Vec<u64>>>);
 
 impl Runs {
-    pub fn note(&self, runner: &ManualRunner) {
+    pub(crate) fn note(&self, runner: &ManualRunner) {
         self.0.lock().expect("no holder panics").push(now(runner));
     }
 
-    pub fn times(&self) -> Vec<u64> {
+    pub(crate) fn times(&self) -> Vec<u64> {
         self.0.lock().expect("no holder panics").clone()
     }
 
-    pub fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         self.times().len()
     }
 }
 
 /// A task that notes when it ran, and when it was told of its cancel.
-pub struct Notified {
-    pub runner: ManualRunner,
-    pub runs: Runs,
-    pub cancels: Runs,
+pub(crate) struct Notified {
+    pub(crate) runner: ManualRunner,
+    pub(crate) runs: Runs,
+    pub(crate) cancels: Runs,
 }
 
 impl Notified {
-    pub fn new(bench: &Bench) -> (Self, Runs, Runs) {
+    pub(crate) fn new(bench: &Bench) -> (Self, Runs, Runs) {
         let (runs, cancels) = (Runs::default(), Runs::default());
         let runner = bench.runner();
         (Self { runner, runs: runs.clone(), cancels: cancels.clone() }, runs, cancels)
@@ -180,8 +184,8 @@ impl SchedulerTask for Notified {
 }
 
 /// The warnings that have come.
-pub fn warned(subscription: &mut Subscription) -> Vec<Warning> {
-    let events = std::iter::from_fn(|| subscription.try_next());
+pub(crate) fn warned(subscription: &mut Subscription) -> Vec<Warning> {
+    let events = core::iter::from_fn(|| subscription.try_next());
     let warnings = events.map(|event| match event {
         DiagnosticEvent::Warned(warning) => warning,
         other => panic!("only warnings were asked for: {other}"),
@@ -195,7 +199,7 @@ fn now(runner: &ManualRunner) -> u64 {
 }
 
 fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+    let caught = catch_unwind(AssertUnwindSafe(call));
     caught.map_err(|panic| {
         let text = panic.downcast_ref::<&str>().copied().unwrap_or("of another type");
         HandlerError::panic(text.to_owned())

@@ -190,12 +190,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn one_shard_does_what_a_sorted_list_does(start in start(), is_folded: bool, steps in steps(1)) {
+    fn one_shard_does_what_a_sorted_list_does(
+        start in start(),
+        is_folded: bool,
+        steps in steps(1),
+    ) {
         check(start, 1, is_folded, &steps)?;
     }
 
     #[test]
-    fn several_shards_do_what_sorted_lists_do(start in start(), is_folded: bool, steps in steps(3)) {
+    fn several_shards_do_what_sorted_lists_do(
+        start in start(),
+        is_folded: bool,
+        steps in steps(3),
+    ) {
         check(start, 3, is_folded, &steps)?;
     }
 

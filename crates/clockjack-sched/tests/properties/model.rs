@@ -2,7 +2,7 @@
 
 /// How a job repeats, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Once,
     Rate(u64),
     Delay(u64),
@@ -10,7 +10,7 @@ pub enum Kind {
 
 /// What a handler does, once it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub(crate) enum Deed {
     Nothing,
     /// Takes so many ticks.
     Take(u64),
@@ -23,18 +23,18 @@ pub enum Deed {
 
 /// A job as it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
-    pub shard: usize,
-    pub delay: u64,
-    pub kind: Kind,
-    pub deed: Deed,
+pub(crate) struct Wish {
+    pub(crate) shard: usize,
+    pub(crate) delay: u64,
+    pub(crate) kind: Kind,
+    pub(crate) deed: Deed,
 }
 
 /// A call of a handler: job, due, now, runs.
-pub type Call = (usize, u64, u64, u32);
+pub(crate) type Call = (usize, u64, u64, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     Waits,
     Queued,
     Runs,
@@ -54,8 +54,8 @@ struct Job {
 type Timer = (u64, u64, usize);
 
 /// One clock, and shards with a sorted list each.
-pub struct Model {
-    pub now: u64,
+pub(crate) struct Model {
+    pub(crate) now: u64,
     is_folded: bool,
     jobs: Vec<Job>,
     timers: Vec<Vec<Timer>>,
@@ -63,12 +63,12 @@ pub struct Model {
     entries: u64,
     /// The job that is being scheduled, and whose handle nobody has yet.
     unknown: Option<usize>,
-    pub calls: Vec<Call>,
-    pub cancels: Vec<(usize, bool)>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) cancels: Vec<(usize, bool)>,
 }
 
 impl Model {
-    pub fn new(start: u64, shards: usize, is_folded: bool) -> Self {
+    pub(crate) fn new(start: u64, shards: usize, is_folded: bool) -> Self {
         Self {
             now: start,
             is_folded,
@@ -82,17 +82,17 @@ impl Model {
         }
     }
 
-    pub fn n_live(&self) -> usize {
+    pub(crate) fn n_live(&self) -> usize {
         let is_live = |job: &&Job| !matches!(job.state, State::Completed | State::Cancelled);
         self.jobs.iter().filter(is_live).count()
     }
 
-    pub fn states(&self) -> impl Iterator<Item = State> + '_ {
+    pub(crate) fn states(&self) -> impl Iterator<Item = State> + '_ {
         self.jobs.iter().map(|job| job.state)
     }
 
     /// By whoever is not in a handler: a job without delay runs at once.
-    pub fn schedule(&mut self, wish: Wish) {
+    pub(crate) fn schedule(&mut self, wish: Wish) {
         self.accept(wish);
         if wish.delay == 0 {
             let now = self.now;
@@ -115,7 +115,7 @@ impl Model {
         self.timers[self.jobs[job].wish.shard].push((due, self.entries, job));
     }
 
-    pub fn cancel(&mut self, job: usize) {
+    pub(crate) fn cancel(&mut self, job: usize) {
         let state = self.jobs[job].state;
         let won = match state {
             State::Waits | State::Queued => true,
@@ -130,7 +130,7 @@ impl Model {
     }
 
     /// Runs what is due in a shard by a limit that is asked for again before each run.
-    pub fn run(&mut self, shard: usize, limit: impl Fn(&Self) -> u64) {
+    pub(crate) fn run(&mut self, shard: usize, limit: impl Fn(&Self) -> u64) {
         loop {
             let limit = limit(self);
             self.expire(shard, limit);
@@ -218,7 +218,7 @@ impl Model {
     }
 
     /// As the manual runner, of one shard: each job at its own time.
-    pub fn advance(&mut self, ticks: u64) {
+    pub(crate) fn advance(&mut self, ticks: u64) {
         let target = self.now + ticks;
         self.run_by(target);
         while let Some(next) = self.timers[0].iter().min().map(|timer| timer.0)
@@ -237,7 +237,7 @@ impl Model {
     }
 
     /// Runs what is due, and cancels the rest.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let now = self.now;
         for shard in 0..self.timers.len() {
             self.run(shard, |_| now);

@@ -1,10 +1,11 @@
 //! A scheduler whose jobs do what a wish says, and write down how they were called.
 
-use core::time::Duration;
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
+use std::sync::Mutex;
 
 use clockjack_sched::{
     Cancellable, CatchUp, CloseReport, DispatcherId, FireContext, HandlerError, ManualRunner,
@@ -63,13 +64,13 @@ struct Book {
 }
 
 #[derive(Clone)]
-pub struct Subject {
+pub(crate) struct Subject {
     drive: Drive,
     book: Arc<Mutex<Book>>,
 }
 
 impl Subject {
-    pub fn new(start: u64, shards: usize, is_folded: bool) -> Self {
+    pub(crate) fn new(start: u64, shards: usize, is_folded: bool) -> Self {
         let catch_up = if is_folded { CatchUp::Folded } else { CatchUp::Individually };
         let config = SchedulerConfig {
             start: Tick::new(start),
@@ -92,7 +93,7 @@ impl Subject {
         Self { drive, book: Arc::default() }
     }
 
-    pub fn scheduler(&self) -> &Scheduler {
+    pub(crate) fn scheduler(&self) -> &Scheduler {
         match &self.drive {
             Drive::Runner(runner) => runner.scheduler(),
             Drive::Sharded { scheduler, .. } => scheduler,
@@ -106,33 +107,33 @@ impl Subject {
         }
     }
 
-    pub fn stall(&self, n: u64) {
+    pub(crate) fn stall(&self, n: u64) {
         self.clock().advance(ticks(n));
     }
 
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.clock().now().ticks
     }
 
     /// With one shard only.
-    pub fn advance(&self, n: u64) {
+    pub(crate) fn advance(&self, n: u64) {
         if let Drive::Runner(runner) = &self.drive {
             runner.advance(ticks(n));
         }
     }
 
-    pub fn run(&self, shard: usize) {
+    pub(crate) fn run(&self, shard: usize) {
         match &self.drive {
             Drive::Runner(runner) => drop(runner.run_due()),
             Drive::Sharded { scheduler, .. } => drop(scheduler.turn(shard, 0, usize::MAX)),
         }
     }
 
-    pub fn shutdown(&self) -> CloseReport {
+    pub(crate) fn shutdown(&self) -> CloseReport {
         self.scheduler().shutdown()
     }
 
-    pub fn schedule(&self, wish: Wish) {
+    pub(crate) fn schedule(&self, wish: Wish) {
         if let Drive::Sharded { shard, .. } = &self.drive {
             shard.store(wish.shard, Ordering::Relaxed);
         }
@@ -157,21 +158,21 @@ impl Subject {
         self.book(|book| book.handles[index] = Some(handle));
     }
 
-    pub fn cancel(&self, index: usize) {
+    pub(crate) fn cancel(&self, index: usize) {
         let Some(handle) = self.book(|book| book.handles[index].clone()) else { return };
         let won = handle.cancel();
         self.book(|book| book.cancels.push((index, won)));
     }
 
-    pub fn handles(&self) -> Vec<Cancellable> {
+    pub(crate) fn handles(&self) -> Vec<Cancellable> {
         self.book(|book| book.handles.iter().flatten().cloned().collect())
     }
 
-    pub fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.book(|book| book.calls.clone())
     }
 
-    pub fn cancels(&self) -> Vec<(usize, bool)> {
+    pub(crate) fn cancels(&self) -> Vec<(usize, bool)> {
         self.book(|book| book.cancels.clone())
     }
 

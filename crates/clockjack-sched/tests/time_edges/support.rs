@@ -1,10 +1,9 @@
 //! Schedulers at chosen times: with the manual runner, and with a host whose clock is finer than a
 //! tick and which writes down whom it calls.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use clockjack_sched::{
     DispatcherId, FireContext, ManualRunner, Scheduler, SchedulerConfig, SchedulerHost,
@@ -13,26 +12,26 @@ use clockjack_time::{
     ClockKind, ManualClock, MonotonicClock, Resolution, Tick, TickSpan, TimerInstant,
 };
 
-pub const D: DispatcherId = DispatcherId::DEFAULT;
+pub(crate) const D: DispatcherId = DispatcherId::DEFAULT;
 
 /// A scheduler whose time begins at this tick, with ticks of 10 ms.
-pub fn starting_at(start: u64) -> ManualRunner {
+pub(crate) fn starting_at(start: u64) -> ManualRunner {
     let config = SchedulerConfig { start: Tick::new(start), ..SchedulerConfig::DEFAULT };
     ManualRunner::new(config).expect("it is not for production")
 }
 
 /// So many ticks of 10 ms.
-pub fn ticks(n: u64) -> core::time::Duration {
+pub(crate) fn ticks(n: u64) -> core::time::Duration {
     Resolution::TEN_MILLIS.duration(TickSpan::new(n))
 }
 
 /// What handlers were told: due, now, runs.
 #[derive(Clone, Debug, Default)]
-pub struct Told(Arc<Mutex<Vec<(u64, u64, u32)>>>);
+pub(crate) struct Told(Arc<Mutex<Vec<(u64, u64, u32)>>>);
 
 impl Told {
     /// A handler that writes down what it is told.
-    pub fn handler(&self) -> impl FnMut(&FireContext) + Send + use<> {
+    pub(crate) fn handler(&self) -> impl FnMut(&FireContext) + Send + use<> {
         let told = self.clone();
         move |fire| {
             let runs = fire.batch().runs.get();
@@ -41,12 +40,12 @@ impl Told {
         }
     }
 
-    pub fn all(&self) -> Vec<(u64, u64, u32)> {
+    pub(crate) fn all(&self) -> Vec<(u64, u64, u32)> {
         self.0.lock().expect("no holder panics").clone()
     }
 
     /// When runs were due, each of which was one, and on time.
-    pub fn on_time(&self) -> Vec<u64> {
+    pub(crate) fn on_time(&self) -> Vec<u64> {
         let on_time = |(due, now, runs)| {
             assert_eq!((due, runs), (now, 1), "on time, and alone");
             due
@@ -56,9 +55,9 @@ impl Told {
 }
 
 /// A scheduler with ticks of 10 ms on a clock of another resolution.
-pub struct Fine {
-    pub scheduler: Scheduler,
-    pub clock: Arc<ManualClock>,
+pub(crate) struct Fine {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) clock: Arc<ManualClock>,
     calls: Arc<AtomicUsize>,
 }
 
@@ -68,7 +67,7 @@ struct FineHost {
 }
 
 impl Fine {
-    pub fn new(start: u64, resolution: Resolution) -> Self {
+    pub(crate) fn new(start: u64, resolution: Resolution) -> Self {
         let clock = Arc::new(ManualClock::starting_at(Tick::new(start), resolution));
         let config = SchedulerConfig {
             start: clock.now().elapsed_tick(Resolution::TEN_MILLIS),
@@ -81,11 +80,11 @@ impl Fine {
     }
 
     /// Whether the runner was called since this was last asked.
-    pub fn was_called(&self) -> bool {
+    pub(crate) fn was_called(&self) -> bool {
         self.calls.swap(0, Ordering::Relaxed) > 0
     }
 
-    pub fn turn(&self) -> clockjack_sched::Turn {
+    pub(crate) fn turn(&self) -> clockjack_sched::Turn {
         self.scheduler.turn(0, 0, usize::MAX)
     }
 }
