@@ -1,9 +1,9 @@
 //! Properties that every run of a scheduler has, for property tests and fuzzers of your own.
 //!
-//! [`monotonic`] and [`cancelled_never_ran`] judge a log, whoever wrote it. A [`SchedulerHarness`]
-//! is a scheduler in virtual time that can be driven by hand or at random, and judged by these and
-//! by what it knows of its jobs. Nothing here draws randomness: whoever calls hands in a seed, and
-//! the same seed gives the same log.
+//! [`monotonic`], [`cancelled_never_ran`] and [`fixed_rate_grid`] judge a log, whoever wrote it. A
+//! [`SchedulerHarness`] is a scheduler in virtual time that can be driven by hand or at random, and
+//! judged by these and by what it knows of its jobs. Nothing here draws randomness: whoever calls
+//! hands in a seed, and the same seed gives the same log.
 //!
 //! # Examples
 //!
@@ -36,6 +36,7 @@
 mod error;
 mod harness;
 mod random;
+mod rate;
 
 use alloc::collections::BTreeMap;
 
@@ -44,6 +45,7 @@ use clockjack_time::Tick;
 pub use self::{
     error::PropertyError,
     harness::{RandomSteps, SchedulerHarness},
+    rate::{FixedRate, fixed_rate_grid},
 };
 use crate::{JobNumber, LogKind, LogRecord};
 

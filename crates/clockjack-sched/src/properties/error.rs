@@ -80,7 +80,7 @@ pub enum PropertyError {
         /// When it should have been due.
         expected: Tick,
     },
-    /// A job at a fixed rate has run more or less often than was due.
+    /// A job at a fixed rate has run less often than was due.
     RunsMissed {
         /// The job.
         job: JobNumber,

@@ -13,10 +13,12 @@ use clockjack_sync::{
 };
 use clockjack_time::{MonotonicClock, Tick, TickSpan};
 
-use super::{PropertyError, cancelled_never_ran, monotonic, random::Random};
+use super::{
+    FixedRate, PropertyError, cancelled_never_ran, fixed_rate_grid, monotonic, random::Random,
+};
 use crate::{
-    Cancellable, CloseReport, DispatcherId, JobNumber, JobSpec, LogKind, LogRecord, ManualRunner,
-    ModeError, Policy, Repeat, ReplayTrace, ScheduleError, Scheduler, SchedulerConfig, Task,
+    Cancellable, CloseReport, DispatcherId, JobNumber, JobSpec, LogRecord, ManualRunner, ModeError,
+    Policy, Repeat, ReplayTrace, ScheduleError, Scheduler, SchedulerConfig, Task,
 };
 
 /// Records that the log keeps if the configuration does not say.
@@ -311,8 +313,7 @@ impl SchedulerHarness {
         let records = self.records()?;
         for job in &*self.jobs.borrow() {
             let Repeat::FixedRate(period) = job.repeat else { continue };
-            let records = records.iter().filter(|record| record.job == job.number);
-            self.judge_rate(job, period, records)?;
+            self.judge_rate(job, period, &records)?;
         }
         Ok(())
     }
@@ -328,55 +329,21 @@ impl SchedulerHarness {
         self.assert_fixed_rate_grid()
     }
 
-    fn judge_rate<'r>(
+    fn judge_rate(
         &self,
         job: &Job,
         period: Duration,
-        records: impl Iterator<Item = &'r LogRecord>,
+        records: &[LogRecord],
     ) -> Result<(), PropertyError> {
-        let (mut ran, mut first) = (0_u64, None);
-        for record in records {
-            match (record.kind, first) {
-                (LogKind::Schedule, _) => first = Some(record.deadline),
-                (LogKind::Fire, Some(first)) => {
-                    let expected = self.due(first, period, ran);
-                    if record.deadline != expected {
-                        return Err(PropertyError::OffGrid { fire: *record, expected });
-                    }
-                    ran += u64::from(record.runs);
-                }
-                _ => {}
-            }
-        }
-        let (number, seen) = (job.number, u64::from(job.runs()));
-        if ran != seen {
-            return Err(PropertyError::RunsDiffer { job: number, logged: ran, seen });
-        }
-        let Some(first) = first.filter(|_| !job.handle.is_cancelled()) else { return Ok(()) };
-        let by = self.settled.get();
-        let due = self.runs_due(first, period, by);
-        // A slow handler may have run some that came due later.
-        let latest = self.runs_due(first, period, self.now());
-        if ran < due || ran > latest {
-            return Err(PropertyError::RunsMissed { job: number, ran, due, by });
+        let resolution = self.runner.clock().resolution();
+        let rate = FixedRate { job: job.number, period, resolution };
+        let settled = Some(self.settled.get()).filter(|_| !job.handle.is_cancelled());
+        let logged = fixed_rate_grid(records, &rate, settled)?;
+        let seen = u64::from(job.runs());
+        if logged != seen {
+            return Err(PropertyError::RunsDiffer { job: job.number, logged, seen });
         }
         Ok(())
-    }
-
-    /// When run `n` of a job at a fixed rate is due, the first being 0.
-    fn due(&self, first: Tick, period: Duration, n: u64) -> Tick {
-        let tick_ns = u128::from(self.runner.clock().resolution().nanos().get());
-        let span_ns = period.as_nanos().max(tick_ns) * u128::from(n);
-        let span = u64::try_from(span_ns.div_ceil(tick_ns)).unwrap_or(u64::MAX);
-        first.saturating_add(TickSpan::new(span))
-    }
-
-    /// How many runs are due by a tick.
-    fn runs_due(&self, first: Tick, period: Duration, by: Tick) -> u64 {
-        let Some(span) = by.checked_since(first) else { return 0 };
-        let tick_ns = u128::from(self.runner.clock().resolution().nanos().get());
-        let n = u128::from(span.get()) * tick_ns / period.as_nanos().max(tick_ns);
-        u64::try_from(n).unwrap_or(u64::MAX).saturating_add(1)
     }
 
     /// All records, or an error if some were lost.

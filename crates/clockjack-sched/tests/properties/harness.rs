@@ -120,10 +120,8 @@ fn a_random_cancel_cancels_one_that_lives() {
     harness.assert_all().expect("it all holds");
 }
 
-/// A scheduler that is at fault cannot be made here, so time is moved behind the back of the
-/// harness: it then finds runs that it did not expect to be missing.
 #[test]
-fn runs_that_are_missing_are_found() {
+fn a_stall_is_no_fault_and_is_made_up_for() {
     let harness = harness();
     let job = harness.schedule(JobSpec::fixed_rate(ms(10), ms(10))).expect("there is room");
     harness.advance(ms(50));

@@ -2,9 +2,9 @@
 
 use clockjack_sched::{
     JobNumber, LogKind, LogRecord,
-    properties::{PropertyError, cancelled_never_ran, monotonic},
+    properties::{FixedRate, PropertyError, cancelled_never_ran, fixed_rate_grid, monotonic},
 };
-use clockjack_time::Tick;
+use clockjack_time::{Resolution, Tick};
 
 fn record(kind: LogKind, number: u64, deadline: u64, at: u64) -> LogRecord {
     let (deadline, at) = (Tick::new(deadline), Tick::new(at));
@@ -80,4 +80,38 @@ fn a_second_cancel_is_found() {
     let log = [fire(1, 5, 5), cancel(1, 7, 6), cancel(1, 7, 6)];
     let [_, first, second] = log;
     assert_eq!(cancelled_never_ran(&log), Err(PropertyError::CancelledTwice { first, second }));
+}
+
+/// A period of two ticks and a half: due at 5, 8, 10 and 13.
+const RATE: FixedRate = FixedRate {
+    job: JobNumber { shard: 0, number: 1 },
+    period: core::time::Duration::from_millis(25),
+    resolution: Resolution::TEN_MILLIS,
+};
+
+#[test]
+fn a_rate_on_its_grid_is_accepted() {
+    let mut log =
+        [schedule(1, 5, 0), fire(1, 5, 5), fire(2, 6, 6), fire(1, 8, 14), fire(1, 13, 14)];
+    log[3].runs = 2;
+    assert_eq!(fixed_rate_grid(&log, &RATE, Some(Tick::new(14))), Ok(4));
+}
+
+#[test]
+fn a_run_off_the_grid_is_found() {
+    let log = [schedule(1, 5, 0), fire(1, 5, 5), fire(1, 7, 8)];
+    let found = PropertyError::OffGrid { fire: log[2], expected: Tick::new(8) };
+    assert_eq!(fixed_rate_grid(&log, &RATE, None), Err(found));
+}
+
+#[test]
+fn runs_that_are_missing_are_found() {
+    let log = [schedule(1, 5, 0), fire(1, 5, 5), fire(1, 8, 9)];
+    for (by, due) in [(10, 3), (12, 3), (13, 4)] {
+        let by = Tick::new(by);
+        let found = PropertyError::RunsMissed { job: RATE.job, ran: 2, due, by };
+        assert_eq!(fixed_rate_grid(&log, &RATE, Some(by)), Err(found));
+    }
+    assert_eq!(fixed_rate_grid(&log, &RATE, Some(Tick::new(9))), Ok(2));
+    assert_eq!(fixed_rate_grid(&log, &RATE, None), Ok(2), "nobody says by when");
 }
