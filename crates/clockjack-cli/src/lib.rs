@@ -35,8 +35,10 @@
 mod cli;
 pub mod exit_code;
 mod failure;
+mod jobs;
 mod progress;
 mod rng;
+mod span;
 mod timers;
 
 pub use cli::{Streams, main, run};
