@@ -109,7 +109,7 @@ impl Report {
         }
         for warning in &self.heard.warnings {
             writeln!(f, "  {} {}", warning.count, warning.name)?;
-            writeln!(f, "    {}", warning.first)?;
+            write_wrapped(f, &warning.first)?;
         }
         Ok(())
     }
@@ -164,6 +164,22 @@ impl fmt::Display for Report {
         writeln!(f)?;
         self.write_warnings(f)
     }
+}
+
+/// Writes words indented by four, in lines of eighty columns.
+fn write_wrapped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    const COLUMNS: usize = 80;
+    let mut column = 0;
+    for word in text.split(' ') {
+        if column > 0 && column + 1 + word.len() <= COLUMNS {
+            write!(f, " {word}")?;
+            column += 1 + word.len();
+        } else {
+            write!(f, "{}    {word}", if column > 0 { "\n" } else { "" })?;
+            column = 4 + word.len();
+        }
+    }
+    writeln!(f)
 }
 
 #[derive(Serialize)]
