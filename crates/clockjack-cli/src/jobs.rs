@@ -50,7 +50,7 @@ pub(crate) struct Outcome {
 pub(crate) fn simulate(plan: Plan, progress: Progress<'_>) -> Result<Outcome, Failure> {
     let ticks = plan.ticks()?;
     let jobs = draw_jobs(&plan, ticks);
-    let mut simulation = Simulation::new(plan, ticks, &jobs, progress)?;
+    let mut simulation = Simulation::new(plan, ticks, &jobs, progress);
     for (at, action) in actions(&jobs, ticks) {
         simulation.advance_to(u64::from(at))?;
         match action {
@@ -81,12 +81,7 @@ struct Simulation<'w> {
 }
 
 impl<'w> Simulation<'w> {
-    fn new(
-        plan: Plan,
-        ticks: Ticks,
-        jobs: &[JobPlan],
-        progress: Progress<'w>,
-    ) -> Result<Self, Failure> {
+    fn new(plan: Plan, ticks: Ticks, jobs: &[JobPlan], progress: Progress<'w>) -> Self {
         // So that no record is lost: each job is registered, runs, and ends by a cancel.
         let n_runs: u64 = jobs.iter().map(|job| job.n_runs_max(ticks.end)).sum();
         let n_records =
@@ -104,7 +99,7 @@ impl<'w> Simulation<'w> {
         let stream = runner.scheduler().diagnostics().subscribe(EventKinds::ALL, room);
         let stream = stream.expect("the only subscription");
         let (told, runs) = mpsc::channel();
-        Ok(Self {
+        Self {
             plan,
             ticks,
             runner,
@@ -116,7 +111,7 @@ impl<'w> Simulation<'w> {
             checker: Checker::new(rules),
             dump: None,
             progress,
-        })
+        }
     }
 
     fn now(&self) -> u64 {

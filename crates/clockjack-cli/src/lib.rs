@@ -16,8 +16,8 @@
 //! ```
 //!
 //! `clockjack jobs` does the same with a scheduler and jobs that run once, at a fixed rate and with
-//! a fixed delay. It can let the clock leap, show the scheduler at any moment, keep what happened as
-//! a trace, and tell where a run parts from a trace that was kept.
+//! a fixed delay. It can let the clock leap, show the scheduler at any moment, keep what happened
+//! as a trace, and tell where a run parts from a trace that was kept.
 //!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};

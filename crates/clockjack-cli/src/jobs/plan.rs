@@ -48,7 +48,7 @@ impl Plan {
         policy: CatchUp::Individually,
         dump: None,
     };
-    /// At most some thirteen million records in the log, of 56 bytes.
+    /// Some million records in the log, and some two hundred megabytes in all.
     pub(crate) const JOBS_MAX: u32 = 100_000;
     /// All of them.
     pub(crate) const CANCEL_PERCENT_MAX: u8 = 100;
