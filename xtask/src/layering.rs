@@ -106,6 +106,11 @@ const EXTRA: &[(&str, &str, &str)] = &[
         "clockjack-time",
         "`timers` drives a wheel itself until there is a runtime to ask",
     ),
+    (
+        "clockjack-cli",
+        "clockjack-sched",
+        "`jobs` drives a scheduler in virtual time, without the threads of a runtime",
+    ),
 ];
 
 /// Outside crates that a core crate takes on some targets, each under exactly this condition.

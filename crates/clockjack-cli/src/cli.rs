@@ -1,5 +1,7 @@
 //! From arguments to an exit code: parse, run, say what went wrong.
 
+mod jobs;
+
 use core::{error::Error as _, fmt};
 use std::{
     ffi::OsString,
@@ -9,6 +11,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
+use self::jobs::JobsArgs;
 use crate::{
     exit_code,
     failure::Failure,
@@ -68,6 +71,7 @@ where
     };
     let result = match cli.command {
         Command::Timers(args) => args.run(streams),
+        Command::Jobs(args) => args.run(streams),
     };
     conclude(result, streams)
 }
@@ -81,7 +85,7 @@ fn conclude(result: Result<(), Failure>, streams: &mut Streams<'_>) -> u8 {
             let cause = failure.source().map_or(String::new(), |cause| format!(": {cause}"));
             // Where even this cannot be said, the exit code says it.
             let _said = writeln!(streams.err, "clockjack: {failure}{cause}");
-            exit_code::FAILED
+            failure.exit_code()
         }
     }
 }
@@ -106,8 +110,9 @@ fn write_result(streams: &mut Streams<'_>, text: &str) -> Result<(), Failure> {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all went well, also if the reader of the output went away
-  1  a check did not hold, or the output could not be written
-  2  wrong arguments, or none: nothing was done";
+  1  a check did not hold, a run was not the one it was compared with, or the output could not
+     be written
+  2  wrong arguments, or none, or a trace that cannot be read: nothing was done";
 
 const TIMERS_NOTE: &str = "\
 Prints what was done, how many timers fired in a step and how late they were. Costs are wall time of
@@ -120,7 +125,7 @@ Examples:
   clockjack timers --horizon-ms 86400000      a day, most of it beyond the wheel's range
   clockjack timers --seed 2 --format json     for programs; all but `timing` repeats exactly";
 
-/// Clockjack: timers on a clock that you control
+/// Clockjack: timers and jobs on a clock that you control
 #[derive(Debug, Parser)]
 #[command(name = "clockjack", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 struct Cli {
@@ -131,6 +136,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Timers(TimersArgs),
+    Jobs(JobsArgs),
 }
 
 /// Arm many timers in virtual time, cancel some, fire the rest, and check every one of them
@@ -183,6 +189,17 @@ enum ProgressMode {
     None,
 }
 
+impl ProgressMode {
+    fn on<'s>(self, streams: &'s mut Streams<'_>) -> Progress<'s> {
+        let is_drawn = match self {
+            Self::Auto => streams.err_is_terminal,
+            Self::Bar => true,
+            Self::None => false,
+        };
+        if is_drawn { Progress::on(&mut *streams.err) } else { Progress::silent() }
+    }
+}
+
 impl TimersArgs {
     fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let plan = Plan {
@@ -192,16 +209,7 @@ impl TimersArgs {
             step_ms: self.step_ms,
             seed: self.seed,
         };
-        let is_drawn = match self.progress {
-            ProgressMode::Auto => streams.err_is_terminal,
-            ProgressMode::Bar => true,
-            ProgressMode::None => false,
-        };
-        let report = {
-            let progress =
-                if is_drawn { Progress::on(&mut *streams.err) } else { Progress::silent() };
-            timers::simulate(plan, progress)?
-        };
+        let report = timers::simulate(plan, self.progress.on(streams))?;
         let text = match self.format {
             Format::Human => report.to_string(),
             Format::Json => report.to_json(),

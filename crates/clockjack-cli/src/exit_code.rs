@@ -7,10 +7,10 @@
 /// `--version`.
 pub const OK: u8 = 0;
 
-/// Something that must not happen: a check of the simulation did not hold, or the output could not
-/// be written. Standard error says which.
+/// Something that must not happen: a check of the simulation did not hold, a run was not the one it
+/// was compared with, or the output could not be written. Standard error says which.
 pub const FAILED: u8 = 1;
 
-/// The arguments are wrong, or there are none; nothing was done. Standard error says what is wrong
-/// and which values are allowed.
+/// The arguments are wrong, or there are none, or a file that they name is not what it should be;
+/// nothing was done. Standard error says what is wrong and which values are allowed.
 pub const USAGE: u8 = 2;

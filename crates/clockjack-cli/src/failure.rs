@@ -1,9 +1,17 @@
 //! Why a command that was understood came to no good end. Trying again helps with none of these.
 
 use core::{error::Error, fmt};
-use std::io;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-use crate::timers::Violation;
+use clockjack_sched::{
+    ScheduleErrorKind,
+    log::{Divergence, TraceError},
+};
+
+use crate::{exit_code, jobs, timers};
 
 /// A command that failed.
 #[derive(Debug)]
@@ -11,8 +19,16 @@ pub(crate) struct Failure(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Check(Violation),
+    Timers(timers::Violation),
+    Jobs(jobs::Violation),
     Refused { number: u32, capacity: usize },
+    NotScheduled { number: u32, kind: ScheduleErrorKind },
+    Plan(jobs::PlanError),
+    SameFile(PathBuf),
+    TraceInput { path: PathBuf, source: io::Error },
+    NotATrace { path: PathBuf, source: TraceError },
+    TraceOutput { path: PathBuf, source: io::Error },
+    Diverged { path: PathBuf, divergence: Box<Divergence> },
     Output(io::Error),
 }
 
@@ -20,6 +36,36 @@ impl Failure {
     /// The wheel refused a timer although it was made for as many.
     pub(crate) const fn refused(number: u32, capacity: usize) -> Self {
         Self(Kind::Refused { number, capacity })
+    }
+
+    /// The scheduler refused a job although it was as it should be.
+    pub(crate) fn not_scheduled(number: u32) -> impl FnOnce(ScheduleErrorKind) -> Self {
+        move |kind| Self(Kind::NotScheduled { number, kind })
+    }
+
+    /// A trace would be written over the one that it is compared with.
+    pub(crate) fn same_file(path: &Path) -> Self {
+        Self(Kind::SameFile(path.to_owned()))
+    }
+
+    /// A trace could not be read.
+    pub(crate) fn trace_input(path: &Path, source: io::Error) -> Self {
+        Self(Kind::TraceInput { path: path.to_owned(), source })
+    }
+
+    /// What was read is no trace.
+    pub(crate) fn not_a_trace(path: &Path, source: TraceError) -> Self {
+        Self(Kind::NotATrace { path: path.to_owned(), source })
+    }
+
+    /// A trace could not be written.
+    pub(crate) fn trace_output(path: &Path, source: io::Error) -> Self {
+        Self(Kind::TraceOutput { path: path.to_owned(), source })
+    }
+
+    /// The run is not the one that was recorded.
+    pub(crate) fn diverged(path: &Path, divergence: Divergence) -> Self {
+        Self(Kind::Diverged { path: path.to_owned(), divergence: Box::new(divergence) })
     }
 
     /// The result could not be written.
@@ -31,20 +77,70 @@ impl Failure {
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(&self.0, Kind::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
+
+    /// What the process exits with: arguments that cannot be are found out before anything is done.
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self.0 {
+            Kind::Plan(_)
+            | Kind::SameFile(_)
+            | Kind::TraceInput { .. }
+            | Kind::NotATrace { .. } => exit_code::USAGE,
+            Kind::Timers(_)
+            | Kind::Jobs(_)
+            | Kind::Refused { .. }
+            | Kind::NotScheduled { .. }
+            | Kind::TraceOutput { .. }
+            | Kind::Diverged { .. }
+            | Kind::Output(_) => exit_code::FAILED,
+        }
+    }
 }
 
-impl From<Violation> for Failure {
-    fn from(violation: Violation) -> Self {
-        Self(Kind::Check(violation))
+impl From<timers::Violation> for Failure {
+    fn from(violation: timers::Violation) -> Self {
+        Self(Kind::Timers(violation))
+    }
+}
+
+impl From<jobs::Violation> for Failure {
+    fn from(violation: jobs::Violation) -> Self {
+        Self(Kind::Jobs(violation))
+    }
+}
+
+impl From<jobs::PlanError> for Failure {
+    fn from(error: jobs::PlanError) -> Self {
+        Self(Kind::Plan(error))
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Check(_) => write!(f, "a check did not hold"),
+            Kind::Timers(_) | Kind::Jobs(_) => write!(f, "a check did not hold"),
             Kind::Refused { number, capacity } => {
                 write!(f, "timer {number} was refused by a wheel with room for {capacity}")
+            }
+            Kind::NotScheduled { number, kind } => {
+                write!(f, "job {number} was refused by the scheduler: {kind}")
+            }
+            Kind::Plan(_) => write!(f, "the arguments do not fit each other"),
+            Kind::SameFile(path) => {
+                let path = path.display();
+                write!(f, "--trace would write over what --compare reads: '{path}'")
+            }
+            Kind::TraceInput { path, .. } => {
+                write!(f, "cannot read the trace '{}'", path.display())
+            }
+            Kind::NotATrace { path, .. } => {
+                write!(f, "'{}' is not a whole trace", path.display())
+            }
+            Kind::TraceOutput { path, .. } => {
+                write!(f, "cannot write the trace '{}'", path.display())
+            }
+            Kind::Diverged { path, divergence } => {
+                let path = path.display();
+                write!(f, "this run (right) is not that of '{path}' (left): {divergence}")
             }
             Kind::Output(_) => write!(f, "cannot write the result"),
         }
@@ -54,9 +150,17 @@ impl fmt::Display for Failure {
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            Kind::Check(violation) => Some(violation),
-            Kind::Refused { .. } => None,
-            Kind::Output(source) => Some(source),
+            Kind::Timers(violation) => Some(violation),
+            Kind::Jobs(violation) => Some(violation),
+            Kind::Plan(error) => Some(error),
+            Kind::NotATrace { source, .. } => Some(source),
+            Kind::TraceInput { source, .. }
+            | Kind::TraceOutput { source, .. }
+            | Kind::Output(source) => Some(source),
+            Kind::Refused { .. }
+            | Kind::NotScheduled { .. }
+            | Kind::SameFile(_)
+            | Kind::Diverged { .. } => None,
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The command `clockjack`, as a library, so that tests can call it without starting a process.
 //!
-//! Until there is a runtime to ask, its one job is `clockjack timers`: it arms many timers on a
-//! wheel, cancels some, lets virtual time pass step by step, checks every single fire, and prints a
-//! table and two histograms.
+//! `clockjack timers` arms many timers on a wheel, cancels some, lets virtual time pass step by
+//! step, checks every single fire, and prints a table and two histograms.
 //!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};
@@ -16,6 +15,22 @@
 //! # Ok::<(), std::string::FromUtf8Error>(())
 //! ```
 //!
+//! `clockjack jobs` does the same with a scheduler and jobs that run once, at a fixed rate and with
+//! a fixed delay. It can let the clock leap, show the scheduler at any moment, keep what happened
+//! as a trace, and tell where a run parts from a trace that was kept.
+//!
+//! ```
+//! use clockjack_cli::{Streams, exit_code, run};
+//!
+//! let (mut out, mut err) = (Vec::new(), Vec::new());
+//! let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
+//! let args = ["clockjack", "jobs", "--jobs", "9", "--dump", "lines", "--at", "10s"];
+//! assert_eq!(run(args, &mut streams), exit_code::OK);
+//! let text = String::from_utf8(out)?;
+//! assert!(text.starts_with("scheduler mode=manual clock=deterministic"), "{text}");
+//! # Ok::<(), std::string::FromUtf8Error>(())
+//! ```
+//!
 //! # Manners
 //!
 //! * The result goes to standard output, all else to standard error. A reader of the output that
@@ -25,18 +40,21 @@
 //!   consists of printable text and carriage returns. So Ctrl-C has nothing to clean up; it ends
 //!   the process by its signal, which a shell shows as 130.
 //! * What does not say how long something took is the same in every run with the same arguments, on
-//!   every machine. In `--format json` the exceptions are the members of `timing`.
+//!   every machine. In `--format json` the exceptions are the members of `timing`; what `jobs`
+//!   prints has none.
 //!
 //! # Not supported
 //!
-//! Running graphs, actors or schedules: their crates are planned. Real time: `timers` measures what
-//! the wheel costs and shows that it keeps its promises, not how punctual an operating system is.
+//! Running graphs or actors: their crates are planned. Real time: `timers` measures what the wheel
+//! costs, and both commands show that promises are kept, not how punctual an operating system is.
 
 mod cli;
 pub mod exit_code;
 mod failure;
+mod jobs;
 mod progress;
 mod rng;
+mod span;
 mod timers;
 
 pub use cli::{Streams, main, run};

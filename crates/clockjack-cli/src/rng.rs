@@ -46,6 +46,23 @@ impl Rng {
     }
 }
 
+/// Chooses exactly `wanted` of `left` items that come by one after another, every subset being as
+/// likely as every other (Knuth, The Art of Computer Programming 3.4.2, algorithm S).
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) wanted: u32,
+    pub(crate) left: u32,
+}
+
+impl Choice {
+    pub(crate) fn takes_next(&mut self, rng: &mut Rng) -> bool {
+        let is_taken = rng.below(self.left) < self.wanted;
+        self.left -= 1;
+        self.wanted -= u32::from(is_taken);
+        is_taken
+    }
+}
+
 /// Spreads every bit of a number over all bits of the result; a bijection.
 pub(crate) const fn mix(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -55,7 +72,7 @@ pub(crate) const fn mix(n: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Rng;
+    use super::{Choice, Rng};
 
     #[test]
     fn the_sequence_is_the_published_one() {
@@ -90,5 +107,14 @@ mod tests {
         items.sort_unstable();
         assert_eq!(items, sorted);
         Rng::new(3).shuffle::<u32>(&mut []);
+    }
+
+    #[test]
+    fn a_choice_takes_as_many_as_wanted_and_not_the_first_ones() {
+        let mut rng = Rng::new(5);
+        let mut choice = Choice { wanted: 10, left: 1_000 };
+        let taken: Vec<u32> = (0..1_000).filter(|_| choice.takes_next(&mut rng)).collect();
+        assert_eq!(taken.len(), 10);
+        assert!(taken[9] > 500, "{taken:?}");
     }
 }

@@ -22,7 +22,11 @@ use self::{
     report::{Report, Timing},
     tally::Tally,
 };
-use crate::{failure::Failure, progress::Progress, rng::Rng};
+use crate::{
+    failure::Failure,
+    progress::Progress,
+    rng::{Choice, Rng},
+};
 
 /// Operations between two looks at the stopwatch: what they leave behind fits the second-level
 /// cache, and the looks cost nothing beside them.
@@ -218,22 +222,6 @@ impl Simulation<'_> {
     }
 }
 
-/// Chooses exactly `wanted` of `left` items that come by one after another, every subset being as
-/// likely as every other (Knuth, The Art of Computer Programming 3.4.2, algorithm S).
-struct Choice {
-    wanted: u32,
-    left: u32,
-}
-
-impl Choice {
-    fn takes_next(&mut self, rng: &mut Rng) -> bool {
-        let is_taken = rng.below(self.left) < self.wanted;
-        self.left -= 1;
-        self.wanted -= u32::from(is_taken);
-        is_taken
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,14 +298,5 @@ mod tests {
         let report = simulated(Plan { count: 0, ..SMALL });
         assert_eq!((report.armed, report.fired, report.cancelled), (0, 0, 0));
         assert!(report.tally.late_ticks.is_empty());
-    }
-
-    #[test]
-    fn a_choice_takes_as_many_as_wanted_and_not_the_first_ones() {
-        let mut rng = Rng::new(5);
-        let mut choice = Choice { wanted: 10, left: 1_000 };
-        let taken: Vec<u32> = (0..1_000).filter(|_| choice.takes_next(&mut rng)).collect();
-        assert_eq!(taken.len(), 10);
-        assert!(taken[9] > 500, "{taken:?}");
     }
 }

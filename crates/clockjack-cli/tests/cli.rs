@@ -1,5 +1,8 @@
 //! The command as its user meets it: output, exit codes, repeatability, manners.
 
+#[path = "cli/jobs.rs"]
+mod jobs;
+
 use std::{
     io::{self, Write},
     process::{Command, Stdio},
