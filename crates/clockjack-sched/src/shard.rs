@@ -188,7 +188,7 @@ impl<P> JobShard<P> {
             self.give_stock_back(slot);
             if self.has_siblings {
                 // This shard may have credits of its own left, which the holder spends.
-                return self.lease_wait(relax).schedule(now, job, plan, payload);
+                return self.lease_wait(relax).schedule(job, plan, payload);
             }
             self.shared.note_refusal(kind);
             return Err(ScheduleError::new(kind, payload));
