@@ -107,6 +107,13 @@ impl Inner {
     }
 }
 
+/// Whether the wheel is to be moved before the next run. A job that catches up is listed again and
+/// again, and others must not wait for that; but a long list is run first, for what stands in it is
+/// due before all that does not, and its slots are still in the cache.
+fn wants_more(listed: usize, is_fresh: bool) -> bool {
+    listed == 0 || (is_fresh && listed < ADVANCE_BUDGET)
+}
+
 /// The runner of `shard.md`: takes and completes with the lease, runs without it.
 fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Until) -> Turn {
     let common = &*station.common;
@@ -126,6 +133,8 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
         Until::Now | Until::Still => None,
     };
     let mut now = read();
+    // Whether the wheel has not been moved by this reading.
+    let mut is_fresh = true;
     loop {
         let mut lease = station.jobs.lease_wait(&common.relax());
         let ended = done.take().and_then(|done| lease.complete(done));
@@ -135,10 +144,10 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             && !mutant!("jobs-flush-unbounded")
         {
             (None, false)
-        } else if is_still || lease.core().table.n_due() > 0 {
-            // What is listed is due before all that is not.
+        } else if is_still || !wants_more(lease.core().table.n_due(), is_fresh) {
             (lease.next_due(now, executor), false)
         } else {
+            is_fresh = false;
             let to = if let Until::At(limit) = until { limit } else { now };
             lease.advance(to, now, ADVANCE_BUDGET, executor)
         };
@@ -160,6 +169,7 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
                 done = run_one(station, run, now);
                 if turn.ran.is_multiple_of(runs_per_reading) {
                     now = read();
+                    is_fresh = true;
                 }
             }
             None if turn.ran >= budget => {
@@ -172,7 +182,10 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
                 return turn;
             }
             // The wheel has more, or a note came meanwhile.
-            None => now = read(),
+            None => {
+                now = read();
+                is_fresh = true;
+            }
         }
     }
 }

@@ -11,6 +11,9 @@ use crate::{
     word::{JobState, JobWord},
 };
 
+/// For how many jobs the list of those that are due keeps room.
+const DUE_KEPT: usize = 1024;
+
 impl<P> JobTable<P> {
     pub(crate) fn slots(&self) -> &Counted<Slots<P>> {
         &self.slots
@@ -30,6 +33,7 @@ impl<P> JobTable<P> {
         if self.free.has_shrunk() && wheel.is_empty() {
             self.free.forget_shrunk();
             wheel.shrink();
+            self.due.shrink_to(DUE_KEPT);
         }
     }
 

@@ -57,6 +57,7 @@ type Timer = (u64, u64, usize);
 pub(crate) struct Model {
     pub(crate) now: u64,
     is_folded: bool,
+    is_closing: bool,
     jobs: Vec<Job>,
     timers: Vec<Vec<Timer>>,
     queues: Vec<Vec<usize>>,
@@ -71,6 +72,7 @@ impl Model {
     pub(crate) fn new(start: u64, shards: usize, is_folded: bool) -> Self {
         Self {
             now: start,
+            is_closing: false,
             is_folded,
             jobs: Vec::new(),
             timers: vec![Vec::new(); shards],
@@ -211,6 +213,8 @@ impl Model {
                     self.cancel(other);
                 }
             }
+            // What a handler schedules once the close has begun is refused.
+            Deed::Schedule(_) if self.is_closing => {}
             Deed::Schedule(delay) => {
                 self.accept(Wish { delay, kind: Kind::Once, deed: Deed::Nothing, ..wish });
             }
@@ -239,6 +243,7 @@ impl Model {
     /// Runs what is due, and cancels the rest.
     pub(crate) fn close(&mut self) {
         let now = self.now;
+        self.is_closing = true;
         for shard in 0..self.timers.len() {
             self.run(shard, |_| now);
         }

@@ -154,8 +154,14 @@ impl Subject {
                 scheduler.schedule_with_fixed_delay_fn(delay, ticks(after), D, handler).ok()
             }
         };
-        let handle = accepted.expect("there is room");
-        self.book(|book| book.handles[index] = Some(handle));
+        match accepted {
+            Some(handle) => self.book(|book| book.handles[index] = Some(handle)),
+            // A handler that the close has flushed.
+            None => {
+                assert!(self.scheduler().is_closed(), "there is room");
+                self.book(|book| drop(book.handles.pop()));
+            }
+        }
     }
 
     pub(crate) fn cancel(&self, index: usize) {

@@ -172,8 +172,10 @@ fn r2_5_runs_of_one_job_never_overlap() {
     scheduler.schedule_once_fn(ms(30), HERE, diary.writer("other")).unwrap();
     manual.advance_to_next();
     assert!(!job.is_completed());
+    assert_eq!(diary.names(), ["begin", "other", "end"]);
+    // What came due meanwhile lay behind the tick that time was moved to.
+    manual.run_due();
     let names = diary.names();
-    assert_eq!(names[..3], ["begin", "other", "end"]);
     assert_eq!(names[3..], ["begin", "end", "begin", "end", "begin", "end"]);
 }
 
