@@ -4,7 +4,7 @@
 use clockjack_sched::Scheduler;
 use clockjack_time::Tick;
 
-use super::TURN_BUDGET;
+use super::{TURN_BUDGET, watchdog::Watchdog};
 
 thread_local! {
     static HERE: u8 = const { 0 };
@@ -28,7 +28,8 @@ pub(crate) enum Round {
 }
 
 /// Takes a turn of every shard.
-pub(crate) fn take(scheduler: &Scheduler) -> Round {
+pub(crate) fn take(scheduler: &Scheduler, watchdog: &Watchdog) -> Round {
+    watchdog.begin_turn();
     let (mut is_more, mut is_over, mut next) = (false, true, None);
     for shard in 0..scheduler.shards() {
         let turn = scheduler.turn(shard, 0, TURN_BUDGET);
@@ -36,6 +37,7 @@ pub(crate) fn take(scheduler: &Scheduler) -> Round {
         is_over &= turn.is_over;
         next = turn.next_wake.into_iter().chain(next).min();
     }
+    watchdog.end_turn();
     match next {
         _ if is_more => Round::More,
         _ if is_over => Round::Over,

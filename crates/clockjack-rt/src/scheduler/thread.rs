@@ -172,7 +172,7 @@ impl ThreadScheduler {
 impl Shared {
     fn drive(&self, scheduler: &Scheduler) {
         loop {
-            match round::take(scheduler) {
+            match round::take(scheduler, &self.watchdog) {
                 Round::More => {}
                 Round::Until(next) => {
                     self.bell.park(next.map(|tick| self.time.instant_of(tick)));

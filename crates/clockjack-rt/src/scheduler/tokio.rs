@@ -174,7 +174,8 @@ struct Driver {
 impl Driver {
     async fn drive(self) {
         loop {
-            let round = catch_unwind(AssertUnwindSafe(|| round::take(&self.scheduler)));
+            let take = || round::take(&self.scheduler, &self.shared.watchdog);
+            let round = catch_unwind(AssertUnwindSafe(take));
             let round = round.unwrap_or_else(|payload| {
                 // Handlers are guarded, so this is a waker of who reads diagnostics.
                 blocking::discard(payload);

@@ -3,22 +3,25 @@
 //!
 //! # Protocol
 //!
-//! Roles: the *watchdog*, and *callers*, who have made a deadline earlier.
+//! Roles: the *watchdog*; the *driver*; *callers*, who have made a deadline earlier.
 //!
-//! 1. The watchdog stores `NEVER` in `until`, fences, looks at the scheduler, stores when it will
-//!    look again, and parks until then.
+//! 1. The watchdog stores `NEVER` in `until`, fences, looks at the scheduler and at `is_turning`,
+//!    stores when it will look again, and parks until then. While a turn is under way that is soon.
 //! 2. A caller has put its job where the look finds it; it fences, and reads `until`. If that is
 //!    later than the driver's time and some more, it unparks the watchdog.
+//! 3. The driver does the same at the beginning of a turn, when it has set `is_turning`. In a turn
+//!    nobody calls it for what comes due later, since it is awake: that is for the watchdog to
+//!    find.
 //!
-//! *Why no silence goes unnoticed*: either the caller's fence comes first, then the look finds the
-//! job; or it reads what the watchdog has stored in this look or a later one, and unparks it if
-//! that is too late. The token stays until the park.
+//! *Why no silence goes unnoticed*: either the fence of the caller or the driver comes first, then
+//! the look finds the job or the turn; or it reads what the watchdog has stored in this look or a
+//! later one, and unparks it if that is too late. The token stays until the park.
 
 use alloc::sync::Arc;
 use core::{
     panic::AssertUnwindSafe,
     sync::atomic::{
-        AtomicU64,
+        AtomicBool, AtomicU64,
         Ordering::{Relaxed, SeqCst},
         fence,
     },
@@ -43,12 +46,18 @@ pub(crate) struct Watchdog {
     parker: Parker,
     /// When it looks again.
     until: AtomicU64,
+    is_turning: AtomicBool,
     silence: Duration,
 }
 
 impl Watchdog {
     pub(crate) fn new(silence: Duration) -> Self {
-        Self { parker: Parker::new(), until: AtomicU64::new(NEVER), silence }
+        Self {
+            parker: Parker::new(),
+            until: AtomicU64::new(NEVER),
+            is_turning: AtomicBool::new(false),
+            silence,
+        }
     }
 
     /// Rule 2.
@@ -63,6 +72,19 @@ impl Watchdog {
         }
     }
 
+    /// Rule 3: for a driver that is about to take turns.
+    pub(crate) fn begin_turn(&self) {
+        // Relaxed: the fence behind it orders it.
+        self.is_turning.store(true, Relaxed);
+        self.expect();
+    }
+
+    /// The turns are over.
+    pub(crate) fn end_turn(&self) {
+        // Relaxed: who still sees the turn looks once more for nothing.
+        self.is_turning.store(false, Relaxed);
+    }
+
     /// Ends it, if the scheduler was closed.
     pub(crate) fn release(&self) {
         self.parker.unpark();
@@ -74,7 +96,11 @@ impl Watchdog {
             self.until.store(NEVER, Relaxed);
             // Pairs with the fence of a caller.
             fence(SeqCst);
-            let next = scheduler.check_driver().map(|tick| time.instant_of(tick));
+            let wanted = scheduler.check_driver().map(|tick| time.instant_of(tick));
+            // Relaxed: the fence has ordered it.
+            let is_turning = self.is_turning.load(Relaxed);
+            let soon = is_turning.then(|| OsInstant::now().saturating_add(self.silence));
+            let next = wanted.into_iter().chain(soon).min();
             // Relaxed: who reads an older one unparks for nothing.
             self.until.store(next.map_or(NEVER, OsInstant::as_nanos), Relaxed);
             self.parker.park(next);
