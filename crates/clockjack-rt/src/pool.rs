@@ -289,8 +289,9 @@ impl WorkerPool {
     /// over, with the workers at work; then ends the rest and reports each. Nothing new is taken
     /// meanwhile.
     ///
-    /// A future has no way to be asked: it is dropped where it waits. A step that never returns is
-    /// left behind with its thread. Called on a worker of the pool it does not wait.
+    /// Handlers and close tasks that the scheduler's shutdown runs here are not bounded by the
+    /// deadline. A future has no way to be asked: it is dropped where it waits. A step that never
+    /// returns is left behind with its thread. Called on a worker of the pool it does not wait.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
         self.inner.shutdown_once(deadline)
     }

