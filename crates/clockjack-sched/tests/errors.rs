@@ -7,7 +7,7 @@ extern crate alloc;
 #[path = "requirements/bench.rs"]
 mod bench;
 
-use alloc::{string::ToString as _, sync::Arc};
+use alloc::{string::ToString as _, sync::Arc, vec::Vec};
 use core::{
     pin::pin,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
@@ -263,8 +263,7 @@ fn one_subscription_too_many_is_refused() {
     let manual = plain();
     let diagnostics = manual.scheduler().diagnostics();
     let subscribe = || diagnostics.subscribe(EventKinds::ALL, 4);
-    let mut all: alloc::vec::Vec<_> =
-        (0..SUBSCRIPTIONS_MAX).map(|_| subscribe().unwrap()).collect();
+    let mut all: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| subscribe().unwrap()).collect();
     assert!(subscribe().is_err());
     all.pop();
     assert!(subscribe().is_ok());

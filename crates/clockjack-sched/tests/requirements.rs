@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+#[expect(dead_code, reason = "the tests of decisions need more of it")]
 #[path = "requirements/bench.rs"]
 mod bench;
 #[path = "requirements/diagnostics.rs"]

@@ -1,6 +1,6 @@
 //! A5, A6, A12, A17: the states of a job, cancels, failures and handles.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock};
 
@@ -188,7 +188,7 @@ fn a12_a_handler_a_callback_and_a_drop_may_call_the_scheduler() {
                 assert!(job.cancel());
             }
             drop((self.0.metrics(), self.0.diagnostics().trace()));
-            self.0.dump(DumpFormat::Text, &mut alloc::string::String::new()).unwrap();
+            self.0.dump(DumpFormat::Text, &mut String::new()).unwrap();
             self.1.fetch_add(1, SeqCst);
         }
     }

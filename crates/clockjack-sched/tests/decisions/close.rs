@@ -1,6 +1,6 @@
 //! A9, A10: what runs at the close, in which order, and what becomes of the rest.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Mutex;
 
@@ -130,7 +130,7 @@ fn stepper(
     move || steps.lock().unwrap().push(what)
 }
 
-struct Told(Option<alloc::boxed::Box<dyn FnOnce() + Send>>);
+struct Told(Option<Box<dyn FnOnce() + Send>>);
 
 impl SchedulerTask for Told {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
@@ -155,7 +155,7 @@ fn a10_the_close_flushes_runs_tasks_runs_what_is_marked_and_cancels_the_rest() {
         let step = stepper(&steps, what);
         move |_: &FireContext| step()
     };
-    let rest = Told(Some(alloc::boxed::Box::new(stepper(&steps, "rest cancelled"))));
+    let rest = Told(Some(Box::new(stepper(&steps, "rest cancelled"))));
     let rest = scheduler.schedule_at_fixed_rate_task(ms(20), ms(10), HERE, rest).unwrap();
     let marked = scheduler.schedule_once_fn(ms(30), HERE, step("marked ran")).unwrap();
     assert!(marked.run_on_close());
@@ -164,10 +164,18 @@ fn a10_the_close_flushes_runs_tasks_runs_what_is_marked_and_cancels_the_rest() {
     scheduler.schedule_once_fn(ms(10), HERE, step("due ran")).unwrap();
     let (first, last) = (stepper(&steps, "task 1"), stepper(&steps, "task 3"));
     let user = TaskRunPriority::User;
-    scheduler.register_on_close(move || Ok(first()), user).unwrap();
+    let first = move || {
+        first();
+        Ok(())
+    };
+    scheduler.register_on_close(first, user).unwrap();
     scheduler.register_on_close(|| panic!("task 2"), user).unwrap();
     scheduler.register_on_close(|| Err(HandlerError::new("no")), user).unwrap();
-    scheduler.register_on_close(move || Ok(last()), user).unwrap();
+    let last = move || {
+        last();
+        Ok(())
+    };
+    scheduler.register_on_close(last, user).unwrap();
     manual.clock().advance(ms(10));
     let report = scheduler.shutdown();
     let expected = ["due ran", "task 1", "task 3", "marked ran", "rest cancelled"];

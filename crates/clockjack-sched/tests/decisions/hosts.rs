@@ -1,6 +1,12 @@
 //! A13, A18, A20, A25: refusals, policies, shards, and what tests can reach.
 
-use alloc::{boxed::Box, string::ToString as _, sync::Arc, vec, vec::Vec};
+use alloc::{
+    boxed::Box,
+    string::{String, ToString as _},
+    sync::Arc,
+    vec,
+    vec::Vec,
+};
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use clockjack_sched::{
@@ -264,7 +270,7 @@ fn a25_closures_are_told_their_batch_and_a_dump_can_be_asked_for() {
     assert_eq!(told.load(SeqCst), 3);
     assert!(!job.is_completed());
     let dump: SchedulerDump = manual.scheduler().diagnostics().dump();
-    let mut text = alloc::string::String::new();
+    let mut text = String::new();
     dump.write(DumpFormat::Text, &mut text).unwrap();
     assert!(text.contains(&BatchMode::FixedRate.to_string()), "{text}");
 }

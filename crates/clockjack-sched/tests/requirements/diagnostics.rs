@@ -72,7 +72,7 @@ fn r5_1_virtual_time_alone_makes_jobs_fire() {
     assert_eq!(diary.ticks()[4], 3_153_600_000);
 }
 
-/// Each job runs with the clock at its own deadline, and what it schedules runs in the same advance.
+/// Each job runs with the clock at its deadline; what it schedules runs in the same advance.
 #[test]
 fn r5_1_one_advance_is_as_good_as_many() {
     let run = |steps: &[u64]| {
@@ -214,7 +214,7 @@ fn r5_4_order_cancels_and_compensation_can_be_checked_from_outside() {
         now += random % 9;
         let job = scheduler.schedule_once_fn(ms(random % 50), HERE, |_| ()).unwrap();
         ran += scheduler.diagnostics().inject_tick(manual.clock(), Tick::new(now)).unwrap();
-        if random % 3 == 0 && job.cancel() {
+        if random.is_multiple_of(3) && job.cancel() {
             cancelled.push(job);
         }
         for event in events(&mut stream) {
