@@ -1,14 +1,14 @@
-//! Clockjack's own one-shots: a process of the pool that sleeps and fires, aborted by its join.
-//!
-//! What schedules is [`OnPool`] and nothing else here knows how: its three items are all that
-//! changes with the way in which a pool schedules closures.
+//! Clockjack's own one-shots: closures on the scheduler of a pool, cancelled by their handles.
 
 use core::future::Future;
 use core::time::Duration;
 use std::io;
 
-use clockjack_exec::{Commands, Handle, Join};
-use clockjack_rt::{PoolConfig, WorkerPool};
+use clockjack_exec::Commands;
+use clockjack_rt::{
+    PoolConfig, WorkerPool,
+    sched::{Cancellable, DispatcherId, Scheduler},
+};
 
 use super::receiver::Shot;
 use super::subject::{Facts, N_WORKERS, Role, Subject, Timers};
@@ -22,21 +22,18 @@ pub(crate) struct Ours {
 }
 
 /// What schedules on the pool.
-pub(crate) struct OnPool(Handle);
+pub(crate) struct OnPool(Scheduler);
 
 impl Timers for OnPool {
-    type Key = Join<()>;
+    type Key = Cancellable;
 
-    fn schedule(&self, delay: Duration, mut shot: Shot) -> Join<()> {
-        self.0.spawn(async move {
-            let slept = clockjack_rt::sleep(delay).await;
-            assert!(slept.is_ok(), "the pool outlives its timers");
-            shot.fire();
-        })
+    fn schedule(&self, delay: Duration, mut shot: Shot) -> Cancellable {
+        let job = self.0.schedule_once_fn(delay, DispatcherId::DEFAULT, move |_| shot.fire());
+        job.expect("a scheduler has room for a million jobs")
     }
 
-    fn cancel(&self, key: Join<()>) {
-        key.abort();
+    fn cancel(&self, key: Cancellable) {
+        key.cancel();
     }
 }
 
@@ -45,7 +42,7 @@ impl Subject for Ours {
         name: "clockjack",
         package: Some("clockjack-rt"),
         role: Role::Ours,
-        note: "a process with `sleep` a timer in a `WorkerPool`, aborted by its `Join`",
+        note: "a closure a timer on the scheduler of a `WorkerPool`, cancelled by its handle",
     };
 
     type Timers = OnPool;
@@ -57,7 +54,7 @@ impl Subject for Ours {
     }
 
     fn timers(&self) -> OnPool {
-        OnPool(self.pool.handle())
+        OnPool(self.pool.scheduler().clone())
     }
 
     fn block_on<F>(&self, root: F) -> F::Output

@@ -1,11 +1,11 @@
 //! Whether a fixed rate drifts on the system's clock: fits a line through the lateness of its runs.
 //!
-//! `rate [SECONDS] [MILLIS]`: for how long, 60 s unless told, and with which period, 10 ms. Fails if
-//! the line rises or falls by more than noise, or if a run is missing.
+//! `rate [SECONDS] [MILLIS]`: for how long, 60 s unless told, and with which period, 10 ms. Fails
+//! if the line rises or falls by more than noise, or if a run is missing.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
-use core::time::Duration;
-use std::{env, error::Error, process::ExitCode, sync::mpsc};
+use core::{error::Error, time::Duration};
+use std::{env, process::ExitCode, sync::mpsc};
 
 use clockjack_rt::{
     PoolConfig, WorkerPool,
@@ -24,7 +24,7 @@ struct Line {
     error: f64,
 }
 
-/// One run: the tick it was due at, its place among all, and how late it was.
+/// When a run was due, in seconds from the first one, and how late it was.
 type Point = (f64, f64);
 
 fn main() -> ExitCode {

@@ -12,7 +12,8 @@
 //! let (ms, late) = (Duration::from_millis, told.clone());
 //!
 //! scheduler.schedule_once_fn(ms(300), any, move |_| late.send("once"))?;
-//! let beat = scheduler.schedule_at_fixed_rate_fn(ms(0), ms(200), any, move |_| told.send("beat"))?;
+//! let beat = move |_: &_| told.send("beat");
+//! let beat = scheduler.schedule_at_fixed_rate_fn(ms(0), ms(200), any, beat)?;
 //!
 //! manual.advance(ms(400));
 //! assert!(beat.cancel());
@@ -29,12 +30,13 @@
 //! * A run begins within a tick of its deadline on a host that keeps up, and **never before** it. A
 //!   late one says by how much.
 //! * Jobs of one shard that are due in one tick run in the order in which they were scheduled.
-//! * [`Cancellable::cancel`] gives true at most once for each job, and then no run of it begins, also
-//!   if it was due already. One compare-exchange decides between a run and a cancel.
-//! * A fixed rate keeps the grid of its first run: nothing adds up. Runs of one job never overlap; of
-//!   those that could not start in time each is delivered by itself, or all as one ([`CatchUp`]).
-//! * A fixed delay counts from the **end** of a run. (In Pekko it counts from there for closures and
-//!   from the send for messages.)
+//! * [`Cancellable::cancel`] gives true at most once for each job, and then no run of it begins,
+//!   also if it was due already. One compare-exchange decides between a run and a cancel.
+//! * A fixed rate keeps the grid of its first run: nothing adds up. Runs of one job never overlap;
+//!   of those that could not start in time each is delivered by itself, or all as one
+//!   ([`CatchUp`]).
+//! * A fixed delay counts from the **end** of a run. (In Pekko it counts from there for closures
+//!   and from the send for messages.)
 //! * A request that is refused leaves no trace, and gives back what was to be delivered.
 //! * An error or a panic of a handler ends its job, is told once, and touches nothing else.
 //! * Handlers, drops and wakers of users are never called under a lock: a handler may schedule,
@@ -46,11 +48,13 @@
 //!
 //! | part | is |
 //! |---|---|
-//! | [`JobTable`] | the jobs of one shard over a wheel that you hand in; no clock, no threads, no locks |
-//! | [`Scheduler`] | shards that threads share, quota, policies, close tasks, over a [`SchedulerHost`] |
+//! | [`JobTable`] | the jobs of one shard over a wheel that you hand in: no clock, no threads |
+//! | [`Scheduler`] | shards that threads share, quota, policies, close tasks |
+//! | [`SchedulerHost`] | what carries it: who gives the time, takes turns, catches panics |
 //! | [`ManualRunner`] | the host of tests and of virtual time |
 //! | [`DelayProvider`] | futures that wait |
-//! | [`Diagnostics`] | the stream of events, the log with its replay trace, dumps, hooks for tests |
+//! | [`Diagnostics`] | the stream of events, the log with its replay trace, dumps, hooks |
+//! | [`properties`] | what must hold of every run, for fuzzers of your own |
 //!
 //! # Which driver
 //!
@@ -60,7 +64,7 @@
 //! | a pool of workers | of the system | `WorkerPool::scheduler` of `clockjack-rt` |
 //! | a program without a pool | of the system | `ThreadScheduler` of `clockjack-rt` |
 //! | a tokio application | of the system | `TokioScheduler` of `clockjack-rt`, feature `tokio` |
-//! | a timer interrupt and a loop | of the hardware | `RunnerLoop` |
+//! | a timer interrupt and a loop | of the hardware | [`RunnerLoop`] |
 //! | none of these | yours | a [`SchedulerHost`] of your own, which calls [`Scheduler::turn`] |
 //!
 //! The [mode](RunnerMode) follows from the kind of the clock and is kept as
@@ -70,9 +74,9 @@
 //!
 //! A job is 128 bytes on 64-bit targets and what its timer needs in the wheel; closures of up to
 //! three words and their handles need no further memory. Delays and periods are at most `i32::MAX`
-//! ticks; those beyond 2^20 ticks cost O(log n). Jobs are bounded by [`SchedulerConfig::quota`], log
-//! and stream by their capacity, close tasks by 4096, shards by 1024. Order holds within a shard, not
-//! between two.
+//! ticks; those beyond 2^20 ticks cost O(log n). Jobs are bounded by [`SchedulerConfig::quota`],
+//! log and stream by their capacity, close tasks by 4096, shards by 1024. Order holds within a
+//! shard, not between two.
 //!
 //! # What is not here
 //!

@@ -95,8 +95,8 @@ impl<P> JobTable<P> {
         self.list(slot);
     }
 
-    /// Cancels what is due and was not taken, when nobody is left to run it. It is reaped when it is
-    /// taken off the list.
+    /// Cancels what is due and was not taken, when nobody is left to run it. It is reaped when it
+    /// is taken off the list.
     pub(crate) fn cancel_due(&mut self) {
         for slot in &self.due {
             self.slots.get(*slot).word.cancel(false);
