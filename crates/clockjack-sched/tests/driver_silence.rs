@@ -1,10 +1,12 @@
 //! A driver that takes no turns is told of by who watches it, once for each silence.
 #![cfg(not(loom))]
 
-use core::time::Duration;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    time::Duration,
 };
 
 use clockjack_sched::{
