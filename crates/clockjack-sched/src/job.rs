@@ -156,6 +156,18 @@ pub(crate) fn tick_of(now: TimerInstant, resolution: Resolution) -> Tick {
     now.elapsed_tick(resolution)
 }
 
+/// How long after the beginning of a tick an instant lies.
+#[inline]
+pub(crate) fn late_by(now: TimerInstant, due: Tick, resolution: Resolution) -> Duration {
+    // As in `tick_of`.
+    if now.resolution_ns == 1
+        && let Some(due_ns) = due.get().checked_mul(u64::from(resolution.nanos().get()))
+    {
+        return Duration::from_nanos(now.ticks.saturating_sub(due_ns));
+    }
+    now.since(TimerInstant::new(due, resolution))
+}
+
 /// The first edge at or after `now` + `delay`: exact, whatever the resolution of `now` is.
 #[inline]
 pub(crate) fn edge_after(

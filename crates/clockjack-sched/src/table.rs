@@ -302,6 +302,8 @@ impl<P> JobTable<P> {
             self.purse.give_back(&self.shared.quota);
             return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
         };
+        // Written below: by then it is here, and no exchange has to wait for it.
+        self.warm(slot);
         let id = JobId { shard: self.shard, slot };
         let Some(timer) = self.insert(wheel, plan.due, job.policy.priority, id) else {
             self.free.give(&self.slots, slot);
@@ -468,6 +470,8 @@ impl<P> JobTable<P> {
         wheel: &mut Wheel<JobId, S>,
         job: JobId,
     ) -> (bool, Option<P>) {
+        // The exchange below waits for the first line of the slot; what it delivers is in the second.
+        self.warm(job.slot);
         match self.word(job.slot).cancel(false) {
             None => (false, None),
             Some(Won::HandedOver) => (true, None),

@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 
 use super::{Handed, JobTable, Next, Run};
 use crate::{
-    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind, job::tick_of,
+    BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind,
+    job::{late_by, tick_of},
     slots::Mark,
 };
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
@@ -102,7 +103,7 @@ impl<P> JobTable<P> {
             (handed, batch)
         });
         self.counts.fired += 1;
-        let late = now.since(TimerInstant::new(body.due, self.resolution));
+        let late = late_by(now, body.due, self.resolution);
         let number = self.number_of(&body);
         if self.is_logging() {
             self.write_log(LogKind::Fire, &body, at, batch.runs.get(), executor);

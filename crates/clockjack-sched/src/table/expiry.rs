@@ -8,7 +8,7 @@ use super::{Delivery, Drops, Fire, JobTable};
 use crate::{
     BatchMode, DiagnosticEvent, JobId, Warning,
     drift::TickCount,
-    job::tick_of,
+    job::{late_by, tick_of},
     slots::Mark,
     word::{JobState, Won},
 };
@@ -240,7 +240,7 @@ impl<P> JobTable<P> {
         if scheduled_at >= due {
             return;
         }
-        let late = now.since(TimerInstant::new(due, self.resolution));
+        let late = late_by(now, due, self.resolution);
         let nanos = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
         self.counts.lateness.record(nanos);
         if let Some(drift) = self.drift.note(late, self.jitter) {
