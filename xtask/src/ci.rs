@@ -86,6 +86,8 @@ const DEEP: &[Step] = &[
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),
     shown("compare jitter", "xtask compare jitter"),
+    shown("compare scheduler", "xtask compare scheduler"),
+    shown("rate over a minute", "run --release -p clockjack-rt --example rate"),
     shown("soak, half an hour", "xtask soak --minutes 30"),
 ];
 

@@ -470,7 +470,8 @@ impl<P> JobTable<P> {
         wheel: &mut Wheel<JobId, S>,
         job: JobId,
     ) -> (bool, Option<P>) {
-        // The exchange below waits for the first line of the slot; what it delivers is in the second.
+        // The exchange below waits for the first line of the slot; what it delivers is in the
+        // second.
         self.warm(job.slot);
         match self.word(job.slot).cancel(false) {
             None => (false, None),
