@@ -99,6 +99,8 @@ fn each_fault_of_a_text_is_found_in_its_line() {
         assert!(TEXT.contains(from), "{from}");
         TEXT.replacen(from, to, 1)
     };
+    let cut = &TEXT[..TEXT.len() - 1];
+    check(cut, TEXT.lines().count(), Kind::Unfinished, "the last line has no end");
     let magic = "not a trace: it does not begin with `clockjack-replay`";
     check("", 1, Kind::NotATrace, magic);
     check("hello\n", 1, Kind::NotATrace, magic);

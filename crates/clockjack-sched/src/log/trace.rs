@@ -132,6 +132,10 @@ impl ReplayTrace {
             };
             records.push(record(line).map_err(|kind| lines.fault(kind))?);
         }
+        if !text.ends_with('\n') {
+            // It was cut, perhaps within a number.
+            return Err(lines.fault(TraceErrorKind::Unfinished));
+        }
         match lines.next() {
             Some(_) => Err(lines.fault(TraceErrorKind::TooLong)),
             None => Ok(Self { resolution, lost, records }),
@@ -281,6 +285,8 @@ pub enum TraceErrorKind {
     TextBehind,
     /// There are fewer records than the head says.
     TooShort,
+    /// The last line has no end, so it may be a part of one.
+    Unfinished,
     /// There are more records than the head says.
     TooLong,
 }
@@ -298,6 +304,7 @@ impl fmt::Display for TraceErrorKind {
             Self::BadNumber(name) => write!(f, "`{name}` is no number, or none that it can have"),
             Self::TextBehind => f.write_str("there is text behind the last field"),
             Self::TooShort => f.write_str("there are fewer records than the head says"),
+            Self::Unfinished => f.write_str("the last line has no end"),
             Self::TooLong => f.write_str("there are more lines than the head says"),
         }
     }
