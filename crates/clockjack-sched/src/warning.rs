@@ -33,15 +33,16 @@ impl fmt::Display for PressureReason {
 #[non_exhaustive]
 pub enum Warning {
     /// Each of many fires in a row was late by more than the budget, beyond what the driver had
-    /// reported of itself. Once for each such window.
+    /// reported of itself. Once for each such window. On a clock that is moved by hand no fire may
+    /// be late: there it is told at the first one of a window that is.
     DriftExceeded {
         /// The shard.
         shard: u32,
-        /// How late the least late of them was.
+        /// How late the least late of them was; on a clock that is moved by hand, the first.
         observed: Duration,
         /// How late it may be.
         budget: Duration,
-        /// How many fires there were.
+        /// How many fires there were in the window so far, late or not.
         fires: u32,
     },
     /// One advance made up for many ticks at once: the driver, or what runs the scheduler, was
@@ -138,6 +139,9 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::DriftExceeded { shard, observed, budget, .. } if budget.is_zero() => {
+                write!(f, "shard {shard}: a fire was late by {observed:?}, and none may be")
+            }
             Self::DriftExceeded { shard, observed, budget, fires } => write!(
                 f,
                 "shard {shard}: {fires} fires in a row were late by {observed:?} or more, \

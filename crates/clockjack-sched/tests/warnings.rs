@@ -260,6 +260,10 @@ fn each_warning_is_a_line() {
             "shard 1: 64 fires in a row were late by 2ms or more, with a budget of 1ms",
         ),
         (
+            Warning::DriftExceeded { shard: 1, observed: ms(2), budget: ms(0), fires: 3 },
+            "shard 1: a fire was late by 2ms, and none may be",
+        ),
+        (
             Warning::DriverCatchUpExceeded { shard: 1, ticks: 200, limit: 100 },
             "shard 1: made up for 200 ticks at once, 100 are usual",
         ),
