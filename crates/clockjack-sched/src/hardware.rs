@@ -9,7 +9,10 @@
 //!   loop has not taken.
 //! * The **loop** takes ticks off the driver, moves the scheduler's time and runs what is due.
 //!   There is one.
-//! * A **caller** schedules and cancels, from a handler, an interrupt or a thread.
+//! * A **caller** schedules and cancels, from a handler, an interrupt or a thread. Interrupts do
+//!   nothing else with the scheduler, and only where the host knows them
+//!   ([`with_interrupts`](HardwareHost::with_interrupts)): a few jobs at a time are taken from one
+//!   that has interrupted the loop, and more are refused for want of room.
 //!
 //! # Rules
 //!
@@ -64,6 +67,7 @@ pub struct HardwareHost {
     driver: &'static dyn TickDriver,
     waker: Waker,
     guard: Guard,
+    is_interrupt: fn() -> bool,
 }
 
 impl HardwareHost {
@@ -78,7 +82,15 @@ impl HardwareHost {
         driver: &'static dyn TickDriver,
         waker: Waker,
     ) -> Self {
-        Self { clock, driver, waker, guard: unguarded }
+        Self { clock, driver, waker, guard: unguarded, is_interrupt: never }
+    }
+
+    /// The same with a way to tell whether the caller is an interrupt, for boards whose interrupts
+    /// schedule or cancel: without it one could wait for the loop that it has interrupted.
+    #[must_use]
+    pub const fn with_interrupts(mut self, is_interrupt: fn() -> bool) -> Self {
+        self.is_interrupt = is_interrupt;
+        self
     }
 
     /// The same with a way to catch panics, where there is one.
@@ -87,6 +99,10 @@ impl HardwareHost {
         self.guard = guard;
         self
     }
+}
+
+fn never() -> bool {
+    false
 }
 
 impl SchedulerHost for HardwareHost {
@@ -106,6 +122,10 @@ impl SchedulerHost for HardwareHost {
         if !mutant!("loop-call-unheard") {
             self.waker.wake_by_ref();
         }
+    }
+
+    fn can_wait(&self) -> bool {
+        !(self.is_interrupt)()
     }
 
     fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {

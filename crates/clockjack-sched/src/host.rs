@@ -57,6 +57,11 @@ impl fmt::Display for RunnerMode {
 ///    shard soon. It is called from any thread, and MUST NOT wait or take a turn itself.
 /// 3. `guarded` MUST call its argument once, on this thread, before it returns.
 /// 4. `dispatch` MUST NOT run what it is given before it returns.
+/// 5. `now`, `relax` and `can_wait` are called while a shard is held, or waited for: they MUST NOT
+///    call the scheduler.
+/// 6. Where threads have priorities, `relax` MUST let those of a lower one run too. Where there are
+///    interrupts, `can_wait` MUST say false in them, and they MUST NOT take turns, look at metrics
+///    or diagnostics, or shut the scheduler down: all of these wait.
 pub trait SchedulerHost: Send + Sync + 'static {
     /// The time.
     fn now(&self) -> TimerInstant;
@@ -78,6 +83,13 @@ pub trait SchedulerHost: Send + Sync + 'static {
     /// Lets other threads run.
     fn relax(&self) {
         hint::spin_loop();
+    }
+
+    /// Whether this thread may wait for another. An interrupt must not: the holder of what it waits
+    /// for may be what it has interrupted. It schedules all the same, as many jobs as there are
+    /// places ready for it, and is refused for want of room beyond that.
+    fn can_wait(&self) -> bool {
+        true
     }
 
     /// Calls what is the user's, and catches a panic in it, where the host can.

@@ -299,7 +299,12 @@ impl Scheduler {
         };
         let station = &inner.stations[index];
         let item = Item { task, dispatcher };
-        let accepted = station.jobs.schedule(&spec, plan, item, &|| host.relax());
+        let accepted = station.jobs.schedule(&spec, plan, item, &|| {
+            host.can_wait() && {
+                host.relax();
+                true
+            }
+        });
         inner.common.hub().ring();
         let accepted = accepted.map_err(|refused| refused.map(|item| item.task))?;
         let job = Cancellable::new(station.clone(), accepted.slot);

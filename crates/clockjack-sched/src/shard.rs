@@ -153,19 +153,50 @@ impl<P> JobShard<P> {
         }
     }
 
-    /// Accepts a job from any thread.
+    /// As [`lease_wait`](Self::lease_wait), for as long as `waits` does and so says; `None` then.
+    fn lease_while(&self, waits: &dyn Fn() -> bool) -> Option<JobLease<'_, P>> {
+        let mut tries = 0;
+        loop {
+            if let Some(lease) = self.lease() {
+                return Some(lease);
+            }
+            if tries < SPINS_MAX {
+                tries += 1;
+                hint::spin_loop();
+            } else if !waits() {
+                return None;
+            }
+        }
+    }
+
+    /// Accepts a job from any thread. `waits` lets other threads run, or says by false that this
+    /// one must not wait for them.
     #[inline]
     pub(crate) fn schedule(
         &self,
         job: &JobSpec,
         plan: Plan,
         payload: P,
-        relax: &dyn Fn(),
+        waits: &dyn Fn() -> bool,
     ) -> Result<Accepted, ScheduleError<P>> {
         if let Some(mut lease) = self.lease() {
             return lease.schedule(job, plan, payload);
         }
-        self.post(job, plan, payload, relax)
+        self.post(job, plan, payload, waits)
+    }
+
+    /// As [`schedule`](Self::schedule), with the lease and not by a note.
+    fn schedule_leased(
+        &self,
+        job: &JobSpec,
+        plan: Plan,
+        payload: P,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<Accepted, ScheduleError<P>> {
+        match self.lease_while(waits) {
+            Some(mut lease) => lease.schedule(job, plan, payload),
+            None => Err(ScheduleError::new(ScheduleErrorKind::CapacityExceeded, payload)),
+        }
     }
 
     /// Rule 3.
@@ -175,20 +206,20 @@ impl<P> JobShard<P> {
         job: &JobSpec,
         plan: Plan,
         payload: P,
-        relax: &dyn Fn(),
+        waits: &dyn Fn() -> bool,
     ) -> Result<Accepted, ScheduleError<P>> {
         // Relaxed: what is missed here is found below.
         if self.closed.load(Ordering::Relaxed) {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
         }
         let Some(slot) = self.take_stock() else {
-            return self.lease_wait(relax).schedule(job, plan, payload);
+            return self.schedule_leased(job, plan, payload, waits);
         };
         if let Err(kind) = self.shared.quota.take_one(job.policy.priority) {
             self.give_stock_back(slot);
             if self.has_siblings {
                 // This shard may have credits of its own left, which the holder spends.
-                return self.lease_wait(relax).schedule(job, plan, payload);
+                return self.schedule_leased(job, plan, payload, waits);
             }
             self.shared.note_refusal(kind);
             return Err(ScheduleError::new(kind, payload));
