@@ -104,6 +104,46 @@ impl Drop for Bomb {
 }
 
 #[test]
+fn a_task_that_panics_when_it_is_dropped_is_caught_wherever_it_ends() {
+    let manual = ManualRunner::with_guard(SchedulerConfig::DEFAULT, guard).unwrap();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let scheduler = manual.scheduler();
+    let bomb = || Bomb(Arc::clone(&dropped));
+    let task = |delay| scheduler.schedule_once_task(ms(delay), ANY, bomb()).unwrap();
+    assert!(task(10).cancel());
+    drop(task(20));
+    manual.advance(ms(50));
+    assert_eq!(dropped.load(SeqCst), 2, "one was told, the other ran");
+    for _ in 0..3 {
+        drop(task(100));
+    }
+    let report = scheduler.shutdown();
+    assert_eq!((report.accepted, report.executed, report.cancelled), (5, 1, 4));
+    assert_eq!(dropped.load(SeqCst), 5);
+}
+
+/// A waker that panics.
+struct Alarm;
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        panic!("by its waker");
+    }
+}
+
+/// A reader of everything that is waiting, with a waker that panics.
+fn listen(scheduler: &Scheduler) -> Subscription {
+    let mut stream = scheduler.diagnostics().subscribe(EventKinds::ALL, 64).unwrap();
+    wait(&mut stream);
+    stream
+}
+
+fn wait(stream: &mut Subscription) {
+    let waker = Arc::new(Alarm).into();
+    while stream.poll_next(&mut Context::from_waker(&waker)).is_ready() {}
+}
+
+#[test]
 fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     let host = Host::default();
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);

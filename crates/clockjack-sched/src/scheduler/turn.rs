@@ -162,7 +162,7 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             common.discard(item);
         }
         match next {
-            Some(Next::Tell(mut item)) => tell(common, &mut item),
+            Some(Next::Tell(item)) => tell(common, item),
             Some(Next::Drop(item)) => common.discard(item),
             Some(Next::Run(run)) => {
                 turn.ran += 1;
@@ -191,8 +191,9 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
 }
 
 /// A job that was cancelled is told so, and dropped.
-fn tell(common: &Common, item: &mut Item) {
+fn tell(common: &Common, mut item: Item) {
     drop(common.host.guarded(&mut || item.task.cancelled()));
+    common.discard(item);
 }
 
 /// Runs a handler here, or hands it to its dispatcher. What is to be completed, if it is.
