@@ -144,6 +144,19 @@ fn wait(stream: &mut Subscription) {
 }
 
 #[test]
+fn a_handler_that_takes_its_caller_along_does_not_keep_others_from_running_at_once() {
+    let manual = ManualRunner::new(SchedulerConfig::DEFAULT).unwrap();
+    let scheduler = manual.scheduler();
+    let fails = |_: &FireContext| -> () { panic!("by its handler") };
+    let failed = catch_unwind(AssertUnwindSafe(|| {
+        drop(scheduler.schedule_once_fn(Duration::ZERO, ANY, fails));
+    }));
+    assert!(failed.is_err());
+    let job = scheduler.schedule_once_fn(Duration::ZERO, ANY, |_| ()).unwrap();
+    assert!(job.is_completed(), "nobody takes a turn, so it runs at once");
+}
+
+#[test]
 fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     let host = Host::default();
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);

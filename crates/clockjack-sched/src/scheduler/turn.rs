@@ -42,6 +42,24 @@ enum Until {
     Still,
 }
 
+/// A turn that is being taken; over also if a handler takes its caller along.
+struct Turning<'i>(&'i Inner);
+
+impl<'i> Turning<'i> {
+    fn begin(inner: &'i Inner) -> Self {
+        // Relaxed: a count for the manual mode, in which one thread turns.
+        inner.turning.fetch_add(1, Ordering::Relaxed);
+        Self(inner)
+    }
+}
+
+impl Drop for Turning<'_> {
+    fn drop(&mut self) {
+        // Relaxed: as in `begin`.
+        self.0.turning.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Scheduler {
     /// Moves the time of a shard to now and runs what is due, on this thread: at most `budget`
     /// handlers. For hosts; `executor` is told in logs.
@@ -54,10 +72,9 @@ impl Scheduler {
     /// If there is no such shard.
     pub fn turn(&self, shard: usize, executor: u16, budget: usize) -> Turn {
         let inner = self.inner();
-        // Relaxed: a count for the manual mode, in which one thread turns.
-        inner.turning.fetch_add(1, Ordering::Relaxed);
+        let turning = Turning::begin(inner);
         let turn = take_turn(&inner.stations[shard], executor, budget, Until::Now);
-        inner.turning.fetch_sub(1, Ordering::Relaxed);
+        drop(turning);
         inner.common.hub().ring();
         turn
     }
@@ -72,15 +89,14 @@ impl Scheduler {
     pub(crate) fn run_due_by(&self, limit: TimerInstant) -> usize {
         let inner = self.inner();
         let until = Until::At(limit);
-        // Relaxed: a count for the manual mode, in which one thread turns.
-        inner.turning.fetch_add(1, Ordering::Relaxed);
+        let turning = Turning::begin(inner);
         let mut ran = 0;
         for (index, station) in inner.stations.iter().enumerate() {
             ran += take_turn(station, 0, usize::MAX, until).ran;
             // What it has completed may be due before the runner wakes.
             inner.common.host.call_runner(index);
         }
-        inner.turning.fetch_sub(1, Ordering::Relaxed);
+        drop(turning);
         inner.common.hub().ring();
         ran
     }
