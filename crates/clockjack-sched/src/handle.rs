@@ -33,10 +33,11 @@ impl Cancellable {
         if let Some(payload) = cancel.payload {
             common.discard(payload);
         }
-        common.hub().ring();
         if cancel.calls_runner {
             common.host.call_runner(station.jobs.id() as usize);
         }
+        // Last, since a waker may panic.
+        common.hub().ring();
         cancel.won
     }
 

@@ -305,12 +305,19 @@ impl Scheduler {
                 true
             }
         });
-        inner.common.hub().ring();
-        let accepted = accepted.map_err(|refused| refused.map(|item| item.task))?;
+        // The readers of diagnostics are woken behind all else: a waker may panic.
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(refused) => {
+                inner.common.hub().ring();
+                return Err(refused.map(|item| item.task));
+            }
+        };
         let job = Cancellable::new(station.clone(), accepted.slot);
         if accepted.calls_runner {
             host.call_runner(index);
         }
+        inner.common.hub().ring();
         if spec.delay.is_zero() && inner.metadata.mode == RunnerMode::Manual {
             self.run_at_once();
         }

@@ -144,6 +144,29 @@ fn wait(stream: &mut Subscription) {
 }
 
 #[test]
+fn a_waker_that_panics_keeps_no_call_from_the_runner() {
+    let host = Host::default();
+    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let mut stream = listen(&scheduler);
+    let once = || drop(scheduler.schedule_once_fn(ms(5), ANY, |_| ()).unwrap());
+    assert!(catch_unwind(AssertUnwindSafe(once)).is_err(), "the waker was woken");
+    assert_eq!(host.calls(), 1, "the runner knows of no job");
+    assert_eq!(held(&scheduler).slots, 1, "a job, and no handle");
+    drop(stream);
+    let dropped = Arc::new(AtomicU32::new(0));
+    let job = scheduler.schedule_once_task(ms(9), ANY, Bomb(Arc::clone(&dropped))).unwrap();
+    scheduler.turn(0, 0, 64);
+    host.calls();
+    stream = listen(&scheduler);
+    assert!(catch_unwind(AssertUnwindSafe(|| job.cancel())).is_err(), "the waker was woken");
+    assert_eq!(host.calls(), 1, "it wants to be told");
+    drop(stream);
+    host.now.store(5, SeqCst);
+    assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
+    assert_eq!(dropped.load(SeqCst), 1);
+}
+
+#[test]
 fn a_handler_that_takes_its_caller_along_does_not_keep_others_from_running_at_once() {
     let manual = ManualRunner::new(SchedulerConfig::DEFAULT).unwrap();
     let scheduler = manual.scheduler();

@@ -275,7 +275,6 @@ impl Ticket {
         if let Some(item) = ended {
             common.discard(item);
         }
-        common.hub().ring();
         if self.station.jobs.is_closed() {
             // The runner may be gone: what is to be told or dropped is so here.
             take_turn(&self.station, 0, usize::MAX, Until::Still);
@@ -283,6 +282,8 @@ impl Ticket {
             // It may be due again, or earlier than the runner knows.
             common.host.call_runner(self.station.jobs.id() as usize);
         }
+        // Last, as everywhere: a waker may panic, and the runner is to know all the same.
+        common.hub().ring();
     }
 }
 
