@@ -83,7 +83,12 @@ impl FireContext {
     }
 
     /// The time at which the run was handed over: of the scheduler's clock, and not read again
-    /// while the task runs.
+    /// while the task runs. It is not before the run was due.
+    ///
+    /// A clock of the system is read once for up to eight runs that are due together. So behind a
+    /// handler that takes long it may be too early, by what those before in the turn took; who must
+    /// know reads [`Scheduler::now`](crate::Scheduler::now). What metrics tell of lateness is
+    /// measured when a run comes due, and has nothing to do with that.
     #[must_use]
     pub const fn now(&self) -> TimerInstant {
         self.now
@@ -95,7 +100,7 @@ impl FireContext {
         self.due
     }
 
-    /// How long after that it is now.
+    /// How long after that it is [now](Self::now).
     #[must_use]
     pub const fn late(&self) -> Duration {
         self.late

@@ -180,6 +180,33 @@ fn a_handler_that_takes_its_caller_along_does_not_keep_others_from_running_at_on
 }
 
 #[test]
+fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
+    let host = Host::default();
+    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let (inner, clock) = (scheduler.clone(), Arc::clone(&host.now));
+    let slow = move |_: &FireContext| {
+        clock.store(7, SeqCst);
+        assert_eq!(inner.turn(0, 1, 1).ran, 1);
+    };
+    drop(scheduler.schedule_once_fn(ms(1), ANY, slow).unwrap());
+    let fires: Arc<Mutex<Vec<FireContext>>> = Arc::default();
+    for _ in 0..2 {
+        let fires = Arc::clone(&fires);
+        let note = move |fire: &FireContext| fires.lock().unwrap().push(*fire);
+        drop(scheduler.schedule_once_fn(ms(5), ANY, note).unwrap());
+    }
+    host.now.store(1, SeqCst);
+    assert_eq!(scheduler.turn(0, 0, 64).ran, 2);
+    for fire in &*fires.lock().unwrap() {
+        assert_eq!(
+            (fire.due(), fire.now().tick(), fire.late()),
+            (Tick::new(5), Tick::new(7), ms(2))
+        );
+    }
+    assert_eq!(fires.lock().unwrap().len(), 2);
+}
+
+#[test]
 fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     let host = Host::default();
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);

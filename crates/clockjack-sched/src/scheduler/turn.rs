@@ -180,9 +180,12 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
         match next {
             Some(Next::Tell(item)) => tell(common, item),
             Some(Next::Drop(item)) => common.discard(item),
-            Some(Next::Run(run)) => {
+            Some(Next::Run(mut run)) => {
                 turn.ran += 1;
+                now = not_early(common, &mut run, now);
                 done = run_one(station, run, now);
+                // The end of a fixed delay was read, so those behind it know better for nothing.
+                now = done.as_ref().map_or(now, |done| done.at);
                 if turn.ran.is_multiple_of(runs_per_reading) {
                     now = read();
                     is_fresh = true;
@@ -204,6 +207,17 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             }
         }
     }
+}
+
+/// The time that a run is told. If another turn has listed it by a later reading, this one's would
+/// be before it was due.
+fn not_early(common: &Common, run: &mut Run<Item>, now: TimerInstant) -> TimerInstant {
+    if tick_of(now, common.resolution) >= run.due || mutant!("jobs-stale-reading") {
+        return now;
+    }
+    let now = common.host.now();
+    run.late = now.since(TimerInstant::new(run.due, common.resolution));
+    now
 }
 
 /// A job that was cancelled is told so, and dropped.
