@@ -89,7 +89,8 @@ impl Scheduler {
             metrics.executed_total += counts.executed;
             metrics.cancelled_total += counts.cancelled;
             metrics.failed_total += counts.failed;
-            metrics.slots_total += table.slots_used();
+            // Those in stock are nobody's.
+            metrics.slots_total += table.slots_used().saturating_sub(station.jobs.n_stock());
             metrics.drift_compensations += counts.drift_compensations;
             metrics.driver_jitter = metrics.driver_jitter.max(table.jitter());
             lateness.merge(&counts.lateness);

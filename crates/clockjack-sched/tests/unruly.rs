@@ -222,3 +222,17 @@ fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     assert_eq!(scheduler.turn(0, 0, 1_000).ran, taken);
     assert!(scheduler.schedule_once_fn(ms(5), ANY, |_| ()).is_ok());
 }
+
+#[test]
+fn places_that_nobody_has_are_not_counted() {
+    let host = Host::default();
+    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    assert_eq!(scheduler.metrics().slots_total, 0);
+    let job = scheduler.schedule_once_fn(ms(1), ANY, |_| ()).unwrap();
+    assert_eq!(scheduler.metrics().slots_total, 1);
+    host.now.store(1, SeqCst);
+    scheduler.turn(0, 0, 64);
+    assert_eq!(scheduler.metrics().slots_total, 1, "by its handle");
+    drop(job);
+    assert_eq!(scheduler.metrics().slots_total, 0);
+}
