@@ -20,7 +20,7 @@ mod notes;
 
 use core::{fmt, time::Duration};
 
-use clockjack_sync::Counted;
+use clockjack_sync::{Counted, mutant};
 use clockjack_time::{
     Class, ClockKind, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, Wheel,
 };
@@ -370,7 +370,7 @@ impl<P> JobTable<P> {
         class: Class,
         job: JobId,
     ) -> Option<TimerId> {
-        if self.unseated > 0 && !self.has_seat(wheel, class) {
+        if self.unseated > 0 && !self.has_seat(wheel, due, class) {
             return None;
         }
         match wheel.insert_class(due, class, job) {
@@ -387,8 +387,17 @@ impl<P> JobTable<P> {
     /// Whether there is room beside the places that are kept for jobs with a fixed delay that run;
     /// one of a lower class goes for it.
     #[cold]
-    fn has_seat<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, class: Class) -> bool {
+    fn has_seat<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        due: Tick,
+        class: Class,
+    ) -> bool {
         if wheel.len() + self.unseated < wheel.capacity() {
+            return true;
+        }
+        if wheel.is_overflow_full_for(due) && !mutant!("jobs-shed-for-nothing") {
+            // Only a far one can go for it, by whose place there is room here too.
             return true;
         }
         let is_lower = |lower: &Class| *lower < class && wheel.len_of(*lower) > 0;

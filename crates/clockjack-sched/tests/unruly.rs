@@ -224,6 +224,31 @@ fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
 }
 
 #[test]
+fn no_job_is_given_up_for_one_that_cannot_be_taken_all_the_same() {
+    const FAR: Duration = Duration::from_secs(1 << 12);
+    let host = Host::default();
+    let config = SchedulerConfig { capacity: 3, overflow_capacity: 1, ..SchedulerConfig::DEFAULT };
+    let scheduler = host.scheduler(config);
+    let inner = scheduler.clone();
+    let tried = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&tried);
+    // While it runs, its place is kept.
+    let repeats = move |_: &FireContext| {
+        let refused = inner.schedule_once_fn(FAR, HIGH, |_| ()).expect_err("the overflow is full");
+        assert_eq!(refused.kind(), ScheduleErrorKind::CapacityExceeded);
+        count.fetch_add(1, SeqCst);
+    };
+    drop(scheduler.schedule_with_fixed_delay_fn(ms(1), ms(1), ANY, repeats).unwrap());
+    let far = scheduler.schedule_once_fn(FAR, HIGH, |_| ()).unwrap();
+    let low = scheduler.schedule_once_fn(ms(50), LOW, |_| ()).unwrap();
+    host.now.store(1, SeqCst);
+    assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
+    assert_eq!(tried.load(SeqCst), 1);
+    assert!(!low.is_cancelled() && !far.is_cancelled(), "one was given up for nothing");
+    assert_eq!(scheduler.metrics().dropped_total, 0);
+}
+
+#[test]
 fn places_that_nobody_has_are_not_counted() {
     let host = Host::default();
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);

@@ -223,6 +223,13 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.store.far_max()
     }
 
+    /// Whether a timer for `deadline` would have to go to the overflow, and that is full: then only
+    /// a far one can make room for it.
+    #[must_use]
+    pub fn is_overflow_full_for(&self, deadline: Tick) -> bool {
+        self.overflow_is_full_for(deadline.get())
+    }
+
     /// How many slots of the wheel hold timers, for dumps.
     #[must_use]
     pub fn occupied_slots(&self) -> usize {
