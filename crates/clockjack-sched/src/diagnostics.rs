@@ -63,7 +63,10 @@ impl<'s> Diagnostics<'s> {
         let stations = inner.stations.iter();
         let mut leases: Vec<_> = stations.map(|station| station.jobs.lease_wait(&relax)).collect();
         let logs = leases.iter_mut().map(|lease| lease.core().table.log());
-        ReplayTrace::merged(inner.common.resolution, logs)
+        let trace = ReplayTrace::merged(inner.common.resolution, logs);
+        drop(leases);
+        inner.stations.iter().for_each(|station| station.settle_call());
+        trace
     }
 
     /// The run that was handed over last, in the shard where that was the most recent job.
@@ -72,7 +75,10 @@ impl<'s> Diagnostics<'s> {
         let inner = self.scheduler.inner();
         inner.stations.iter().rev().find_map(|station| {
             let mut lease = station.jobs.lease_wait(&inner.common.relax());
-            lease.core().table.counts().last_batch
+            let last = lease.core().table.counts().last_batch;
+            drop(lease);
+            station.settle_call();
+            last
         })
     }
 
@@ -116,6 +122,8 @@ impl<'s> Diagnostics<'s> {
             let core = lease.core();
             let mut dump = core.table.dump(&core.wheel, DUMP_JOBS_MAX);
             dump.pending_commands = station.jobs.n_notes();
+            drop(lease);
+            station.settle_call();
             dump
         });
         let shards: Vec<_> = shards.collect();

@@ -35,6 +35,8 @@ impl Cancellable {
         }
         if cancel.calls_runner {
             common.host.call_runner(station.jobs.id() as usize);
+        } else {
+            station.settle_call();
         }
         // Last, since a waker may panic.
         common.hub().ring();
@@ -91,6 +93,7 @@ impl Clone for Cancellable {
 impl Drop for Cancellable {
     fn drop(&mut self) {
         self.station.jobs.unpin(self.slot, 1);
+        self.station.settle_call();
     }
 }
 

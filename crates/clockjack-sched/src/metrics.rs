@@ -95,6 +95,8 @@ impl Scheduler {
             metrics.driver_jitter = metrics.driver_jitter.max(table.jitter());
             lateness.merge(&counts.lateness);
             drift.merge(&counts.drift);
+            drop(lease);
+            station.settle_call();
         }
         metrics.lateness = lateness.summary();
         metrics.drift = drift.summary();

@@ -309,6 +309,7 @@ impl Scheduler {
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(refused) => {
+                station.settle_call();
                 inner.common.hub().ring();
                 return Err(refused.map(|item| item.task));
             }
@@ -316,6 +317,8 @@ impl Scheduler {
         let job = Cancellable::new(station.clone(), accepted.slot);
         if accepted.calls_runner {
             host.call_runner(index);
+        } else {
+            station.settle_call();
         }
         inner.common.hub().ring();
         if spec.delay.is_zero() && inner.metadata.mode == RunnerMode::Manual {
@@ -416,6 +419,17 @@ impl Scheduler {
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
+    }
+}
+
+impl Station {
+    /// Calls the runner if a holder has left something to be told or dropped. To be called after a
+    /// lease that was no turn.
+    #[inline]
+    pub(crate) fn settle_call(&self) {
+        if self.jobs.takes_call() {
+            self.common.host.call_runner(self.jobs.id() as usize);
+        }
     }
 }
 

@@ -60,6 +60,8 @@ pub(crate) struct JobShard<P> {
     lease: Padded<AtomicU32>,
     next_wake: AtomicU32,
     closed: AtomicBool,
+    /// Whether a holder has listed something that only a turn tells or drops, and called nobody.
+    owes_call: AtomicBool,
     notes: ReturnStack,
     stock: [AtomicU32; STOCK_LEN as usize],
     slots: Counted<Slots<P>>,
@@ -100,6 +102,7 @@ impl<P> JobShard<P> {
             lease: Padded(AtomicU32::new(OPEN)),
             next_wake: AtomicU32::new(NEVER),
             closed: AtomicBool::new(false),
+            owes_call: AtomicBool::new(false),
             notes: ReturnStack::new(),
             stock: core::array::from_fn(|_| AtomicU32::new(NIL)),
             slots: table.slots().clone(),
@@ -132,7 +135,9 @@ impl<P> JobShard<P> {
         }
         let mut lease = JobLease { shard: self };
         if !self.notes.is_empty() {
+            let left = lease.core().table.n_due();
             lease.take_up();
+            lease.note_listed(left);
         }
         Some(lease)
     }
@@ -341,6 +346,14 @@ impl<P> JobShard<P> {
         !self.notes.is_empty()
     }
 
+    /// Whether the runner is to be called for what a holder has listed; true once.
+    #[inline]
+    pub(crate) fn takes_call(&self) -> bool {
+        // Relaxed, twice: who has listed it asks behind its lease, and if another is faster then
+        // that one calls.
+        self.owes_call.load(Ordering::Relaxed) && self.owes_call.swap(false, Ordering::Relaxed)
+    }
+
     /// How many slots are in stock.
     pub(crate) fn n_stock(&self) -> usize {
         // Relaxed: a count.
@@ -395,6 +408,14 @@ impl<P> JobLease<'_, P> {
         // SAFETY: this thread has the lease, so no other has a reference into the core, and
         // `&mut self` makes this the only one that came from this lease.
         unsafe { &mut *core }
+    }
+
+    /// Notes that a call is owed if more is listed than was.
+    fn note_listed(&mut self, left: usize) {
+        if self.core().table.n_due() > left && !mutant!("jobs-listed-uncalled") {
+            // Relaxed: see `takes_call`.
+            self.shard.owes_call.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Rule 2.
@@ -468,7 +489,13 @@ impl<P> JobLease<'_, P> {
         let shard = self.shard;
         let Core { wheel, table } = self.core();
         let left = table.n_due();
-        let (job, due) = table.schedule_planned(wheel, job, plan, payload)?;
+        let (job, due) = match table.schedule_planned(wheel, job, plan, payload) {
+            Ok(accepted) => accepted,
+            Err(refused) => {
+                self.note_listed(left);
+                return Err(refused);
+            }
+        };
         let is_earlier = shard.is_before_wake(due);
         if is_earlier {
             shard.set_next_wake(Some(due), table.now());
@@ -531,6 +558,10 @@ impl<P> JobLease<'_, P> {
         let next = table.next_look(wheel);
         let next = if mutant!("jobs-wake-uncut") { next } else { next.map(|next| next.min(far)) };
         self.shard.set_next_wake(next, now);
+        if self.core().table.n_due() == 0 {
+            // Relaxed: the lease is held, and nothing is left to be called for.
+            self.shard.owes_call.store(false, Ordering::Relaxed);
+        }
         drop(self);
         // Pairs with the fence of a poster (rule 5).
         if !mutant!("jobs-retire-no-fence") {

@@ -207,6 +207,35 @@ fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
 }
 
 #[test]
+fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up() {
+    for taker in 0..4 {
+        let host = Host::default();
+        let config = SchedulerConfig { capacity: 2, ..SchedulerConfig::DEFAULT };
+        let scheduler = host.scheduler(config);
+        let token = Arc::new(());
+        let held = Arc::clone(&token);
+        let low = scheduler.schedule_once_fn(ms(50), LOW, move |_| drop(held)).unwrap();
+        let other = scheduler.schedule_once_fn(ms(50), HIGH, |_| ()).unwrap();
+        scheduler.turn(0, 0, 64);
+        host.calls();
+        while_leased(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), HIGH, |_| ())));
+        assert_eq!(host.calls(), 0, "the runner wakes before it is due");
+        match taker {
+            0 => assert!(other.cancel()),
+            1 => assert_eq!(scheduler.metrics().dropped_total, 1),
+            2 => assert!(scheduler.schedule_once_fn(ms(90), LOW, |_| ()).is_err()),
+            _ => assert_eq!(scheduler.diagnostics().trace().records(), []),
+        }
+        assert!(low.is_cancelled());
+        assert_eq!(host.calls(), 1, "by taker {taker}");
+        scheduler.turn(0, 0, 64);
+        assert_eq!(Arc::strong_count(&token), 1);
+        drop(scheduler.metrics());
+        assert_eq!(host.calls(), 0, "nothing is left to be called for");
+    }
+}
+
+#[test]
 fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
     let host = Host::default();
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
