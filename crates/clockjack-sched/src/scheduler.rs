@@ -442,10 +442,17 @@ impl Common {
         &self.shared.hub
     }
 
+    /// Wakes the readers of diagnostics in the middle of something that must be brought to its end,
+    /// as a shutdown: a waker that panics is caught, where the host can, and others are woken.
+    pub(crate) fn ring(&self) {
+        // It ends: a waker is taken before it is woken.
+        while self.host.guarded(&mut || self.hub().ring()).is_err() {}
+    }
+
     pub(crate) fn warn(&self, warning: Warning) {
         if self.hub().wants(EventKinds::WARNING) {
             self.hub().publish(DiagnosticEvent::Warned(warning));
-            self.hub().ring();
+            self.ring();
         }
     }
 

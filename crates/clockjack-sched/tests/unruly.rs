@@ -167,6 +167,28 @@ fn a_waker_that_panics_keeps_no_call_from_the_runner() {
 }
 
 #[test]
+fn a_waker_that_panics_does_not_end_a_shutdown_in_the_middle() {
+    for is_dropped in [false, true] {
+        let manual = ManualRunner::with_guard(SchedulerConfig::DEFAULT, guard).unwrap();
+        let scheduler = manual.scheduler();
+        let due = scheduler.schedule_once_fn(ms(10), ANY, |_| ()).unwrap();
+        let waits = scheduler.schedule_once_fn(ms(50), ANY, |_| ()).unwrap();
+        let mut streams = [listen(scheduler), listen(scheduler)];
+        manual.clock().advance(ms(10));
+        if is_dropped {
+            drop(manual);
+            assert!(due.is_cancelled());
+        } else {
+            let report = scheduler.shutdown();
+            assert_eq!((report.accepted, report.executed, report.cancelled), (2, 1, 1));
+            assert!(due.is_completed());
+        }
+        assert!(waits.is_cancelled());
+        assert!(streams.iter_mut().all(|stream| stream.try_next().is_some()));
+    }
+}
+
+#[test]
 fn a_handler_that_takes_its_caller_along_does_not_keep_others_from_running_at_once() {
     let manual = ManualRunner::new(SchedulerConfig::DEFAULT).unwrap();
     let scheduler = manual.scheduler();

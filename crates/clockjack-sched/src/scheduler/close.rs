@@ -145,6 +145,6 @@ impl Drop for Inner {
             self.common.discard(task);
         }
         self.common.hub().close();
-        self.common.hub().ring();
+        self.common.ring();
     }
 }

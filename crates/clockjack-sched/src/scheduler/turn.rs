@@ -97,7 +97,7 @@ impl Scheduler {
             inner.common.host.call_runner(index);
         }
         drop(turning);
-        inner.common.hub().ring();
+        inner.common.ring();
         ran
     }
 
@@ -119,7 +119,7 @@ impl Inner {
         for station in &self.stations {
             take_turn(station, 0, usize::MAX, Until::Still);
         }
-        self.common.hub().ring();
+        self.common.ring();
     }
 }
 
