@@ -171,7 +171,6 @@ fn r2_5_runs_of_one_job_never_overlap() {
     let job = scheduler.schedule_at_fixed_rate_fn(ms(10), ms(10), HERE, f).unwrap();
     scheduler.schedule_once_fn(ms(30), HERE, diary.writer("other")).unwrap();
     manual.advance_to_next();
-    manual.run_due();
     assert!(!job.is_completed());
     assert_eq!(diary.names(), ["begin", "other", "end"]);
     // What came due meanwhile lay behind the tick that time was moved to.
