@@ -26,7 +26,7 @@ use clockjack_rt::{
 
 const ANY: DispatcherId = DispatcherId::DEFAULT;
 /// Far beyond what a loaded machine needs: reached only by a fault.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(30);
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)

@@ -15,43 +15,29 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(30);
 
-/// The metronome has the same name in all pools, so there is one pool at a time in this file.
+/// The metronome has the same name in all pools, so nothing else in this file may start one.
 const METRONOME: &str = "cj-metronome";
-const WORKERS: &str = "cj-test-pool";
+/// The workers of each pool, by what lies behind it or ahead of it. The kernel keeps 15 bytes.
+const NEW: &str = "cj-quiet-new";
+const WORKED: &str = "cj-quiet-worked";
+const TIMER: &str = "cj-quiet-timer";
+const JOB: &str = "cj-quiet-job";
+const ALL: [&str; 5] = [NEW, WORKED, TIMER, JOB, METRONOME];
 
-fn pool() -> WorkerPool {
-    let config = PoolConfig { workers: Some(4), name: WORKERS.into(), ..PoolConfig::DEFAULT };
+fn pool(name: &'static str) -> WorkerPool {
+    let config = PoolConfig { workers: Some(4), name: name.into(), ..PoolConfig::DEFAULT };
     WorkerPool::new(config, Commands::new()).unwrap()
 }
 
-fn switches() -> u64 {
-    context_switches(WORKERS).unwrap() + context_switches(METRONOME).unwrap()
+fn switches() -> [(&'static str, u64); 5] {
+    ALL.map(|name| (name, context_switches(name).unwrap()))
 }
 
 fn pause(time: Duration) {
     Parker::new().park(Some(OsInstant::now().saturating_add(time)));
 }
 
-/// Waits until the pool has settled, and then for a time in which it must not do anything.
-#[track_caller]
-fn stays_asleep(what: &str) {
-    eventually("all sleep, and did for a while", || {
-        let before = switches();
-        // Longer than the metronome sleeps while there is something to watch.
-        pause(Duration::from_millis(2_500));
-        all_sleep(WORKERS).unwrap() && all_sleep(METRONOME).unwrap() && switches() == before
-    });
-    let before = switches();
-    pause(QUIET);
-    assert_eq!(switches() - before, 0, "switches in {QUIET:?} {what}");
-}
-
-#[test]
-fn the_threads_of_a_pool_without_work_are_not_switched_on() {
-    let pool = pool();
-    assert_eq!((n_threads(WORKERS).unwrap(), n_threads(METRONOME).unwrap()), (4, 1));
-    stays_asleep("after the start");
-
+fn work(pool: &WorkerPool) {
     // What is woken in a step is put first, for which the metronome watches.
     let busy: Vec<_> = (0..100)
         .map(|_| {
@@ -67,20 +53,39 @@ fn the_threads_of_a_pool_without_work_are_not_switched_on() {
     for join in busy {
         pool.block_on(join).unwrap();
     }
-    stays_asleep("after work");
+}
 
-    let hour = pool.spawn(clockjack_rt::exec::sleep(Duration::from_secs(3_600)));
-    stays_asleep("with a timer that is an hour away");
-    hour.abort();
-
+/// Four pools beside each other, so that they are watched for one time and not for four: a new one,
+/// one that has worked, one with a timer and one with a job that are an hour away.
+#[test]
+fn the_threads_of_a_pool_without_work_are_not_switched_on() {
+    let pools = [NEW, WORKED, TIMER, JOB].map(pool);
+    let [_, worked, timer, job] = &pools;
+    assert_eq!(ALL.map(|name| n_threads(name).unwrap()), [4; 5]);
+    for pool in [worked, timer, job] {
+        work(pool);
+    }
+    let hour = Duration::from_secs(3_600);
+    let sleeper = timer.spawn(clockjack_rt::exec::sleep(hour));
     let (told, heard) = std::sync::mpsc::channel();
-    let scheduler = pool.scheduler();
-    let soon = Duration::from_millis(2);
+    let (scheduler, soon) = (job.scheduler(), Duration::from_millis(2));
     scheduler.schedule_once_fn(soon, DispatcherId::DEFAULT, move |_| told.send(())).unwrap();
     heard.recv().unwrap();
-    let hour = Duration::from_secs(3_600);
-    let job = scheduler.schedule_at_fixed_rate_fn(hour, hour, DispatcherId::DEFAULT, |_| ());
-    stays_asleep("with a job that is an hour away");
-    assert!(job.unwrap().cancel());
-    assert!(pool.shutdown(LONG).is_clean());
+    let far = scheduler.schedule_at_fixed_rate_fn(hour, hour, DispatcherId::DEFAULT, |_| ());
+
+    eventually("all sleep, and did for a while", || {
+        let before = switches();
+        // Longer than the metronome sleeps while there is something to watch.
+        pause(Duration::from_millis(2_500));
+        ALL.iter().all(|name| all_sleep(name).unwrap()) && switches() == before
+    });
+    let before = switches();
+    pause(QUIET);
+    assert_eq!(switches(), before, "switches in {QUIET:?}");
+
+    assert!(far.unwrap().cancel());
+    sleeper.abort();
+    for pool in pools {
+        assert!(pool.shutdown(LONG).is_clean());
+    }
 }

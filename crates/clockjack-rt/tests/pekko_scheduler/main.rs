@@ -6,7 +6,7 @@ mod once;
 mod periodic;
 
 use core::time::Duration;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands, sched::DispatcherId};
 
@@ -18,10 +18,22 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A pool, and the right to be the only test that runs: rates are measured here.
-fn pool() -> (WorkerPool, MutexGuard<'static, ()>) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+static CALM: RwLock<()> = RwLock::new(());
+
+fn start() -> WorkerPool {
     let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
-    (WorkerPool::new(config, Commands::new()).unwrap(), alone)
+    WorkerPool::new(config, Commands::new()).unwrap()
+}
+
+/// A pool for a test that sleeps for most of the time, and the right not to run beside a busy one:
+/// rates are measured here.
+fn calm_pool() -> (WorkerPool, RwLockReadGuard<'static, ()>) {
+    let calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
+    (start(), calm)
+}
+
+/// A pool for a busy test, and the right to be the only test that runs.
+fn busy_pool() -> (WorkerPool, RwLockWriteGuard<'static, ()>) {
+    let alone = CALM.write().unwrap_or_else(PoisonError::into_inner);
+    (start(), alone)
 }

@@ -7,11 +7,11 @@ use std::{
 
 use clockjack_rt::sched::{FireContext, HandlerError, SchedulerTask};
 
-use crate::{ANY, LONG, ms, pool};
+use crate::{ANY, LONG, busy_pool, calm_pool, ms};
 
 #[test]
 fn line_01_each_of_two_one_shots_runs_once_and_not_before_its_time() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     let (told, heard) = mpsc::channel();
     let begun = Instant::now();
     for name in ["first", "second"] {
@@ -43,7 +43,7 @@ impl SchedulerTask for Told {
 
 #[test]
 fn line_04_a_cancel_tells_the_task() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     let (told, heard) = mpsc::channel();
     let job = pool.scheduler().schedule_once_task(ms(100), ANY, Told(told)).unwrap();
     let begun = Instant::now();
@@ -55,7 +55,7 @@ fn line_04_a_cancel_tells_the_task() {
 
 #[test]
 fn line_06_none_of_many_one_shots_is_premature() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     let (told, heard) = mpsc::channel();
     let begun = Instant::now();
     for _ in 0..300 {
@@ -73,7 +73,7 @@ fn line_06_none_of_many_one_shots_is_premature() {
 
 #[test]
 fn line_08_all_of_a_hundred_thousand_one_shots_run() {
-    let (pool, _alone) = pool();
+    let (pool, _alone) = busy_pool();
     let (told, heard) = mpsc::channel();
     let n_jobs = 100_000;
     let begun = Instant::now();

@@ -10,7 +10,7 @@ use clockjack_rt::sched::{
     Cancellable, DiagnosticEvent, EventKinds, FireContext, Scheduler, Warning,
 };
 
-use crate::{ANY, LONG, ms, pool};
+use crate::{ANY, LONG, calm_pool, ms};
 
 /// What a body that fails in its third run does to its job.
 fn ends_with_its_third_run(scheduler: &Scheduler, is_fixed_rate: bool) {
@@ -42,13 +42,13 @@ fn ends_with_its_third_run(scheduler: &Scheduler, is_fixed_rate: bool) {
 
 #[test]
 fn line_11_a_body_that_throws_ends_its_fixed_rate() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     ends_with_its_third_run(pool.scheduler(), true);
 }
 
 #[test]
 fn line_11_a_body_that_throws_ends_its_fixed_delay() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     ends_with_its_third_run(pool.scheduler(), false);
 }
 
@@ -72,7 +72,7 @@ fn rate(
 
 #[test]
 fn line_18_a_fixed_rate_makes_up_for_late_runs() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     let schedule = |told: mpsc::Sender<()>| {
         let beat = move |_: &FireContext| told.send(());
         pool.scheduler().schedule_at_fixed_rate_fn(ms(25), ms(25), ANY, beat).unwrap()
@@ -92,7 +92,7 @@ fn long_body(
 
 #[test]
 fn line_19_a_fixed_rate_is_not_slowed_by_a_long_body() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     let schedule = |told| {
         let scheduler = pool.scheduler();
         scheduler.schedule_at_fixed_rate_fn(ms(225), ms(225), ANY, long_body(told)).unwrap()
@@ -103,7 +103,7 @@ fn line_19_a_fixed_rate_is_not_slowed_by_a_long_body() {
 
 #[test]
 fn line_20_a_fixed_delay_counts_from_completion() {
-    let (pool, _alone) = pool();
+    let (pool, _calm) = calm_pool();
     let schedule = |told| {
         let scheduler = pool.scheduler();
         scheduler.schedule_with_fixed_delay_fn(ms(125), ms(125), ANY, long_body(told)).unwrap()

@@ -25,6 +25,8 @@ fn next_silence(warnings: &mut Subscription) -> Option<Duration> {
 fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
     let mut warnings = scheduler.diagnostics().subscribe(EventKinds::WARNING, 64).unwrap();
     for _ in 0..2 {
+        // Whoever watches finds nothing to watch for, and sleeps until it is called.
+        std::thread::sleep(ms(200));
         let (hold, held) = mpsc::channel::<()>();
         let (begin, begun) = mpsc::channel();
         let block = move |_: &_| {
@@ -40,10 +42,10 @@ fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
             if let Some(silent_for) = next_silence(&mut warnings) {
                 break silent_for;
             }
-            assert!(start.elapsed() < LONG, "nobody tells");
+            assert!(start.elapsed() < LONG / 3, "nobody tells");
             std::thread::yield_now();
         };
-        assert!(silent_for >= ms(50) && start.elapsed() < LONG / 6, "{silent_for:?}");
+        assert!(silent_for >= ms(50), "{silent_for:?}");
         // Some looks more.
         std::thread::sleep(ms(200));
         assert_eq!(next_silence(&mut warnings), None, "it is told once");

@@ -127,7 +127,7 @@ impl Inner {
 /// again, and others must not wait for that; but a long list is run first, for what stands in it is
 /// due before all that does not, and its slots are still in the cache.
 fn wants_more(listed: usize, is_fresh: bool) -> bool {
-    listed == 0 || (is_fresh && listed < ADVANCE_BUDGET)
+    listed == 0 || (is_fresh && listed < ADVANCE_BUDGET && !mutant!("turn-catches-up-alone"))
 }
 
 /// The runner of `shard.md`: takes and completes with the lease, runs without it.

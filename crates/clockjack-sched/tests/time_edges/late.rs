@@ -1,9 +1,13 @@
 //! Several slots in one wake, and wake-ups that come late.
 
-use core::time::Duration;
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 use std::sync::mpsc;
 
-use clockjack_time::{MonotonicClock, Resolution};
+use clockjack_time::{ClockKind, MonotonicClock, Resolution};
 
 use crate::support::{D, Fine, Told, starting_at, ticks};
 
@@ -117,4 +121,50 @@ fn a_handler_that_takes_long_makes_the_others_late_and_not_lost() {
         (due, at, ticks(at - due))
     });
     assert!(told.try_iter().eq(expected));
+}
+
+/// A job owes 300 runs of 1 ms each, and others come due while it makes up for them: each of those
+/// starts within a tick of its deadline, on a clock that is read for every run and on one that is
+/// read for every eighth.
+#[test]
+fn a_job_that_catches_up_does_not_keep_another_waiting() {
+    const OWED: u64 = 300;
+    let run = Duration::from_millis(1);
+    for kind in [ClockKind::Deterministic, ClockKind::RealtimeHost, ClockKind::RealtimeHardware] {
+        let fine = Fine::of_kind(kind, 0, Resolution::MICRO);
+        let caught_up = Arc::new(AtomicU64::new(0));
+        let job = fine.scheduler.schedule_at_fixed_rate_fn(ticks(1), ticks(1), D, {
+            let (clock, caught_up) = (Arc::clone(&fine.clock), Arc::clone(&caught_up));
+            move |fire| {
+                assert_eq!(fire.batch().runs.get(), 1, "one by one");
+                clock.advance(run);
+                caught_up.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert!(job.is_ok());
+        let (tell, told) = mpsc::channel();
+        for ahead in 1..=20 {
+            let (tell, caught_up) = (tell.clone(), Arc::clone(&caught_up));
+            let job = fine.scheduler.schedule_once_fn(ticks(OWED + ahead), D, move |fire| {
+                let runs = caught_up.load(Ordering::Relaxed);
+                tell.send((fire.due().get(), fire.late(), runs))
+            });
+            assert!(job.is_ok());
+        }
+        // Nobody takes a turn for 300 ticks.
+        fine.clock.advance(ticks(OWED));
+        let ran = fine.turn().ran;
+        let told: Vec<_> = told.try_iter().collect();
+        assert!(told.iter().map(|(due, ..)| *due).eq(OWED + 1..=OWED + 20), "{kind:?}: {told:?}");
+        for (due, late, runs) in told {
+            assert!(late < ticks(1), "{kind:?}: {due} is late by {late:?}");
+            // Ten runs to a tick, and two more readings of the clock at most.
+            let most = 10 * (due - OWED) + 16;
+            assert!(runs <= most, "{kind:?}: {due} waited for {runs} runs");
+        }
+        // And it has caught up: with what was owed, and with what came to be owed meanwhile.
+        let runs = fine.clock.now().ticks / 10_000;
+        assert_eq!(caught_up.load(Ordering::Relaxed), runs, "{kind:?}");
+        assert_eq!(ran as u64, runs + 20, "{kind:?}");
+    }
 }

@@ -62,19 +62,25 @@ pub(crate) struct Fine {
 }
 
 struct FineHost {
+    kind: ClockKind,
     clock: Arc<ManualClock>,
     calls: Arc<AtomicUsize>,
 }
 
 impl Fine {
     pub(crate) fn new(start: u64, resolution: Resolution) -> Self {
+        Self::of_kind(ClockKind::Deterministic, start, resolution)
+    }
+
+    /// One that takes its clock for one of this kind.
+    pub(crate) fn of_kind(kind: ClockKind, start: u64, resolution: Resolution) -> Self {
         let clock = Arc::new(ManualClock::starting_at(Tick::new(start), resolution));
         let config = SchedulerConfig {
             start: clock.now().elapsed_tick(Resolution::TEN_MILLIS),
             ..SchedulerConfig::DEFAULT
         };
         let calls = Arc::new(AtomicUsize::new(0));
-        let host = FineHost { clock: Arc::clone(&clock), calls: Arc::clone(&calls) };
+        let host = FineHost { kind, clock: Arc::clone(&clock), calls: Arc::clone(&calls) };
         let scheduler = Scheduler::new(config, host).expect("it is not for production");
         Self { scheduler, clock, calls }
     }
@@ -95,7 +101,7 @@ impl SchedulerHost for FineHost {
     }
 
     fn clock_kind(&self) -> ClockKind {
-        ClockKind::Deterministic
+        self.kind
     }
 
     fn name(&self) -> &'static str {
