@@ -354,8 +354,8 @@ fn three_threads_that_turn_one_shard_run_each_job_once() {
     assert_eq!(held(&scheduler).slots, 0);
 }
 
-/// The closer runs what is due when it begins, at most, though each run makes more due. Only its own
-/// runs count: the runners may go on for as long as it has no turn.
+/// The closer runs what is due when it begins, at most, though each run makes more due. Only its
+/// own runs count: the runners may go on for as long as it has no turn.
 #[test]
 fn a_close_of_a_scheduler_that_cannot_keep_up_comes_to_an_end() {
     const JOBS: u64 = 8;
