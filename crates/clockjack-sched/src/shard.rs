@@ -144,29 +144,22 @@ impl<P> JobShard<P> {
 
     /// The lease, waited for: the holder does bounded work. `relax` lets other threads run.
     pub(crate) fn lease_wait(&self, relax: &dyn Fn()) -> JobLease<'_, P> {
-        let mut tries = 0;
-        loop {
-            if let Some(lease) = self.lease() {
-                return lease;
-            }
-            if tries < SPINS_MAX {
-                tries += 1;
-                hint::spin_loop();
-            } else {
-                relax();
-            }
-        }
+        let lease = self.lease_while(&|| {
+            relax();
+            true
+        });
+        lease.expect("it is waited for until it is there")
     }
 
-    /// As [`lease_wait`](Self::lease_wait), for as long as `waits` does and so says; `None` then.
+    /// The lease, waited for as long as `waits` does and says so; `None` then.
     fn lease_while(&self, waits: &dyn Fn() -> bool) -> Option<JobLease<'_, P>> {
-        let mut tries = 0;
+        let mut spins = SPINS_MAX;
         loop {
             if let Some(lease) = self.lease() {
                 return Some(lease);
             }
-            if tries < SPINS_MAX {
-                tries += 1;
+            if spins > 0 {
+                spins -= 1;
                 hint::spin_loop();
             } else if !waits() {
                 return None;

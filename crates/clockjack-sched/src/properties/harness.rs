@@ -34,7 +34,7 @@ const STEP_TICKS_DRAWN_MAX: u64 = 1 << 8;
 
 /// A scheduler in virtual time, its clock, its log, and jobs that count their runs.
 ///
-/// It is for one thread. See the [module](self) for an example.
+/// It is for one thread. See the [module](crate::properties) for an example.
 pub struct SchedulerHarness {
     runner: ManualRunner,
     /// Of the jobs that are drawn.
