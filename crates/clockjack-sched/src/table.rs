@@ -302,8 +302,6 @@ impl<P> JobTable<P> {
             self.purse.give_back(&self.shared.quota);
             return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
         };
-        // Written below: by then it is here, and no exchange has to wait for it.
-        self.warm(slot);
         let id = JobId { shard: self.shard, slot };
         let Some(timer) = self.insert(wheel, plan.due, job.policy.priority, id) else {
             self.free.give(&self.slots, slot);
