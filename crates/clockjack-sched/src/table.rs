@@ -78,8 +78,10 @@ impl Shared {
 ///
 /// ```
 /// use clockjack_sched::{Delivery, JobSpec, JobTable, SchedulerConfig};
-/// use clockjack_time::{ClockKind, GrowingWheel, ManualClock, MonotonicClock, Resolution,
-/// WheelConfig}; use core::time::Duration;
+/// use clockjack_time::{
+///     ClockKind, GrowingWheel, ManualClock, MonotonicClock, Resolution, WheelConfig,
+/// };
+/// use core::time::Duration;
 ///
 /// let clock = ManualClock::new(Resolution::TEN_MILLIS);
 /// let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);

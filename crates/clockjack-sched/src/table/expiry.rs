@@ -16,6 +16,20 @@ use crate::{
 /// How many expired timers are looked at together: what they need comes from memory at once.
 const EXPIRY_BATCH: usize = 32;
 
+/// What a periodic job delivers, while it is lent: it comes back also if who has it panics.
+struct Lent<'t, P> {
+    table: &'t mut JobTable<P>,
+    slot: u32,
+    payload: Option<P>,
+}
+
+impl<P> Drop for Lent<'_, P> {
+    fn drop(&mut self) {
+        let payload = self.payload.take();
+        self.table.payload(self.slot, |place| *place = payload);
+    }
+}
+
 /// A timer that goes back into the wheel.
 struct Rearm {
     due: Tick,
@@ -65,10 +79,11 @@ impl<P> JobTable<P> {
             let delivery = Delivery::Last(payload);
             return fire(Fire { job, number, batch, due, late, delivery });
         }
-        let mut payload = payload;
-        let delivery = Delivery::Again(&mut payload);
-        fire(Fire { job, number, batch, due, late, delivery });
-        self.payload(slot, |place| *place = Some(payload));
+        let mut lent = Lent { table: self, slot, payload: Some(payload) };
+        if let Some(payload) = &mut lent.payload {
+            let delivery = Delivery::Again(payload);
+            fire(Fire { job, number, batch, due, late, delivery });
+        }
     }
 
     /// Moves time to `now` and lists what has come due. True if the budget ended it.
