@@ -41,7 +41,7 @@ use crate::{
     engine::Engine,
     engine_ref::EngineRef,
     error::SendError,
-    exit::{Exit, ExitReason},
+    exit::{Caught, Exit, ExitReason},
     payload::Payload,
     pid::Pid,
     registry::{Last, Slot},
@@ -88,6 +88,8 @@ pub(crate) struct VTable {
     pub(crate) deliver: unsafe fn(&Head, Payload) -> Result<(), SendError<Payload>>,
     /// Frees the memory and hands back the engine that the cell held.
     pub(crate) free: unsafe fn(NonNull<Head>) -> EngineRef,
+    /// Tells the body of a panic that ended its turn; without it that ends the process.
+    pub(crate) panicked: Option<unsafe fn(&Head, &Engine, Caught) -> Verdict>,
     /// What the process is called in reports.
     pub(crate) name: fn() -> &'static str,
 }

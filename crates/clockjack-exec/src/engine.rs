@@ -33,6 +33,7 @@ use clockjack_time::{Resolution, Tick, TimerInstant};
 use crate::{
     cell::{self, CellRef, Ending, Entry, Head, Next, Queued, Verdict, proc, task},
     command::{Answer, Commands},
+    custom::NotStarted,
     engine_ref::EngineRef,
     error::{SendError, StartError, SubmitError},
     exit::{Caught, Exit},
@@ -46,7 +47,7 @@ use crate::{
     pid::Pid,
     process::Process,
     process_ref::ProcessRef,
-    registry::{Cache, Get, Last, Ref, Registry, Reserved},
+    registry::{Cache, Get, Last, Ref, Registry, Reserved, Slot},
     shards::{Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
@@ -305,7 +306,7 @@ impl Engine {
             verdict = Some(unsafe { self.step(life.head()) });
         });
         let verdict = match (guarded, verdict) {
-            (Err(caught), _) => Verdict::End(Ending::Exit(Exit::panicked(caught))),
+            (Err(caught), _) => self.after_panic(life.head(), caught),
             (Ok(()), Some(verdict)) => verdict,
             (Ok(()), None) => unreachable!("the host did not call what it was to guard"),
         };
@@ -324,7 +325,7 @@ impl Engine {
         self.conclude(life, verdict);
     }
 
-    /// Ends the process whose turn was ended by a panic.
+    /// Ends the process whose turn was ended by a panic, or tells it.
     ///
     /// # Safety
     ///
@@ -332,8 +333,18 @@ impl Engine {
     pub(crate) unsafe fn bury(&self, running: NonNull<Head>, caught: Caught) {
         // SAFETY: the life of the process was in the hands of the turn that was unwound, which
         // does not drop it.
-        let life = unsafe { CellRef::from_raw(running) };
-        self.finish(life, Ending::Exit(Exit::panicked(caught)));
+        let life = ManuallyDrop::new(unsafe { CellRef::from_raw(running) });
+        let verdict = self.after_panic(life.head(), caught);
+        self.conclude(life, verdict);
+    }
+
+    /// What becomes of a process whose turn was ended by a panic; its runner is still this thread.
+    fn after_panic(&self, head: &Head, caught: Caught) -> Verdict {
+        match head.vtable.panicked {
+            // SAFETY: this thread is the runner, and the table is that of the cell.
+            Some(panicked) => unsafe { panicked(head, self, caught) },
+            None => Verdict::End(Ending::Exit(Exit::panicked(caught))),
+        }
     }
 
     /// Makes this thread the runner, unless the process is to be ended. Its life is not dropped by
@@ -506,6 +517,27 @@ impl Engine {
         // One reference for the life, one for who joins.
         let join = this.publish(local, reserved, head, TWO, |_| {});
         Join::new(join)
+    }
+
+    /// Starts a process whose cell another module makes; `make` gets the engine that the cell
+    /// holds, and the slot that its references are counted in.
+    pub(crate) fn publish_custom(
+        this: &EngineRef,
+        make: impl FnOnce(NonNull<Slot>, EngineRef) -> NonNull<Head>,
+        before: impl FnOnce(CellRef),
+    ) -> Result<CellRef, NotStarted> {
+        if this.is_stopping() {
+            return Err(NotStarted::Stopping);
+        }
+        let local = this.local();
+        let Some(reserved) = this.reserve(local) else {
+            return Err(NotStarted::Full);
+        };
+        let head = make(reserved.slot(), this.clone());
+        Ok(this.publish(local, reserved, head, TWO, |head| {
+            // SAFETY: the cell is alive, and the callee does not give the reference back.
+            before(unsafe { CellRef::from_raw(NonNull::from(head)) });
+        }))
     }
 
     /// Makes a cell known and queues it; gives one of its references. `before` is called when the

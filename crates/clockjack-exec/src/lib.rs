@@ -186,6 +186,9 @@ pub mod command;
 mod contain;
 #[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
+pub mod custom;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
 pub mod engine;
 #[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]

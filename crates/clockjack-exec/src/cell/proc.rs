@@ -139,6 +139,7 @@ impl<P: Process> Table<P> {
         deliver: deliver::<P>,
         free: free::<P>,
         name: type_name::<P>,
+        panicked: None,
     };
 }
 

@@ -77,6 +77,7 @@ impl<F: Future + 'static> Table<F> {
         deliver: refuse,
         free: free::<F>,
         name: type_name::<F>,
+        panicked: None,
     };
 }
 

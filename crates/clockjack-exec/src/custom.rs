@@ -1,0 +1,435 @@
+//! Cells whose body another crate makes: how `clockjack-actor` puts actors into the executor
+//! without a second allocation, a box a message or a second state word.
+//!
+//! A custom cell is a [`Head`] like all others, behind it a *front* of the maker's type, which
+//! everyone who has a reference can reach, and behind that the *body*, which only the runner
+//! touches. What the front holds and how it is filled is the maker's affair: whoever has left
+//! something in it calls [`CustomRef::wake`].
+//!
+//! A panic in a turn does not end the process: the body is told ([`Body::panicked`]) and decides.
+#![expect(unsafe_code, reason = "lays out cells of the maker's types, and calls into them")]
+
+use alloc::boxed::Box;
+use core::{
+    any::type_name,
+    fmt,
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    ops::Deref,
+    ptr::NonNull,
+    task::{Context, Waker},
+};
+
+use clockjack_sync::prim::UnsafeCell;
+use clockjack_time::TimerInstant;
+
+use crate::{
+    cell::{self, CellRef, Ending, Head, VTable, Verdict},
+    engine::Engine,
+    engine_ref::EngineRef,
+    error::SendError,
+    exit::Caught,
+    handle::Handle,
+    payload::Payload,
+    pid::Pid,
+    state::{State, Waiting},
+    ties::{self, Told},
+};
+
+/// The body of a custom cell: what its runner, and nobody else, touches.
+pub trait Body: Sized + 'static {
+    /// What everybody can reach who has a reference. It is dropped with the last reference, on
+    /// whatever thread that is.
+    type Front: 'static;
+
+    /// One turn. It is never called at the same time twice, nor after it has said
+    /// [`Outcome::End`].
+    fn step(&mut self, turn: &Turn<'_, Self::Front>) -> Outcome;
+
+    /// The last turn was ended by a panic, which came out of whatever it had called. No code that
+    /// may panic is to be called here: that is for the next turn.
+    fn panicked(&mut self, turn: &Turn<'_, Self::Front>, caught: Caught) -> Outcome;
+
+    /// The executor ends the process by force. The body is dropped after this.
+    fn ended(&mut self, turn: &Turn<'_, Self::Front>);
+}
+
+/// What is to become of a custom process after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has another turn soon.
+    Again,
+    /// It waits for whoever wakes it.
+    Wait,
+    /// It is over.
+    End,
+}
+
+/// One turn of a custom process.
+pub struct Turn<'t, F> {
+    head: &'t Head,
+    engine: &'t Engine,
+    _front: PhantomData<&'t F>,
+}
+
+impl<'t, F: 'static> Turn<'t, F> {
+    /// What everybody can reach.
+    #[must_use]
+    #[inline]
+    pub fn front(&self) -> &'t F {
+        // SAFETY: a turn is made for the head of a cell with this front.
+        unsafe { &(*core::ptr::from_ref(self.head).cast::<Prefix<F>>()).front }
+    }
+
+    /// A reference to the process itself.
+    #[must_use]
+    pub fn me(&self) -> CustomRef<F> {
+        // SAFETY: whoever is in a turn has the life of the process, which is counted.
+        unsafe { self.head.slot().acquire() };
+        // SAFETY: the reference that was just counted is given away.
+        let cell = unsafe { CellRef::from_raw(NonNull::from(self.head)) };
+        CustomRef { cell, _front: PhantomData }
+    }
+
+    /// The process's name.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.head.pid()
+    }
+
+    /// A fresh reading of the time, in nanoseconds since the executor's start.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        self.engine.nanos()
+    }
+
+    /// The time, read now.
+    #[must_use]
+    pub fn now(&self) -> TimerInstant {
+        self.engine.now()
+    }
+
+    /// How many events a turn may take.
+    #[must_use]
+    pub fn throughput(&self) -> usize {
+        self.engine.limits().throughput_max()
+    }
+
+    /// How long a turn may take, in nanoseconds.
+    #[must_use]
+    pub fn budget_nanos(&self) -> u64 {
+        self.engine.step_budget_nanos()
+    }
+
+    /// A handle of the executor.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new((*self.head.engine).clone())
+    }
+
+    /// Whether the executor has asked the process to stop since the last call, and why.
+    #[must_use]
+    #[inline]
+    pub fn take_cancel(&self) -> Option<&'static str> {
+        if self.head.lane.is_empty() {
+            return None;
+        }
+        let mut cancelled = None;
+        // A custom process has no links: nothing ends it from here.
+        let _ = ties::take_signals(self.head, self.engine, |told| {
+            if let Told::Cancel { reason } = told {
+                cancelled.get_or_insert(reason);
+            }
+        });
+        cancelled
+    }
+
+    /// Polls a future that the process owns, with a waker that gives the process another turn.
+    pub fn with_waker<R>(&self, poll: impl FnOnce(&mut Context<'_>) -> R) -> R {
+        let waker = cell::borrowed_waker(self.head);
+        poll(&mut Context::from_waker(&waker))
+    }
+
+    /// Calls something of the user's, and catches a panic in it, where the host can.
+    ///
+    /// # Errors
+    ///
+    /// The panic.
+    pub fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), Caught> {
+        self.engine.host().guarded(call)
+    }
+
+    /// Drops a value of the user's; a panic in it is contained and counted.
+    pub fn drop_contained<T>(&self, value: T) {
+        self.engine.drop_contained(value);
+    }
+
+    /// Drops what was thrown, which may throw again.
+    pub fn discard(&self, caught: Caught) {
+        self.engine.discard(caught);
+    }
+}
+
+impl<F> fmt::Debug for Turn<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("pid", &self.head.pid()).finish_non_exhaustive()
+    }
+}
+
+/// What is the same for all cells with a front of this type.
+#[repr(C)]
+struct Prefix<F> {
+    head: Head,
+    front: F,
+}
+
+#[repr(C)]
+struct CustomCell<B: Body> {
+    prefix: Prefix<B::Front>,
+    body: UnsafeCell<Option<B>>,
+}
+
+/// A counted reference to a custom process with a front of this type. One word.
+pub struct CustomRef<F> {
+    cell: CellRef,
+    _front: PhantomData<F>,
+}
+
+// SAFETY: a reference gives `&F` to any thread (needs `F: Sync`), and the one that lets go last
+// drops the `F` (needs `F: Send`); the rest of the cell is made for sharing.
+unsafe impl<F: Send + Sync> Send for CustomRef<F> {}
+// SAFETY: as above.
+unsafe impl<F: Send + Sync> Sync for CustomRef<F> {}
+
+impl<F: 'static> CustomRef<F> {
+    #[inline]
+    fn prefix(&self) -> &Prefix<F> {
+        // SAFETY: the reference was made for a cell with this front, which is `repr(C)`, and keeps
+        // it alive; only shared borrows of the prefix are made.
+        unsafe { self.cell.as_ptr().cast::<Prefix<F>>().as_ref() }
+    }
+
+    /// Gives the process a turn, unless it has one anyway. What it is to find was left before.
+    #[inline]
+    pub fn wake(&self) {
+        self.cell.head().wake();
+    }
+
+    /// The process's name.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.cell.pid()
+    }
+
+    /// What it does, at about this time.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.cell.head().word.state()
+    }
+
+    /// Whether it is over, as the executor sees it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.cell.head().word.is_complete()
+    }
+
+    /// A waker that gives the process a turn.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        Waker::clone(&cell::borrowed_waker(self.cell.head()))
+    }
+
+    /// A handle of its executor.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new((*self.cell.head().engine).clone())
+    }
+
+    /// Its address, with the count.
+    #[must_use]
+    pub fn into_raw(self) -> NonNull<()> {
+        self.cell.into_raw().cast()
+    }
+
+    /// Its address; it stays valid as long as there is a reference.
+    #[must_use]
+    #[inline]
+    pub fn as_raw(&self) -> NonNull<()> {
+        self.cell.as_ptr().cast()
+    }
+
+    /// # Safety
+    ///
+    /// The address came from [`into_raw`](Self::into_raw) of a reference to a cell whose front
+    /// begins with an `F`, at the same alignment, and its count is given away.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        // SAFETY: by the contract.
+        Self { cell: unsafe { CellRef::from_raw(raw.cast()) }, _front: PhantomData }
+    }
+
+    /// Whether both are the same process.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        self.cell.as_ptr() == other.cell.as_ptr()
+    }
+}
+
+impl<F: 'static> Deref for CustomRef<F> {
+    type Target = F;
+
+    #[inline]
+    fn deref(&self) -> &F {
+        &self.prefix().front
+    }
+}
+
+impl<F> Clone for CustomRef<F> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self { cell: self.cell.clone(), _front: PhantomData }
+    }
+}
+
+impl<F> fmt::Debug for CustomRef<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CustomRef").field(&self.cell.pid()).finish()
+    }
+}
+
+/// Why a custom process was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotStarted {
+    /// There are as many processes as there may be.
+    Full,
+    /// The executor stops.
+    Stopping,
+}
+
+/// Starts a custom process. `make` is called if there is room for it, and `before` when it can be
+/// found and before its first turn.
+///
+/// # Errors
+///
+/// [`NotStarted`]; then nothing was called.
+///
+/// # Safety
+///
+/// The engine runs it on this thread only, or the body is `Send`.
+pub unsafe fn start<B: Body>(
+    engine: &EngineRef,
+    make: impl FnOnce() -> (B::Front, B),
+    before: impl FnOnce(&CustomRef<B::Front>),
+) -> Result<CustomRef<B::Front>, NotStarted> {
+    Engine::publish_custom(
+        engine,
+        |slot, engine| {
+            let (front, body) = make();
+            let head = Head::new(engine, slot, Table::<B>::TABLE, false);
+            let body = UnsafeCell::new(Some(body));
+            let cell = CustomCell { prefix: Prefix { head, front }, body };
+            NonNull::from(Box::leak(Box::new(cell))).cast()
+        },
+        |cell| {
+            let cell: ManuallyDrop<CustomRef<B::Front>> =
+                ManuallyDrop::new(CustomRef { cell, _front: PhantomData });
+            before(&cell);
+        },
+    )
+    .map(|cell| CustomRef { cell, _front: PhantomData })
+}
+
+struct Table<B>(B);
+
+impl<B: Body> Table<B> {
+    const TABLE: &'static VTable = &VTable {
+        step: step::<B>,
+        next_request: no_request,
+        close: close::<B>,
+        drop_body: drop_body::<B>,
+        store: store_nothing,
+        drop_output: nothing,
+        take_output: take_nothing,
+        deliver: refuse,
+        free: free::<B>,
+        name: type_name::<B>,
+        panicked: Some(panicked::<B>),
+    };
+}
+
+/// # Safety
+///
+/// The head is that of a `CustomCell<B>`, and the caller is its runner; the borrow ends before
+/// anybody else is.
+#[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
+unsafe fn body<B: Body>(head: &Head) -> &mut Option<B> {
+    let cell = core::ptr::from_ref(head).cast::<CustomCell<B>>();
+    // SAFETY: the head is the first field of a `repr(C)` cell of this type.
+    let body = unsafe { &(*cell).body };
+    // SAFETY: the caller is the only one that touches the body.
+    body.with_mut(|body| unsafe { &mut *body })
+}
+
+fn turn<'t, B: Body>(head: &'t Head, engine: &'t Engine) -> Turn<'t, B::Front> {
+    Turn { head, engine, _front: PhantomData }
+}
+
+fn verdict(outcome: Outcome) -> Verdict {
+    match outcome {
+        Outcome::Again => Verdict::Again,
+        Outcome::Wait => Verdict::Wait(Waiting::Idle),
+        Outcome::End => Verdict::End(Ending::Result(Payload::unit())),
+    }
+}
+
+unsafe fn step<B: Body>(head: &Head, engine: &Engine) -> Verdict {
+    // SAFETY: the caller is the runner.
+    let Some(body) = (unsafe { body::<B>(head) }) else {
+        return verdict(Outcome::End);
+    };
+    verdict(body.step(&turn::<B>(head, engine)))
+}
+
+unsafe fn panicked<B: Body>(head: &Head, engine: &Engine, caught: Caught) -> Verdict {
+    // SAFETY: the caller is the runner.
+    match unsafe { body::<B>(head) } {
+        Some(body) => verdict(body.panicked(&turn::<B>(head, engine), caught)),
+        None => verdict(Outcome::End),
+    }
+}
+
+unsafe fn close<B: Body>(head: &Head) {
+    // SAFETY: the caller is the runner.
+    if let Some(body) = unsafe { body::<B>(head) } {
+        body.ended(&turn::<B>(head, &head.engine));
+    }
+}
+
+unsafe fn drop_body<B: Body>(head: &Head) {
+    // SAFETY: the caller is the runner.
+    let body = unsafe { body::<B>(head) }.take();
+    drop(body);
+}
+
+unsafe fn store_nothing(_: &Head, _: Ending) {}
+
+unsafe fn nothing(_: &Head) {}
+
+unsafe fn take_nothing(_: &Head, _: *mut ()) {}
+
+unsafe fn no_request(_: &Head) -> Option<crate::command::Request> {
+    None
+}
+
+unsafe fn refuse(_: &Head, message: Payload) -> Result<(), SendError<Payload>> {
+    Err(SendError::wrong_type(message))
+}
+
+unsafe fn free<B: Body>(head: NonNull<Head>) -> EngineRef {
+    // SAFETY: the cell was boxed by `start` with this type, and the caller has its last reference.
+    let mut cell = unsafe { Box::from_raw(head.cast::<CustomCell<B>>().as_ptr()) };
+    debug_assert!(cell.prefix.head.word.is_complete(), "a process that is alive was freed");
+    // SAFETY: the cell is dropped without looking at the field again.
+    unsafe { ManuallyDrop::take(&mut cell.prefix.head.engine) }
+}
