@@ -1,0 +1,244 @@
+//! Where an actor stands in the tree: `/user/a/b`.
+//!
+//! A path is a name with a path above it, shared by all below. It says where, not which: a name may
+//! be used again after the actor that had it has ended. Which one it is, the [`Pid`] tells.
+//!
+//! [`Pid`]: clockjack_exec::Pid
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+use core::{fmt, hash};
+
+use clockjack_sync::Counted;
+
+/// The longest name that an actor may have, in bytes.
+pub const NAME_LEN_MAX: usize = 255;
+
+/// What is kept beside the length in the node itself.
+const INLINE: usize = 22;
+
+/// Where an actor stands in the tree. Cheap to clone.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_actor::ActorPath;
+///
+/// let path = ActorPath::root().child("user").child("worker");
+/// assert_eq!(path.to_string(), "/user/worker");
+/// assert_eq!(path.name(), "worker");
+/// assert_eq!(path.parent().map(|path| path.to_string()), Some("/user".into()));
+/// ```
+#[derive(Clone)]
+pub struct ActorPath(Counted<Node>);
+
+struct Node {
+    parent: Option<ActorPath>,
+    name: Name,
+}
+
+enum Name {
+    Inline(u8, [u8; INLINE]),
+    Heap(Box<str>),
+}
+
+impl Name {
+    fn new(name: &str) -> Self {
+        let mut bytes = [0; INLINE];
+        match bytes.get_mut(..name.len()) {
+            Some(room) => {
+                room.copy_from_slice(name.as_bytes());
+                // A name that fits is shorter than 256.
+                Self::Inline(u8::try_from(name.len()).unwrap_or(0), bytes)
+            }
+            None => Self::Heap(name.into()),
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Inline(len, bytes) => {
+                let bytes = bytes.get(..usize::from(*len)).unwrap_or_default();
+                core::str::from_utf8(bytes).expect("it was made of a text")
+            }
+            Self::Heap(name) => name,
+        }
+    }
+}
+
+impl ActorPath {
+    /// The path of the root, `/`.
+    #[must_use]
+    pub fn root() -> Self {
+        Self(Counted::new(Node { parent: None, name: Name::new("") }))
+    }
+
+    /// The path of a child of this name.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self(Counted::new(Node { parent: Some(self.clone()), name: Name::new(name) }))
+    }
+
+    /// The last name; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.name.as_str()
+    }
+
+    /// The path above; none for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<&Self> {
+        self.0.parent.as_ref()
+    }
+
+    /// How many names it has; 0 for the root.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.up().count() - 1
+    }
+
+    /// Whether `other` is this path or stands above it.
+    #[must_use]
+    pub fn is_below_or_at(&self, other: &Self) -> bool {
+        self.up().any(|path| path == other)
+    }
+
+    /// The names from the root down.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.up().map(Self::name).collect();
+        names.pop();
+        names.reverse();
+        names
+    }
+
+    fn up(&self) -> impl Iterator<Item = &Self> {
+        core::iter::successors(Some(self), |path| path.parent())
+    }
+}
+
+impl PartialEq for ActorPath {
+    fn eq(&self, other: &Self) -> bool {
+        let mut ups = (self, other);
+        loop {
+            if Counted::ptr_eq(&ups.0.0, &ups.1.0) {
+                return true;
+            }
+            if ups.0.name() != ups.1.name() {
+                return false;
+            }
+            match (ups.0.parent(), ups.1.parent()) {
+                (Some(one), Some(other)) => ups = (one, other),
+                (None, None) => return true,
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl Eq for ActorPath {}
+
+impl PartialOrd for ActorPath {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ActorPath {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.names().cmp(&other.names())
+    }
+}
+
+impl hash::Hash for ActorPath {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        for path in self.up() {
+            path.name().hash(state);
+        }
+    }
+}
+
+impl fmt::Display for ActorPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.parent().is_none() {
+            return f.write_str("/");
+        }
+        self.names().into_iter().try_for_each(|name| write!(f, "/{name}"))
+    }
+}
+
+impl fmt::Debug for ActorPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a name cannot be an actor's; none if it can.
+pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > NAME_LEN_MAX {
+        "it is longer than 255 bytes"
+    } else if name.starts_with('$') {
+        "a leading `$` is for names that the system gives"
+    } else if name.contains(|c: char| c == '/' || c == '#' || c.is_control() || c.is_whitespace()) {
+        "it has a `/`, a `#`, a space or a control character"
+    } else {
+        return Ok(());
+    };
+    Err(InvalidName { name: name.chars().take(NAME_LEN_MAX).collect(), reason })
+}
+
+/// A text that cannot be the name of an actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidName {
+    name: String,
+    reason: &'static str,
+}
+
+impl fmt::Display for InvalidName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no name for an actor: {}", self.name, self.reason)
+    }
+}
+
+impl core::error::Error for InvalidName {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{format, string::ToString as _};
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_the_names_from_the_root_down() {
+        let root = ActorPath::root();
+        assert_eq!(root.to_string(), "/");
+        assert_eq!(root.depth(), 0);
+        let long = "n".repeat(NAME_LEN_MAX);
+        let path = root.child("user").child("a").child(&long);
+        assert_eq!(path.to_string(), format!("/user/a/{long}"));
+        assert_eq!(path.depth(), 3);
+        assert_eq!(path.parent().unwrap().to_string(), "/user/a");
+        assert!(path.is_below_or_at(&root) && !root.is_below_or_at(&path));
+    }
+
+    #[test]
+    fn paths_are_equal_by_their_names_whoever_made_them() {
+        let one = ActorPath::root().child("user").child("a");
+        let two = ActorPath::root().child("user").child("a");
+        assert_eq!(one, two);
+        assert_ne!(one, ActorPath::root().child("system").child("a"));
+        assert_ne!(one, ActorPath::root().child("a"));
+        assert!(one < two.child("b"));
+    }
+
+    #[test]
+    fn names_that_would_break_a_path_are_refused() {
+        for name in ["", "a/b", "$a", "a b", "a\n", "#1", &"n".repeat(NAME_LEN_MAX + 1)] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["a", "worker-1", "ä", "a.b", "a$"] {
+            assert!(check_name(name).is_ok(), "{name:?}");
+        }
+    }
+}
