@@ -19,16 +19,17 @@
 //! | part | who writes, who reads | bound | what it is for |
 //! |---|---|---|---|
 //! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: one swap, one store |
-//! | [`mpsc::Queue`] | any, one | yes or no | a mailbox: counted, bounded, closable |
+//! | [`mpsc::Queue`] | any, one | yes or no | counted, bounded, closable; nodes from anywhere |
+//! | `mail::Mailbox` | any, one | yes | an actor's mailbox: values in blocks, says who wakes |
 //! | `ring::Owner`, `ring::Thief` | one, thieves too | capacity, then a hook | a run queue |
 //! | [`Injector`] | any, any | none | work from outside, taken in batches |
 //! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
 //! | [`counter::Striped`] | any, any | wraps | statistics |
 //! | [`waker::AtomicWaker`] | one, any | one waker | a task that waits |
 //!
-//! Beside them: `Counted` (a shared pointer that also exists where `Arc` does not),
-//! [`pad::Padded`], [`link`] (intrusive nodes), and [`prim`], the one place that knows which
-//! atomics there are.
+//! Beside them: [`lock::Lock`] (a spin lock for some instructions), `Counted` (a shared pointer
+//! that also exists where `Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and
+//! [`prim`], the one place that knows which atomics there are.
 //!
 //! # Example
 //!
@@ -71,7 +72,7 @@
 //! # Features
 //!
 //! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared
-//!   handles of a queue, and the ring.
+//!   handles of a queue, mailboxes, and the ring.
 //!
 //! The ring needs 64-bit atomics and is absent where there are none. On targets without
 //! compare-exchange the atomics come from `portable-atomic` with its `critical-section`.
@@ -95,6 +96,9 @@ pub mod counted;
 pub mod counter;
 pub mod injector;
 pub mod link;
+pub mod lock;
+#[cfg(feature = "alloc")]
+pub mod mail;
 pub mod mpsc;
 pub mod mutant;
 pub mod pad;

@@ -1,0 +1,139 @@
+//! A small lock for short critical sections without user code.
+//!
+//! Roles: *entrants*, any number. One byte: false is open, true is held.
+//!
+//! 1. An entrant exchanges false for true, and then has the value to itself.
+//! 2. It stores false when it leaves, also by a panic.
+//!
+//! *Why it cannot hang*: who holds the lock runs a few instructions of our own, calls nobody, and
+//! takes no second lock; so it leaves. While it is preempted others spin. There is no fairness.
+//!
+//! It is not for interrupts: one that meets the lock held by the code it interrupted would spin for
+//! ever; [`Lock::try_with`] is the way there. It is not for user code: no closure, waker, or drop
+//! of a user's value may run inside.
+#![expect(unsafe_code, reason = "the holder of the lock has the value to itself")]
+
+use core::fmt;
+
+use crate::{
+    const_unless_loom, mutant,
+    prim::{
+        UnsafeCell,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+        hint,
+    },
+};
+
+/// A value that one at a time may change; see the [module](self) for what may be done inside.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_sync::lock::Lock;
+///
+/// static COUNT: Lock<u32> = Lock::new(1);
+/// assert_eq!(COUNT.with(|count| core::mem::replace(count, 2)), 1);
+/// assert_eq!(COUNT.try_with(|count| *count), Some(2));
+/// ```
+pub struct Lock<T> {
+    is_held: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock gives the value to one thread at a time, which may move it out (`T: Send`).
+unsafe impl<T: Send> Sync for Lock<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Lock<T> {}
+
+impl<T> Lock<T> {
+    const_unless_loom! {
+        /// An open lock around a value.
+        #[must_use]
+        pub const fn new(value: T) -> Self {
+            Self { is_held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        }
+    }
+
+    /// Calls `f` with the value as soon as nobody else has it.
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let held = loop {
+            if let Some(held) = self.try_hold() {
+                break held;
+            }
+            self.await_open();
+        };
+        held.run(f)
+    }
+
+    /// Calls `f` with the value if nobody else has it.
+    #[inline]
+    pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_hold().map(|held| held.run(f))
+    }
+
+    /// The value, through an exclusive borrow.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+
+    #[inline]
+    fn try_hold(&self) -> Option<Held<'_, T>> {
+        // Acquire: pairs with the opening; what the last holder did is seen. Relaxed on failure:
+        // nothing is read then.
+        let won = self.is_held.compare_exchange(false, true, Acquire, Relaxed).is_ok();
+        // The guard is made by the winner only, for dropping one opens the lock.
+        won.then(|| Held(self))
+    }
+
+    /// Spins on a load, so that the holder keeps the cache line.
+    #[cold]
+    fn await_open(&self) {
+        // Relaxed: a hint; the exchange decides.
+        while self.is_held.load(Relaxed) {
+            hint::spin_loop();
+        }
+    }
+}
+
+impl<T: Default> Default for Lock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}
+
+/// The lock, held; dropping it opens the lock.
+struct Held<'a, T>(&'a Lock<T>);
+
+impl<T> Held<'_, T> {
+    #[inline]
+    fn run<R>(self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.0.value.with_mut(|value| {
+            // SAFETY: the lock is held until `self` is dropped, so no other reference exists.
+            f(unsafe { &mut *value })
+        })
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let order = if mutant!("lock-relaxed-open") { Relaxed } else { Release };
+        // Release: pairs with the exchange of the next holder.
+        self.0.is_held.store(false, order);
+    }
+}

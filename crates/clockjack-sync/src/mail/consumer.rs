@@ -1,0 +1,424 @@
+//! The consumer's side, rules 3 and 5 to 9 of the [protocol](super).
+#![expect(unsafe_code, reason = "only the consumer takes values and frees blocks")]
+
+use alloc::boxed::Box;
+use core::{
+    mem::needs_drop,
+    ptr::{self, NonNull},
+};
+
+use super::{
+    Mailbox, Pop,
+    store::{Block, GIVEN_UP, Root, WRITTEN},
+    tail::{ONE, SLOTS, Tail, slot},
+    word::Word,
+};
+use crate::{
+    mutant,
+    prim::{
+        IS_MODEL,
+        atomic::{
+            AtomicU32,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+        hint,
+    },
+};
+
+/// How often the lock of an evicting box is tried: what is done under it takes some nanoseconds.
+const TRIES: usize = if IS_MODEL { 1 } else { 128 };
+
+/// What a look at the oldest position gives.
+enum Taken<T> {
+    Value(T),
+    /// Its claim was given up.
+    Nothing,
+    Empty,
+    Busy,
+}
+
+/// What a renewal leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    OneBlock,
+    Nothing,
+}
+
+/// The lock of an evicting box, held.
+pub(super) struct Popping<'a>(&'a AtomicU32);
+
+impl<T> Mailbox<T> {
+    /// Takes the oldest value, and frees its room. It never waits.
+    ///
+    /// [`Pop::Busy`] says that the oldest is claimed and not yet written, or in an evicting box
+    /// that a producer is evicting: come back later, and do not go idle.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer: no two calls of the unsafe functions of one box run at the
+    /// same time, and a call happens before the next one, for instance by being made on the same
+    /// thread or under a lock.
+    #[inline]
+    pub unsafe fn pop(&self) -> Pop<T> {
+        if self.is_evicting() {
+            // SAFETY: the caller is the only consumer beside those who have the lock.
+            return unsafe { self.pop_locked() };
+        }
+        // SAFETY: the caller is the only consumer.
+        unsafe { self.pop_one() }
+    }
+
+    /// Takes the oldest value as [`pop`](Self::pop) does, but its room stays taken until
+    /// [`free`](Self::free): for who keeps values elsewhere before they are handled.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    ///
+    /// # Panics
+    ///
+    /// If the box evicts: what is held cannot be evicted.
+    pub unsafe fn pop_held(&self) -> Pop<T> {
+        assert!(!self.is_evicting(), "an evicting box holds no room");
+        loop {
+            let head = self.head();
+            // SAFETY: the caller is the only consumer, and this is its position.
+            let taken = unsafe { self.take(head) };
+            if matches!(taken, Taken::Value(_) | Taken::Nothing) {
+                // Relaxed: the consumer's own. Below the capacity, since each has room.
+                self.held.store(self.held.load(Relaxed) + 1, Relaxed);
+            }
+            match taken {
+                Taken::Value(value) => return Pop::Item(value),
+                // SAFETY: as above, and one more is held.
+                Taken::Nothing => unsafe { self.free(1) },
+                Taken::Empty => return Pop::Empty,
+                Taken::Busy => return Pop::Busy,
+            }
+        }
+    }
+
+    /// Frees the room of `n` values that were taken by [`pop_held`](Self::pop_held).
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    ///
+    /// # Panics
+    ///
+    /// If fewer are held.
+    pub unsafe fn free(&self, n: usize) {
+        assert!(!self.is_evicting(), "an evicting box holds no room");
+        // Relaxed: the consumer's own.
+        let held = self.held.load(Relaxed);
+        let left = u32::try_from(n).ok().and_then(|n| held.checked_sub(n));
+        let left = left.unwrap_or_else(|| panic!("{n} freed, {held} held"));
+        self.held.store(left, Relaxed);
+        // Relaxed: only the consumer writes it.
+        let freed = self.freed.load(Relaxed);
+        self.publish(freed.wrapping_add((held - left) as Word * ONE));
+    }
+
+    /// Says that the consumer sleeps, unless something is inside or on its way. After `true`, the
+    /// next push tells its caller to wake the consumer.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn try_idle(&self) -> bool {
+        let head = self.head();
+        // Acquire: pairs with the claims; who is told that something came looks for it.
+        let mut tail = self.tail(Acquire);
+        loop {
+            if tail.position() != head {
+                return false;
+            }
+            if mutant!("mail-idle-blindly") {
+                self.tail.fetch_or(Tail(0).idle().0, AcqRel);
+                return true;
+            }
+            // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who
+            // has done all that came before. The loop ends: only a close or a claim interferes.
+            let idle = tail.idle().0;
+            match self.tail.compare_exchange(tail.0, idle, AcqRel, Acquire) {
+                Ok(_) => return true,
+                Err(now) => tail = Tail(now),
+            }
+        }
+    }
+
+    /// Frees all but one block, if the box is empty; says whether that is so now. It allocates
+    /// nothing.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn shrink(&self) -> bool {
+        // SAFETY: by the caller's promise.
+        unsafe { self.renew(Keep::OneBlock) }
+    }
+
+    /// Frees all memory of the box, if it is empty; says whether that is so now.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn release(&self) -> bool {
+        // SAFETY: by the caller's promise.
+        unsafe { self.renew(Keep::Nothing) }
+    }
+
+    /// # Safety
+    ///
+    /// The caller is the only consumer; in an evicting box, because it has the lock.
+    #[inline]
+    pub(super) unsafe fn pop_one(&self) -> Pop<T> {
+        loop {
+            let head = self.head();
+            // SAFETY: the caller is the only consumer, and this is its position.
+            let taken = unsafe { self.take(head) };
+            let popped = match taken {
+                Taken::Value(value) => Some(value),
+                Taken::Nothing => None,
+                Taken::Empty => return Pop::Empty,
+                Taken::Busy => return Pop::Busy,
+            };
+            // Relaxed: only the consumer writes it.
+            self.publish(self.freed.load(Relaxed).wrapping_add(ONE));
+            if let Some(value) = popped {
+                return Pop::Item(value);
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop), in an evicting box.
+    unsafe fn pop_locked(&self) -> Pop<T> {
+        let Some(_popping) = self.lock() else { return Pop::Busy };
+        // SAFETY: the lock makes the only consumer.
+        unsafe { self.pop_one() }
+    }
+
+    /// Takes what is at the consumer's position, and its block out if that was the last of it; the
+    /// caller counts it.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer, and `head` is its position.
+    #[inline]
+    unsafe fn take(&self, head: Word) -> Taken<T> {
+        let block = match NonNull::new(self.block()) {
+            Some(block) => block,
+            // SAFETY: by the caller's promise.
+            None => match unsafe { self.seek(head) } {
+                Pop::Item(block) => block,
+                Pop::Empty => return Taken::Empty,
+                Pop::Busy => return Taken::Busy,
+            },
+        };
+        let index = slot(head);
+        let taken = {
+            // SAFETY: only the consumer frees a block, after it has taken its last position.
+            let block = unsafe { block.as_ref() };
+            match block.flag(index) {
+                // SAFETY: written, and `head` moves on, so it is taken once.
+                WRITTEN => Taken::Value(unsafe { block.take(index) }),
+                GIVEN_UP => Taken::Nothing,
+                // Acquire: pairs with `close`; who finds it closed sees what came before.
+                _ if self.tail(Acquire).position() == head => return Taken::Empty,
+                _ => return Taken::Busy,
+            }
+        };
+        if index == SLOTS - 1 {
+            // SAFETY: by the caller's promise; all its values were taken.
+            unsafe { self.retire(block, head) };
+        }
+        taken
+    }
+
+    /// Finds the block of the consumer's position.
+    ///
+    /// # Safety
+    ///
+    /// As for `take`.
+    #[cold]
+    unsafe fn seek(&self, head: Word) -> Pop<NonNull<Block<T>>> {
+        // Acquire: pairs with the claims and with `close`.
+        let tail = self.tail(Acquire);
+        if tail.position() == head {
+            return Pop::Empty;
+        }
+        // Acquire: pairs with the exchange that put it there.
+        let Some(root) = NonNull::new(self.roots[tail.generation()].load(Acquire)) else {
+            return Pop::Busy;
+        };
+        // SAFETY: only the consumer frees a root.
+        let root = unsafe { root.as_ref() };
+        // SAFETY: by the caller's promise; the tail is beyond it.
+        let Some(block) = (unsafe { root.seek(head, tail) }) else { return Pop::Busy };
+        self.set_block(block.as_ptr());
+        Pop::Item(block)
+    }
+
+    /// Takes a block out whose last value was taken.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer, and has taken every value of the block up to `last`.
+    #[cold]
+    unsafe fn retire(&self, block: NonNull<Block<T>>, last: Word) {
+        self.set_block(ptr::null_mut());
+        if mutant!("mail-freed-before-retired") {
+            self.freed.store(last.wrapping_add(ONE), Release);
+        }
+        // Acquire: pairs with the claims: the level they used.
+        let tail = self.tail(Acquire);
+        // Relaxed: the block was found through it.
+        let root = NonNull::new(self.roots[tail.generation()].load(Relaxed));
+        let root = root.expect("a block is in a root");
+        // SAFETY: only the consumer frees a root.
+        let root = unsafe { root.as_ref() };
+        // SAFETY: by the caller's promise.
+        unsafe { root.retire(block, last, tail) };
+    }
+
+    /// Gives the memory of an empty box back (rule 7).
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    unsafe fn renew(&self, keep: Keep) -> bool {
+        let _popping = if self.is_evicting() {
+            let Some(popping) = self.lock() else { return false };
+            Some(popping)
+        } else {
+            None
+        };
+        let head = self.head();
+        // Acquire: pairs with the claims.
+        let mut tail = self.tail(Acquire);
+        // Acquire: pairs with the exchange that put it there.
+        let root = self.roots[tail.generation()].load(Acquire);
+        if tail.position() != head {
+            return false;
+        }
+        let Some(root) = NonNull::new(root) else { return true };
+        // SAFETY: only the consumer frees a root.
+        if keep == Keep::OneBlock && unsafe { root.as_ref() }.is_small() {
+            return true;
+        }
+        // AcqRel: who claims with the new generation sees that the other root is empty. The loop
+        // ends: only a close, or a claim that ends it, interferes.
+        while let Err(now) = self.tail.compare_exchange(tail.0, tail.renewed().0, AcqRel, Acquire) {
+            tail = Tail(now);
+            if tail.position() != head && !mutant!("mail-renewed-despite-claim") {
+                return false;
+            }
+        }
+        self.set_block(ptr::null_mut());
+        // Relaxed: published by the exchange of the next renewal, before which nobody looks.
+        self.roots[tail.generation()].store(ptr::null_mut(), Relaxed);
+        // SAFETY: no claim of the old generation is unused, and none will be made.
+        let mut old = unsafe { Box::from_raw(root.as_ptr()) };
+        if keep == Keep::OneBlock {
+            old.reset(head);
+            self.reinstall(tail.renewed(), old);
+        }
+        true
+    }
+
+    /// Puts a root that was cleaned into the new generation, unless a producer was faster.
+    fn reinstall(&self, tail: Tail, root: Box<Root<T>>) {
+        let made = Box::into_raw(root);
+        let place = &self.roots[tail.generation()];
+        // Release: pairs with the loads of roots.
+        if place.compare_exchange(ptr::null_mut(), made, Release, Relaxed).is_err() {
+            // SAFETY: made from a box above, and seen by nobody.
+            drop(unsafe { Box::from_raw(made) });
+        }
+    }
+
+    /// The lock of an evicting box, if it is to be had soon.
+    pub(super) fn lock(&self) -> Option<Popping<'_>> {
+        for _ in 0..TRIES {
+            // Acquire: pairs with the opening. Relaxed on failure: nothing is read then.
+            if self.held.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+                return Some(Popping(&self.held));
+            }
+            hint::spin_loop();
+        }
+        None
+    }
+
+    /// The consumer's position. In an evicting box the count is the lock, and nothing is held.
+    #[inline]
+    fn head(&self) -> Word {
+        // Relaxed: only the consumer writes them.
+        let freed = self.freed.load(Relaxed);
+        if self.is_evicting() {
+            return freed;
+        }
+        freed.wrapping_add(self.held.load(Relaxed) as Word * ONE)
+    }
+
+    #[inline]
+    fn publish(&self, freed: Word) {
+        let order = if mutant!("mail-relaxed-freed") { Relaxed } else { Release };
+        // Release: pairs with `look_again` and `len`: entries of what was freed are clear.
+        self.freed.store(freed, order);
+    }
+
+    #[inline]
+    fn block(&self) -> *mut Block<T> {
+        self.block.with(|block| {
+            // SAFETY: only the consumer calls this, and there is one at a time.
+            unsafe { *block }
+        })
+    }
+
+    fn set_block(&self, to: *mut Block<T>) {
+        self.block.with_mut(|block| {
+            // SAFETY: as above.
+            unsafe { *block = to }
+        });
+    }
+}
+
+impl Drop for Popping<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the exchange of the next.
+        self.0.store(0, Release);
+    }
+}
+
+impl<T> Drop for Mailbox<T> {
+    /// Drops what is inside, also if the drop of one value panics, and frees the memory.
+    fn drop(&mut self) {
+        struct Rest<'a, T>(&'a Mailbox<T>);
+        impl<T> Rest<'_, T> {
+            fn drop_all(&self) {
+                // SAFETY: `&mut` in the caller proves that nobody else is here.
+                while let Pop::Item(value) = unsafe { self.0.pop_one() } {
+                    drop(value);
+                }
+            }
+        }
+        impl<T> Drop for Rest<'_, T> {
+            fn drop(&mut self) {
+                self.drop_all();
+                for root in &self.0.roots {
+                    // Relaxed: as above; who dropped the last handle acquired what others did.
+                    if let Some(root) = NonNull::new(root.load(Relaxed)) {
+                        // SAFETY: made from a box, and the mailbox is gone.
+                        drop(unsafe { Box::from_raw(root.as_ptr()) });
+                    }
+                }
+            }
+        }
+        let rest = Rest(self);
+        if needs_drop::<T>() {
+            rest.drop_all();
+        }
+    }
+}

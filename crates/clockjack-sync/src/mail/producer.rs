@@ -1,0 +1,255 @@
+//! The producers' side: claims and what becomes of them, rules 1 to 4 and 9 of the
+//! [protocol](super).
+#![expect(unsafe_code, reason = "a claim is the right to write a slot")]
+
+use alloc::boxed::Box;
+use core::{fmt, mem::ManuallyDrop, ptr, ptr::NonNull};
+
+use super::{
+    Mailbox, Pop,
+    store::{Block, Root},
+    tail::{Tail, ahead, slot},
+    word::{Signed, Word},
+};
+use crate::{
+    mutant,
+    prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
+    push_error::{PushError, Refusal},
+};
+
+/// How often an evicting push makes room before it says full: somebody else took it each time.
+const EVICTIONS_MAX: usize = 16;
+
+/// What a push that was accepted has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the consumer sleeps for ever if nobody wakes it"]
+pub struct Pushed {
+    /// Whether the consumer was idle, and it is this caller who has to wake it.
+    pub wake: bool,
+}
+
+/// Room for one value that nobody else can take.
+///
+/// What others push later is behind it: the consumer is busy until the permit is written or
+/// dropped. Dropping gives the room back when the consumer comes by.
+///
+/// The duty to wake the consumer comes with the permit. Whoever lets one go that
+/// [`wakes`](Self::wakes) must wake the consumer, even if nothing was written: others rely on it.
+#[must_use = "what is pushed later waits for the permit"]
+pub struct Permit<'a, T> {
+    mailbox: &'a Mailbox<T>,
+    at: Tail,
+    wake: bool,
+}
+
+impl<T> Mailbox<T> {
+    /// Appends a value.
+    ///
+    /// One compare-exchange, repeated when another push or a close was faster; it never waits for
+    /// others.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back if the box is closed or full.
+    #[inline]
+    pub fn push(&self, value: T) -> Result<Pushed, PushError<T>> {
+        match self.enter() {
+            Ok(permit) => Ok(permit.write(value)),
+            Err(refusal) => Err(PushError::new(value, refusal)),
+        }
+    }
+
+    /// Reserves room for a value that is made afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If the box is closed or full.
+    #[inline]
+    pub fn claim(&self) -> Result<Permit<'_, T>, PushError<()>> {
+        self.enter().map_err(|refusal| PushError::new((), refusal))
+    }
+
+    /// Appends a value, and if the box is full takes the oldest out for it, which is handed to
+    /// `evicted`. Only for boxes made by [`evicting`](Self::evicting).
+    ///
+    /// # Errors
+    ///
+    /// The value comes back if the box is closed; or full, if others are at its oldest value or
+    /// take the room that was made: this push may then have evicted something all the same.
+    ///
+    /// # Panics
+    ///
+    /// If the box does not evict; or what `evicted` panics with.
+    pub fn push_or_evict(
+        &self,
+        value: T,
+        mut evicted: impl FnMut(T),
+    ) -> Result<Pushed, PushError<T>> {
+        assert!(self.is_evicting(), "the box was not made to evict");
+        let mut rounds = 0;
+        let refusal = loop {
+            match self.enter() {
+                Ok(permit) => return Ok(permit.write(value)),
+                Err(Refusal::Full) if rounds < EVICTIONS_MAX => {}
+                Err(refusal) => break refusal,
+            }
+            rounds += 1;
+            match self.evict() {
+                Pop::Item(oldest) => evicted(oldest),
+                Pop::Empty => {}
+                Pop::Busy => break Refusal::Full,
+            }
+        };
+        Err(PushError::new(value, refusal))
+    }
+
+    /// Claims the next position (rule 1).
+    #[inline]
+    fn enter(&self) -> Result<Permit<'_, T>, Refusal> {
+        // Acquire: pairs with the exchanges of others, so that what they knew of `freed` is the
+        // least that is known here.
+        let mut tail = self.tail(Acquire);
+        loop {
+            if tail.is_closed() {
+                return Err(Refusal::Closed);
+            }
+            // Acquire: pairs with `look_again`, and by it with the consumer's store: the entries of
+            // what was freed are clear.
+            let seen = self.freed_seen.load(Acquire);
+            // Negative: the tail was read too long ago, and the exchange will fail.
+            let inside = ahead(tail.position(), seen);
+            let room = tail.reach().min(self.capacity() as Signed);
+            let at = if inside < room { tail } else { self.look_again(tail, seen)? };
+            // AcqRel: as for the load; and what is known here goes to the next.
+            match self.tail.compare_exchange_weak(tail.0, at.claimed().0, AcqRel, Acquire) {
+                Ok(_) => {
+                    if at.level() != tail.level() {
+                        // SAFETY: this thread has the claim of the position.
+                        unsafe { self.root(at).as_ref() }.begin_level(at);
+                    }
+                    return Ok(Permit { mailbox: self, at, wake: tail.is_idle() });
+                }
+                Err(now) if mutant!("mail-closed-not-rechecked") => {
+                    tail = Tail(now & !Tail(0).closed().0);
+                }
+                Err(now) => tail = Tail(now),
+            }
+        }
+    }
+
+    /// Looks at `freed` itself: full, or the word to claim from, perhaps at a higher level.
+    #[cold]
+    fn look_again(&self, tail: Tail, seen: Word) -> Result<Tail, Refusal> {
+        // Acquire: pairs with the consumer's store.
+        let freed = self.freed.load(Acquire);
+        if freed != seen {
+            // Release: hands on what was acquired. Relaxed on failure: another was here, and the
+            // next look finds what it left.
+            let _ = self.freed_seen.compare_exchange(seen, freed, Release, Relaxed);
+        }
+        // `freed` is read after the tail: if this says full, it was so when the tail was read.
+        if ahead(tail.position(), freed) >= self.capacity() as Signed {
+            return Err(Refusal::Full);
+        }
+        let raise = tail.is_beyond_level(freed) && !mutant!("mail-level-kept");
+        Ok(if raise { tail.raised() } else { tail })
+    }
+
+    /// The root of a claim's generation, which is made if it is not there.
+    #[inline]
+    fn root(&self, at: Tail) -> NonNull<Root<T>> {
+        let root = &self.roots[at.generation()];
+        // Acquire: pairs with the exchange that put it there.
+        NonNull::new(root.load(Acquire)).unwrap_or_else(|| self.install_root(at))
+    }
+
+    #[cold]
+    fn install_root(&self, at: Tail) -> NonNull<Root<T>> {
+        let made = NonNull::from(Box::leak(Root::new()));
+        let root = &self.roots[at.generation()];
+        // Release: pairs with the loads of roots. Acquire: who loses uses the winner's.
+        match root.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
+            Ok(_) => made,
+            Err(there) => {
+                // SAFETY: made from a box above, and seen by nobody.
+                drop(unsafe { Box::from_raw(made.as_ptr()) });
+                NonNull::new(there).expect("the exchange failed since it is not null")
+            }
+        }
+    }
+
+    /// The block of a claim.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the claim and has not used it.
+    #[inline]
+    unsafe fn claimed_block(&self, at: Tail) -> NonNull<Block<T>> {
+        let root = self.root(at);
+        // SAFETY: an unused claim keeps the root of its generation (rule 7).
+        let root = unsafe { root.as_ref() };
+        // SAFETY: by the caller's promise.
+        unsafe { root.claimed_block(at) }
+    }
+
+    /// Takes the oldest value out of a box that was full (rule 9).
+    fn evict(&self) -> Pop<T> {
+        if mutant!("mail-evict-unlocked") {
+            // SAFETY: none, that is the fault.
+            return unsafe { self.pop_one() };
+        }
+        let Some(_popping) = self.lock() else { return Pop::Busy };
+        // The consumer may have been faster, and then there is room.
+        if self.len() < self.capacity() {
+            return Pop::Empty;
+        }
+        // SAFETY: in an evicting box the lock makes the only consumer.
+        unsafe { self.pop_one() }
+    }
+}
+
+impl<T> Permit<'_, T> {
+    /// Whether the consumer was idle, and the holder of this permit has to wake it.
+    #[must_use]
+    pub const fn wakes(&self) -> bool {
+        self.wake
+    }
+
+    /// Writes the value.
+    #[inline]
+    pub fn write(self, value: T) -> Pushed {
+        let permit = ManuallyDrop::new(self);
+        // SAFETY: the permit is the claim, and it is used here only.
+        let block = unsafe { permit.mailbox.claimed_block(permit.at) };
+        // SAFETY: an unused claim keeps its block (rule 5).
+        let block = unsafe { block.as_ref() };
+        // SAFETY: the permit is the claim, and is gone afterwards.
+        unsafe { block.put(slot(permit.at.position()), value) };
+        Pushed { wake: permit.wake }
+    }
+
+    /// Gives the room back, and tells the duty that remains.
+    pub fn cancel(self) -> Pushed {
+        Pushed { wake: self.wake }
+    }
+}
+
+impl<T> Drop for Permit<'_, T> {
+    /// Leaves a mark that the consumer passes over.
+    fn drop(&mut self) {
+        if mutant!("mail-permit-forgotten") {
+            return;
+        }
+        // SAFETY: the permit is the claim, and it was not written.
+        let block = unsafe { self.mailbox.claimed_block(self.at) };
+        // SAFETY: an unused claim keeps its block (rule 5).
+        let block = unsafe { block.as_ref() };
+        block.give_up(slot(self.at.position()));
+    }
+}
+
+impl<T> fmt::Debug for Permit<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("wakes", &self.wake).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,395 @@
+//! Where the values are: blocks, and the directories that find the block of a position.
+#![expect(unsafe_code, reason = "blocks are shared through atomic pointers")]
+
+use alloc::boxed::Box;
+use core::{
+    mem::MaybeUninit,
+    ptr::{self, NonNull},
+};
+
+use super::{
+    tail::{self, BLOCK, LEVELS, NEAR, SLOTS, Tail, ahead, block_start},
+    word::{AtomicWord, Signed, Word},
+};
+use crate::{
+    mutant,
+    prim::{
+        UnsafeCell,
+        atomic::{
+            AtomicPtr, AtomicU8,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    prim_array,
+};
+
+/// The slot is claimed or not even that.
+pub(super) const UNWRITTEN: u8 = 0;
+/// The slot has its value.
+pub(super) const WRITTEN: u8 = 1;
+/// The claim was given up, and there is no value.
+pub(super) const GIVEN_UP: u8 = 2;
+
+/// Marks a start that is set; positions have their lowest bits free.
+const IS_SET: Word = 1;
+
+type Entry<T> = AtomicPtr<Block<T>>;
+
+/// The values of as many positions as it has slots.
+pub(super) struct Block<T> {
+    flags: [AtomicU8; SLOTS],
+    slots: [UnsafeCell<MaybeUninit<T>>; SLOTS],
+}
+
+impl<T> Block<T> {
+    fn new() -> Box<Self> {
+        Box::new(Self {
+            flags: prim_array![AtomicU8::new(UNWRITTEN); SLOTS],
+            slots: prim_array![UnsafeCell::new(MaybeUninit::uninit()); SLOTS],
+        })
+    }
+
+    /// Makes it as new; its values were taken.
+    fn clear(&mut self) {
+        self.flags = prim_array![AtomicU8::new(UNWRITTEN); SLOTS];
+    }
+
+    /// What became of a slot's claim.
+    #[inline]
+    pub(super) fn flag(&self, slot: usize) -> u8 {
+        // Acquire: pairs with `put`, so that the value is there.
+        self.flags[slot].load(Acquire)
+    }
+
+    /// Writes the value of a slot.
+    ///
+    /// # Safety
+    ///
+    /// The caller has claimed the slot's position, and this is its only use of the claim.
+    #[inline]
+    pub(super) unsafe fn put(&self, slot: usize, value: T) {
+        self.slots[slot].with_mut(|cell| {
+            // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
+            let cell = unsafe { &mut *cell };
+            cell.write(value);
+        });
+        let order = if mutant!("mail-relaxed-written") { Relaxed } else { Release };
+        // Release: pairs with `flag`.
+        self.flags[slot].store(WRITTEN, order);
+    }
+
+    /// Says that the slot of a claim will have no value.
+    pub(super) fn give_up(&self, slot: usize) {
+        // Release: pairs with `flag`; it is the producer's last access to the block.
+        self.flags[slot].store(GIVEN_UP, Release);
+    }
+
+    /// Moves the value of a slot out.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer, has seen the flag [`WRITTEN`], and takes the value once.
+    #[inline]
+    pub(super) unsafe fn take(&self, slot: usize) -> T {
+        // A move out is exclusive, so a model treats it as a write.
+        self.slots[slot].with_mut(|cell| {
+            // SAFETY: the cell is valid, and the producer has left it with the flag.
+            let cell = unsafe { &*cell };
+            // SAFETY: the flag says that it is initialized, and it is not taken twice.
+            unsafe { cell.assume_init_read() }
+        })
+    }
+}
+
+/// The directories of one generation, and the blocks in them.
+pub(super) struct Root<T> {
+    near: [Entry<T>; NEAR],
+    /// Of each level above 0 its first entry, null before the level is used.
+    far: [AtomicPtr<Entry<T>>; LEVELS - 1],
+    /// Of each level above 0 its first position and [`IS_SET`], or zero.
+    starts: [AtomicWord; LEVELS - 1],
+    keeper: UnsafeCell<Keeper>,
+}
+
+/// What only the consumer knows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Keeper {
+    /// The level of the block that it takes from.
+    level: usize,
+    /// The level to which blocks are offered, and the first position to which none was.
+    offer_level: usize,
+    offer_next: Word,
+}
+
+impl<T> Root<T> {
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self {
+            near: prim_array![AtomicPtr::new(ptr::null_mut()); NEAR],
+            far: prim_array![AtomicPtr::new(ptr::null_mut()); LEVELS - 1],
+            starts: prim_array![AtomicWord::new(0); LEVELS - 1],
+            keeper: UnsafeCell::new(Keeper::default()),
+        })
+    }
+
+    /// The block of a claimed position, which is made if it is not there (rule 4).
+    ///
+    /// # Safety
+    ///
+    /// The caller has claimed the position with this root's generation and that level, and has not
+    /// yet used the claim.
+    #[inline]
+    pub(super) unsafe fn claimed_block(&self, at: Tail) -> NonNull<Block<T>> {
+        let entry = match at.level() {
+            0 => &self.near[tail::entry(0, at.position())],
+            // SAFETY: the claim keeps the level's directory, by the caller's promise.
+            level => unsafe { self.far_entry(level, at.position()) },
+        };
+        // Acquire: pairs with the exchange that put the block there, so that it is initialized.
+        NonNull::new(entry.load(Acquire)).unwrap_or_else(|| install(entry, Block::new()))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`claimed_block`](Self::claimed_block).
+    #[cold]
+    unsafe fn far_entry(&self, level: usize, position: Word) -> &Entry<T> {
+        let far = &self.far[level - 1];
+        // Acquire: pairs with the exchange below.
+        let first = NonNull::new(far.load(Acquire)).unwrap_or_else(|| {
+            let directory: Box<[Entry<T>]> =
+                (0..tail::entries(level)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+            let made = Box::into_raw(directory).cast::<Entry<T>>();
+            // Release: pairs with the loads of `far`. Acquire: who loses uses the winner's.
+            match far.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
+                // SAFETY: a box is not null.
+                Ok(_) => unsafe { NonNull::new_unchecked(made) },
+                Err(there) => {
+                    // SAFETY: made above, with this level's length, and seen by nobody.
+                    drop(unsafe { directory_from(made, level) });
+                    NonNull::new(there).expect("the exchange failed since it is not null")
+                }
+            }
+        });
+        // SAFETY: the index is below the directory's length.
+        let entry = unsafe { first.add(tail::entry(level, position)) };
+        // SAFETY: the directory stays while a claim of its level is unused.
+        unsafe { entry.as_ref() }
+    }
+
+    /// Says where a level begins; called by who claimed its first position.
+    #[cold]
+    pub(super) fn begin_level(&self, at: Tail) {
+        // Release: pairs with `seek`.
+        self.starts[at.level() - 1].store(at.position() | IS_SET, Release);
+    }
+
+    /// The entry of a position in a level's directory, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer and has not yet left the level.
+    unsafe fn entry(&self, level: usize, position: Word) -> Option<&Entry<T>> {
+        let index = tail::entry(level, position);
+        if level == 0 {
+            return Some(&self.near[index]);
+        }
+        // Acquire: pairs with the exchange in `far_entry`.
+        let first = NonNull::new(self.far[level - 1].load(Acquire))?;
+        // SAFETY: the index is below the directory's length.
+        let entry = unsafe { first.add(index) };
+        // SAFETY: only the consumer frees a directory, when it leaves the level.
+        Some(unsafe { entry.as_ref() })
+    }
+
+    /// The block of the consumer's position, if its level is known and the block is there.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer, `head` is its position, and it was claimed before `tail` was
+    /// read, which is of this root's generation.
+    pub(super) unsafe fn seek(&self, head: Word, tail: Tail) -> Option<NonNull<Block<T>>> {
+        let mut keeper = self.keeper();
+        while keeper.level < tail.level() {
+            // Acquire: pairs with `begin_level`.
+            let start = self.starts[keeper.level].load(Acquire);
+            if start == 0 && !mutant!("mail-level-by-tail") {
+                return None;
+            }
+            if ahead(head, start & !IS_SET) < 0 && !mutant!("mail-level-by-tail") {
+                break;
+            }
+            keeper.level += 1;
+            self.keep(keeper);
+            // SAFETY: the caller is the consumer, and all positions of the level were taken.
+            unsafe { self.leave_level(keeper.level - 1, head, tail) };
+            keeper = self.keeper();
+        }
+        // SAFETY: the caller is the consumer, and this is its level.
+        let entry = unsafe { self.entry(keeper.level, head) }?;
+        // Acquire: pairs with the exchange that put the block there.
+        NonNull::new(entry.load(Acquire))
+    }
+
+    /// Takes back what was offered to a level that is over, and its directory (rule 6).
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer, and all positions of the level were taken.
+    #[cold]
+    unsafe fn leave_level(&self, level: usize, head: Word, tail: Tail) {
+        let directory = level.checked_sub(1).and_then(|index| {
+            // Relaxed: nobody else uses the level any more.
+            let first = self.far[index].load(Relaxed);
+            self.far[index].store(ptr::null_mut(), Relaxed);
+            // SAFETY: made with this level's length, and just taken out.
+            (!first.is_null()).then(|| unsafe { directory_from(first, level) })
+        });
+        let entries = match &directory {
+            Some(directory) => &directory[..],
+            None if level == 0 => &self.near[..],
+            None => return,
+        };
+        for entry in entries {
+            // Relaxed: as above; a block that is offered was cleared by the consumer itself.
+            if let Some(block) = NonNull::new(entry.load(Relaxed)) {
+                entry.store(ptr::null_mut(), Relaxed);
+                // SAFETY: it was in the directory and is out of it, and nobody has a claim in it.
+                let block = unsafe { Box::from_raw(block.as_ptr()) };
+                self.offer(block, head.wrapping_sub(BLOCK), tail);
+            }
+        }
+    }
+
+    /// Takes a block out of its directory and offers it again (rules 5 and 6).
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer, has taken all values of the block, of which `last` is the last
+    /// position, and has not yet published that; `tail` is of this root's generation.
+    #[cold]
+    pub(super) unsafe fn retire(&self, block: NonNull<Block<T>>, last: Word, tail: Tail) {
+        // SAFETY: the caller is the consumer, and this is its level.
+        let entry = unsafe { self.entry(self.keeper().level, last) };
+        let entry = entry.expect("the block was found through its entry");
+        // Relaxed: published with `freed`, before which nobody looks for another block here.
+        entry.store(ptr::null_mut(), Relaxed);
+        // SAFETY: out of the directory; every claim in it was used, and its user is gone.
+        let mut block = unsafe { Box::from_raw(block.as_ptr()) };
+        block.clear();
+        self.offer(block, block_start(last), tail);
+    }
+
+    /// Puts a clean block where producers will look next, or frees it; `retired` is the last block
+    /// that was taken out.
+    fn offer(&self, block: Box<Block<T>>, retired: Word, tail: Tail) {
+        let mut keeper = self.keeper();
+        let level = tail.level();
+        let next = block_start(tail.position().wrapping_add(BLOCK - tail::ONE));
+        if keeper.offer_level != level || ahead(keeper.offer_next, next) < 0 {
+            keeper.offer_level = level;
+            keeper.offer_next = next;
+        }
+        let reach = (tail::entries(level) * SLOTS) as Signed;
+        let made = Box::into_raw(block);
+        while ahead(keeper.offer_next, retired) <= reach {
+            // SAFETY: only the consumer calls this, and it is not beyond the tail's level.
+            let Some(entry) = (unsafe { self.entry(level, keeper.offer_next) }) else { break };
+            keeper.offer_next = keeper.offer_next.wrapping_add(BLOCK);
+            // Release: pairs with the loads of entries, so that the flags are clear.
+            if entry.compare_exchange(ptr::null_mut(), made, Release, Relaxed).is_ok() {
+                self.keep(keeper);
+                return;
+            }
+        }
+        self.keep(keeper);
+        // SAFETY: made from a box above, and seen by nobody.
+        drop(unsafe { Box::from_raw(made) });
+    }
+
+    /// Whether at most one block is there and no directory but the first.
+    pub(super) fn is_small(&self) -> bool {
+        // Relaxed: only null or not counts.
+        let blocks = self.near.iter().filter(|entry| !entry.load(Relaxed).is_null()).count();
+        blocks <= 1 && self.far.iter().all(|far| far.load(Relaxed).is_null())
+    }
+
+    /// Frees all but one block, which becomes the block of `head`.
+    pub(super) fn reset(&mut self, head: Word) {
+        let mut kept = None;
+        self.take_blocks(|block| kept = Some(block));
+        self.starts = prim_array![AtomicWord::new(0); LEVELS - 1];
+        self.keeper = UnsafeCell::new(Keeper::default());
+        if let Some(mut block) = kept {
+            block.clear();
+            // Relaxed: published with the root.
+            self.near[tail::entry(0, head)].store(Box::into_raw(block), Relaxed);
+        }
+    }
+
+    /// Takes all blocks out and frees the directories.
+    fn take_blocks(&mut self, mut taken: impl FnMut(Box<Block<T>>)) {
+        let mut take = |entry: &Entry<T>| {
+            // Relaxed: `&mut self` proves that nobody else is here.
+            if let Some(block) = NonNull::new(entry.load(Relaxed)) {
+                entry.store(ptr::null_mut(), Relaxed);
+                // SAFETY: made from a box, and out of the only entry that had it.
+                taken(unsafe { Box::from_raw(block.as_ptr()) });
+            }
+        };
+        self.near.iter().for_each(&mut take);
+        for (index, far) in self.far.iter().enumerate() {
+            // Relaxed: as above.
+            if let Some(first) = NonNull::new(far.load(Relaxed)) {
+                far.store(ptr::null_mut(), Relaxed);
+                // SAFETY: made with this level's length, and just taken out.
+                let directory = unsafe { directory_from(first.as_ptr(), index + 1) };
+                directory.iter().for_each(&mut take);
+            }
+        }
+    }
+
+    fn keeper(&self) -> Keeper {
+        self.keeper.with(|keeper| {
+            // SAFETY: only the consumer calls this, and there is one at a time.
+            unsafe { *keeper }
+        })
+    }
+
+    fn keep(&self, kept: Keeper) {
+        self.keeper.with_mut(|keeper| {
+            // SAFETY: as above.
+            unsafe { *keeper = kept }
+        });
+    }
+}
+
+impl<T> Drop for Root<T> {
+    fn drop(&mut self) {
+        self.take_blocks(drop);
+    }
+}
+
+/// Puts a block into an entry unless one is there, and gives the one that is.
+#[cold]
+fn install<T>(entry: &Entry<T>, block: Box<Block<T>>) -> NonNull<Block<T>> {
+    let made = NonNull::from(Box::leak(block));
+    let order = if mutant!("mail-relaxed-install") { Relaxed } else { Release };
+    // Release: pairs with the loads of entries. Acquire: who loses uses the winner's.
+    match entry.compare_exchange(ptr::null_mut(), made.as_ptr(), order, Acquire) {
+        Ok(_) => made,
+        Err(there) => {
+            // SAFETY: made from a box above, and seen by nobody.
+            drop(unsafe { Box::from_raw(made.as_ptr()) });
+            NonNull::new(there).expect("the exchange failed since it is not null")
+        }
+    }
+}
+
+/// # Safety
+///
+/// The pointer was made from a box of as many entries as the level has, and is given up here.
+unsafe fn directory_from<T>(first: *mut Entry<T>, level: usize) -> Box<[Entry<T>]> {
+    let slice = ptr::slice_from_raw_parts_mut(first, tail::entries(level));
+    // SAFETY: by the caller's promise.
+    unsafe { Box::from_raw(slice) }
+}

@@ -1,0 +1,152 @@
+//! The word that producers and the consumer agree on, and the arithmetic of positions.
+//!
+//! ```text
+//!   [ position ................ | level : 3 | generation : 1 | closed : 1 | idle : 1 ]
+//! ```
+//!
+//! A position alone is the same word with its flags zero, so that sums and differences wrap where
+//! the word does. Capacities are far below half of its range: a difference keeps its sign.
+
+use super::word::{Signed, Word, low};
+use crate::prim::IS_MODEL;
+
+/// Values of a block. Its flags then fill a quarter of a cache line.
+pub(super) const SLOTS: usize = if IS_MODEL { 2 } else { 16 };
+/// Entries of the directory of level 0.
+pub(super) const NEAR: usize = if IS_MODEL { 2 } else { 8 };
+/// By how many bits a directory is larger than the one of the level below.
+const LEVEL_BITS: u32 = if IS_MODEL { 1 } else { 3 };
+/// Levels of directories; the largest has room for [`CAPACITY_MAX`] and a block more.
+pub(super) const LEVELS: usize = 7;
+
+/// The largest capacity of a mailbox.
+pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << 24 };
+
+const IDLE: Word = 1;
+const CLOSED: Word = 1 << 1;
+const GENERATION: Word = 1 << 2;
+const LEVEL_SHIFT: u32 = 3;
+const LEVEL: Word = 0b111 << LEVEL_SHIFT;
+/// One position.
+pub(super) const ONE: Word = 1 << 6;
+const FLAGS: Word = ONE - 1;
+/// The positions of a block.
+pub(super) const BLOCK: Word = ONE * SLOTS as Word;
+
+const _: () = {
+    assert!(SLOTS.is_power_of_two(), "a position's slot is a mask away");
+    assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
+    assert!(LEVELS <= 8, "the level has three bits");
+    assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
+    assert!(CAPACITY_MAX < 1 << (Word::BITS - 7), "half of the positions");
+};
+
+/// The entries of a level's directory.
+#[inline]
+pub(super) const fn entries(level: usize) -> usize {
+    // At most seven levels of three bits.
+    #[expect(clippy::cast_possible_truncation, reason = "a level is below 8")]
+    let bits = LEVEL_BITS * level as u32;
+    NEAR << bits
+}
+
+/// The slot of a position in its block.
+#[inline]
+pub(super) const fn slot(position: Word) -> usize {
+    low(position / ONE) & (SLOTS - 1)
+}
+
+/// The entry of a position's block in the directory of a level.
+#[inline]
+pub(super) const fn entry(level: usize, position: Word) -> usize {
+    low(position / BLOCK) & (entries(level) - 1)
+}
+
+/// The first position of a position's block.
+#[inline]
+pub(super) const fn block_start(position: Word) -> Word {
+    position & !(BLOCK - 1)
+}
+
+/// By how many positions `a` is ahead of `b`; negative if it is behind.
+#[inline]
+pub(super) const fn ahead(a: Word, b: Word) -> Signed {
+    a.wrapping_sub(b).cast_signed() / ONE.cast_signed()
+}
+
+/// A value of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tail(pub(super) Word);
+
+impl Tail {
+    /// The word of a new box whose first position is the given one.
+    pub(super) const fn new(position: Word) -> Self {
+        Self(position.wrapping_mul(ONE))
+    }
+
+    /// The next position to be claimed.
+    #[inline]
+    pub(super) const fn position(self) -> Word {
+        self.0 & !FLAGS
+    }
+
+    #[inline]
+    pub(super) const fn level(self) -> usize {
+        low((self.0 & LEVEL) >> LEVEL_SHIFT)
+    }
+
+    /// Which of the two roots: 0 or 1.
+    #[inline]
+    pub(super) const fn generation(self) -> usize {
+        (self.0 & GENERATION != 0) as usize
+    }
+
+    #[inline]
+    pub(super) const fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+
+    #[inline]
+    pub(super) const fn is_idle(self) -> bool {
+        self.0 & IDLE != 0
+    }
+
+    /// How many positions from `freed` on are surely inside the directory of this level.
+    #[inline]
+    pub(super) const fn reach(self) -> Signed {
+        ((entries(self.level()) - 1) * SLOTS + 1) as Signed
+    }
+
+    /// Whether the position's block would take the entry of one that is not yet free.
+    pub(super) const fn is_beyond_level(self, freed: Word) -> bool {
+        let blocks = ahead(block_start(self.position()), block_start(freed)) / SLOTS as Signed;
+        blocks >= entries(self.level()) as Signed
+    }
+
+    /// One more position is claimed, and the consumer is not idle.
+    #[inline]
+    pub(super) const fn claimed(self) -> Self {
+        Self(self.0.wrapping_add(ONE) & !IDLE)
+    }
+
+    /// From this position on the next level's directory is used.
+    pub(super) const fn raised(self) -> Self {
+        debug_assert!(slot(self.position()) == 0, "a level begins with a block");
+        debug_assert!(self.level() + 1 < LEVELS, "the last level is enough");
+        Self(self.0 + (1 << LEVEL_SHIFT))
+    }
+
+    /// From this position on the other root is used, at level 0.
+    pub(super) const fn renewed(self) -> Self {
+        Self((self.0 ^ GENERATION) & !LEVEL)
+    }
+
+    #[inline]
+    pub(super) const fn idle(self) -> Self {
+        Self(self.0 | IDLE)
+    }
+
+    pub(super) const fn closed(self) -> Self {
+        Self(self.0 | CLOSED)
+    }
+}

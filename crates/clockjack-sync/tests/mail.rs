@@ -1,0 +1,579 @@
+//! Mailboxes on one thread against a deque, on real threads against a law of conservation, and
+//! what they cost in memory.
+#![cfg(not(any(loom, shuttle)))]
+#![cfg(feature = "alloc")]
+#![expect(unsafe_code, reason = "the tests are the only consumer, and count allocations")]
+
+extern crate alloc;
+
+use alloc::{collections::VecDeque, rc::Rc};
+use core::{
+    alloc::{GlobalAlloc, Layout},
+    cell::Cell,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+use std::{
+    alloc::System,
+    panic::{catch_unwind, resume_unwind},
+    thread,
+};
+
+use clockjack_sync::mail::{CAPACITY_MAX, Mailbox, Pop};
+use proptest::prelude::*;
+
+/// Divides the work where an interpreter does it.
+const SHARE: usize = if cfg!(miri) { 500 } else { 1 };
+/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
+const IDLE_MAX: u32 = 5_000_000;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Counts for each thread what it allocates.
+struct Counting;
+
+// SAFETY: all is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        BYTES.set(BYTES.get() + layout.size().cast_signed());
+        // SAFETY: by the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        BYTES.set(BYTES.get() - layout.size().cast_signed());
+        // SAFETY: by the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What `f` allocates on this thread: how often, and how many bytes more are left than before.
+fn allocated(f: impl FnOnce()) -> (usize, isize) {
+    let before = (ALLOCATIONS.get(), BYTES.get());
+    f();
+    (ALLOCATIONS.get() - before.0, BYTES.get() - before.1)
+}
+
+/// The consumer's view of a mailbox.
+struct Consumer<'a, T>(&'a Mailbox<T>);
+
+impl<T> Consumer<'_, T> {
+    fn pop(&mut self) -> Pop<T> {
+        // SAFETY: each test makes one consumer of a mailbox.
+        unsafe { self.0.pop() }
+    }
+
+    fn pop_held(&mut self) -> Pop<T> {
+        // SAFETY: as above.
+        unsafe { self.0.pop_held() }
+    }
+
+    fn free(&mut self, n: usize) {
+        // SAFETY: as above.
+        unsafe { self.0.free(n) }
+    }
+
+    fn try_idle(&mut self) -> bool {
+        // SAFETY: as above.
+        unsafe { self.0.try_idle() }
+    }
+
+    fn shrink(&mut self) -> bool {
+        // SAFETY: as above.
+        unsafe { self.0.shrink() }
+    }
+
+    fn release(&mut self) -> bool {
+        // SAFETY: as above.
+        unsafe { self.0.release() }
+    }
+}
+
+/// Waits by yielding, not for ever.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Patience {
+    fn wait(&mut self) {
+        self.0 += 1;
+        assert!(self.0 < IDLE_MAX, "something is lost");
+        thread::yield_now();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Push(usize),
+    Pop(usize),
+    Hold(usize),
+    Free,
+    Claim,
+    GiveUp,
+    Idle,
+    Shrink,
+    Release,
+    Close,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1_usize..40).prop_map(Step::Push),
+        5 => (1_usize..40).prop_map(Step::Pop),
+        2 => (1_usize..20).prop_map(Step::Hold),
+        2 => Just(Step::Free),
+        2 => Just(Step::Claim),
+        2 => Just(Step::GiveUp),
+        2 => Just(Step::Idle),
+        1 => Just(Step::Shrink),
+        1 => Just(Step::Release),
+    ]
+}
+
+/// A mailbox beside the deque that says what it should do. `None` is a claim that was given up.
+struct Pair {
+    mailbox: Mailbox<Rc<u32>>,
+    model: VecDeque<Option<Rc<u32>>>,
+    held: usize,
+    idle: bool,
+    closed: bool,
+    next: u32,
+}
+
+impl Pair {
+    fn room(&self) -> usize {
+        self.mailbox.capacity() - self.model.len() - self.held
+    }
+
+    fn pushed(&mut self, wake: bool) {
+        assert_eq!(wake, self.idle);
+        self.idle = false;
+    }
+
+    fn push(&mut self) {
+        let value = Rc::new(self.next);
+        self.next += 1;
+        match self.mailbox.push(Rc::clone(&value)) {
+            Ok(pushed) => {
+                assert!(self.room() > 0 && !self.closed);
+                self.pushed(pushed.wake);
+                self.model.push_back(Some(value));
+            }
+            Err(refused) => {
+                assert_eq!(refused.is_closed(), self.closed);
+                assert_eq!(refused.is_full(), !self.closed && self.room() == 0);
+                assert_eq!(refused.into_inner(), value);
+            }
+        }
+    }
+
+    fn claim(&mut self, write: bool) {
+        let value = Rc::new(self.next);
+        self.next += 1;
+        let Ok(permit) = self.mailbox.claim() else {
+            assert!(self.closed || self.room() == 0);
+            return;
+        };
+        let (wake, entered) = if write {
+            (permit.write(Rc::clone(&value)).wake, Some(value))
+        } else {
+            (permit.cancel().wake, None)
+        };
+        self.pushed(wake);
+        self.model.push_back(entered);
+    }
+
+    /// What a pop should give; marks of claims that were given up go with it.
+    fn expected(&mut self) -> Pop<Rc<u32>> {
+        while let Some(front) = self.model.pop_front() {
+            if let Some(value) = front {
+                return Pop::Item(value);
+            }
+        }
+        Pop::Empty
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Push(n) => (0..n).for_each(|_| self.push()),
+            Step::Claim => self.claim(true),
+            Step::GiveUp => self.claim(false),
+            Step::Pop(n) => {
+                for _ in 0..n {
+                    let expected = self.expected();
+                    assert_eq!(Consumer(&self.mailbox).pop(), expected);
+                }
+            }
+            Step::Hold(n) => {
+                for _ in 0..n {
+                    let expected = self.expected();
+                    let popped = Consumer(&self.mailbox).pop_held();
+                    self.held += usize::from(popped != Pop::Empty);
+                    assert_eq!(popped, expected);
+                }
+            }
+            Step::Free => {
+                Consumer(&self.mailbox).free(self.held);
+                self.held = 0;
+            }
+            Step::Idle => {
+                let idle = Consumer(&self.mailbox).try_idle();
+                assert_eq!(idle, self.model.is_empty());
+                self.idle |= idle;
+            }
+            Step::Shrink => {
+                assert_eq!(Consumer(&self.mailbox).shrink(), self.model.is_empty());
+            }
+            Step::Release => {
+                assert_eq!(Consumer(&self.mailbox).release(), self.model.is_empty());
+            }
+            Step::Close => {
+                assert_eq!(self.mailbox.close(), !self.closed);
+                self.closed = true;
+            }
+        }
+        assert_eq!(self.mailbox.len(), self.model.len() + self.held);
+        assert_eq!(self.mailbox.is_idle(), self.idle);
+        assert_eq!(self.mailbox.is_closed(), self.closed);
+    }
+}
+
+/// A mailbox against a deque, with positions that begin at `start`.
+fn agrees(capacity: usize, start: isize, steps: &[Step]) {
+    let mut pair = Pair {
+        mailbox: Mailbox::with_start(capacity, start),
+        model: VecDeque::new(),
+        held: 0,
+        idle: false,
+        closed: false,
+        next: 0,
+    };
+    steps.iter().for_each(|step| pair.step(*step));
+    for step in [Step::Free, Step::Close, Step::Push(1), Step::Pop(3)] {
+        pair.step(step);
+    }
+    // The rest is dropped with the mailbox, each once.
+    let Pair { mailbox, model, .. } = pair;
+    drop(mailbox);
+    assert!(model.iter().flatten().all(|value| Rc::strong_count(value) == 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 400 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_mailbox_agrees_with_a_deque_also_where_positions_wrap_around(
+        capacity in prop_oneof![1_usize..5, 10_usize..20, 100_usize..130, 500_usize..3000],
+        start in prop_oneof![Just(0_isize), -300_isize..1, Just(isize::MAX)],
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
+        agrees(capacity, start, &steps);
+    }
+}
+
+#[test]
+fn a_box_is_seven_words_and_no_heap() {
+    assert!(size_of::<Mailbox<[u64; 10]>>() <= 7 * 8);
+    let fresh = allocated(|| {
+        let mailbox = Mailbox::<[u64; 10]>::new(CAPACITY_MAX);
+        assert_eq!(Consumer(&mailbox).pop(), Pop::Empty);
+        assert!(Consumer(&mailbox).try_idle());
+    });
+    assert_eq!(fresh, (0, 0));
+}
+
+fn fill_and_drain(mailbox: &Mailbox<usize>, n: usize) {
+    for value in 0..n {
+        let _ = mailbox.push(value).unwrap();
+    }
+    for value in 0..n {
+        assert_eq!(Consumer(mailbox).pop(), Pop::Item(value));
+    }
+    assert_eq!(Consumer(mailbox).pop(), Pop::Empty);
+}
+
+#[test]
+fn filling_and_draining_allocates_only_in_the_first_round() {
+    for n in [1, 15, 16, 17, 100, 999, 1000] {
+        let mailbox = Mailbox::new(1000);
+        fill_and_drain(&mailbox, n);
+        // The first rounds of a box that is seldom deep bring its second block.
+        (0..40).for_each(|_| fill_and_drain(&mailbox, n));
+        let (count, bytes) = allocated(|| {
+            (0..100).for_each(|_| fill_and_drain(&mailbox, n));
+        });
+        assert_eq!((count, bytes), (0, 0), "rounds of {n}");
+    }
+    let mailbox = Mailbox::new(1000);
+    fill_and_drain(&mailbox, 1000);
+    let (count, _) = allocated(|| fill_and_drain(&mailbox, 1000));
+    assert_eq!(count, 0, "the second round");
+}
+
+#[test]
+fn a_shallow_box_goes_round_in_two_blocks() {
+    let mailbox = Mailbox::<usize>::new(1000);
+    let (_, bytes) = allocated(|| (0..1000).for_each(|_| fill_and_drain(&mailbox, 3)));
+    let block = 16 * (size_of::<usize>() + 1);
+    assert!(bytes <= (2 * block + 300).cast_signed(), "{bytes} bytes");
+}
+
+#[test]
+fn shrinking_leaves_one_block_and_releasing_none() {
+    let mailbox = Mailbox::new(100_000);
+    let (_, full) = allocated(|| fill_and_drain(&mailbox, 100_000));
+    let (count, less) = allocated(|| assert!(Consumer(&mailbox).shrink()));
+    assert_eq!(count, 0);
+    let block = (16 * (size_of::<usize>() + 1)).cast_signed();
+    assert!(full + less <= block + 300, "{} bytes left", full + less);
+    // One block is there: sixteen pushes need no more, whatever the position.
+    let (count, _) = allocated(|| fill_and_drain(&mailbox, 1));
+    assert_eq!(count, 0);
+    let (_, rest) = allocated(|| assert!(Consumer(&mailbox).release()));
+    assert_eq!(full + less + rest, 0);
+    fill_and_drain(&mailbox, 2000);
+}
+
+#[test]
+fn the_memory_of_a_deep_box_is_in_proportion_to_what_is_inside() {
+    let mailbox = Mailbox::new(CAPACITY_MAX);
+    let n = 300_000 / SHARE;
+    let (_, bytes) = allocated(|| {
+        for value in 0..n {
+            let _ = mailbox.push(value).unwrap();
+        }
+    });
+    assert!(bytes < (n * 4 * size_of::<usize>() + 50_000).cast_signed(), "{bytes} bytes for {n}");
+    for value in 0..n {
+        assert_eq!(Consumer(&mailbox).pop(), Pop::Item(value));
+    }
+}
+
+#[test]
+fn nothing_is_freed_while_something_is_inside() {
+    let mailbox = Mailbox::new(4);
+    let _ = mailbox.push(1).unwrap();
+    assert!(!Consumer(&mailbox).shrink());
+    assert!(!Consumer(&mailbox).release());
+    let permit = mailbox.claim().unwrap();
+    assert_eq!(Consumer(&mailbox).pop(), Pop::Item(1));
+    assert_eq!(Consumer(&mailbox).pop(), Pop::Busy);
+    assert!(!Consumer(&mailbox).release());
+    assert!(!Consumer(&mailbox).try_idle());
+    let _ = permit.write(2);
+    assert_eq!(Consumer(&mailbox).pop(), Pop::Item(2));
+    assert!(Consumer(&mailbox).release());
+}
+
+#[test]
+fn room_is_reserved_before_the_value_is_made_and_comes_back_after_a_panic() {
+    let mailbox = Mailbox::new(1);
+    assert!(Consumer(&mailbox).try_idle());
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let permit = mailbox.claim().unwrap();
+        assert!(permit.wakes());
+        assert!(mailbox.push(0).unwrap_err().is_full());
+        let value = if mailbox.is_empty() { 1 } else { panic!("no value") };
+        permit.write(value)
+    }));
+    assert!(result.is_err());
+    assert_eq!(mailbox.len(), 1);
+    assert_eq!(Consumer(&mailbox).pop(), Pop::Empty);
+    assert!(mailbox.is_empty());
+    let _ = mailbox.push(2).unwrap();
+    assert_eq!(Consumer(&mailbox).pop(), Pop::Item(2));
+}
+
+#[test]
+fn an_evicting_box_gives_the_oldest_for_the_newest() {
+    let mailbox = Mailbox::evicting(3);
+    let mut evicted = Vec::new();
+    for value in 0..100 {
+        let _ = mailbox.push_or_evict(value, |oldest| evicted.push(oldest)).unwrap();
+        assert_eq!(
+            mailbox.len(),
+            3.min(evicted.len() + 3).min(usize::try_from(value).unwrap() + 1)
+        );
+    }
+    assert_eq!(evicted, (0..97).collect::<Vec<_>>());
+    assert!(mailbox.push(100).unwrap_err().is_full());
+    let mut consumer = Consumer(&mailbox);
+    for value in 97..100 {
+        assert_eq!(consumer.pop(), Pop::Item(value));
+    }
+    assert!(consumer.release());
+    assert!(consumer.try_idle());
+    // What is not yet written cannot be evicted.
+    let permits = [(); 3].map(|()| mailbox.claim().unwrap());
+    assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_full());
+    drop(permits);
+    // Marks of what was given up make room, and nobody hears of them.
+    assert!(mailbox.push_or_evict(1, |_| unreachable!()).is_ok());
+    mailbox.close();
+    assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_closed());
+}
+
+#[test]
+fn a_value_that_panics_in_its_drop_takes_no_other_along() {
+    struct Bomb<'a>(&'a Cell<u32>, bool);
+    impl Drop for Bomb<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            if self.1 {
+                // Without a message, whose making allocates.
+                resume_unwind(Box::new(()));
+            }
+        }
+    }
+    let drops = Cell::new(0);
+    let mut panicked = false;
+    let (_, bytes) = allocated(|| {
+        let mailbox = Mailbox::new(50);
+        for n in 0..50 {
+            assert!(mailbox.push(Bomb(&drops, n == 20)).is_ok());
+        }
+        panicked = catch_unwind(AssertUnwindSafe(|| drop(mailbox))).is_err();
+    });
+    assert!(panicked);
+    assert_eq!(drops.get(), 50);
+    assert_eq!(bytes, 0);
+}
+
+/// Four threads push numbers, the consumer checks each one's order; it sleeps by the idle protocol
+/// and counts who has to wake it.
+fn stress(mailbox: &Mailbox<(usize, usize)>, n_each: usize, mut now_and_then: impl FnMut()) {
+    const N_PRODUCERS: usize = 4;
+    let woken = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for id in 0..N_PRODUCERS {
+            let woken = &woken;
+            scope.spawn(move || {
+                let mut patience = Patience::default();
+                for n in 0..n_each {
+                    let mut value = (id, n);
+                    loop {
+                        match mailbox.push(value) {
+                            Ok(pushed) => {
+                                woken.fetch_add(usize::from(pushed.wake), Relaxed);
+                                break;
+                            }
+                            Err(refused) => {
+                                assert!(refused.is_full());
+                                value = refused.into_inner();
+                                patience.wait();
+                            }
+                        }
+                    }
+                    patience = Patience::default();
+                }
+            });
+        }
+        let mut consumer = Consumer(mailbox);
+        let mut expected = [0; N_PRODUCERS];
+        let (mut patience, mut naps) = (Patience::default(), 0);
+        while expected != [n_each; N_PRODUCERS] {
+            match consumer.pop() {
+                Pop::Item((id, n)) => {
+                    assert_eq!(n, expected[id]);
+                    expected[id] += 1;
+                    patience = Patience::default();
+                }
+                Pop::Busy => patience.wait(),
+                Pop::Empty => {
+                    now_and_then();
+                    if consumer.try_idle() {
+                        naps += 1;
+                        while woken.load(Relaxed) < naps {
+                            patience.wait();
+                        }
+                    }
+                }
+            }
+            assert!(mailbox.len() <= mailbox.capacity());
+        }
+        assert!(woken.load(Relaxed) <= naps);
+        assert_eq!(consumer.pop(), Pop::Empty);
+    });
+}
+
+#[test]
+fn a_million_messages_of_four_threads_keep_each_senders_order() {
+    for capacity in [1000, CAPACITY_MAX] {
+        stress(&Mailbox::new(capacity), 250_000 / SHARE, || ());
+    }
+    stress(&Mailbox::with_start(3, -1000), 20_000 / SHARE, || ());
+}
+
+#[test]
+fn memory_given_back_under_four_threads_loses_nothing() {
+    for capacity in [1, 40, 5000] {
+        let mailbox = Mailbox::with_start(capacity, -10_000);
+        let mut round = 0;
+        stress(&mailbox, 50_000 / SHARE, || {
+            round += 1;
+            // The consumer calls this between its own calls.
+            let mut consumer = Consumer(&mailbox);
+            if round % 2 == 0 {
+                consumer.shrink()
+            } else {
+                consumer.release()
+            };
+        });
+    }
+}
+
+#[test]
+fn evicting_threads_and_a_consumer_see_each_value_once() {
+    const N_EACH: usize = 100_000 / SHARE;
+    let mailbox = Mailbox::evicting(20);
+    let done = AtomicUsize::new(0);
+    let mut seen = thread::scope(|scope| {
+        let producers: Vec<_> = (0..3)
+            .map(|id| {
+                let (mailbox, done) = (&mailbox, &done);
+                scope.spawn(move || {
+                    let mut seen = Vec::new();
+                    for n in 0..N_EACH {
+                        let value = id * N_EACH + n;
+                        match mailbox.push_or_evict(value, |oldest| seen.push(oldest)) {
+                            Ok(_) => {}
+                            Err(refused) => {
+                                assert!(refused.is_full());
+                                seen.push(refused.into_inner());
+                            }
+                        }
+                    }
+                    done.fetch_add(1, Relaxed);
+                    seen
+                })
+            })
+            .collect();
+        let mut seen = Vec::new();
+        let mut consumer = Consumer(&mailbox);
+        while done.load(Relaxed) < 3 {
+            match consumer.pop() {
+                Pop::Item(value) => seen.push(value),
+                Pop::Empty | Pop::Busy => thread::yield_now(),
+            }
+        }
+        for producer in producers {
+            seen.extend(producer.join().unwrap());
+        }
+        while let Pop::Item(value) = consumer.pop() {
+            seen.push(value);
+        }
+        seen
+    });
+    seen.sort_unstable();
+    assert!(seen.iter().copied().eq(0..3 * N_EACH));
+}
