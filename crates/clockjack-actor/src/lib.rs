@@ -5,20 +5,43 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the cells that call it come later"))]
+pub mod actor;
+pub mod actor_ref;
+mod base;
+mod cell;
+mod children;
+pub mod context;
+mod control;
+mod envelope;
+pub mod error;
 pub mod escalation;
+pub mod events;
 pub mod failure_info;
+mod front;
+mod notes;
 pub mod path;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the cells that call it come later")
-)]
+pub mod props;
+pub mod root;
+mod spawn;
 pub mod strategy;
+pub mod system;
 pub mod system_message;
 
-pub use clockjack_exec::{Failure, Pid, SendError};
+pub use actor::{Actor, FnActor, Next, Signal};
+pub use actor_ref::ActorRef;
+pub use clockjack_exec::{Coded, Failure, Limits, Pid, SendError, StartError, Toolbox};
+pub use clockjack_sched::{DispatcherId, ExecutionBatch, TaskRunPriority};
+pub use context::Context;
+pub use error::{LookupError, NotAChild, SpawnError, SpawnErrorKind, StashFull, WatchError};
 pub use escalation::EscalationSink;
+pub use events::{
+    DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep, SystemEvent,
+    Unhandled,
+};
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
 pub use path::ActorPath;
+pub use props::{BoxedProps, IntoProps, Mailbox, MessageCodec, MsgOf, Overflow, Props};
+pub use root::RootContext;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
+pub use system::{ActorSystem, SystemBuilder, Termination, TerminationReport};
 pub use system_message::{SystemMessage, Terminated};

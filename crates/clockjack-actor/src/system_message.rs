@@ -63,4 +63,10 @@ impl Terminated {
     pub fn new(pid: Pid, path: ActorPath, failure: Option<FailureReport>) -> Self {
         Self { pid, path, failure }
     }
+
+    /// Whether it is this one that has ended.
+    #[must_use]
+    pub fn is<M: 'static>(&self, actor: &crate::ActorRef<M>) -> bool {
+        actor.pid() == self.pid
+    }
 }

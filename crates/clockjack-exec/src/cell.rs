@@ -25,6 +25,7 @@ pub(crate) mod task;
 
 use alloc::boxed::Box;
 use core::{
+    any::TypeId,
     fmt,
     mem::ManuallyDrop,
     ptr::NonNull,
@@ -90,6 +91,8 @@ pub(crate) struct VTable {
     pub(crate) free: unsafe fn(NonNull<Head>) -> EngineRef,
     /// Tells the body of a panic that ended its turn; without it that ends the process.
     pub(crate) panicked: Option<unsafe fn(&Head, &Engine, Caught) -> Verdict>,
+    /// What a custom body says of its kind.
+    pub(crate) kind: Option<fn() -> TypeId>,
     /// What the process is called in reports.
     pub(crate) name: fn() -> &'static str,
 }
@@ -193,6 +196,7 @@ impl Head {
 }
 
 /// One reference to a cell.
+#[repr(transparent)]
 pub(crate) struct CellRef(NonNull<Head>);
 
 // SAFETY: what a reference reaches without further promise, the head, is made for sharing: atomics,

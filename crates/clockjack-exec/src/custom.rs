@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 use core::{
-    any::type_name,
+    any::{TypeId, type_name},
     fmt,
     marker::PhantomData,
     mem::ManuallyDrop,
@@ -41,6 +41,9 @@ pub trait Body: Sized + 'static {
     /// What everybody can reach who has a reference. It is dropped with the last reference, on
     /// whatever thread that is.
     type Front: 'static;
+
+    /// What whoever has a reference of unknown type may ask: the type of its messages, say.
+    fn kind() -> TypeId;
 
     /// One turn. It is never called at the same time twice, nor after it has said
     /// [`Outcome::End`].
@@ -189,7 +192,8 @@ struct CustomCell<B: Body> {
     body: UnsafeCell<Option<B>>,
 }
 
-/// A counted reference to a custom process with a front of this type. One word.
+/// A counted reference to a custom process with a front of this type. One word: its address.
+#[repr(transparent)]
 pub struct CustomRef<F> {
     cell: CellRef,
     _front: PhantomData<F>,
@@ -219,6 +223,12 @@ impl<F: 'static> CustomRef<F> {
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.cell.pid()
+    }
+
+    /// What its maker calls its [kind](Body::kind).
+    #[must_use]
+    pub fn kind(&self) -> Option<TypeId> {
+        self.cell.head().vtable.kind.map(|kind| kind())
     }
 
     /// What it does, at about this time.
@@ -355,6 +365,7 @@ impl<B: Body> Table<B> {
         free: free::<B>,
         name: type_name::<B>,
         panicked: Some(panicked::<B>),
+        kind: Some(B::kind),
     };
 }
 

@@ -11,6 +11,7 @@ use crate::{
     engine_ref::EngineRef,
     error::{SendError, SubmitError},
     join::Join,
+    limits::Limits,
     payload::{Payload, Payloads},
     pid::Pid,
     process::Process,
@@ -131,6 +132,18 @@ impl Handle {
     /// A future that waits.
     pub fn sleep(&self, after: Duration) -> Sleep {
         Sleep::on(self.clone(), after)
+    }
+
+    /// Whether everything runs on one thread, that of a [`LocalExecutor`](crate::LocalExecutor).
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.0.seats.is_empty()
+    }
+
+    /// How much there may be of everything.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        self.0.limits()
     }
 
     /// The executor's time, read now.

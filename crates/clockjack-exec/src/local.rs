@@ -8,7 +8,14 @@
 #![expect(unsafe_code, reason = "promises that what it runs stays on its thread")]
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
-use core::{fmt, marker::PhantomData, pin::Pin, ptr, task::Context, time::Duration};
+use core::{
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    ptr,
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use clockjack_sync::{mpsc::Pop, mutant, prim::hint};
 use clockjack_time::{ClockKind, Resolution, Tick};
@@ -243,6 +250,12 @@ impl LocalExecutor {
                 self.engine.host().park(0, turn.next_wake);
             }
         }
+    }
+
+    /// A waker that ends the sleep of the executor's thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        crate::unparker::waker(&self.engine)
     }
 
     /// Asks everything to stop, runs until it has, or until the time is over; then ends the rest.

@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "frees the value when the last pointer goes")]
 
 use alloc::boxed::Box;
-use core::{fmt, marker::PhantomData, ops::Deref, ptr::NonNull};
+use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
 use crate::prim::atomic::{
     AtomicUsize,
@@ -53,6 +53,26 @@ impl<T> Counted<T> {
     #[must_use]
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         this.block == other.block
+    }
+
+    /// The address of the value, with the count: to be given back by [`from_raw`](Self::from_raw).
+    #[must_use]
+    pub fn into_raw(this: Self) -> NonNull<T> {
+        let this = ManuallyDrop::new(this);
+        // SAFETY: the block is alive; the address keeps the provenance of the whole of it.
+        unsafe { NonNull::new_unchecked(&raw mut (*this.block.as_ptr()).value) }
+    }
+
+    /// Takes a pointer back.
+    ///
+    /// # Safety
+    ///
+    /// The address came from [`into_raw`](Self::into_raw), each once.
+    #[must_use]
+    pub unsafe fn from_raw(value: NonNull<T>) -> Self {
+        // SAFETY: the value stands in a block, which begins so much before, in one allocation.
+        let block = unsafe { value.byte_sub(core::mem::offset_of!(Block<T>, value)) };
+        Self { block: block.cast(), _owns: PhantomData }
     }
 
     fn block(&self) -> &Block<T> {

@@ -1,0 +1,280 @@
+//! The untyped part of an actor that everybody can reach: who it is, and what it is to look at.
+//!
+//! # Bits
+//!
+//! ```text
+//!   31        16 15      7    6      5      4     3     2       1      0
+//!  [ suspended  |  ...  ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
+//! ```
+//!
+//! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
+//! woken: the state word of the process publishes both. The runner takes the low bits by a swap
+//! before it looks at what they are about, so what comes later raises them again.
+//!
+//! * NOTES: something hangs on the lane of [notes](crate::notes).
+//! * REPORTS: a child hangs on the list of [reports](Core::report).
+//! * FUTURES: one of the actor's futures was woken.
+//! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
+//!   refused for want of it. STOP stays; of the other two the runner does what is there.
+//! * ENDED: the actor is over.
+//! * suspended: how many times somebody above has suspended it.
+//!
+//! # Reports
+//!
+//! A child that has ended hangs its own cell on a list of its parent's, by a link that stands in
+//! the child: so the end of an actor needs no memory. It happens once in its life.
+#![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
+
+use alloc::boxed::Box;
+use core::{fmt, ptr, ptr::NonNull};
+
+use clockjack_exec::custom::CustomRef;
+use clockjack_sync::{
+    Counted,
+    lock::Lock,
+    prim::{
+        UnsafeCell,
+        atomic::{
+            AtomicPtr, AtomicU32,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+};
+
+use crate::{
+    ActorPath,
+    children::Children,
+    notes::{Note, Notes},
+    system::SystemInner,
+};
+
+pub(crate) const NOTES: u32 = 1;
+pub(crate) const REPORTS: u32 = 1 << 1;
+pub(crate) const FUTURES: u32 = 1 << 2;
+pub(crate) const STOP: u32 = 1 << 3;
+pub(crate) const RESUME: u32 = 1 << 4;
+pub(crate) const RESTART: u32 = 1 << 5;
+pub(crate) const ENDED: u32 = 1 << 6;
+pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
+
+/// What the runner takes down when it looks.
+const TAKEN: u32 = NOTES | REPORTS | FUTURES | RESUME | RESTART;
+
+/// A reference to an actor whose messages are not known.
+pub(crate) type AnyActor = CustomRef<Core>;
+
+/// See the [module](self).
+#[repr(C)]
+pub(crate) struct Core {
+    bits: AtomicU32,
+    pub(crate) notes: Notes,
+    /// Children that have ended; each has given a reference to itself.
+    reports: AtomicPtr<()>,
+    /// Where this one hangs on its parent's list.
+    next_report: UnsafeCell<*mut ()>,
+    pub(crate) path: ActorPath,
+    /// None for the root.
+    pub(crate) parent: Option<AnyActor>,
+    children: AtomicPtr<Lock<Children>>,
+    /// Lives as long as the root's cell, which every cell holds through its parents.
+    system: NonNull<SystemInner>,
+}
+
+// SAFETY: `next_report` is written by the runner of this cell before it is published, and read by
+// the runner of the parent after that; the system is shared. The rest is made for sharing.
+unsafe impl Send for Core {}
+// SAFETY: as above.
+unsafe impl Sync for Core {}
+
+impl Core {
+    /// # Safety
+    ///
+    /// The system lives as long as the cell of this, or any cell above it; without a parent, its
+    /// count is given away, by `Counted::into_raw`.
+    pub(crate) unsafe fn new(
+        path: ActorPath,
+        parent: Option<AnyActor>,
+        system: NonNull<SystemInner>,
+    ) -> Self {
+        Self {
+            bits: AtomicU32::new(0),
+            notes: Notes::new(),
+            reports: AtomicPtr::new(ptr::null_mut()),
+            next_report: UnsafeCell::new(ptr::null_mut()),
+            path,
+            parent,
+            children: AtomicPtr::new(ptr::null_mut()),
+            system,
+        }
+    }
+
+    pub(crate) fn system(&self) -> &SystemInner {
+        // SAFETY: by the contract of `new`.
+        unsafe { self.system.as_ref() }
+    }
+
+    pub(crate) fn system_ptr(&self) -> NonNull<SystemInner> {
+        self.system
+    }
+
+    /// What is up, to be looked at without taking it down.
+    #[inline]
+    pub(crate) fn peek(&self) -> u32 {
+        // Acquire: pairs with `raise`.
+        self.bits.load(Acquire)
+    }
+
+    /// What is up; what has to be looked at once is taken down. For the runner.
+    pub(crate) fn take_bits(&self) -> u32 {
+        // Acquire: pairs with `raise`.
+        self.bits.fetch_and(!TAKEN, AcqRel)
+    }
+
+    /// Raises bits; the caller wakes the cell.
+    pub(crate) fn raise(&self, bits: u32) -> u32 {
+        // Release: pairs with `take_bits`; what the bits are about was left before.
+        self.bits.fetch_or(bits, AcqRel)
+    }
+
+    /// Suspends once more, or once less.
+    pub(crate) fn suspend(&self, more: bool) {
+        if more {
+            self.bits.fetch_add(SUSPEND_ONE, AcqRel);
+        } else {
+            let before = self.bits.fetch_sub(SUSPEND_ONE, AcqRel);
+            debug_assert!(before >= SUSPEND_ONE, "resumed more often than suspended");
+        }
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.peek() & ENDED != 0
+    }
+
+    /// Hangs a child that has ended on this list. The caller raises REPORTS, and wakes.
+    pub(crate) fn report(&self, child: AnyActor) {
+        let link = child.next_report.with_mut(|link| link);
+        let child = child.into_raw().as_ptr();
+        // Relaxed: the exchange decides.
+        let mut seen = self.reports.load(Relaxed);
+        loop {
+            // SAFETY: a cell hangs on one list once in its life, by its own runner, which this is.
+            unsafe { *link = seen };
+            // Release: pairs with the swap of the parent's runner.
+            match self.reports.compare_exchange_weak(seen, child, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Takes the children that have reported, oldest first. For the runner.
+    pub(crate) fn take_reports(&self) -> Reports {
+        // Acquire: pairs with `report`.
+        let mut newest = self.reports.swap(ptr::null_mut(), AcqRel);
+        let mut next = ptr::null_mut();
+        while let Some(cell) = NonNull::new(newest) {
+            // SAFETY: the list holds a reference to each cell on it.
+            let cell = core::mem::ManuallyDrop::new(unsafe { AnyActor::from_raw(cell) });
+            let older = cell.next_report.with_mut(|link| {
+                // SAFETY: the child has hung itself up and does not touch the link again.
+                unsafe { core::mem::replace(&mut *link, next) }
+            });
+            next = newest;
+            newest = older;
+        }
+        Reports(next)
+    }
+
+    /// The children; none if it never had one.
+    pub(crate) fn children(&self) -> Option<&Lock<Children>> {
+        // Acquire: pairs with `children_or_new`.
+        let children = self.children.load(Acquire);
+        // SAFETY: it is not freed before the cell.
+        unsafe { children.as_ref() }
+    }
+
+    pub(crate) fn children_or_new(&self) -> &Lock<Children> {
+        if let Some(children) = self.children() {
+            return children;
+        }
+        let made = Box::into_raw(Box::new(Lock::new(Children::default())));
+        // Release: what was just made; pairs with `children`.
+        match self.children.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+            // SAFETY: it stands in the cell now, which frees it at its end.
+            Ok(_) => unsafe { &*made },
+            Err(others) => {
+                // SAFETY: nobody else has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: as in `children`.
+                unsafe { &*others }
+            }
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        drop(self.take_reports());
+        if self.parent.is_none() {
+            // SAFETY: the root was given a counted pointer to its system, and gives it back.
+            drop(unsafe { Counted::from_raw(self.system) });
+        }
+        let children = self.children.load(Relaxed);
+        if !children.is_null() {
+            // SAFETY: it came from a box, and the cell is gone.
+            drop(unsafe { Box::from_raw(children) });
+        }
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Children that have ended, in the order in which they did.
+pub(crate) struct Reports(*mut ());
+
+impl Iterator for Reports {
+    type Item = AnyActor;
+
+    fn next(&mut self) -> Option<AnyActor> {
+        // SAFETY: the list holds a reference to each cell on it, which is given away here.
+        let child = unsafe { AnyActor::from_raw(NonNull::new(self.0)?) };
+        self.0 = child.next_report.with_mut(|link| {
+            // SAFETY: the list is this iterator's own.
+            unsafe { *link }
+        });
+        Some(child)
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        for child in self.by_ref() {
+            drop(child);
+        }
+    }
+}
+
+/// What others do to an actor of which they do not know more.
+pub(crate) trait Tell {
+    /// Leaves a note and makes the actor look at it; it comes back if the actor is over.
+    fn note(&self, note: Note) -> Result<(), Note>;
+    /// Raises bits and makes the actor look at them.
+    fn order(&self, bits: u32);
+}
+
+impl Tell for AnyActor {
+    fn note(&self, note: Note) -> Result<(), Note> {
+        self.notes.push(note)?;
+        self.order(NOTES);
+        Ok(())
+    }
+
+    fn order(&self, bits: u32) {
+        self.raise(bits);
+        self.wake();
+    }
+}

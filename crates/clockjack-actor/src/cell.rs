@@ -1,0 +1,400 @@
+//! The body of an actor's cell: what its runner does in a turn.
+//!
+//! # Order in a turn
+//!
+//! Before each user message the runner looks at the bits of the cell, one load. If any is up, or
+//! something was left over, it *attends* to, in this order: children that have ended, notes of the
+//! system, orders of the supervisor, and, if the actor is running and not suspended, signals,
+//! control messages, futures, and messages that were put back. Then comes the mailbox.
+//!
+//! # Stages
+//!
+//! ```text
+//!            factory, started
+//!   Unborn ────────────────────► Running ──── Next::Stop, STOP ────► Stopping ──► Draining ──► end
+//!     ▲ │                          │ ▲                                 ▲
+//!     │ │ failure                  │ │ RESUME                          │ STOP
+//!     │ └───────────► rule ◄───────┘ │                                 │
+//!     │                 │            │                                 │
+//!     │                 ├──────► Failed, waits for its parent ─────────┤
+//!     │                 │            │ RESTART                         │
+//!     │                 ├──────► Restarting, waits for children and back-off
+//!     └─────────────────┼────────────┘                                 │
+//!                       └──────────────────────────────────────────────┘
+//! ```
+//!
+//! In every stage but Running, user messages stay where they are. A stop ends all of them.
+//!
+//! # Panics
+//!
+//! Handlers, and closures behind futures, run unguarded: a panic unwinds to the worker, which
+//! tells [`Cell::panicked`], and that is a failure like an `Err`. Everything else that is the
+//! user's is called in a guard: factories, hooks, strategies, drops.
+
+mod attend;
+mod lifecycle;
+mod supervise;
+mod watching;
+
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::any::{TypeId, type_name};
+
+use clockjack_exec::{
+    Coded, Failure, Pid,
+    custom::{Body, Outcome, Turn},
+    exit::Caught,
+};
+use clockjack_sched::ExecutionBatch;
+use clockjack_sync::{mail::Pop, mutant};
+
+use crate::{
+    Actor, Context, Next, Scope, Signal, Strategy,
+    base::{AnyActor, STOP},
+    control::Control,
+    envelope::Envelope,
+    events::{SystemEvent, Unhandled},
+    failure_info::Panicked,
+    front::Front,
+    props::Settings,
+    strategy::{Layer, Ledger},
+};
+
+/// After how many messages the time that a turn has used is looked at, at most.
+const MESSAGES_PER_LOOK: usize = 8;
+
+/// Where an actor is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Not made yet, or to be made again.
+    Unborn,
+    /// Handles messages.
+    Running,
+    /// Has failed, and waits for what its parent decides.
+    Failed,
+    /// To be made again, once its children have ended and the time for it has come.
+    Restarting,
+    /// To end, once its children have.
+    Stopping,
+    /// Has ended, but for messages that others are about to put into its mailbox.
+    Draining,
+}
+
+/// Something is left over that no bit tells of.
+pub(crate) const PENDING: u8 = 1;
+/// It was made and has started once.
+pub(crate) const WAS_STARTED: u8 = 1 << 1;
+/// Its parent has a strategy for it.
+pub(crate) const ASKS_PARENT: u8 = 1 << 2;
+/// The handler that runs was called with a message of the user's.
+pub(crate) const IN_HANDLER: u8 = 1 << 3;
+/// It was told to stop from outside.
+pub(crate) const WAS_STOPPED: u8 = 1 << 4;
+
+/// The body of an actor's cell; see the [module](self).
+pub(crate) struct Cell<A: Actor, F> {
+    pub(crate) actor: Option<A>,
+    pub(crate) factory: F,
+    pub(crate) state: State<A>,
+}
+
+/// All of a cell but the actor and its factory: what a context reaches.
+pub(crate) struct State<A: Actor> {
+    pub(crate) stage: Stage,
+    pub(crate) flags: u8,
+    pub(crate) settings: Option<Box<Settings<A>>>,
+    pub(crate) extra: Option<Box<Extra<A>>>,
+}
+
+/// What only some actors have.
+pub(crate) struct Extra<A: Actor> {
+    /// Control messages that have come and were not handled yet.
+    pub(crate) control: VecDeque<Control<A::Msg>>,
+    /// Signals likewise.
+    pub(crate) signals: VecDeque<Pending<A::Msg>>,
+    /// Messages to be handled before those in the mailbox.
+    pub(crate) replay: VecDeque<Envelope<A::Msg>>,
+    pub(crate) stash: VecDeque<Envelope<A::Msg>>,
+    /// How many of the stash are to be put back when the handler returns.
+    pub(crate) unstash: usize,
+    pub(crate) watching: Vec<Watch<A::Msg>>,
+    pub(crate) watchers: Vec<AnyActor>,
+    /// The strategies for itself, innermost first, and what they remember.
+    pub(crate) layers: Vec<Layer>,
+    /// The strategy for children.
+    pub(crate) for_children: Option<(Scope, Strategy)>,
+    /// What it remembers of those that have failed.
+    pub(crate) ledgers: Vec<(Pid, Ledger)>,
+    /// Children that wait for a decision that was escalated.
+    pub(crate) suspended: Vec<AnyActor>,
+    /// What its children said before their end.
+    pub(crate) last_words: Vec<(Pid, crate::FailureReport)>,
+    /// Why it ends.
+    pub(crate) reason: Option<crate::FailureReport>,
+    /// Which back-off it waits for; zero if for none.
+    pub(crate) backoff: u32,
+    pub(crate) backoffs: u32,
+    pub(crate) keeps_children: bool,
+    /// Of the message that is being handled.
+    pub(crate) batch: Option<ExecutionBatch>,
+    /// How often it was made anew.
+    pub(crate) restarts: u32,
+    /// How many numbers were drawn from its stream.
+    pub(crate) draws: u64,
+    /// The failure of a child that it fails with.
+    pub(crate) escalated: Option<crate::FailureInfo>,
+}
+
+/// A signal that waits, or a message that stands in its place.
+pub(crate) enum Pending<M> {
+    Signal(Signal),
+    Message(Envelope<M>),
+}
+
+/// One that is watched.
+pub(crate) struct Watch<M> {
+    pub(crate) pid: Pid,
+    pub(crate) message: Option<M>,
+    pub(crate) is_with: bool,
+}
+
+impl<A: Actor> Default for Extra<A> {
+    fn default() -> Self {
+        Self {
+            control: VecDeque::new(),
+            signals: VecDeque::new(),
+            replay: VecDeque::new(),
+            stash: VecDeque::new(),
+            unstash: 0,
+            watching: Vec::new(),
+            watchers: Vec::new(),
+            layers: Vec::new(),
+            for_children: None,
+            ledgers: Vec::new(),
+            suspended: Vec::new(),
+            last_words: Vec::new(),
+            reason: None,
+            backoff: 0,
+            backoffs: 0,
+            keeps_children: false,
+            batch: None,
+            restarts: 0,
+            draws: 0,
+            escalated: None,
+        }
+    }
+}
+
+impl<A: Actor> State<A> {
+    pub(crate) fn new(settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
+        let flags = if asks_parent { ASKS_PARENT } else { 0 };
+        let mut this = Self { stage: Stage::Unborn, flags, settings, extra: None };
+        if let Some(settings) = &mut this.settings {
+            let layers = core::mem::take(&mut settings.layers);
+            let children = settings.children.take();
+            if !layers.is_empty() || children.is_some() {
+                let extra = this.extra.get_or_insert_default();
+                extra.layers = layers.into_iter().map(Layer::new).collect();
+                extra.for_children = children;
+            }
+        }
+        this
+    }
+
+    pub(crate) fn extra(&mut self) -> &mut Extra<A> {
+        self.extra.get_or_insert_default()
+    }
+
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: u8, on: bool) {
+        if on {
+            self.flags |= flag;
+        } else {
+            self.flags &= !flag;
+        }
+    }
+
+    /// Whether it is on its way to its end.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.stage, Stage::Stopping | Stage::Draining)
+    }
+
+    /// Whether the strategy for children has been set.
+    pub(crate) fn supervises(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.for_children.is_some())
+    }
+}
+
+/// A turn of an actor whose messages are of type `M`.
+pub(crate) type TurnOf<'t, M> = Turn<'t, Front<M>>;
+
+/// How far a turn may go.
+struct Budget {
+    left: usize,
+    /// When the clock is read next.
+    look: usize,
+    until: Option<u64>,
+}
+
+impl Budget {
+    fn new<F: 'static>(turn: &Turn<'_, F>) -> Self {
+        let left = turn.throughput();
+        Self { left, look: left.saturating_sub(1), until: None }
+    }
+
+    /// Counts a message; false if the turn is over.
+    #[inline]
+    fn take<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        if self.left <= self.look && !self.look_at_clock(turn) {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+
+    /// Reads the clock: after the first message, and then the more often the slower they are.
+    fn look_at_clock<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
+        let now = turn.nanos();
+        let budget = turn.budget_nanos();
+        let until = match self.until {
+            Some(until) => until,
+            None => {
+                // The first message has run already; what it took is not known, so it is free.
+                self.until = Some(now.saturating_add(budget));
+                self.look = self.left.saturating_sub(1);
+                return true;
+            }
+        };
+        if now >= until {
+            return false;
+        }
+        let is_fast = until - now > budget / 2;
+        self.look = self.left.saturating_sub(if is_fast { MESSAGES_PER_LOOK } else { 1 });
+        true
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
+    type Front = Front<A::Msg>;
+
+    fn kind() -> TypeId {
+        TypeId::of::<A::Msg>()
+    }
+
+    fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
+        let front = turn.front();
+        if turn.take_cancel().is_some() {
+            front.core.raise(STOP);
+        }
+        let mut budget = Budget::new(turn);
+        loop {
+            if front.core.peek() != 0 || self.state.flags & PENDING != 0 || !self.is_running() {
+                if let Some(outcome) = self.attend(turn, &mut budget) {
+                    return outcome;
+                }
+            }
+            if !budget.take(turn) {
+                return Outcome::Again;
+            }
+            match pop(front) {
+                Pop::Item(envelope) => self.receive(turn, envelope),
+                Pop::Empty if try_idle(front) => return Outcome::Wait,
+                Pop::Empty => {}
+                Pop::Busy => return Outcome::Again,
+            }
+        }
+    }
+
+    fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> Outcome {
+        let failure = of_panic(&caught);
+        turn.discard(caught);
+        self.state.set(IN_HANDLER, false);
+        self.fail(turn, failure, None);
+        Outcome::Again
+    }
+
+    fn ended(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        self.cut_short(turn);
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    pub(crate) fn new(factory: F, settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
+        Self { actor: None, factory, state: State::new(settings, asks_parent) }
+    }
+
+    fn is_running(&self) -> bool {
+        self.state.stage == Stage::Running
+    }
+
+    /// Handles a user message.
+    #[inline]
+    fn receive(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+        let Some(actor) = &mut self.actor else { return };
+        let mut cx = Context::new(&mut self.state, turn);
+        let result = actor.receive(&mut cx, envelope.msg);
+        self.conclude::<A::Msg>(turn, result);
+    }
+
+    /// What a handler has returned.
+    #[inline]
+    fn conclude<T>(&mut self, turn: &TurnOf<'_, A::Msg>, result: Result<Next, Failure>) {
+        match result {
+            Ok(Next::Stay) => {}
+            Ok(Next::Stop) => self.stop(turn, None),
+            Ok(Next::Unhandled) => unhandled(turn, type_name::<T>()),
+            Err(failure) => self.fail(turn, failure, Some(type_name::<T>())),
+        }
+        if self.state.extra.as_ref().is_some_and(|extra| extra.unstash > 0) {
+            self.state.put_back();
+        }
+    }
+}
+
+/// An actor that watches another must care for its end.
+pub(crate) static DEATH_PACT: Coded =
+    Coded::new(20, "an actor that it watches has ended, and it did not handle that");
+
+fn of_panic(caught: &Caught) -> Failure {
+    Panicked::new(caught.message()).into()
+}
+
+#[cold]
+fn unhandled<M: 'static>(turn: &TurnOf<'_, M>, message_type: &'static str) {
+    let core = &turn.front().core;
+    core.system().events().publish(&SystemEvent::Unhandled(Unhandled {
+        pid: turn.pid(),
+        path: core.path.clone(),
+        message_type,
+    }));
+}
+
+impl<A: Actor> State<A> {
+    /// Puts stashed messages in front of the mailbox, behind those that were put there before.
+    pub(crate) fn put_back(&mut self) {
+        let Some(extra) = &mut self.extra else { return };
+        let n = core::mem::take(&mut extra.unstash).min(extra.stash.len());
+        // In front of what was put back earlier and not handled yet? No: those are older.
+        extra.replay.extend(extra.stash.drain(..n));
+        if !extra.replay.is_empty() && !mutant!("actor-unstash-unseen") {
+            self.flags |= PENDING;
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
+    // SAFETY: called in a turn only, and a cell has one runner at a time.
+    unsafe { front.mail.pop() }
+}
+
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn try_idle<M: 'static>(front: &Front<M>) -> bool {
+    // SAFETY: as in `pop`.
+    unsafe { front.mail.try_idle() }
+}

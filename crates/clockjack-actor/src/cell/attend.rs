@@ -1,0 +1,210 @@
+//! What a runner looks at before user messages: children, notes, orders, signals, control.
+
+use clockjack_exec::custom::Outcome;
+
+use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STOPPED};
+use crate::{
+    Actor, Context, Failure, Next, Signal, SystemMessage,
+    base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE},
+    control::Control,
+    notes::{Item, Note},
+};
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// Looks at all that comes before user messages. None if those are next.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn attend(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        budget: &mut Budget,
+    ) -> Option<Outcome> {
+        let core = &turn.front().core;
+        let bits = core.take_bits();
+        // Taken before the notes: what a child said before its end has been said by then.
+        let reports = core.take_reports();
+        for item in core.notes.take::<A::Msg>() {
+            match item {
+                Item::Note(note) => self.note(turn, note),
+                Item::Control(item) => {
+                    self.state.extra().control.push_back(item);
+                    self.state.set(PENDING, true);
+                }
+            }
+        }
+        for child in reports {
+            self.child_ended(turn, &child);
+        }
+        self.obey(turn, bits);
+        loop {
+            match self.state.stage {
+                Stage::Unborn => self.start(turn),
+                Stage::Running => break,
+                Stage::Failed => return Some(Outcome::Wait),
+                Stage::Restarting => {
+                    if !self.may_restart(turn) {
+                        return Some(Outcome::Wait);
+                    }
+                    self.state.stage = Stage::Unborn;
+                }
+                Stage::Stopping if self.has_no_children(turn) => self.finish(turn),
+                Stage::Stopping => return Some(Outcome::Wait),
+                Stage::Draining => return Some(self.drain(turn)),
+            }
+        }
+        if core.peek() / SUSPEND_ONE > 0 {
+            return Some(Outcome::Wait);
+        }
+        if self.state.has(PENDING) { self.next_pending(turn, budget) } else { None }
+    }
+
+    /// What a supervisor has decided.
+    fn obey(&mut self, turn: &TurnOf<'_, A::Msg>, bits: u32) {
+        if bits & STOP != 0 && !self.state.is_ending() {
+            self.state.set(WAS_STOPPED, true);
+            self.stop(turn, None);
+        }
+        if self.state.is_ending() {
+            return;
+        }
+        if bits & RESTART != 0 && self.state.stage != Stage::Restarting {
+            self.restart(turn, None, false);
+        } else if bits & RESUME != 0 && self.state.stage == Stage::Failed {
+            self.resume(turn);
+        }
+    }
+
+    fn note(&mut self, turn: &TurnOf<'_, A::Msg>, note: Note) {
+        match note {
+            Note::Watch { watcher } => {
+                let watchers = &mut self.state.extra().watchers;
+                if !watchers.iter().any(|one| one.ptr_eq(&watcher)) {
+                    watchers.push(watcher);
+                }
+            }
+            Note::Unwatch { watcher } => {
+                if let Some(extra) = &mut self.state.extra {
+                    extra.watchers.retain(|one| one.pid() != watcher);
+                }
+            }
+            Note::Terminated(terminated) => self.watched_ended(turn, terminated),
+            Note::Failed(failed) => self.child_failed(turn, *failed),
+            Note::LastWords { child, report } => {
+                self.state.extra().last_words.push((child, report));
+            }
+            Note::Restart { delay, keeps_children } => {
+                if !self.state.is_ending() && self.state.stage != Stage::Restarting {
+                    self.restart(turn, delay, keeps_children);
+                }
+            }
+            Note::BackoffOver(number) => {
+                let extra = self.state.extra();
+                if extra.backoff == number {
+                    extra.backoff = 0;
+                }
+            }
+            Note::System(message) => self.system_message(turn, message),
+        }
+    }
+
+    /// What a host has put in by hand.
+    fn system_message(&mut self, turn: &TurnOf<'_, A::Msg>, message: SystemMessage) {
+        let core = &turn.front().core;
+        match message {
+            SystemMessage::Stop => self.obey(turn, STOP),
+            SystemMessage::Restart => self.obey(turn, RESTART),
+            SystemMessage::Resume if core.peek() >= SUSPEND_ONE => core.suspend(false),
+            SystemMessage::Resume => self.obey(turn, RESUME),
+            SystemMessage::Suspend => core.suspend(true),
+            SystemMessage::Failure(info) => self.signal_later(Signal::ChildFailed(info)),
+            SystemMessage::Escalate(info) => self.signal_later(Signal::Escalated(info)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn signal_later(&mut self, signal: Signal) {
+        self.state.extra().signals.push_back(Pending::Signal(signal));
+        self.state.set(PENDING, true);
+    }
+
+    /// Handles one thing that waits before the mailbox. None if nothing does.
+    fn next_pending(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Option<Outcome> {
+        while self.state.stage == Stage::Running {
+            let extra = self.state.extra();
+            if extra.signals.is_empty() && extra.control.is_empty() && extra.replay.is_empty() {
+                self.state.set(PENDING, false);
+                return None;
+            }
+            if !budget.take(turn) {
+                return Some(Outcome::Again);
+            }
+            let extra = self.state.extra();
+            if let Some(pending) = extra.signals.pop_front() {
+                match pending {
+                    Pending::Signal(signal) => self.signal(turn, signal),
+                    Pending::Message(envelope) => self.receive(turn, envelope),
+                }
+            } else if let Some(item) = extra.control.pop_front() {
+                self.control(turn, item);
+            } else if let Some(envelope) = extra.replay.pop_front() {
+                self.receive(turn, envelope);
+            }
+            // What has come meanwhile is looked at first.
+            if turn.front().core.peek() != 0 {
+                return Some(Outcome::Again);
+            }
+        }
+        Some(Outcome::Again)
+    }
+
+    fn control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
+        match item {
+            Control::Message(envelope) => self.receive(turn, envelope),
+        }
+    }
+
+    /// Tells the actor a signal, as a handler.
+    pub(super) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
+        let Some(actor) = &mut self.actor else { return };
+        let must_be_handled = matches!(signal, Signal::Terminated(_));
+        let mut cx = Context::new(&mut self.state, turn);
+        let result = match actor.signal(&mut cx, signal) {
+            Ok(Next::Unhandled) if must_be_handled => Err(super::DEATH_PACT.failure()),
+            Ok(Next::Unhandled) => Ok(Next::Stay),
+            result => result,
+        };
+        self.conclude::<Signal>(turn, result);
+    }
+
+    /// Calls something of the actor's in a guard. The failure, if it came to one.
+    pub(super) fn guarded(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        call: impl FnOnce(&mut A, &mut Context<'_, A>) -> Result<Next, Failure>,
+    ) -> Result<Next, Failure> {
+        let Self { actor, state, .. } = self;
+        let Some(actor) = actor else { return Ok(Next::Stay) };
+        let (mut call, mut result) = (Some(call), Ok(Next::Stay));
+        let guarded = turn.guarded(&mut || {
+            if let Some(call) = call.take() {
+                result = call(actor, &mut Context::new(state, turn));
+            }
+        });
+        match guarded {
+            Ok(()) => result,
+            Err(caught) => {
+                let failure = super::of_panic(&caught);
+                turn.discard(caught);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The children that are there, newest first.
+    pub(super) fn children(turn: &TurnOf<'_, A::Msg>) -> alloc::vec::Vec<AnyActor> {
+        let children = turn.front().core.children();
+        children.map_or_else(alloc::vec::Vec::new, |children| {
+            children.with(|children| children.newest_first().cloned().collect())
+        })
+    }
+}

@@ -1,0 +1,322 @@
+//! The children of an actor: by name, and in the order in which they were started.
+//!
+//! A table of indices, hashed by name, over a slab of entries that are linked in start order. The
+//! name stands in the child's path, so an entry has no copy of it.
+
+use alloc::vec::Vec;
+
+use clockjack_exec::Pid;
+
+use crate::{ActorPath, base::AnyActor};
+
+const NONE: u32 = u32::MAX;
+/// An index that was removed: look on.
+const GONE: u32 = u32::MAX - 1;
+
+/// What a parent knows of a child.
+pub(crate) struct Entry {
+    state: Slot,
+    hash: u32,
+    prev: u32,
+    next: u32,
+    /// Whether the parent watches it.
+    pub(crate) is_watched: bool,
+}
+
+enum Slot {
+    /// The name is taken, and the child is being made.
+    Reserved(ActorPath),
+    Child(AnyActor),
+    Free,
+}
+
+impl Entry {
+    fn name(&self) -> Option<&str> {
+        match &self.state {
+            Slot::Reserved(path) => Some(path.name()),
+            Slot::Child(child) => Some(child.path.name()),
+            Slot::Free => None,
+        }
+    }
+
+    pub(crate) fn child(&self) -> Option<&AnyActor> {
+        match &self.state {
+            Slot::Child(child) => Some(child),
+            _ => None,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Children {
+    entries: Vec<Entry>,
+    free: u32,
+    first: u32,
+    last: u32,
+    len: u32,
+    /// A power of two, or empty.
+    table: Vec<u32>,
+    /// How many places of the table are not NONE.
+    used: u32,
+    /// Numbers for names that the system gives.
+    pub(crate) anonymous: u64,
+    /// No more are taken.
+    pub(crate) is_closed: bool,
+}
+
+impl Default for Children {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            first: NONE,
+            last: NONE,
+            len: 0,
+            table: Vec::new(),
+            used: 0,
+            anonymous: 0,
+            is_closed: false,
+        }
+    }
+}
+
+/// Why a name cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotReserved {
+    Taken,
+    Closed,
+    Full,
+}
+
+fn hash(name: &str) -> u32 {
+    // FNV-1a, folded: the names are not chosen by strangers, and the order must repeat.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for &byte in name.as_bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    u32::try_from((hash >> 32) ^ (hash & 0xffff_ffff)).unwrap_or(0)
+}
+
+impl Children {
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn entry(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(index as usize)
+    }
+
+    fn entry_mut(&mut self, index: u32) -> Option<&mut Entry> {
+        self.entries.get_mut(index as usize)
+    }
+
+    /// The place in the table where a name is.
+    fn place(&self, name: &str) -> Option<usize> {
+        let hash = hash(name);
+        let mask = self.table.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        for _ in 0..self.table.len() {
+            let index = *self.table.get(at)?;
+            if index == NONE {
+                return None;
+            }
+            if self.entry(index).is_some_and(|e| e.hash == hash && e.name() == Some(name)) {
+                return Some(at);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        self.place(name).and_then(|at| self.table.get(at).copied())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+        self.find(name).and_then(|index| self.entry(index))
+    }
+
+    /// The entry of a child, if it is one.
+    pub(crate) fn of(&mut self, child: &AnyActor) -> Option<&mut Entry> {
+        let index = self.find(child.path.name())?;
+        let entry = self.entry_mut(index)?;
+        entry.child().is_some_and(|one| one.ptr_eq(child)).then_some(entry)
+    }
+
+    /// The entry of the child with this pid.
+    pub(crate) fn by_pid(&mut self, name: &str, pid: Pid) -> Option<&mut Entry> {
+        let index = self.find(name)?;
+        let entry = self.entry_mut(index)?;
+        entry.child().is_some_and(|one| one.pid() == pid).then_some(entry)
+    }
+
+    /// Takes a name for a child that is about to be made; gives the place of its entry.
+    pub(crate) fn reserve(&mut self, path: ActorPath) -> Result<u32, NotReserved> {
+        if self.is_closed {
+            return Err(NotReserved::Closed);
+        }
+        if self.find(path.name()).is_some() {
+            return Err(NotReserved::Taken);
+        }
+        if self.len >= GONE - 1 {
+            return Err(NotReserved::Full);
+        }
+        let hash = hash(path.name());
+        let prev = self.last;
+        let entry =
+            Entry { state: Slot::Reserved(path), hash, prev, next: NONE, is_watched: false };
+        let index = self.put(entry);
+        match self.entry_mut(prev) {
+            Some(before) => before.next = index,
+            None => self.first = index,
+        }
+        self.last = index;
+        self.len += 1;
+        self.index(hash, index);
+        Ok(index)
+    }
+
+    fn put(&mut self, entry: Entry) -> u32 {
+        let free = self.free;
+        match self.entries.get_mut(free as usize) {
+            Some(slot) => {
+                self.free = slot.next;
+                *slot = entry;
+                free
+            }
+            None => {
+                self.entries.push(entry);
+                // `reserve` has bounded it.
+                u32::try_from(self.entries.len() - 1).unwrap_or(GONE - 1)
+            }
+        }
+    }
+
+    fn index(&mut self, hash: u32, index: u32) {
+        // At most three quarters full, tombstones included.
+        if (self.used as usize + 1) * 4 > self.table.len() * 3 {
+            let len = (self.len() * 2).next_power_of_two().max(8);
+            self.table.clear();
+            self.table.resize(len, NONE);
+            self.used = 0;
+            let mut at = self.first;
+            while let Some(entry) = self.entry(at) {
+                let (hash, next) = (entry.hash, entry.next);
+                self.insert(hash, at);
+                at = next;
+            }
+            return;
+        }
+        self.insert(hash, index);
+    }
+
+    fn insert(&mut self, hash: u32, index: u32) {
+        let mask = self.table.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            match self.table.get_mut(at) {
+                Some(place) if *place == NONE => {
+                    *place = index;
+                    self.used += 1;
+                    return;
+                }
+                Some(place) if *place == GONE => {
+                    *place = index;
+                    return;
+                }
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Puts the child where its name was reserved.
+    pub(crate) fn fill(&mut self, index: u32, child: AnyActor) {
+        if let Some(entry) = self.entry_mut(index) {
+            entry.state = Slot::Child(child);
+        }
+    }
+
+    /// Gives a name back.
+    pub(crate) fn cancel(&mut self, index: u32) {
+        if let Some(name) = self.entry(index).and_then(Entry::name) {
+            // The name stands in the entry, which is about to change.
+            let at = self.place(name);
+            self.take(at, index);
+        }
+    }
+
+    /// A child has ended: its name is free. The entry, if it was one.
+    pub(crate) fn remove(&mut self, child: &AnyActor) -> Option<(AnyActor, bool)> {
+        let at = self.place(child.path.name())?;
+        let index = *self.table.get(at)?;
+        if !self.entry(index)?.child()?.ptr_eq(child) {
+            return None;
+        }
+        let is_watched = self.entry(index)?.is_watched;
+        match self.take(Some(at), index) {
+            Slot::Child(child) => Some((child, is_watched)),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, at: Option<usize>, index: u32) -> Slot {
+        if let Some(place) = at.and_then(|at| self.table.get_mut(at)) {
+            *place = GONE;
+        }
+        let free = self.free;
+        let Some(entry) = self.entry_mut(index) else { return Slot::Free };
+        let (prev, next) = (entry.prev, entry.next);
+        let state = core::mem::replace(&mut entry.state, Slot::Free);
+        entry.next = free;
+        self.free = index;
+        self.len -= 1;
+        match self.entry_mut(prev) {
+            Some(before) => before.next = next,
+            None => self.first = next,
+        }
+        match self.entry_mut(next) {
+            Some(after) => after.prev = prev,
+            None => self.last = prev,
+        }
+        if self.len == 0 {
+            // A parent that had many and has none keeps nothing for it.
+            self.entries = Vec::new();
+            self.table = Vec::new();
+            (self.free, self.used) = (NONE, 0);
+        }
+        state
+    }
+
+    /// The parent watches none of them any more.
+    pub(crate) fn unwatch_all(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.is_watched = false);
+    }
+
+    /// The child that was started last.
+    pub(crate) fn last(&self) -> Option<&AnyActor> {
+        self.newest_first().next()
+    }
+
+    /// Those that are there, newest first.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &AnyActor> {
+        let newest = self.entry(self.last);
+        core::iter::successors(newest, |entry| self.entry(entry.prev)).filter_map(Entry::child)
+    }
+
+    /// Those that are there, oldest first.
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &AnyActor> {
+        let oldest = self.entry(self.first);
+        core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(Entry::child)
+    }
+
+    /// Whether a name is reserved by one that is being made.
+    pub(crate) fn has_reserved(&self) -> bool {
+        let oldest = self.entry(self.first);
+        core::iter::successors(oldest, |entry| self.entry(entry.next))
+            .any(|entry| matches!(entry.state, Slot::Reserved(_)))
+    }
+}

@@ -1,0 +1,43 @@
+//! What a message travels in.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+/// A message with what travels with it.
+///
+/// The header has room for the context of a trace and for an absolute deadline, so that using them
+/// later costs no `tell` anything; and for what a scheduled message brings along.
+pub(crate) struct Envelope<M> {
+    pub(crate) header: Header,
+    pub(crate) msg: M,
+}
+
+/// What travels with every message.
+#[derive(Default)]
+pub(crate) struct Header {
+    /// Trace and span, as W3C trace context has them; zero is none.
+    pub(crate) trace: [u64; 2],
+    /// When the sender loses interest, in nanoseconds of the system's clock; zero is never.
+    pub(crate) deadline: u64,
+    /// What came along: the scheduler's parcel.
+    pub(crate) attached: Option<Box<Attached>>,
+}
+
+/// What may come along with a message.
+pub(crate) struct Attached {
+    /// Decided at the dequeue: whether the message is still wanted.
+    pub(crate) parcel: Option<clockjack_sched::ExecutionBatch>,
+}
+
+impl<M> Envelope<M> {
+    #[inline]
+    pub(crate) fn new(msg: M) -> Self {
+        Self { header: Header::default(), msg }
+    }
+}
+
+impl<M> fmt::Debug for Envelope<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Envelope").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,92 @@
+//! The part of an actor that whoever knows its messages can reach.
+
+use clockjack_exec::SendError;
+use clockjack_sync::{PushError, mail::Mailbox as Queue};
+
+use crate::{
+    base::{Core, STOP},
+    envelope::Envelope,
+    events::DeadLetterReason,
+    props::Overflow,
+};
+
+/// See the [module](self). It begins with the untyped part, so a reference to it is one to that.
+#[repr(C)]
+pub(crate) struct Front<M> {
+    pub(crate) core: Core,
+    pub(crate) mail: Queue<Envelope<M>>,
+    pub(crate) overflow: Overflow,
+}
+
+/// What became of a message that was accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It is in the mailbox, and its owner is awake.
+    Quiet,
+    /// It is in the mailbox, and its owner is to be woken.
+    Wake,
+}
+
+impl<M: 'static> Front<M> {
+    const _SAME: () = assert!(
+        align_of::<Self>() == align_of::<Core>(),
+        "a reference to a front is one to its core"
+    );
+
+    pub(crate) fn new(core: Core, capacity: usize, overflow: Overflow) -> Self {
+        const { Self::_SAME };
+        let mail = match overflow {
+            Overflow::DropOldest => Queue::evicting(capacity),
+            _ => Queue::new(capacity),
+        };
+        Self { core, mail, overflow }
+    }
+
+    /// Puts a message into the mailbox, by the rules of its overflow.
+    #[inline]
+    pub(crate) fn push(&self, msg: M) -> Result<Sent, SendError<M>> {
+        match self.mail.push(Envelope::new(msg)) {
+            Ok(pushed) if pushed.wake => Ok(Sent::Wake),
+            Ok(_) => Ok(Sent::Quiet),
+            Err(refused) => self.refuse(refused),
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, refused: PushError<Envelope<M>>) -> Result<Sent, SendError<M>> {
+        let is_full = refused.is_full();
+        let envelope = refused.into_inner();
+        if !is_full {
+            return Err(SendError::stopped(envelope.msg));
+        }
+        match self.overflow {
+            Overflow::Fail => Err(SendError::full(envelope.msg)),
+            Overflow::DropNewest => {
+                self.lose(envelope, DeadLetterReason::MailboxFull);
+                Ok(Sent::Quiet)
+            }
+            Overflow::DropOldest => {
+                let lose = |oldest| self.lose(oldest, DeadLetterReason::Evicted);
+                match self.mail.push_or_evict(envelope, lose) {
+                    Ok(pushed) if pushed.wake => Ok(Sent::Wake),
+                    Ok(_) => Ok(Sent::Quiet),
+                    Err(refused) if refused.is_full() => {
+                        Err(SendError::full(refused.into_inner().msg))
+                    }
+                    Err(refused) => Err(SendError::stopped(refused.into_inner().msg)),
+                }
+            }
+            Overflow::StopActor => {
+                self.core.raise(STOP);
+                self.core.system().mailbox_overflowed(&self.core.path);
+                Err(SendError::stopped(envelope.msg))
+            }
+        }
+    }
+
+    /// A message that nobody will handle: told, and dropped.
+    pub(crate) fn lose(&self, envelope: Envelope<M>, reason: DeadLetterReason) {
+        self.core.system().dead_letter::<M>(&self.core.path, reason);
+        drop(envelope);
+    }
+}

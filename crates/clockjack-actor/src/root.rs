@@ -1,0 +1,258 @@
+//! A system on one thread, and the hand that turns its crank.
+#![expect(unsafe_code, reason = "promises that what it spawns stays on its thread")]
+
+use alloc::boxed::Box;
+use core::{
+    convert::Infallible, fmt, future::poll_fn, marker::PhantomData, task::Poll, time::Duration,
+};
+
+use clockjack_exec::{Caught, LocalExecutor, StartError, Toolbox};
+use clockjack_sched::{HandlerError, Scheduler, SchedulerHost};
+use clockjack_sync::Counted;
+use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
+
+use crate::{
+    ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
+    spawn::{self, Where},
+    system::{HostParts, TerminationReport},
+};
+
+/// How many jobs of the scheduler run between two looks at the actors.
+const JOBS_PER_TURN: usize = 64;
+
+/// A system of actors on the thread that made it; nothing needs to be `Send`.
+///
+/// It runs when it is told to: on a board without an operating system, in a test, in a simulation.
+pub struct RootContext {
+    executor: LocalExecutor,
+    system: ActorSystem,
+    park: Box<dyn Fn(Option<Tick>)>,
+    /// Not `Send`: neither is what it runs.
+    _here: PhantomData<*const ()>,
+}
+
+/// A toolbox that the executor and the scheduler share.
+struct Shared<B>(Counted<B>);
+
+impl<B: Toolbox + Send> Toolbox for Shared<B> {
+    fn clock(&self) -> &dyn MonotonicClock {
+        self.0.clock()
+    }
+
+    fn driver(&self) -> &dyn TickDriver {
+        self.0.driver()
+    }
+
+    fn park(&self, until: Option<Tick>) {
+        self.0.park(until);
+    }
+
+    fn unpark(&self) {
+        self.0.unpark();
+    }
+
+    fn current_worker(&self) -> Option<u16> {
+        self.0.current_worker()
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        self.0.guarded(turn)
+    }
+}
+
+impl<B: Toolbox + Send + 'static> SchedulerHost for Shared<B> {
+    fn now(&self) -> TimerInstant {
+        self.0.clock().now()
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        self.0.clock().kind()
+    }
+
+    fn name(&self) -> &'static str {
+        "root context"
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.0.unpark();
+    }
+
+    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        self.0
+            .guarded(call)
+            .map_err(|caught| HandlerError::panic(alloc::string::String::from(caught.message())))
+    }
+}
+
+impl RootContext {
+    /// Starts a system on this thread.
+    ///
+    /// # Errors
+    ///
+    /// If two commands have the same number, there is no room for the guardians, or a hook of the
+    /// start has failed.
+    pub fn new(
+        toolbox: impl Toolbox + Send + 'static,
+        mut builder: SystemBuilder,
+    ) -> Result<Self, StartError> {
+        let (limits, mut config, commands) = builder.host_config();
+        let seed = toolbox.seed();
+        config.resolution = toolbox.clock().resolution();
+        config.start = toolbox.clock().now().tick();
+        config.shards = 1;
+        let toolbox = Counted::new(toolbox);
+        let executor = LocalExecutor::new(Shared(toolbox.clone()), limits, commands)?;
+        let scheduler = Scheduler::new(config, Shared(toolbox.clone()))
+            .map_err(|refused| StartError::thread(&refused))?;
+        let host = HostParts {
+            executor: executor.handle(),
+            scheduler,
+            dispatchers: alloc::vec::Vec::new(),
+            seed,
+        };
+        let system = builder.start_on(host)?;
+        let park = Box::new(move |until| toolbox.park(until));
+        Ok(Self { executor, system, park, _here: PhantomData })
+    }
+
+    /// The system.
+    #[must_use]
+    pub fn system(&self) -> &ActorSystem {
+        &self.system
+    }
+
+    /// Starts an actor below `/user`, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorSystem::spawn`].
+    pub fn spawn<P: IntoProps>(
+        &mut self,
+        name: &str,
+        props: P,
+    ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
+        let Some(user) = self.system.inner().user() else {
+            return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
+        };
+        let here = Where::Here(self.executor.handle());
+        // SAFETY: this is the thread of the executor.
+        unsafe { spawn::spawn(&user, true, here, name, props) }
+    }
+
+    /// From here on nothing allocates: what would is refused.
+    pub fn seal(&mut self) {
+        self.system.inner().seal();
+    }
+
+    /// Runs what is due and steps what is ready, until nothing is; gives the number of steps.
+    pub fn run_until_idle(&mut self) -> usize {
+        let mut steps = 0;
+        loop {
+            let turn = self.turn();
+            if turn.steps == 0 {
+                return steps;
+            }
+            steps += turn.steps;
+        }
+    }
+
+    /// Runs what is due, then steps each actor once that is ready.
+    fn turn(&mut self) -> Turn {
+        let jobs = self.system.scheduler().turn(0, 0, JOBS_PER_TURN);
+        let turn = self.executor.turn();
+        let next_wake = match (jobs.next_wake, turn.next_wake) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let steps = jobs.ran + turn.steps + turn.fired + usize::from(jobs.is_more);
+        Turn { steps, next_wake, is_ready: self.executor.is_ready() }
+    }
+
+    /// When something is due next, if nothing is ready before.
+    pub fn next_wake(&mut self) -> Option<Tick> {
+        self.turn().next_wake
+    }
+
+    /// Runs once what is due or ready, and waits for that if nothing is. False if the system has
+    /// terminated.
+    pub async fn dispatch_next(&mut self) -> bool {
+        let unparker = self.executor.handle();
+        let _ = unparker;
+        poll_fn(|cx| {
+            if self.system.when_terminated().report().is_some() {
+                return Poll::Ready(false);
+            }
+            if self.turn().steps > 0 {
+                return Poll::Ready(true);
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Runs until `stop` says so, or the system has terminated.
+    pub async fn run_until(&mut self, mut stop: impl FnMut() -> bool) {
+        while !stop() && self.dispatch_next().await {}
+    }
+
+    /// Runs for ever: also when the system has terminated it does not return.
+    pub async fn run_forever(&mut self) -> Infallible {
+        loop {
+            if !self.dispatch_next().await {
+                core::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Runs on this thread, which sleeps where there is nothing to do, until `stop` says so or the
+    /// system has terminated.
+    pub fn blocking_dispatch_loop(&mut self, mut stop: impl FnMut() -> bool) {
+        while !stop() && self.system.when_terminated().report().is_none() {
+            let turn = self.turn();
+            if turn.steps == 0 && !turn.is_ready {
+                (self.park)(turn.next_wake);
+            }
+        }
+    }
+
+    /// Runs until a future has its output.
+    pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
+        let mut future = core::pin::pin!(future);
+        let waker = self.executor.waker();
+        let mut cx = core::task::Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                return output;
+            }
+            let turn = self.turn();
+            if turn.steps == 0 && !turn.is_ready {
+                (self.park)(turn.next_wake);
+            }
+        }
+    }
+
+    /// Terminates the system and runs until that is done, or the time is over.
+    pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
+        let end = self.system.terminate();
+        self.run_until_idle();
+        let _ = deadline;
+        end.report().unwrap_or_default()
+    }
+}
+
+struct Turn {
+    steps: usize,
+    next_wake: Option<Tick>,
+    is_ready: bool,
+}
+
+impl fmt::Debug for RootContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RootContext").field("system", &self.system).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,199 @@
+//! How an actor comes to be: its name, its place in the tree, its cell.
+#![expect(unsafe_code, reason = "promises that what may change threads is `Send`")]
+
+use alloc::vec::Vec;
+use core::any::TypeId;
+
+use clockjack_exec::{
+    Handle,
+    custom::{self, CustomRef, NotStarted},
+};
+use clockjack_sched::DispatcherId;
+
+use crate::{
+    Actor, ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
+    base::{AnyActor, Core},
+    cell::Cell,
+    children::NotReserved,
+    front::Front,
+    path, props,
+};
+
+/// Where an actor is to run.
+pub(crate) enum Where {
+    /// On the dispatcher that its props name: what is spawned is `Send`.
+    Dispatcher,
+    /// On the executor of this thread.
+    Here(Handle),
+}
+
+/// Starts an actor that may change threads.
+pub(crate) fn spawn_sent<P>(
+    parent: &AnyActor,
+    supervises: bool,
+    name: &str,
+    props: P,
+) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+where
+    P: IntoProps,
+    P::Actor: Send,
+    P::Factory: Send,
+    MsgOf<P>: Send,
+{
+    // SAFETY: all is `Send`.
+    unsafe { spawn(parent, supervises, Where::Dispatcher, name, props) }
+}
+
+/// Starts an actor on the executor whose turn this is.
+pub(crate) fn spawn_here<P: IntoProps>(
+    parent: &AnyActor,
+    supervises: bool,
+    executor: Handle,
+    name: &str,
+    props: P,
+) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
+    // SAFETY: the caller is in a turn of the executor, so this is its thread.
+    unsafe { spawn(parent, supervises, Where::Here(executor), name, props) }
+}
+
+/// Starts an actor below `parent`.
+///
+/// # Safety
+///
+/// For [`Where::Dispatcher`] actor, factory and messages are `Send`; for [`Where::Here`] this is
+/// the thread of the executor, if it has only one.
+pub(crate) unsafe fn spawn<P: IntoProps>(
+    parent: &AnyActor,
+    supervises: bool,
+    place: Where,
+    name: &str,
+    props: P,
+) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
+    if let Err(invalid) = path::check_name(name) {
+        return Err(SpawnError::new(SpawnErrorKind::InvalidName(invalid), props));
+    }
+    // SAFETY: by the contract.
+    unsafe { spawn_named(parent, supervises, place, name, props) }
+}
+
+/// As [`spawn`], for names that the system may give.
+///
+/// # Safety
+///
+/// As there.
+pub(crate) unsafe fn spawn_named<P: IntoProps>(
+    parent: &AnyActor,
+    supervises: bool,
+    place: Where,
+    name: &str,
+    props: P,
+) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
+    let system = parent.system();
+    let settings = props.peek_settings();
+    let dispatcher = settings.as_ref().map_or(DispatcherId::DEFAULT, |one| one.dispatcher);
+    if let Some(why) = settings.and_then(|settings| settings.invalid) {
+        return Err(SpawnError::new(SpawnErrorKind::InvalidProps(why), props));
+    }
+    let executor = match place {
+        Where::Here(handle) if !handle.is_local() => {
+            return Err(SpawnError::new(SpawnErrorKind::NotLocal, props));
+        }
+        Where::Here(handle) => handle,
+        Where::Dispatcher => match system.executor(dispatcher) {
+            Some(handle) => handle,
+            None => return Err(SpawnError::new(SpawnErrorKind::NoDispatcher, props)),
+        },
+    };
+    if system.is_sealed() {
+        return Err(SpawnError::new(SpawnErrorKind::Sealed, props));
+    }
+    let path = parent.path.child(name);
+    let children = parent.children_or_new();
+    let index = match children.with(|children| children.reserve(path.clone())) {
+        Ok(index) => index,
+        Err(refused) => {
+            let kind = match refused {
+                NotReserved::Taken => SpawnErrorKind::NameTaken(path),
+                NotReserved::Closed => SpawnErrorKind::Stopping,
+                NotReserved::Full => SpawnErrorKind::Full,
+            };
+            return Err(SpawnError::new(kind, props));
+        }
+    };
+    let mut props = Some(props);
+    // SAFETY: by the contract.
+    let started = unsafe {
+        custom::start::<Cell<P::Actor, P::Factory>>(
+            executor.engine(),
+            || {
+                let props = props.take().expect("it is asked for once").into_props();
+                make(parent, supervises, &executor, path, props)
+            },
+            |cell| {
+                let child = crate::actor_ref::untyped(cell.clone());
+                children.with(|children| children.fill(index, child));
+            },
+        )
+    };
+    match started {
+        Ok(cell) => Ok(ActorRef::from_cell(cell)),
+        Err(refused) => {
+            children.with(|children| children.cancel(index));
+            let kind = match refused {
+                NotStarted::Full => SpawnErrorKind::Full,
+                NotStarted::Stopping => SpawnErrorKind::Stopping,
+            };
+            Err(SpawnError::new(kind, props.expect("nothing was made of it")))
+        }
+    }
+}
+
+fn make<A: Actor, F: FnMut() -> A + 'static>(
+    parent: &AnyActor,
+    supervises: bool,
+    executor: &Handle,
+    path: crate::ActorPath,
+    props: props::Props<A, F>,
+) -> (Front<A::Msg>, Cell<A, F>) {
+    let (factory, settings) = props.into_parts();
+    let mailbox = settings.as_ref().map_or(props::Mailbox::DEFAULT, |settings| settings.mailbox);
+    let limit = executor.limits().messages_max();
+    let capacity = mailbox.capacity().map_or(limit, |capacity| capacity.min(limit));
+    // SAFETY: the parent's cell is held by the new one.
+    let core = unsafe { Core::new(path, Some(parent.clone()), parent.system_ptr()) };
+    let front = Front::new(core, capacity, mailbox.on_overflow());
+    (front, Cell::new(factory, settings, supervises))
+}
+
+/// The same actor, if it takes messages of this type.
+pub(crate) fn typed<M: 'static>(actor: &AnyActor) -> Option<ActorRef<M>> {
+    if actor.kind() != Some(TypeId::of::<M>()) {
+        return None;
+    }
+    // SAFETY: its kind is the type of its messages, so its front is of this type.
+    let cell = unsafe { CustomRef::<Front<M>>::from_raw(actor.clone().into_raw()) };
+    Some(ActorRef::from_cell(cell))
+}
+
+/// The actor at a path below `top`, by the names from there.
+pub(crate) fn find(top: &AnyActor, names: &[&str]) -> Option<AnyActor> {
+    let mut found = top.clone();
+    for name in names {
+        let next = found.children()?.with(|children| children.get(name)?.child().cloned())?;
+        found = next;
+    }
+    Some(found)
+}
+
+/// All that stand below, for reports.
+pub(crate) fn below(top: &AnyActor) -> Vec<AnyActor> {
+    let mut all = Vec::new();
+    let mut open = Vec::from([top.clone()]);
+    while let Some(next) = open.pop() {
+        if let Some(children) = next.children() {
+            children.with(|children| open.extend(children.newest_first().cloned()));
+        }
+        all.push(next);
+    }
+    all
+}

@@ -1,0 +1,297 @@
+//! A system of actors: its guardians, its scheduler, its events, its end.
+
+mod builder;
+mod guardian;
+mod termination;
+
+use alloc::{boxed::Box, string::ToString as _, vec::Vec};
+use core::{any::type_name, fmt, mem::ManuallyDrop, time::Duration};
+
+use clockjack_exec::Handle;
+use clockjack_sched::{DispatcherId, FireContext, Scheduler};
+use clockjack_sync::{
+    Counted,
+    lock::Lock,
+    prim::atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
+};
+
+pub use self::{
+    builder::{HostParts, SystemBuilder},
+    termination::{Termination, TerminationReport},
+};
+use crate::{
+    ActorPath, ActorRef, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf, NotAChild,
+    SpawnError,
+    base::{AnyActor, STOP, Tell},
+    escalation::Escalations,
+    events::{DeadLetter, DeadLetterReason, EventStream, SystemEvent},
+    notes::Note,
+    spawn,
+};
+
+/// A system of actors, to be cloned and given away.
+#[derive(Clone)]
+pub struct ActorSystem(Counted<SystemInner>);
+
+/// What the actors of a system share.
+pub(crate) struct SystemInner {
+    name: Box<str>,
+    /// The system itself, not counted: so it can be lent to those who hold it anyway.
+    me: Lock<Option<ManuallyDrop<ActorSystem>>>,
+    default: Handle,
+    scheduler: Scheduler,
+    events: EventStream,
+    seed: u64,
+    guardians: Lock<Option<Guardians>>,
+    escalations: Lock<Escalations>,
+    on_escalation: Lock<Vec<Counted<OnEscalation>>>,
+    terminates_on_escalation: bool,
+    end: termination::End,
+    is_sealed: AtomicBool,
+    dispatchers: Lock<Vec<(DispatcherId, Handle)>>,
+}
+
+type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
+
+/// The actors at the top.
+#[derive(Clone)]
+struct Guardians {
+    root: AnyActor,
+    user: AnyActor,
+    system: AnyActor,
+}
+
+impl ActorSystem {
+    /// What a system of this name is to be like.
+    #[must_use]
+    pub fn builder(name: &str) -> SystemBuilder {
+        SystemBuilder::new(name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Starts an actor below `/user`.
+    ///
+    /// # Errors
+    ///
+    /// The props come back: for a name that is taken or is none, props that cannot be, if there is
+    /// no room, or if the system terminates.
+    pub fn spawn<P>(&self, name: &str, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        match self.0.guardians() {
+            Some(guardians) => spawn::spawn_sent(&guardians.user, true, name, props),
+            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+        }
+    }
+
+    /// Stops an actor below `/user`.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAChild`], if it stands elsewhere.
+    pub fn stop<M: 'static>(&self, top_level: &ActorRef<M>) -> Result<(), NotAChild> {
+        let actor = top_level.any();
+        let Some(guardians) = self.0.guardians() else { return Ok(()) };
+        if !actor.parent.as_ref().is_some_and(|parent| parent.ptr_eq(&guardians.user)) {
+            return Err(NotAChild { path: actor.path.clone() });
+        }
+        actor.order(STOP);
+        Ok(())
+    }
+
+    /// The actor at a path, as `/user/a/b`.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError`]: for a text that is no path, if nobody is there, or if who is there takes
+    /// other messages.
+    pub fn lookup<M: 'static>(&self, path: &str) -> Result<ActorRef<M>, LookupError> {
+        let names = path.strip_prefix('/').map(|rest| rest.split('/').collect::<Vec<_>>());
+        let names = match names {
+            Some(names) if names.iter().all(|name| !name.is_empty()) => names,
+            _ => return Err(LookupError::NotAPath(path.to_string())),
+        };
+        let found = self.0.guardians().and_then(|guardians| spawn::find(&guardians.root, &names));
+        let found = found.ok_or_else(|| LookupError::NotFound(path.to_string()))?;
+        let other = || LookupError::OtherMessages(found.path.clone());
+        spawn::typed(&found).ok_or_else(other)
+    }
+
+    /// The paths of all actors, each before those below it.
+    #[must_use]
+    pub fn tree(&self) -> Vec<ActorPath> {
+        let guardians = self.0.guardians();
+        let all = guardians.map_or_else(Vec::new, |guardians| spawn::below(&guardians.root));
+        all.iter().map(|actor| actor.path.clone()).collect()
+    }
+
+    /// What runs jobs by the clock.
+    #[must_use]
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.0.scheduler
+    }
+
+    /// What tells of everything that happens.
+    #[must_use]
+    pub fn events(&self) -> &EventStream {
+        &self.0.events
+    }
+
+    /// Stops all actors, then the system. The first call decides; all get the same report.
+    pub fn terminate(&self) -> Termination {
+        self.0.terminate();
+        self.when_terminated()
+    }
+
+    /// Waits until the system has terminated, for whatever reason.
+    #[must_use]
+    pub fn when_terminated(&self) -> Termination {
+        Termination::new(self.clone())
+    }
+
+    pub(crate) fn inner(&self) -> &SystemInner {
+        &self.0
+    }
+}
+
+impl SystemInner {
+    pub(crate) fn user(&self) -> Option<AnyActor> {
+        self.guardians().map(|guardians| guardians.user)
+    }
+
+    fn guardians(&self) -> Option<Guardians> {
+        self.guardians.with(|guardians| guardians.clone())
+    }
+
+    /// The system, lent.
+    #[expect(unsafe_code, reason = "lends what it does not count")]
+    pub(crate) fn handle(&self) -> &ActorSystem {
+        let me = self.me.with(|me| me.as_ref().map(|me| core::ptr::from_ref::<ActorSystem>(me)));
+        let me = me.expect("it is set before the first actor is started");
+        // SAFETY: it stands in `self`, is set once and never changed.
+        unsafe { &*me }
+    }
+
+    pub(crate) fn events(&self) -> &EventStream {
+        &self.events
+    }
+
+    /// The executor of a dispatcher.
+    pub(crate) fn executor(&self, dispatcher: DispatcherId) -> Option<Handle> {
+        if dispatcher == DispatcherId::DEFAULT {
+            return Some(self.default.clone());
+        }
+        self.dispatchers.with(|list| {
+            list.iter().find(|(id, _)| *id == dispatcher).map(|(_, handle)| handle.clone())
+        })
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        // Acquire: pairs with `seal`.
+        self.is_sealed.load(Acquire)
+    }
+
+    pub(crate) fn seal(&self) {
+        // Release: what was made before is made.
+        self.is_sealed.store(true, Release);
+    }
+
+    /// Tells of a message that will not be handled.
+    pub(crate) fn dead_letter<M>(&self, recipient: &ActorPath, reason: DeadLetterReason) {
+        if self.events.wants(EventKinds::DEAD_LETTER) {
+            self.events.publish(&SystemEvent::DeadLetter(DeadLetter {
+                recipient: recipient.clone(),
+                message_type: type_name::<M>(),
+                reason,
+            }));
+        }
+    }
+
+    pub(crate) fn mailbox_overflowed(&self, path: &ActorPath) {
+        self.events.publish(&SystemEvent::MailboxOverflow(path.clone()));
+    }
+
+    /// An actor has failed, and what becomes of it was decided.
+    pub(crate) fn failed(&self, info: &FailureInfo) {
+        if self.events.wants(EventKinds::FAILURE) {
+            self.events.publish(&SystemEvent::Failure(info.clone()));
+        }
+    }
+
+    /// A failure has come up to the root, where nobody can decide any more.
+    pub(crate) fn root_failed(&self, info: FailureInfo) {
+        self.failed(&info);
+        let listeners = self.on_escalation.with(|list| list.clone());
+        for listener in listeners {
+            listener(&info);
+        }
+        let text = info.to_string();
+        // What a sink refuses is kept, and offered again.
+        let _ = self.escalations.with(|escalations| escalations.offer(info));
+        if self.terminates_on_escalation {
+            self.end.set_reason(&text);
+            self.terminate();
+        }
+    }
+
+    /// The last actor has ended.
+    pub(crate) fn root_ended(&self) {
+        let guardians = self.guardians.with(Option::take);
+        self.end.reach();
+        drop(guardians);
+    }
+
+    pub(crate) fn terminate(&self) {
+        if let Some(guardians) = self.guardians() {
+            guardians.root.order(STOP);
+        }
+    }
+
+    /// Leaves a note for an actor when some time has passed; false if that cannot be.
+    pub(crate) fn after(&self, delay: Duration, actor: AnyActor, note: Note) -> bool {
+        let mut note = Some(note);
+        let tell = move |_: &FireContext| {
+            if let Some(note) = note.take() {
+                drop(actor.note(note));
+            }
+        };
+        self.scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, tell).is_ok()
+    }
+
+    /// The `n`th number of the stream that belongs to a path.
+    pub(crate) fn random(&self, path: &ActorPath, n: u64) -> u64 {
+        let mut state = self.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for name in path.names() {
+            for &byte in name.as_bytes() {
+                state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+            state = mix(state);
+        }
+        mix(state)
+    }
+}
+
+/// The finalizer of splitmix64 (Steele, Lea and Flood).
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl fmt::Debug for ActorSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActorSystem").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}

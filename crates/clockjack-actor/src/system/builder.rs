@@ -1,0 +1,253 @@
+//! What a system is to be like, and how a host starts it.
+#![expect(unsafe_code, reason = "starts the guardians, whose cells keep the system")]
+
+use alloc::{
+    boxed::Box,
+    string::{String, ToString as _},
+    vec::Vec,
+};
+use core::{fmt, mem::ManuallyDrop};
+
+use clockjack_exec::{
+    Commands, Handle, Limits, StartError,
+    custom::{self, CustomRef},
+};
+use clockjack_sched::{DispatcherId, PolicyRegistry, Scheduler, SchedulerConfig};
+use clockjack_sync::{Counted, lock::Lock, prim::atomic::AtomicBool};
+
+use super::{ActorSystem, Guardians, OnEscalation, SystemInner, guardian::Guardian};
+use crate::{
+    ActorPath, EscalationSink, EventStream, FailureInfo, Props, Scope, Strategy,
+    base::{AnyActor, Core},
+    cell::Cell,
+    escalation::Escalations,
+    front::Front,
+    props::Overflow,
+    spawn::{self, Where},
+};
+
+/// How many failures that sinks refuse are kept for another try.
+const ESCALATIONS_MAX: usize = 1_000;
+
+/// Something to be done when the system is there.
+type OnStart = Box<dyn FnOnce(&ActorSystem) -> Result<(), crate::Failure> + Send>;
+
+/// What a system is to be like. The same for every host.
+pub struct SystemBuilder {
+    name: String,
+    limits: Limits,
+    scheduler: SchedulerConfig,
+    commands: Commands,
+    users: Option<(Scope, Strategy)>,
+    sink: Option<Box<dyn EscalationSink>>,
+    on_escalation: Vec<Counted<OnEscalation>>,
+    on_start: Vec<OnStart>,
+    terminates_on_escalation: bool,
+}
+
+/// What a host has to give.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct HostParts {
+    /// The executor of the default dispatcher.
+    pub executor: Handle,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// Other dispatchers.
+    pub dispatchers: Vec<(DispatcherId, Handle)>,
+    /// The seed of every choice that is left open.
+    pub seed: u64,
+}
+
+impl SystemBuilder {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_string(),
+            limits: Limits::DEFAULT,
+            scheduler: SchedulerConfig::DEFAULT,
+            commands: Commands::new(),
+            users: None,
+            sink: None,
+            on_escalation: Vec::new(),
+            on_start: Vec::new(),
+            terminates_on_escalation: true,
+        }
+    }
+
+    /// How much there may be of everything.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// How the scheduler is set. Its resolution is that of the host's clock.
+    #[must_use]
+    pub fn scheduler(self, scheduler: SchedulerConfig) -> Self {
+        Self { scheduler, ..self }
+    }
+
+    /// By which policies jobs are run.
+    #[must_use]
+    pub fn policies(mut self, policies: PolicyRegistry) -> Self {
+        self.scheduler.policies = policies;
+        self
+    }
+
+    /// The handlers of the commands that processes may yield.
+    #[must_use]
+    pub fn commands(self, commands: Commands) -> Self {
+        Self { commands, ..self }
+    }
+
+    /// What becomes of actors below `/user` that fail and have not settled that themselves. Without
+    /// it they stop.
+    #[must_use]
+    pub fn supervise_users(self, scope: Scope, strategy: Strategy) -> Self {
+        Self { users: Some((scope, strategy)), ..self }
+    }
+
+    /// Where failures go that have come up to the root.
+    #[must_use]
+    pub fn escalation(self, sink: impl EscalationSink) -> Self {
+        Self { sink: Some(Box::new(sink)), ..self }
+    }
+
+    /// Is told of failures that have come up to the root, before any sink.
+    #[must_use]
+    pub fn on_escalation(mut self, tell: impl Fn(&FailureInfo) + Send + Sync + 'static) -> Self {
+        let tell: OnEscalation = Box::new(tell);
+        self.on_escalation.push(Counted::new(tell));
+        self
+    }
+
+    /// Whether a failure that has come up to the root terminates the system; it does, if nothing
+    /// else is set.
+    #[must_use]
+    pub fn terminate_on_escalation(self, terminates: bool) -> Self {
+        Self { terminates_on_escalation: terminates, ..self }
+    }
+
+    /// Is called when the system is there, before the host gives it to anybody.
+    #[must_use]
+    pub fn on_start(
+        mut self,
+        start: impl FnOnce(&ActorSystem) -> Result<(), crate::Failure> + Send + 'static,
+    ) -> Self {
+        self.on_start.push(Box::new(start));
+        self
+    }
+
+    /// What was set, for hosts.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn host_config(&mut self) -> (Limits, SchedulerConfig, Commands) {
+        let commands = core::mem::replace(&mut self.commands, Commands::new());
+        (self.limits, self.scheduler.clone(), commands)
+    }
+
+    /// Starts the system on a host.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for the guardians, or something that was to be done at the start has
+    /// failed.
+    #[doc(hidden)]
+    pub fn start_on(self, host: HostParts) -> Result<ActorSystem, StartError> {
+        let escalations = match self.sink {
+            Some(sink) => Escalations::new(sink, ESCALATIONS_MAX),
+            None => Escalations::unattended(ESCALATIONS_MAX),
+        };
+        let system = ActorSystem(Counted::new(SystemInner {
+            name: self.name.into(),
+            me: Lock::new(None),
+            default: host.executor,
+            scheduler: host.scheduler,
+            events: EventStream::new(),
+            seed: host.seed,
+            guardians: Lock::new(None),
+            escalations: Lock::new(escalations),
+            on_escalation: Lock::new(self.on_escalation),
+            terminates_on_escalation: self.terminates_on_escalation,
+            end: super::termination::End::new(),
+            is_sealed: AtomicBool::new(false),
+            dispatchers: Lock::new(host.dispatchers),
+        }));
+        // Not counted, so that the system is not kept by itself.
+        let me = Counted::into_raw(system.0.clone());
+        // SAFETY: it was just made a raw pointer; the count is given back by the line below, and
+        // the handle that stays is never dropped.
+        let lent = ManuallyDrop::new(ActorSystem(unsafe { Counted::from_raw(me) }));
+        // SAFETY: as above: of the two handles to one count, this one is dropped.
+        drop(unsafe { Counted::from_raw(me) });
+        system.0.me.with(|me| *me = Some(lent));
+        start_guardians(&system, self.users)?;
+        for start in self.on_start {
+            if let Err(failure) = start(&system) {
+                drop(system.terminate());
+                return Err(StartError::thread(&failure));
+            }
+        }
+        Ok(system)
+    }
+}
+
+fn start_guardians(
+    system: &ActorSystem,
+    users: Option<(Scope, Strategy)>,
+) -> Result<(), StartError> {
+    let no_room = |_: &dyn fmt::Display| StartError::thread(&"no room for the guardians");
+    // The root's cell keeps the system, and all cells keep the root's.
+    let kept = Counted::into_raw(system.0.clone());
+    // SAFETY: a guardian is `Send`.
+    let root = unsafe {
+        custom::start::<Cell<Guardian, fn() -> Guardian>>(
+            system.0.default.engine(),
+            || {
+                let core = Core::new(ActorPath::root(), None, kept);
+                let settings = Props::<Guardian, fn() -> Guardian>::new(|| Guardian)
+                    .supervise_children(Scope::OneForOne, Strategy::escalate());
+                let (factory, settings) = settings.into_parts();
+                (Front::new(core, 1, Overflow::Fail), Cell::new(factory, settings, false))
+            },
+            |_: &CustomRef<Front<core::convert::Infallible>>| {},
+        )
+    };
+    let root: AnyActor = match root {
+        Ok(root) => crate::actor_ref::untyped(root),
+        Err(_) => {
+            // SAFETY: no cell was made that would give it back.
+            drop(unsafe { Counted::from_raw(kept) });
+            return Err(no_room(&""));
+        }
+    };
+    let guardian = |name, props: Props<Guardian, fn() -> Guardian>| {
+        // SAFETY: a guardian is `Send`.
+        let made = unsafe { spawn::spawn(&root, true, Where::Dispatcher, name, props) };
+        made.map(|made| made.any().clone()).map_err(|refused| no_room(&refused))
+    };
+    let plain = || Props::<Guardian, fn() -> Guardian>::new(|| Guardian);
+    let users = match users {
+        Some((scope, strategy)) => plain().supervise_children(scope, strategy),
+        None => plain().supervise_children(Scope::OneForOne, Strategy::stop()),
+    };
+    // `/system` first: those that are started last are stopped first.
+    let made = guardian("system", plain().supervise_children(Scope::OneForOne, Strategy::stop()))
+        .and_then(|system| Ok((system, guardian("user", users)?)));
+    match made {
+        Ok((below, user)) => {
+            let guardians = Guardians { root, user, system: below };
+            system.0.guardians.with(|place| *place = Some(guardians));
+            Ok(())
+        }
+        Err(error) => {
+            crate::base::Tell::order(&root, crate::base::STOP);
+            Err(error)
+        }
+    }
+}
+
+impl fmt::Debug for SystemBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SystemBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,20 @@
+//! The actors at the top: `/`, `/user` and `/system`.
+
+use core::convert::Infallible;
+
+use crate::{Actor, Context, Failure, Next, Signal};
+
+/// An actor that only has children.
+pub(super) struct Guardian;
+
+impl Actor for Guardian {
+    type Msg = Infallible;
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, msg: Infallible) -> Result<Next, Failure> {
+        match msg {}
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, _: Signal) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+}
