@@ -200,6 +200,7 @@ pub mod parker_futex;
 pub mod parker_portable;
 mod pool;
 mod prim;
+mod runtime;
 pub mod scheduler;
 pub mod thread;
 #[cfg(target_os = "linux")]
@@ -235,11 +236,13 @@ pub use parker_futex::Parker;
 pub use parker_portable::Parker;
 
 pub use blocking_command::Blocking;
+pub use clockjack_actor as actor;
 pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use clockjack_sched as sched;
 pub use current::{interval, sleep, spawn};
 pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
+pub use runtime::Runtime;
 pub use scheduler::{
     BLOCKING_DISPATCHER, PoolSchedulerConfig, RunnerStats, ThreadScheduler, TimerTopology,
     catch_panic,
