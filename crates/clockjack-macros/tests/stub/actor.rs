@@ -1,0 +1,299 @@
+//! A stand-in for `clockjack-actor`: the types that generated code names, and a [`Stage`] that is
+//! driven by hand. It has two lanes and one future at a time, and nothing else of the real one.
+
+#![expect(unreachable_pub, clippy::std_instead_of_alloc, reason = "it stands for a crate")]
+
+use core::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context as TaskContext, Poll, Waker},
+    time::Duration,
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+/// What handles messages.
+pub trait Actor: Sized + 'static {
+    /// Its messages.
+    type Msg: 'static;
+
+    /// Runs before the first message.
+    fn started(&mut self, _cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+
+    /// Handles one message.
+    fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Self::Msg) -> Result<Next, Failure>;
+
+    /// Handles one signal.
+    fn signal(&mut self, _cx: &mut Context<'_, Self>, _signal: Signal) -> Result<Next, Failure> {
+        Ok(Next::Unhandled)
+    }
+}
+
+/// What an actor does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It lives on.
+    Stay,
+    /// It stops.
+    Stop,
+    /// It did not know what to do.
+    Unhandled,
+}
+
+/// What happens to an actor.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It has stopped.
+    PostStop,
+}
+
+/// Why a handler failed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl From<Refused> for Failure {
+    fn from(_: Refused) -> Self {
+        Failure("a future is in flight already".to_owned())
+    }
+}
+
+type Lent<'a> = Pin<Box<dyn Future<Output = Result<Next, Failure>> + Send + 'a>>;
+type Waiting<A> = Box<dyn for<'a> FnOnce(&'a mut A) -> Lent<'a> + Send>;
+
+/// What an actor may do while it handles a message.
+pub struct Context<'a, A: Actor> {
+    waiting: &'a mut Option<Waiting<A>>,
+    target: &'a ActorRef<A::Msg>,
+}
+
+impl<A: Actor> Context<'_, A> {
+    /// The actor's own ref.
+    pub fn self_ref(&self) -> ActorRef<A::Msg> {
+        self.target.clone()
+    }
+
+    /// Lends the actor to a future.
+    pub fn wait_mut<F>(&mut self, f: F) -> Result<(), Refused>
+    where
+        F: for<'a> FnOnce(&'a mut A) -> Lent<'a> + Send + 'static,
+    {
+        if self.waiting.is_some() {
+            return Err(Refused);
+        }
+        *self.waiting = Some(Box::new(f));
+        Ok(())
+    }
+}
+
+/// There is a future already.
+#[derive(Debug)]
+pub struct Refused;
+
+/// Where messages go.
+pub struct ActorRef<M> {
+    lanes: Arc<Mutex<Lanes<M>>>,
+}
+
+struct Lanes<M> {
+    control: VecDeque<M>,
+    user: VecDeque<M>,
+    is_stopped: bool,
+}
+
+impl<M> Clone for ActorRef<M> {
+    fn clone(&self) -> Self {
+        ActorRef { lanes: Arc::clone(&self.lanes) }
+    }
+}
+
+impl<M: 'static> ActorRef<M> {
+    /// Sends a message.
+    pub fn tell(&self, msg: M) -> Result<(), SendError<M>> {
+        let mut lanes = self.lanes.lock().unwrap();
+        if lanes.is_stopped {
+            return Err(SendError(msg));
+        }
+        lanes.user.push_back(msg);
+        Ok(())
+    }
+
+    /// Sends a message that goes before all others.
+    pub fn tell_control(&self, msg: M) -> Result<(), SendError<M>> {
+        let mut lanes = self.lanes.lock().unwrap();
+        if lanes.is_stopped {
+            return Err(SendError(msg));
+        }
+        lanes.control.push_back(msg);
+        Ok(())
+    }
+
+    /// Sends a message that is answered.
+    pub fn ask<R, F: FnOnce(ReplyTo<R>) -> M>(&self, request: F, timeout: Duration) -> Ask<R> {
+        let slot = Arc::new(Mutex::new(None));
+        let msg = request(ReplyTo { slot: Arc::clone(&slot) });
+        // Refused or not, a dropped message drops its `ReplyTo`, which is how the asker learns.
+        drop(self.tell(msg));
+        Ask { slot, timeout }
+    }
+}
+
+/// The message comes back.
+pub struct SendError<M>(pub M);
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SendError")
+    }
+}
+
+/// Where an answer goes.
+pub struct ReplyTo<R> {
+    slot: Arc<Mutex<Option<R>>>,
+}
+
+impl<R> ReplyTo<R> {
+    /// Answers.
+    pub fn reply(self, answer: R) {
+        *self.slot.lock().unwrap() = Some(answer);
+    }
+}
+
+/// An answer to come.
+#[must_use]
+pub struct Ask<R> {
+    slot: Arc<Mutex<Option<R>>>,
+    /// As it was given.
+    pub timeout: Duration,
+}
+
+impl<R> Ask<R> {
+    /// The answer, if it is there.
+    pub fn answer(&self) -> Option<R> {
+        self.slot.lock().unwrap().take()
+    }
+
+    /// Whether nobody can answer any more.
+    pub fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.slot) == 1
+    }
+}
+
+/// What generated code needs beside the public types.
+pub mod generated {
+    pub use std::boxed::Box;
+
+    use super::{Failure, Next};
+
+    /// What a handler may return.
+    #[diagnostic::on_unimplemented(
+        message = "a handler cannot return `{Self}`",
+        label = "it returns nothing, `Next`, `Result<(), Failure>` or `Result<Next, Failure>`"
+    )]
+    pub trait IntoNext {
+        /// What it means.
+        fn into_next(self) -> Result<Next, Failure>;
+    }
+
+    impl IntoNext for () {
+        fn into_next(self) -> Result<Next, Failure> {
+            Ok(Next::Stay)
+        }
+    }
+
+    impl IntoNext for Next {
+        fn into_next(self) -> Result<Next, Failure> {
+            Ok(self)
+        }
+    }
+
+    impl IntoNext for Result<(), Failure> {
+        fn into_next(self) -> Result<Next, Failure> {
+            self.map(|()| Next::Stay)
+        }
+    }
+
+    impl IntoNext for Result<Next, Failure> {
+        fn into_next(self) -> Result<Next, Failure> {
+            self
+        }
+    }
+}
+
+/// Polls of one future, before it counts as stuck.
+const POLLS_MAX: usize = 100;
+
+/// An actor and its mailbox, driven by hand.
+pub struct Stage<A: Actor> {
+    /// The actor, to look at.
+    pub actor: A,
+    /// Its ref.
+    pub target: ActorRef<A::Msg>,
+}
+
+impl<A: Actor> Stage<A> {
+    /// Puts an actor on stage; it has not started.
+    pub fn new(actor: A) -> Self {
+        let lanes = Lanes { control: VecDeque::new(), user: VecDeque::new(), is_stopped: false };
+        Stage { actor, target: ActorRef { lanes: Arc::new(Mutex::new(lanes)) } }
+    }
+
+    /// Runs the hook `started`.
+    pub fn start(&mut self) -> Result<Next, Failure> {
+        self.turn(|actor, cx| actor.started(cx))
+    }
+
+    /// Runs the hook `signal`.
+    pub fn signal(&mut self, signal: Signal) -> Result<Next, Failure> {
+        self.turn(|actor, cx| actor.signal(cx, signal))
+    }
+
+    /// Handles one message.
+    pub fn handle(&mut self) -> Option<Result<Next, Failure>> {
+        let msg = {
+            let mut lanes = self.target.lanes.lock().unwrap();
+            let first = lanes.control.pop_front();
+            first.or_else(|| lanes.user.pop_front())
+        };
+        msg.map(|msg| self.turn(|actor, cx| actor.receive(cx, msg)))
+    }
+
+    /// Handles all messages, none of which may fail or stop the actor.
+    pub fn run(&mut self) {
+        while let Some(outcome) = self.handle() {
+            assert_eq!(outcome, Ok(Next::Stay));
+        }
+    }
+
+    /// Takes no more messages.
+    pub fn stop(&mut self) {
+        self.target.lanes.lock().unwrap().is_stopped = true;
+    }
+
+    fn turn(
+        &mut self,
+        f: impl FnOnce(&mut A, &mut Context<'_, A>) -> Result<Next, Failure>,
+    ) -> Result<Next, Failure> {
+        let mut waiting = None;
+        let mut cx = Context { waiting: &mut waiting, target: &self.target };
+        let outcome = f(&mut self.actor, &mut cx);
+        match waiting {
+            Some(waiting) => finish(waiting(&mut self.actor)),
+            None => outcome,
+        }
+    }
+}
+
+fn finish<T>(mut future: Pin<Box<dyn Future<Output = T> + Send + '_>>) -> T {
+    let mut cx = TaskContext::from_waker(Waker::noop());
+    for _ in 0..POLLS_MAX {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+    }
+    panic!("still pending after {POLLS_MAX} polls");
+}

@@ -1,0 +1,9 @@
+//! What `#[actor]` refuses, with what the compiler then says.
+//!
+//! After a change of a message `TRYBUILD=overwrite cargo test -p clockjack-macros --test ui` writes
+//! the new texts; read them as a newcomer would before they are kept.
+
+#[test]
+fn what_is_refused_is_explained() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

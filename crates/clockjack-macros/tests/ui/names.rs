@@ -1,0 +1,30 @@
+//! Names that give no variant, give one twice, or are the ref's own.
+
+use clockjack_macros::actor;
+
+struct Counter;
+
+#[actor]
+impl Counter {
+    #[msg]
+    fn set_limit(&mut self) {}
+
+    #[msg]
+    fn set__limit(&mut self) {}
+
+    #[msg]
+    fn __(&mut self) {}
+
+    #[msg]
+    fn self_(&mut self) {}
+
+    #[msg]
+    fn send(&mut self) {}
+
+    #[ask]
+    fn r#clone(&self) -> u32 {
+        0
+    }
+}
+
+fn main() {}

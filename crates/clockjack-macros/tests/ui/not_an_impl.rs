@@ -1,0 +1,15 @@
+//! The attribute on what is no `impl` block.
+
+use clockjack_macros::actor;
+
+#[actor]
+struct Counter {
+    n: u64,
+}
+
+#[actor]
+fn inc(n: u64) -> u64 {
+    n + 1
+}
+
+fn main() {}

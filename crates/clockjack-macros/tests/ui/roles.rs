@@ -1,0 +1,31 @@
+//! Marks that do not go together, or stand where they mean nothing.
+
+use clockjack_macros::actor;
+
+struct Counter;
+
+#[actor]
+impl Counter {
+    #[msg]
+    const N: u32 = 0;
+
+    #[msg]
+    #[ask]
+    fn both(&mut self) {}
+
+    #[msg]
+    #[msg]
+    fn twice(&mut self) {}
+
+    #[control]
+    fn alone(&mut self) {}
+
+    #[ask]
+    #[control]
+    fn urgent(&mut self) {}
+
+    #[msg(name = "Other")]
+    fn named(&mut self) {}
+}
+
+fn main() {}
