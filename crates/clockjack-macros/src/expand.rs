@@ -201,12 +201,8 @@ impl<'a> Expansion<'a> {
         let (name, cfgs, method) = (&hook.name, &hook.cfgs, Ident::new(method, *site));
         let context = Ident::new(if hook.takes_context { "cx" } else { "_cx" }, *site);
         let passed = hook.takes_context.then(|| quote_spanned!(*site=> #context,));
-        let (parameter, argument) = if method == "signal" {
-            let parameter = quote_spanned!(*site=> signal: #root::Signal);
-            (Some(parameter), Some(quote_spanned!(*site=> signal)))
-        } else {
-            (None, None)
-        };
+        let argument = hook.signal_at.map(|at| Ident::new("signal", site.located_at(at)));
+        let parameter = argument.iter().map(|name| quote_spanned!(*site=> #name: #root::Signal));
         let at = site.located_at(hook.output_at);
         let call = quote_spanned!(at=> Self::#name(self, #passed #argument));
         let next = self.next_of(&call, at);
@@ -215,7 +211,7 @@ impl<'a> Expansion<'a> {
             fn #method(
                 &mut self,
                 #context: &mut #root::Context<'_, Self>,
-                #parameter
+                #(#parameter)*
             ) -> #outcome {
                 #next
             }
@@ -257,7 +253,12 @@ impl<'a> Expansion<'a> {
         } else {
             body
         };
-        quote_spanned!(*site=> #(#cfgs)* #msg::#variant { #(#fields,)* #reply_to } => { #body })
+        let pattern = quote_spanned!(*site=> #msg::#variant { #(#fields,)* #reply_to });
+        let quiet = (!handler.deprecated.is_empty()).then(|| {
+            let reason = "who sends it is warned; that it is still handled is no use of it";
+            quote_spanned!(*site=> #[expect(deprecated, reason = #reason)])
+        });
+        quote_spanned!(*site=> #(#cfgs)* #quiet #pattern => { #body })
     }
 
     fn next_of(&self, call: &TokenStream, at: Span) -> TokenStream {
@@ -275,10 +276,10 @@ impl<'a> Expansion<'a> {
         );
         let (mut signatures, mut methods) = (Vec::new(), Vec::new());
         for handler in &self.block.handlers {
-            let cfgs = &handler.cfgs;
+            let Handler { cfgs, deprecated, .. } = handler;
             let (docs, signature) = (self.api_docs(handler), self.signature(handler));
             let body = self.api_body(handler);
-            signatures.push(quote_spanned!(*site=> #(#cfgs)* #docs #signature;));
+            signatures.push(quote_spanned!(*site=> #(#cfgs)* #docs #(#deprecated)* #signature;));
             methods.push(quote_spanned!(*site=> #(#cfgs)* #signature { #body }));
         }
         quote_spanned! {*site=>

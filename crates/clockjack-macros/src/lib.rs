@@ -140,9 +140,9 @@ use proc_macro::TokenStream;
 /// `Result<(), Failure>` or `Result<Next, Failure>`.
 ///
 /// Methods without a mark are none of the attribute's business. `#[cfg(..)]` on a method holds for
-/// its variant too. Parameters of the block, `impl<T: Send + 'static> Cache<T>`, are parameters of
-/// the enum and of the trait, with the same bounds; if no message mentions one of them, the enum
-/// gets a hidden variant that cannot exist.
+/// its variant too, and `#[deprecated]` for its sending. Parameters of the block, `impl<T: Send +
+/// 'static> Cache<T>`, are parameters of the enum and of the trait, with the same bounds; if no
+/// message mentions one of them, the enum gets a hidden variant that cannot exist.
 ///
 /// # Options
 ///

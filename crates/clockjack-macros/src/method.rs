@@ -30,6 +30,8 @@ pub(crate) struct Handler {
     pub(crate) docs: Vec<Attribute>,
     /// The conditions under which it exists.
     pub(crate) cfgs: Vec<Attribute>,
+    /// `#[deprecated]`, if it is.
+    pub(crate) deprecated: Vec<Attribute>,
     /// Whether the context follows `self`.
     pub(crate) takes_context: bool,
     /// Whether it is an `async fn`.
@@ -71,6 +73,8 @@ pub(crate) struct Hook {
     pub(crate) cfgs: Vec<Attribute>,
     /// Whether the context follows `self`.
     pub(crate) takes_context: bool,
+    /// Where the type of its parameter stands, if it has one.
+    pub(crate) signal_at: Option<Span>,
     /// Where its return type stands.
     pub(crate) output_at: Span,
 }
@@ -118,6 +122,7 @@ impl Handler {
             variant,
             docs: named("doc"),
             cfgs: named("cfg"),
+            deprecated: named("deprecated"),
             takes_context,
             is_async: sig.asyncness.is_some(),
             fields,
@@ -137,6 +142,7 @@ impl Hook {
             faults.add(token, what);
         }
         let (takes_context, rest) = parameters(sig, faults);
+        let signal_at = rest.first().map(|parameter| parameter.ty.span());
         match role {
             Role::Signal if rest.len() != 1 => {
                 let what = "`#[signal]` takes the signal, after `self` and `cx`: \
@@ -156,6 +162,7 @@ impl Hook {
             name: sig.ident.clone(),
             cfgs: method.attrs.iter().filter(is_cfg).cloned().collect(),
             takes_context,
+            signal_at,
             output_at: output_at(sig),
         }
     }

@@ -41,6 +41,13 @@ impl Counter {
         self.log.push("urgent");
     }
 
+    // No warning here: handling it is no use. Sending is, below.
+    #[msg]
+    #[deprecated(note = "it was never fast")]
+    fn faster(&mut self) {
+        self.n += 10;
+    }
+
     #[msg]
     fn finish(&mut self) -> Next {
         Next::Stop
@@ -144,6 +151,15 @@ fn a_message_calls_its_method() {
     target.tell(CounterMsg::Reset).unwrap();
     stage.run();
     assert_eq!(stage.actor.n, 0);
+}
+
+#[test]
+#[expect(deprecated, reason = "that there is a warning is what is tested")]
+fn sending_a_deprecated_message_is_warned_of() {
+    let (mut stage, target) = counter();
+    target.faster().unwrap();
+    stage.run();
+    assert_eq!(stage.actor.n, 10);
 }
 
 #[test]
