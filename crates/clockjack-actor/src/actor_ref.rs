@@ -286,7 +286,7 @@ impl<M: 'static> Front<M> {
         cell: &CustomRef<Self>,
         make: &mut dyn FnMut() -> M,
     ) -> Result<(), Refusal> {
-        if self.overflow == crate::Overflow::Fail {
+        if self.core.overflow == crate::Overflow::Fail {
             return Err(Refusal::Full);
         }
         // All other answers take the message.

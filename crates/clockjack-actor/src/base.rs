@@ -21,8 +21,8 @@
 //!
 //! # Reports
 //!
-//! A child that has ended hangs its own cell on a list of its parent's, by a link that stands in
-//! the child: so the end of an actor needs no memory. It happens once in its life.
+//! A child that has ended hangs its own cell on a list of its parent's, by the link that
+//! run queues need no more: so the end of an actor needs no memory. It happens once in its life.
 #![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
 
 use alloc::boxed::Box;
@@ -32,17 +32,14 @@ use clockjack_exec::custom::CustomRef;
 use clockjack_sync::{
     Counted,
     lock::Lock,
-    prim::{
-        UnsafeCell,
-        atomic::{
-            AtomicPtr, AtomicU32,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-        },
+    prim::atomic::{
+        AtomicPtr, AtomicU32,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
 };
 
 use crate::{
-    ActorPath,
+    ActorPath, Overflow,
     children::Children,
     notes::{Note, Notes},
     system::SystemInner,
@@ -67,11 +64,10 @@ pub(crate) type AnyActor = CustomRef<Core>;
 #[repr(C)]
 pub(crate) struct Core {
     bits: AtomicU32,
+    pub(crate) overflow: Overflow,
     pub(crate) notes: Notes,
     /// Children that have ended; each has given a reference to itself.
     reports: AtomicPtr<()>,
-    /// Where this one hangs on its parent's list.
-    next_report: UnsafeCell<*mut ()>,
     pub(crate) path: ActorPath,
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
@@ -80,8 +76,7 @@ pub(crate) struct Core {
     system: NonNull<SystemInner>,
 }
 
-// SAFETY: `next_report` is written by the runner of this cell before it is published, and read by
-// the runner of the parent after that; the system is shared. The rest is made for sharing.
+// SAFETY: the system is shared, and the rest is made for sharing.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
@@ -95,12 +90,13 @@ impl Core {
         path: ActorPath,
         parent: Option<AnyActor>,
         system: NonNull<SystemInner>,
+        overflow: Overflow,
     ) -> Self {
         Self {
             bits: AtomicU32::new(0),
+            overflow,
             notes: Notes::new(),
             reports: AtomicPtr::new(ptr::null_mut()),
-            next_report: UnsafeCell::new(ptr::null_mut()),
             path,
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
@@ -152,16 +148,16 @@ impl Core {
 
     /// Hangs a child that has ended on this list. The caller raises REPORTS, and wakes.
     pub(crate) fn report(&self, child: AnyActor) {
-        let link = child.next_report.with_mut(|link| link);
-        let child = child.into_raw().as_ptr();
+        let address = child.as_raw().as_ptr();
         // Relaxed: the exchange decides.
         let mut seen = self.reports.load(Relaxed);
         loop {
-            // SAFETY: a cell hangs on one list once in its life, by its own runner, which this is.
-            unsafe { *link = seen };
+            // SAFETY: a cell hangs on one list once in its life, in its last turn, which this is.
+            unsafe { child.set_spare_link(seen) };
             // Release: pairs with the swap of the parent's runner.
-            match self.reports.compare_exchange_weak(seen, child, Release, Relaxed) {
-                Ok(_) => return,
+            match self.reports.compare_exchange_weak(seen, address, Release, Relaxed) {
+                // Its count belongs to the list.
+                Ok(_) => return core::mem::forget(child),
                 Err(now) => seen = now,
             }
         }
@@ -175,10 +171,10 @@ impl Core {
         while let Some(cell) = NonNull::new(newest) {
             // SAFETY: the list holds a reference to each cell on it.
             let cell = core::mem::ManuallyDrop::new(unsafe { AnyActor::from_raw(cell) });
-            let older = cell.next_report.with_mut(|link| {
-                // SAFETY: the child has hung itself up and does not touch the link again.
-                unsafe { core::mem::replace(&mut *link, next) }
-            });
+            // SAFETY: the child has hung itself up, in its last turn.
+            let older = unsafe { cell.spare_link() };
+            // SAFETY: as above; it does not touch the link again.
+            unsafe { cell.set_spare_link(next) };
             next = newest;
             newest = older;
         }
@@ -242,10 +238,8 @@ impl Iterator for Reports {
     fn next(&mut self) -> Option<AnyActor> {
         // SAFETY: the list holds a reference to each cell on it, which is given away here.
         let child = unsafe { AnyActor::from_raw(NonNull::new(self.0)?) };
-        self.0 = child.next_report.with_mut(|link| {
-            // SAFETY: the list is this iterator's own.
-            unsafe { *link }
-        });
+        // SAFETY: it is over, and the list is this iterator's own.
+        self.0 = unsafe { child.spare_link() };
         Some(child)
     }
 }

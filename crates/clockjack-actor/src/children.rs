@@ -5,8 +5,6 @@
 
 use alloc::vec::Vec;
 
-use clockjack_exec::Pid;
-
 use crate::{ActorPath, base::AnyActor};
 
 const NONE: u32 = u32::MAX;
@@ -15,7 +13,8 @@ const GONE: u32 = u32::MAX - 1;
 
 /// What a parent knows of a child.
 pub(crate) struct Entry {
-    state: Slot,
+    /// None while the child is being made, and where there is none.
+    child: Option<AnyActor>,
     hash: u32,
     prev: u32,
     next: u32,
@@ -23,27 +22,11 @@ pub(crate) struct Entry {
     pub(crate) is_watched: bool,
 }
 
-enum Slot {
-    /// The name is taken, and the child is being made.
-    Reserved(ActorPath),
-    Child(AnyActor),
-    Free,
-}
+const _: () = assert!(size_of::<usize>() != 8 || size_of::<Entry>() == 24, "one for each child");
 
 impl Entry {
-    fn name(&self) -> Option<&str> {
-        match &self.state {
-            Slot::Reserved(path) => Some(path.name()),
-            Slot::Child(child) => Some(child.path.name()),
-            Slot::Free => None,
-        }
-    }
-
     pub(crate) fn child(&self) -> Option<&AnyActor> {
-        match &self.state {
-            Slot::Child(child) => Some(child),
-            _ => None,
-        }
+        self.child.as_ref()
     }
 }
 
@@ -58,8 +41,8 @@ pub(crate) struct Children {
     table: Vec<u32>,
     /// How many places of the table are not NONE.
     used: u32,
-    /// Numbers for names that the system gives.
-    pub(crate) anonymous: u64,
+    /// The names of those that are being made: nearly always none or one.
+    reserved: Vec<(u32, ActorPath)>,
     /// No more are taken.
     pub(crate) is_closed: bool,
 }
@@ -74,7 +57,7 @@ impl Default for Children {
             len: 0,
             table: Vec::new(),
             used: 0,
-            anonymous: 0,
+            reserved: Vec::new(),
             is_closed: false,
         }
     }
@@ -98,7 +81,7 @@ fn hash(name: &str) -> u32 {
 }
 
 impl Children {
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.len as usize
     }
 
@@ -114,6 +97,16 @@ impl Children {
         self.entries.get_mut(index as usize)
     }
 
+    fn name(&self, index: u32) -> Option<&str> {
+        match self.entry(index)?.child() {
+            Some(child) => Some(child.path.name()),
+            None => {
+                let reserved = self.reserved.iter().find(|(at, _)| *at == index);
+                reserved.map(|(_, path)| path.name())
+            }
+        }
+    }
+
     /// The place in the table where a name is.
     fn place(&self, name: &str) -> Option<usize> {
         let hash = hash(name);
@@ -124,7 +117,7 @@ impl Children {
             if index == NONE {
                 return None;
             }
-            if self.entry(index).is_some_and(|e| e.hash == hash && e.name() == Some(name)) {
+            if self.entry(index).is_some_and(|e| e.hash == hash) && self.name(index) == Some(name) {
                 return Some(at);
             }
             at = (at + 1) & mask;
@@ -147,13 +140,6 @@ impl Children {
         entry.child().is_some_and(|one| one.ptr_eq(child)).then_some(entry)
     }
 
-    /// The entry of the child with this pid.
-    pub(crate) fn by_pid(&mut self, name: &str, pid: Pid) -> Option<&mut Entry> {
-        let index = self.find(name)?;
-        let entry = self.entry_mut(index)?;
-        entry.child().is_some_and(|one| one.pid() == pid).then_some(entry)
-    }
-
     /// Takes a name for a child that is about to be made; gives the place of its entry.
     pub(crate) fn reserve(&mut self, path: ActorPath) -> Result<u32, NotReserved> {
         if self.is_closed {
@@ -167,9 +153,8 @@ impl Children {
         }
         let hash = hash(path.name());
         let prev = self.last;
-        let entry =
-            Entry { state: Slot::Reserved(path), hash, prev, next: NONE, is_watched: false };
-        let index = self.put(entry);
+        let index = self.put(Entry { child: None, hash, prev, next: NONE, is_watched: false });
+        self.reserved.push((index, path));
         match self.entry_mut(prev) {
             Some(before) => before.next = index,
             None => self.first = index,
@@ -235,18 +220,17 @@ impl Children {
 
     /// Puts the child where its name was reserved.
     pub(crate) fn fill(&mut self, index: u32, child: AnyActor) {
+        self.reserved.retain(|(at, _)| *at != index);
         if let Some(entry) = self.entry_mut(index) {
-            entry.state = Slot::Child(child);
+            entry.child = Some(child);
         }
     }
 
     /// Gives a name back.
     pub(crate) fn cancel(&mut self, index: u32) {
-        if let Some(name) = self.entry(index).and_then(Entry::name) {
-            // The name stands in the entry, which is about to change.
-            let at = self.place(name);
-            self.take(at, index);
-        }
+        let at = self.name(index).and_then(|name| self.place(name));
+        self.reserved.retain(|(at, _)| *at != index);
+        self.take(at, index);
     }
 
     /// A child has ended: its name is free. The entry, if it was one.
@@ -257,20 +241,17 @@ impl Children {
             return None;
         }
         let is_watched = self.entry(index)?.is_watched;
-        match self.take(Some(at), index) {
-            Slot::Child(child) => Some((child, is_watched)),
-            _ => None,
-        }
+        self.take(Some(at), index).map(|child| (child, is_watched))
     }
 
-    fn take(&mut self, at: Option<usize>, index: u32) -> Slot {
+    fn take(&mut self, at: Option<usize>, index: u32) -> Option<AnyActor> {
         if let Some(place) = at.and_then(|at| self.table.get_mut(at)) {
             *place = GONE;
         }
         let free = self.free;
-        let Some(entry) = self.entry_mut(index) else { return Slot::Free };
+        let entry = self.entry_mut(index)?;
         let (prev, next) = (entry.prev, entry.next);
-        let state = core::mem::replace(&mut entry.state, Slot::Free);
+        let child = entry.child.take();
         entry.next = free;
         self.free = index;
         self.len -= 1;
@@ -288,7 +269,7 @@ impl Children {
             self.table = Vec::new();
             (self.free, self.used) = (NONE, 0);
         }
-        state
+        child
     }
 
     /// The parent watches none of them any more.
@@ -311,12 +292,5 @@ impl Children {
     pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &AnyActor> {
         let oldest = self.entry(self.first);
         core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(Entry::child)
-    }
-
-    /// Whether a name is reserved by one that is being made.
-    pub(crate) fn has_reserved(&self) -> bool {
-        let oldest = self.entry(self.first);
-        core::iter::successors(oldest, |entry| self.entry(entry.next))
-            .any(|entry| matches!(entry.state, Slot::Reserved(_)))
     }
 }

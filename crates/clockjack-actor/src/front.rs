@@ -15,7 +15,6 @@ use crate::{
 pub(crate) struct Front<M> {
     pub(crate) core: Core,
     pub(crate) mail: Queue<Envelope<M>>,
-    pub(crate) overflow: Overflow,
 }
 
 /// What became of a message that was accepted.
@@ -33,13 +32,13 @@ impl<M: 'static> Front<M> {
         "a reference to a front is one to its core"
     );
 
-    pub(crate) fn new(core: Core, capacity: usize, overflow: Overflow) -> Self {
+    pub(crate) fn new(core: Core, capacity: usize) -> Self {
         const { Self::_SAME };
-        let mail = match overflow {
+        let mail = match core.overflow {
             Overflow::DropOldest => Queue::evicting(capacity),
             _ => Queue::new(capacity),
         };
-        Self { core, mail, overflow }
+        Self { core, mail }
     }
 
     /// Puts a message into the mailbox, by the rules of its overflow.
@@ -59,7 +58,7 @@ impl<M: 'static> Front<M> {
         if !is_full {
             return Err(SendError::stopped(envelope.msg));
         }
-        match self.overflow {
+        match self.core.overflow {
             Overflow::Fail => Err(SendError::full(envelope.msg)),
             Overflow::DropNewest => {
                 self.lose(envelope, DeadLetterReason::MailboxFull);

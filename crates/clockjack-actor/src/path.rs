@@ -14,7 +14,7 @@ use clockjack_sync::Counted;
 pub const NAME_LEN_MAX: usize = 255;
 
 /// What is kept beside the length in the node itself.
-const INLINE: usize = 22;
+const INLINE: usize = 14;
 
 /// Where an actor stands in the tree. Cheap to clone.
 ///
@@ -38,7 +38,8 @@ struct Node {
 
 enum Name {
     Inline(u8, [u8; INLINE]),
-    Heap(Box<str>),
+    /// Behind two pointers, so that the node is small for all others.
+    Heap(Box<Box<str>>),
 }
 
 impl Name {
@@ -50,7 +51,7 @@ impl Name {
                 // A name that fits is shorter than 256.
                 Self::Inline(u8::try_from(name.len()).unwrap_or(0), bytes)
             }
-            None => Self::Heap(name.into()),
+            None => Self::Heap(Box::new(name.into())),
         }
     }
 

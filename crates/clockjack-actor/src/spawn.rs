@@ -160,8 +160,10 @@ fn make<A: Actor, F: FnMut() -> A + 'static>(
     let limit = executor.limits().messages_max();
     let capacity = mailbox.capacity().map_or(limit, |capacity| capacity.min(limit));
     // SAFETY: the parent's cell is held by the new one.
-    let core = unsafe { Core::new(path, Some(parent.clone()), parent.system_ptr()) };
-    let front = Front::new(core, capacity, mailbox.on_overflow());
+    let core = unsafe {
+        Core::new(path, Some(parent.clone()), parent.system_ptr(), mailbox.on_overflow())
+    };
+    let front = Front::new(core, capacity);
     (front, Cell::new(factory, settings, supervises))
 }
 

@@ -55,15 +55,13 @@ use crate::{
 #[repr(C)]
 pub(crate) struct Head {
     pub(crate) word: Word,
-    link: Link,
+    pub(crate) link: Link,
     pub(crate) vtable: &'static VTable,
     /// Taken out by `VTable::free`, so that it outlives the cell's memory.
     pub(crate) engine: ManuallyDrop<EngineRef>,
     /// Where its references are counted; stays valid as long as the engine.
     slot: NonNull<Slot>,
     pub(crate) lane: Lane,
-    /// The waker of who joins; whose it is, the state word tells.
-    pub(crate) joiner: UnsafeCell<Option<Waker>>,
     /// Whom it is tied to; the runner's.
     pub(crate) ties: UnsafeCell<Option<Box<Ties>>>,
 }
@@ -145,7 +143,6 @@ impl Head {
             engine: ManuallyDrop::new(engine),
             slot,
             lane: Lane::new(),
-            joiner: UnsafeCell::new(None),
             ties: UnsafeCell::new(None),
         }
     }
@@ -192,6 +189,31 @@ impl Head {
         self.lane.push(signal)?;
         self.wake();
         Ok(())
+    }
+}
+
+/// What a cell has behind its head that somebody may join: the waker of who does. Whose it is, the
+/// state word tells.
+pub(crate) type JoinSlot = UnsafeCell<Option<Waker>>;
+
+/// The front of a cell that may be joined.
+#[repr(C)]
+pub(crate) struct Joinable {
+    pub(crate) head: Head,
+    pub(crate) joiner: JoinSlot,
+}
+
+impl Joinable {
+    pub(crate) fn new(head: Head) -> Self {
+        Self { head, joiner: UnsafeCell::new(None) }
+    }
+
+    /// # Safety
+    ///
+    /// The head is that of a future or a process, not of a custom cell.
+    pub(crate) unsafe fn of(head: &Head) -> &Self {
+        // SAFETY: by the contract, the head is the first field of one.
+        unsafe { &*core::ptr::from_ref(head).cast::<Self>() }
     }
 }
 

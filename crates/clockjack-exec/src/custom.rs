@@ -255,6 +255,25 @@ impl<F: 'static> CustomRef<F> {
         Handle::new((*self.cell.head().engine).clone())
     }
 
+    /// What it keeps in the link that run queues need no more.
+    ///
+    /// # Safety
+    ///
+    /// The process is in its last turn, or over.
+    #[must_use]
+    pub unsafe fn spare_link(&self) -> *mut () {
+        self.cell.head().link.spare()
+    }
+
+    /// Keeps something there.
+    ///
+    /// # Safety
+    ///
+    /// As [`spare_link`](Self::spare_link), and nobody else does so meanwhile.
+    pub unsafe fn set_spare_link(&self, value: *mut ()) {
+        self.cell.head().link.set_spare(value);
+    }
+
     /// Its address, with the count.
     #[must_use]
     pub fn into_raw(self) -> NonNull<()> {

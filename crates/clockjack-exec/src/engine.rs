@@ -31,7 +31,7 @@ use clockjack_sync::{
 use clockjack_time::{Resolution, Tick, TimerInstant};
 
 use crate::{
-    cell::{self, CellRef, Ending, Entry, Head, Next, Queued, Verdict, proc, task},
+    cell::{self, CellRef, Ending, Entry, Head, Joinable, Next, Queued, Verdict, proc, task},
     command::{Answer, Commands},
     custom::NotStarted,
     engine_ref::EngineRef,
@@ -447,8 +447,10 @@ impl Engine {
         }
         let finished = head.word.complete();
         if finished.join_waker {
+            // SAFETY: only a future or a process is joined.
+            let joiner = unsafe { &Joinable::of(head).joiner };
             // SAFETY: the bit says that the slot is the completer's.
-            let waker = head.joiner.with_mut(|joiner| unsafe { (*joiner).take() });
+            let waker = joiner.with_mut(|joiner| unsafe { (*joiner).take() });
             if let Some(waker) = waker {
                 self.wake_foreign(waker);
             }

@@ -10,7 +10,13 @@ use core::{
 
 use clockjack_sync::mutant;
 
-use crate::{cell::CellRef, exit::Exit, pid::Pid, signal::Signal, state::DropJoin};
+use crate::{
+    cell::{CellRef, Joinable},
+    exit::Exit,
+    pid::Pid,
+    signal::Signal,
+    state::DropJoin,
+};
 
 /// What becomes of a process: a future of its result.
 ///
@@ -113,8 +119,10 @@ impl<T> Join<T> {
             }
             *has_waker = false;
         }
+        // SAFETY: what is joined is a future or a process.
+        let joiner = unsafe { &Joinable::of(head).joiner };
         // SAFETY: without the bit the slot is the joiner's.
-        let old = head.joiner.with_mut(|slot| unsafe {
+        let old = joiner.with_mut(|slot| unsafe {
             match &mut *slot {
                 Some(old) if old.will_wake(waker) || mutant!("join-keeps-waker") => None,
                 slot => slot.replace(waker.clone()),
@@ -123,7 +131,7 @@ impl<T> Join<T> {
         drop(old);
         if head.word.publish_join_waker().is_err() {
             // SAFETY: without the bit the slot is the joiner's.
-            drop(head.joiner.with_mut(|slot| unsafe { (*slot).take() }));
+            drop(joiner.with_mut(|slot| unsafe { (*slot).take() }));
             return true;
         }
         *has_waker = true;
@@ -150,8 +158,10 @@ impl<T> Drop for Join<T> {
         let head = cell.head();
         let DropJoin { output_is_mine, waker_slot_is_mine } = head.word.drop_join();
         if waker_slot_is_mine {
+            // SAFETY: what is joined is a future or a process.
+            let joiner = unsafe { &Joinable::of(head).joiner };
             // SAFETY: the word says so.
-            drop(head.joiner.with_mut(|slot| unsafe { (*slot).take() }));
+            drop(joiner.with_mut(|slot| unsafe { (*slot).take() }));
         }
         if output_is_mine {
             // SAFETY: the word says so; the table is that of the cell.

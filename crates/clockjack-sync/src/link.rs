@@ -30,6 +30,21 @@ impl Link {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
     }
+
+    /// What a node that will be in no queue any more keeps in its link.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn spare(&self) -> *mut () {
+        // Relaxed: whoever has the node to itself reads it.
+        self.next.load(Relaxed).cast()
+    }
+
+    /// Keeps something in the link of a node that is in no queue, and will be in none.
+    #[doc(hidden)]
+    pub fn set_spare(&self, value: *mut ()) {
+        // Relaxed: as above.
+        self.next.store(value.cast(), Relaxed);
+    }
 }
 
 impl Default for Link {

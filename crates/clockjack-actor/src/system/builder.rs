@@ -203,11 +203,11 @@ fn start_guardians(
         custom::start::<Cell<Guardian, fn() -> Guardian>>(
             system.0.default.engine(),
             || {
-                let core = Core::new(ActorPath::root(), None, kept);
+                let core = Core::new(ActorPath::root(), None, kept, Overflow::Fail);
                 let settings = Props::<Guardian, fn() -> Guardian>::new(|| Guardian)
                     .supervise_children(Scope::OneForOne, Strategy::escalate());
                 let (factory, settings) = settings.into_parts();
-                (Front::new(core, 1, Overflow::Fail), Cell::new(factory, settings, false))
+                (Front::new(core, 1), Cell::new(factory, settings, false))
             },
             |_: &CustomRef<Front<core::convert::Infallible>>| {},
         )

@@ -11,7 +11,7 @@ use clockjack_sync::{
 };
 use clockjack_time::TimerInstant;
 
-use super::{CellRef, Ending, Head, Next, VTable, Verdict};
+use super::{CellRef, Ending, Head, Joinable, Next, VTable, Verdict};
 use crate::{
     command::Request,
     engine::Engine,
@@ -37,7 +37,7 @@ pub(crate) static OTHER_MESSAGES: Coded =
 /// The front of a process's cell: what whoever knows the message type can reach.
 #[repr(C)]
 pub(crate) struct Front<M> {
-    head: Head,
+    front: Joinable,
     mail: Queue<Boxed<M>>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn new<P: Process>(
         requests: VecDeque::new(),
         result: None,
     });
-    let front = Front { head, mail: Queue::bounded(messages_max) };
+    let front = Front { front: Joinable::new(head), mail: Queue::bounded(messages_max) };
     NonNull::from(Box::leak(Box::new(ProcCell { front, body }))).cast()
 }
 
@@ -115,7 +115,7 @@ pub(crate) unsafe fn tell<M: 'static>(cell: &CellRef, message: M) -> Result<(), 
     let front = unsafe { cell.as_ptr().cast::<Front<M>>().as_ref() };
     match front.mail.push(Node::new(message)) {
         Ok(()) => {
-            front.head.wake();
+            front.front.head.wake();
             Ok(())
         }
         Err(refused) if refused.is_full() => {
@@ -337,9 +337,9 @@ unsafe fn free<P: Process>(head: NonNull<Head>) -> EngineRef {
     unsafe { drop_rest::<P>(last) };
     // SAFETY: the cell was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(head.cast::<ProcCell<P>>().as_ptr()) };
-    debug_assert!(cell.front.head.word.is_complete(), "a process that is alive was freed");
+    debug_assert!(cell.front.front.head.word.is_complete(), "a process that is alive was freed");
     // SAFETY: the cell is dropped without looking at the field again.
-    unsafe { ManuallyDrop::take(&mut cell.front.head.engine) }
+    unsafe { ManuallyDrop::take(&mut cell.front.front.head.engine) }
 }
 
 /// Drops the result that nobody took, and messages whose senders were in the middle of their push

@@ -13,7 +13,7 @@ use core::{
 
 use clockjack_sync::prim::UnsafeCell;
 
-use super::{Ending, Head, VTable, Verdict, borrowed_waker};
+use super::{Ending, Head, Joinable, VTable, Verdict, borrowed_waker};
 use crate::{
     engine::Engine,
     engine_ref::EngineRef,
@@ -28,7 +28,7 @@ use crate::{
 /// The cell of a future.
 #[repr(C)]
 struct TaskCell<F: Future> {
-    head: Head,
+    front: Joinable,
     body: UnsafeCell<Body<F>>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn new<F: Future + 'static>(
     let head = Head::new(engine, slot, Table::<F>::TABLE, true);
     let room = Room { future: ManuallyDrop::new(future) };
     let body = UnsafeCell::new(Body { holds: Cell::new(Holds::Future), room });
-    NonNull::from(Box::leak(Box::new(TaskCell { head, body }))).cast()
+    NonNull::from(Box::leak(Box::new(TaskCell { front: Joinable::new(head), body }))).cast()
 }
 
 struct Table<F>(F);
@@ -91,7 +91,7 @@ impl<F: Future + 'static> Table<F> {
 #[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
 unsafe fn body<F: Future>(head: &Head) -> &mut Body<F> {
     let cell = core::ptr::from_ref(head).cast::<TaskCell<F>>();
-    // SAFETY: the head is the first field of a `repr(C)` cell of this type.
+    // SAFETY: the head is at the beginning of a `repr(C)` cell of this type.
     let body = unsafe { &(*cell).body };
     // SAFETY: the caller is the only one that touches the body.
     body.with_mut(|body| unsafe { &mut *body })
@@ -191,9 +191,9 @@ unsafe fn take_output<F: Future>(head: &Head, into: *mut ()) {
 unsafe fn free<F: Future>(head: NonNull<Head>) -> EngineRef {
     // SAFETY: the cell was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(head.cast::<TaskCell<F>>().as_ptr()) };
-    debug_assert!(cell.head.word.is_complete(), "a process that is alive was freed");
+    debug_assert!(cell.front.head.word.is_complete(), "a process that is alive was freed");
     // SAFETY: the cell is dropped without looking at the field again.
-    unsafe { ManuallyDrop::take(&mut cell.head.engine) }
+    unsafe { ManuallyDrop::take(&mut cell.front.head.engine) }
 }
 
 unsafe fn no_request(_: &Head) -> Option<crate::command::Request> {
