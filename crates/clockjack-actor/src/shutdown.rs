@@ -49,7 +49,7 @@ use core::{fmt, mem, task::Context, time::Duration};
 pub use config::{Phase, PhaseConfig, ShutdownConfig, ShutdownConfigError};
 pub use report::{Abort, PhaseOutcome, PhaseReport, Reason, Report, Skip, TaskOutcome, TaskReport};
 pub use task::{Batch, Guard, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded};
-use task::{Refusal, Waiting};
+use task::{Refusal, Waiting, poll_on_loan};
 
 /// How many tasks may wait for their phase. More than that is a leak in the application, and each
 /// of them is polled whenever one of its phase is woken.
@@ -245,12 +245,10 @@ impl CoordinatedShutdown {
         // At most one round a phase and one for the end: see "why it cannot hang".
         loop {
             match self.begin_turn(now_nanos) {
-                Turn::Work(mut batch) => {
-                    batch.poll(now_nanos, cx, guard);
-                    let (is_pending, deadline_nanos) = (batch.is_pending(), batch.deadline_nanos());
-                    self.end_turn(batch, now_nanos);
-                    if is_pending {
-                        return Progress::Running { deadline_nanos };
+                Turn::Work(batch) => {
+                    let give_back = |batch| self.end_turn(batch, now_nanos);
+                    if let Some(running) = poll_on_loan(batch, now_nanos, cx, guard, give_back) {
+                        return running;
                     }
                 }
                 Turn::Idle => return Progress::Idle,

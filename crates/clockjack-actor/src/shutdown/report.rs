@@ -175,7 +175,7 @@ pub enum TaskOutcome {
     /// It succeeded.
     Completed,
     /// It failed or panicked; the text is its failure's.
-    Failed(String),
+    Failed(Cow<'static, str>),
     /// It was not done when the time of its phase was over, and was dropped.
     TimedOut,
     /// Its phase did not run; it was dropped without having been polled.

@@ -4,6 +4,7 @@
 //! guard: its poll, the text of its failure, and its drop.
 
 use alloc::{
+    borrow::Cow,
     boxed::Box,
     format,
     string::{String, ToString as _},
@@ -17,7 +18,7 @@ use core::{
 
 use clockjack_exec::Failure;
 
-use super::{Phase, PhaseOutcome, Skip, TaskOutcome, TaskReport};
+use super::{Phase, PhaseOutcome, Progress, Skip, TaskOutcome, TaskReport};
 
 /// What a task is: a future that is polled from the beginning of its phase on.
 pub type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
@@ -26,11 +27,12 @@ pub type TaskFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 /// and the host can catch it, answers with the text of the panic.
 pub type Guard<'a> = dyn FnMut(&mut dyn FnMut()) -> Result<(), String> + 'a;
 
-/// The [`Guard`] of a host that cannot catch a panic.
+/// The [`Guard`] of a host that cannot catch a panic. Where panics unwind, one goes on to who polls
+/// the shutdown; the task has then failed, and the others are there to be polled again.
 ///
 /// # Errors
 ///
-/// None: a panic goes on to the caller.
+/// None.
 pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
     call();
     Ok(())
@@ -202,8 +204,8 @@ impl Batch {
         for task in &mut self.tasks {
             // A task that is done when the time is over is done: it is asked once more.
             task.poll(cx, guard);
-            if let (None, TaskOutcome::Failed(text)) = (&task.future, &task.outcome) {
-                self.error.get_or_insert_with(|| format!("task `{}` failed: {text}", task.name));
+            if self.error.is_none() {
+                self.error = task.error();
             }
         }
         if self.deadline_nanos.is_none_or(|deadline| now_nanos < deadline) {
@@ -211,7 +213,9 @@ impl Batch {
         }
         for task in self.tasks.iter_mut().filter(|task| task.future.is_some()) {
             task.end(TaskOutcome::TimedOut, guard);
-            self.error.get_or_insert_with(|| format!("task `{}` timed out", task.name));
+            if self.error.is_none() {
+                self.error = task.error();
+            }
         }
     }
 
@@ -230,7 +234,8 @@ impl Batch {
 
     /// What went wrong first; none if nothing did.
     pub(super) fn take_error(&mut self) -> Option<String> {
-        self.error.take()
+        // A panic that came through the guard left no time to write it down.
+        self.error.take().or_else(|| self.tasks.iter().find_map(Task::error))
     }
 
     pub(super) fn reports(&mut self) -> Vec<TaskReport> {
@@ -250,15 +255,19 @@ impl fmt::Debug for Batch {
 
 impl Task {
     fn poll(&mut self, cx: &mut Context<'_>, guard: &mut Guard<'_>) {
-        let Some(future) = &mut self.future else { return };
+        let Some(mut future) = self.future.take() else { return };
+        // Stays if the guard lets a panic through; the future then goes with the stack.
+        self.outcome = TaskOutcome::Failed(Cow::Borrowed("panicked"));
         let mut answer = Poll::Pending;
         // The failure's text and its drop are the application's code as well.
         let call = &mut || {
             answer = future.as_mut().poll(cx).map_err(|failure| failure.to_string());
         };
-        let outcome = match (guard(call), answer) {
-            (Err(panic), _) => TaskOutcome::Failed(panic),
-            (Ok(()), Poll::Ready(Err(text))) => TaskOutcome::Failed(text),
+        let ran = guard(call);
+        self.future = Some(future);
+        let outcome = match (ran, answer) {
+            (Err(panic), _) => TaskOutcome::Failed(panic.into()),
+            (Ok(()), Poll::Ready(Err(text))) => TaskOutcome::Failed(text.into()),
             (Ok(()), Poll::Ready(Ok(()))) => TaskOutcome::Completed,
             (Ok(()), Poll::Pending) => return,
         };
@@ -272,7 +281,45 @@ impl Task {
         if let Err(panic) = guard(&mut || drop(future.take()))
             && self.outcome == TaskOutcome::Completed
         {
-            self.outcome = TaskOutcome::Failed(panic);
+            self.outcome = TaskOutcome::Failed(panic.into());
         }
+    }
+
+    /// What went wrong; none if nothing has.
+    fn error(&self) -> Option<String> {
+        match &self.outcome {
+            _ if self.future.is_some() => None,
+            TaskOutcome::Failed(text) => Some(format!("task `{}` failed: {text}", self.name)),
+            TaskOutcome::TimedOut => Some(format!("task `{}` timed out", self.name)),
+            TaskOutcome::Completed | TaskOutcome::NotRun => None,
+        }
+    }
+}
+
+/// Polls tasks that are on loan and gives them back, also if the guard lets a panic through. Says
+/// how far they are, or nothing if they are all done.
+pub(super) fn poll_on_loan(
+    batch: Batch,
+    now_nanos: u64,
+    cx: &mut Context<'_>,
+    guard: &mut Guard<'_>,
+    give_back: impl FnMut(Batch),
+) -> Option<Progress> {
+    let mut loan = OnLoan { batch: Some(batch), give_back };
+    let batch = loan.batch.as_mut().expect("it was just put there");
+    batch.poll(now_nanos, cx, guard);
+    let deadline_nanos = batch.deadline_nanos();
+    batch.is_pending().then_some(Progress::Running { deadline_nanos })
+}
+
+/// Tasks on their way back.
+struct OnLoan<F: FnMut(Batch)> {
+    batch: Option<Batch>,
+    give_back: F,
+}
+
+impl<F: FnMut(Batch)> Drop for OnLoan<F> {
+    fn drop(&mut self) {
+        self.batch.take().into_iter().for_each(&mut self.give_back);
     }
 }

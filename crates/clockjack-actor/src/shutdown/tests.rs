@@ -566,6 +566,23 @@ fn panics_in_a_task_are_its_failure() {
 }
 
 #[test]
+fn a_panic_that_nobody_catches_is_a_failure_too_and_the_others_go_on() {
+    let mut config = abc();
+    config.phase_mut(A).unwrap().recover = false;
+    let (log, mut shutdown) = (Log::default(), shutdown(&config));
+    shutdown.add_task(A, "bad", Box::pin(async { panic!("in poll") })).unwrap();
+    shutdown.add_task(A, "good", log.task("good")).unwrap();
+    shutdown.run(Reason::UNKNOWN, None).unwrap();
+    let cx = &mut Context::from_waker(Waker::noop());
+    let through = catch_unwind(AssertUnwindSafe(|| shutdown.poll(0, cx, &mut unguarded)));
+    assert!(through.is_err());
+    assert!(log.lines().is_empty());
+    let report = done(&mut shutdown, 0);
+    assert_eq!(log.lines(), ["good"]);
+    assert_eq!(report.aborted.unwrap().error, "task `bad` failed: panicked");
+}
+
+#[test]
 fn a_task_that_is_done_just_in_time_is_not_late() {
     let mut shutdown = shutdown(&abc());
     let (open, slow) = gate();
