@@ -22,6 +22,7 @@ mod notes;
 pub mod path;
 pub mod props;
 pub mod root;
+pub mod router_logic;
 pub mod shutdown;
 mod spawn;
 pub mod strategy;
