@@ -39,6 +39,7 @@
 
 mod config;
 mod report;
+mod shared;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ use core::{fmt, mem, task::Context, time::Duration};
 
 pub use config::{Phase, PhaseConfig, ShutdownConfig, ShutdownConfigError};
 pub use report::{Abort, PhaseOutcome, PhaseReport, Reason, Report, Skip, TaskOutcome, TaskReport};
+pub use shared::SharedShutdown;
 pub use task::{Batch, Guard, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded};
 use task::{Refusal, Waiting, poll_on_loan};
 
@@ -234,8 +236,7 @@ impl CoordinatedShutdown {
 
     /// Goes on as far as possible. `now_nanos` never goes back.
     ///
-    /// For a driver that has the engine for itself; one that shares it uses
-    /// [`begin_turn`](Self::begin_turn).
+    /// For a driver that has the engine for itself; one that shares it takes [`SharedShutdown`].
     pub fn poll(
         &mut self,
         now_nanos: u64,

@@ -5,12 +5,14 @@ use alloc::{
     format,
     string::{String, ToString as _},
     sync::Arc,
+    task::Wake,
     vec,
     vec::Vec,
 };
 use core::{
     future::{pending, poll_fn},
     panic::AssertUnwindSafe,
+    sync::atomic::{AtomicBool, Ordering},
     task::{Poll, Waker},
 };
 use std::{
@@ -397,46 +399,101 @@ fn after_an_abort_no_task_is_taken() {
     assert!(shutdown.add_task(C, "late", failing("")).unwrap_err().is_late());
 }
 
-/// Polls an engine under a lock, which is not held while tasks run.
-fn drive(shutdown: &Mutex<CoordinatedShutdown>) -> Report {
+#[test]
+fn a_running_task_and_another_thread_may_add_to_a_later_phase() {
+    let log = Log::default();
+    let shutdown = SharedShutdown::new(&abc()).unwrap();
+    let (inside, own) = (shutdown.clone(), log.clone());
+    let adds = Box::pin(async move {
+        let thread = || inside.add_task(B, "thread", own.task("thread")).map(drop);
+        thread::scope(|scope| scope.spawn(thread).join().unwrap())?;
+        inside.add_task(C, "task", own.task("task"))?;
+        let late = inside.add_task(A, "late", own.task("late"));
+        assert!(late.unwrap_err().is_late());
+        Ok(())
+    });
+    shutdown.add_task(A, "adds", adds).unwrap();
+    shutdown.run(Reason::UNKNOWN, None).unwrap();
     let cx = &mut Context::from_waker(Waker::noop());
-    loop {
-        let turn = shutdown.lock().unwrap().begin_turn(0);
-        match turn {
-            Turn::Work(mut batch) => {
-                assert!(matches!(shutdown.lock().unwrap().begin_turn(0), Turn::Lent));
-                batch.poll(0, cx, &mut catching);
-                shutdown.lock().unwrap().end_turn(batch, 0);
-            }
-            Turn::Done(report) => return report,
-            turn => panic!("not running: {turn:?}"),
-        }
+    let Progress::Done(report) = shutdown.poll(0, cx, &mut catching) else {
+        panic!("nothing has to wait");
+    };
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(log.lines(), ["thread", "task"]);
+    assert_eq!(shutdown.report_so_far(), Some(report));
+}
+
+/// Calls the shutdown when it is dropped, as any code of the application may.
+struct Caller(SharedShutdown);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        assert!(self.0.report_so_far().is_some());
     }
 }
 
 #[test]
-fn a_running_task_and_another_thread_may_add_to_a_later_phase() {
-    let log = Log::default();
-    let shutdown = Arc::new(Mutex::new(shutdown(&abc())));
-    let (inside, own) = (shutdown.clone(), log.clone());
-    let adds = Box::pin(async move {
-        let elsewhere = (inside.clone(), own.clone());
-        // Scoped, so the other thread is done when the task is.
-        thread::scope(|scope| {
-            let (shutdown, log) = elsewhere;
-            let task = log.task("thread");
-            scope.spawn(move || shutdown.lock().unwrap().add_task(B, "thread", task).map(drop));
+fn no_lock_is_held_while_a_task_is_dropped() {
+    let mut config = abc();
+    config.phase_mut(B).unwrap().enabled = false;
+    let shutdown = SharedShutdown::new(&config).unwrap();
+    let calls = || {
+        let caller = Caller(shutdown.clone());
+        let never = poll_fn(move |_| {
+            let _held = &caller;
+            Poll::Pending
         });
-        inside.lock().unwrap().add_task(C, "task", own.task("task")).unwrap();
-        let late = inside.lock().unwrap().add_task(A, "late", own.task("late"));
-        assert!(late.unwrap_err().is_late());
-        Ok(())
-    });
-    shutdown.lock().unwrap().add_task(A, "adds", adds).unwrap();
-    shutdown.lock().unwrap().run(Reason::UNKNOWN, None).unwrap();
-    let report = drive(&shutdown);
-    assert!(report.is_clean(), "{report}");
-    assert_eq!(log.lines(), ["thread", "task"]);
+        Box::pin(never) as TaskFuture
+    };
+    shutdown.add_task(A, "late", calls()).unwrap();
+    shutdown.add_task(B, "disabled", calls()).unwrap();
+    let cancelled = shutdown.add_task(C, "cancelled", calls()).unwrap();
+    shutdown.run(Reason::UNKNOWN, None).unwrap();
+    drop(shutdown.add_task(A, "", calls()));
+    drop(shutdown.cancel(&cancelled));
+    let poll = |now_nanos| {
+        shutdown.poll(now_nanos, &mut Context::from_waker(Waker::noop()), &mut catching)
+    };
+    assert!(matches!(poll(0), Progress::Running { .. }));
+    let Progress::Done(report) = poll(5 * SECOND) else { panic!("it is late") };
+    let tasks: Vec<_> = report.phases.iter().flat_map(|phase| &phase.tasks).collect();
+    assert_eq!(tasks[0].outcome, TaskOutcome::TimedOut);
+    assert_eq!(tasks[1].outcome, TaskOutcome::NotRun);
+    assert_eq!(tasks.len(), 2);
+}
+
+/// Notes that it was woken.
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn who_asks_for_a_shutdown_wakes_its_driver() {
+    let shutdown = SharedShutdown::new(&abc()).unwrap();
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    let waker = Waker::from(woken.clone());
+    let cx = &mut Context::from_waker(&waker);
+    assert_eq!(shutdown.poll(0, cx, &mut catching), Progress::Idle);
+    assert_eq!(shutdown.run(Reason::UNKNOWN, None), Ok(Begin::Started));
+    assert!(woken.0.swap(false, Ordering::Relaxed));
+    assert!(matches!(shutdown.poll(0, cx, &mut catching), Progress::Done(_)));
+    assert_eq!(shutdown.run(Reason::UNKNOWN, None), Ok(Begin::Already));
+    assert!(!woken.0.load(Ordering::Relaxed));
+}
+
+#[test]
+fn tasks_on_loan_are_not_lent_twice() {
+    let mut shutdown = shutdown(&abc());
+    shutdown.add_task(A, "a", Box::pin(pending())).unwrap();
+    shutdown.run(Reason::UNKNOWN, None).unwrap();
+    let Turn::Work(batch) = shutdown.begin_turn(0) else { panic!("there is a task") };
+    assert!(matches!(shutdown.begin_turn(0), Turn::Lent));
+    shutdown.end_turn(batch, 0);
+    assert!(matches!(shutdown.begin_turn(0), Turn::Work(_)));
 }
 
 #[test]
