@@ -636,6 +636,22 @@ mod tests {
         }
 
         #[test]
+        fn a_pool_that_was_resized_is_as_if_it_had_always_been_so(
+            sizes in prop::collection::vec(0_usize..20, 1..8),
+            keys in prop::collection::vec(any::<u64>(), 50),
+        ) {
+            let mut resized = ring(0);
+            for n_routees in sizes {
+                resized.resize(n_routees);
+                let fresh = ring(n_routees);
+                prop_assert_eq!((resized.len(), fresh.len()), (n_routees, n_routees));
+                for key in &keys {
+                    prop_assert_eq!(resized.pick(*key), fresh.pick(*key));
+                }
+            }
+        }
+
+        #[test]
         fn a_ring_depends_only_on_who_is_on_it(
             steps in prop::collection::vec((0_u64..12, any::<bool>()), 0..40),
             keys in prop::collection::vec(any::<u64>(), 20),
