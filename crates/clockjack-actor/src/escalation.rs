@@ -422,3 +422,6 @@ impl fmt::Debug for Escalations {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ pub mod escalation;
 pub mod events;
 pub mod failure_info;
 mod front;
+pub mod hub;
 mod notes;
 pub mod path;
 pub mod props;
@@ -41,6 +42,7 @@ pub use events::{
     Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
+pub use hub::FailureEventHub;
 pub use path::ActorPath;
 pub use props::{BoxedProps, IntoProps, Mailbox, MessageCodec, MsgOf, Overflow, Props};
 pub use root::RootContext;

@@ -250,3 +250,401 @@ impl Ledger {
         before
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::String, sync::Arc, vec, vec::Vec};
+    use core::{num::ParseIntError, panic::AssertUnwindSafe};
+    use std::{panic::catch_unwind, sync::Mutex};
+
+    use proptest::{
+        prelude::{any, prop_assert_eq, proptest},
+        strategy::Strategy as Generator,
+    };
+
+    use super::{super::Backoff, *};
+    use crate::SupervisorStrategy;
+
+    const AT_ONCE: Ruling = Ruling::Restart { delay: None };
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(now_nanos: u64) -> Moment {
+        Moment { now_nanos, is_startup: false, random: 0 }
+    }
+
+    fn startup() -> Moment {
+        Moment { is_startup: true, ..at(0) }
+    }
+
+    fn failure() -> Failure {
+        Failure::msg("any")
+    }
+
+    /// Rules at each of these times; a granted restart ends at once.
+    fn rulings(strategy: Strategy, times: &[u64]) -> Vec<Ruling> {
+        let mut layer = Layer::new(strategy);
+        let rule = |now: &u64| {
+            let ruling = layer.rule(&failure(), at(*now));
+            layer.restarted(*now);
+            ruling
+        };
+        times.iter().map(rule).collect()
+    }
+
+    /// How often an actor is started that fails in each start; `max` if that has no end.
+    fn start_attempts(strategy: Strategy, max: usize) -> usize {
+        let mut layer = Layer::new(strategy);
+        let mut moment = startup();
+        for attempt in 1..max {
+            if !matches!(layer.rule(&failure(), moment), Ruling::Restart { .. }) {
+                return attempt;
+            }
+            moment.is_startup = false;
+        }
+        max
+    }
+
+    #[test]
+    fn each_directive_is_ruled_as_it_is() {
+        let rule = |strategy| rulings(strategy, &[5])[0];
+        assert_eq!(rule(Strategy::restart()), AT_ONCE);
+        assert_eq!(rule(Strategy::resume()), Ruling::Resume);
+        assert_eq!(rule(Strategy::stop()), Ruling::Stop);
+        assert_eq!(rule(Strategy::escalate()), Ruling::Escalate);
+        assert_eq!(rule(Strategy::decide(|_| Directive::Stop)), Ruling::Stop);
+    }
+
+    #[test]
+    fn the_failure_after_the_last_restart_granted_exceeds_the_limit() {
+        let strategy = || Strategy::restart().limit(2, Duration::from_nanos(100));
+        let exceeded = Ruling::Escalate;
+        assert_eq!(rulings(strategy(), &[10, 20, 109]), [AT_ONCE, AT_ONCE, exceeded]);
+        // At the end of the window a new one opens, with the count at one.
+        let times = [10, 20, 110, 120, 130];
+        assert_eq!(rulings(strategy(), &times), [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, exceeded]);
+        // The window does not slide: 100 and 110 are in different ones.
+        assert_eq!(rulings(strategy(), &[10, 100, 110]), [AT_ONCE, AT_ONCE, AT_ONCE]);
+        let none = Strategy::restart().limit(0, Duration::from_nanos(100));
+        assert_eq!(rulings(none, &[0, 500]), [exceeded, exceeded]);
+    }
+
+    #[test]
+    fn a_limit_that_stays_exceeded_is_no_wider() {
+        let strategy = Strategy::restart().limit(1, Duration::from_nanos(100));
+        let expected = [AT_ONCE, Ruling::Escalate, Ruling::Escalate, AT_ONCE];
+        assert_eq!(rulings(strategy, &[0, 1, 2, 100]), expected);
+    }
+
+    #[test]
+    fn windows_of_a_month_and_of_for_ever_do_not_overflow() {
+        let month = 30 * 24 * 3600 * SECOND;
+        let strategy = Strategy::restart().limit(1, Duration::from_nanos(month));
+        let late = u64::MAX - month;
+        let expected = [AT_ONCE, Ruling::Escalate, AT_ONCE, Ruling::Escalate];
+        assert_eq!(rulings(strategy, &[late, late + month - 1, u64::MAX, u64::MAX]), expected);
+        for for_ever in [Duration::MAX, Duration::from_nanos(u64::MAX)] {
+            let strategy = Strategy::restart().limit(1, for_ever);
+            assert_eq!(rulings(strategy, &[0, u64::MAX]), [AT_ONCE, Ruling::Escalate]);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_opens_no_window() {
+        let strategy = Strategy::restart().limit(1, Duration::from_nanos(100));
+        assert_eq!(rulings(strategy, &[1000, 10]), [AT_ONCE, Ruling::Escalate]);
+    }
+
+    #[test]
+    fn a_first_start_that_fails_is_tried_again_only_with_a_limit_or_a_pause() {
+        let pause = || Backoff::new(Duration::from_nanos(1), Duration::from_nanos(9));
+        let limited = |n| Strategy::restart().limit(n, Duration::MAX);
+        assert_eq!(start_attempts(Strategy::restart(), 9), 1);
+        assert_eq!(start_attempts(Strategy::resume(), 9), 1);
+        assert_eq!(start_attempts(limited(0), 9), 1);
+        assert_eq!(start_attempts(limited(1), 9), 1);
+        assert_eq!(start_attempts(limited(2), 9), 3);
+        assert_eq!(start_attempts(limited(3), 9), 4);
+        assert_eq!(start_attempts(Strategy::restart().backoff(pause()), 9), 9);
+        assert_eq!(start_attempts(limited(0).backoff(pause()), 9), 1);
+        assert_eq!(start_attempts(limited(1).backoff(pause()), 9), 2);
+        assert_eq!(start_attempts(limited(2).backoff(pause()), 9), 3);
+    }
+
+    #[test]
+    fn a_resume_of_what_never_started_goes_outward() {
+        let mut layer = Layer::new(Strategy::resume());
+        assert_eq!(layer.rule(&failure(), startup()), Ruling::Escalate);
+        assert_eq!(layer.rule(&failure(), at(0)), Ruling::Resume);
+        assert_eq!(Layer::new(Strategy::stop()).rule(&failure(), startup()), Ruling::Stop);
+    }
+
+    #[test]
+    fn a_layer_concerns_the_failures_of_its_type_only() {
+        let layer = Layer::new(Strategy::resume().only::<ParseIntError>());
+        let number = Failure::from("x".parse::<u8>().unwrap_err());
+        assert!(layer.matches(&number) && !layer.matches(&failure()));
+        let all = Layer::new(Strategy::resume());
+        assert!(all.matches(&number) && all.matches(&failure()));
+    }
+
+    #[test]
+    fn the_pause_is_the_shortest_again_only_after_a_calm() {
+        let backoff = Backoff::new(Duration::from_nanos(10), Duration::from_nanos(1000));
+        let mut layer =
+            Layer::new(Strategy::restart().backoff(backoff.reset_after(Duration::from_nanos(50))));
+        let mut pause = |now, restarted: Option<u64>| {
+            let ruling = layer.rule(&failure(), at(now));
+            restarted.into_iter().for_each(|end| layer.restarted(end));
+            let Ruling::Restart { delay: Some(delay) } = ruling else { panic!("{ruling:?}") };
+            delay.as_nanos()
+        };
+        assert_eq!(pause(0, Some(10)), 10);
+        // One less than the calm.
+        assert_eq!(pause(59, Some(79)), 20);
+        // The start of the restart fails, long after the last one that went well.
+        assert_eq!(pause(100, None), 40);
+        assert_eq!(pause(5000, Some(6000)), 80);
+        assert_eq!(pause(6050, None), 10);
+    }
+
+    #[test]
+    fn the_end_of_a_restart_counts_once_and_only_if_there_was_one() {
+        let mut layer = Layer::new(Strategy::restart());
+        layer.restarted(1);
+        assert_eq!(layer.stats(), RestartStats::default());
+        layer.rule(&failure(), at(2));
+        layer.restarted(3);
+        layer.restarted(4);
+        let expected =
+            RestartStats { restarts: 1, last_restart_nanos: Some(3), window_failures: 1 };
+        assert_eq!(layer.stats(), expected);
+        layer.reset();
+        assert_eq!(layer.stats(), RestartStats::default());
+    }
+
+    #[test]
+    fn counters_stop_at_their_largest() {
+        let backoff = Backoff::new(Duration::from_nanos(1), Duration::from_nanos(9));
+        let strategy = Strategy::restart().limit(u32::MAX, Duration::MAX).backoff(backoff);
+        let mut layer = Layer::new(strategy);
+        layer.ledger.window_opened_nanos = Some(0);
+        layer.ledger.window_failures = u32::MAX;
+        layer.ledger.pauses = u32::MAX;
+        layer.ledger.restarts = u32::MAX;
+        let pause = Ruling::Restart { delay: Some(Duration::from_nanos(9)) };
+        assert_eq!(layer.rule(&failure(), at(1)), pause);
+        layer.restarted(2);
+        assert_eq!(layer.stats().restarts, u32::MAX);
+        assert_eq!(layer.stats().window_failures, u32::MAX);
+    }
+
+    #[test]
+    fn what_is_not_restarted_is_not_counted() {
+        let mut next = [Directive::Resume, Directive::Escalate, Directive::Stop].into_iter();
+        let strategy = Strategy::decide(move |_| next.next().unwrap_or(Directive::Restart));
+        let rulings = rulings(strategy.limit(1, Duration::MAX), &[0; 5]);
+        let expected = [Ruling::Resume, Ruling::Escalate, Ruling::Stop, AT_ONCE, Ruling::Escalate];
+        assert_eq!(rulings, expected);
+    }
+
+    #[test]
+    fn children_and_stash_are_as_the_strategy_says() {
+        let plain = Layer::new(Strategy::restart());
+        assert!(!plain.keeps_children());
+        assert_eq!(plain.stash_capacity(), 1000);
+        let other = Layer::new(Strategy::restart().keep_children().stash(3));
+        assert!(other.keeps_children());
+        assert_eq!(other.stash_capacity(), 3);
+        assert!(other.strategy().may_restart());
+    }
+
+    /// Writes down what it is asked; panics over what says so.
+    struct Diary(Arc<Mutex<Vec<String>>>);
+
+    impl SupervisorStrategy for Diary {
+        fn decide(&mut self, failure: &Failure) -> Directive {
+            self.0.lock().unwrap().push(alloc::format!("decide {failure}"));
+            if alloc::format!("{failure}") == "bad" {
+                panic!("it said so")
+            }
+            Directive::Restart
+        }
+
+        fn before_start(&mut self, path: &ActorPath) {
+            self.0.lock().unwrap().push(alloc::format!("start {path}"));
+        }
+
+        fn after_restart(&mut self, path: &ActorPath, stats: &RestartStats) {
+            self.0.lock().unwrap().push(alloc::format!("{path} {}", stats.restarts));
+        }
+    }
+
+    #[test]
+    fn a_custom_strategy_is_told_of_starts_and_restarts() {
+        let diary = Arc::new(Mutex::new(vec![]));
+        let mut layer = Layer::new(Strategy::custom(Diary(diary.clone())));
+        let path = ActorPath::root().child("a");
+        layer.before_start(&path);
+        layer.rule(&failure(), at(0));
+        layer.before_start(&path);
+        layer.restarted(1);
+        layer.after_restart(&path);
+        let expected = ["start /a", "decide any", "start /a", "/a 1"];
+        assert_eq!(*diary.lock().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_decision_that_panics_counts_nothing() {
+        let strategy = Strategy::custom(Diary(Arc::default())).limit(1, Duration::MAX);
+        let mut layer = Layer::new(strategy);
+        let caught = catch_unwind(AssertUnwindSafe(|| layer.rule(&Failure::msg("bad"), at(0))));
+        assert!(caught.is_err());
+        assert_eq!(layer.stats(), RestartStats::default());
+        assert_eq!(layer.rule(&failure(), at(1)), AT_ONCE);
+    }
+
+    #[test]
+    fn children_of_one_strategy_are_counted_apart() {
+        let mut strategy = Strategy::restart().limit(1, Duration::MAX);
+        let (mut one, mut other) = (Ledger::default(), Ledger::default());
+        assert_eq!(strategy.rule(&mut one, &failure(), at(0)), AT_ONCE);
+        assert_eq!(strategy.rule(&mut other, &failure(), at(0)), AT_ONCE);
+        assert_eq!(strategy.rule(&mut one, &failure(), at(0)), Ruling::Escalate);
+        assert_eq!(one.stats().window_failures, 2);
+    }
+
+    /// What happens between two failures.
+    #[derive(Clone, Debug)]
+    struct Step {
+        /// From the last event to this failure.
+        gap: u64,
+        /// How long the restart takes; none if its start fails.
+        restart: Option<u64>,
+        random: u64,
+    }
+
+    #[derive(Clone, Debug)]
+    struct Plan {
+        limit: Option<(u32, u64)>,
+        /// Shortest, longest, calm; jitter in thousandths.
+        backoff: Option<(u64, u64, Option<u64>, u32)>,
+        first_start_fails: bool,
+        steps: Vec<Step>,
+    }
+
+    fn plans() -> impl Generator<Value = Plan> {
+        let backoff = (1_u64..20, 0_u64..80, proptest::option::of(0_u64..60), 0_u32..2000)
+            .prop_map(|(min, more, calm, jitter)| (min, min + more, calm, jitter));
+        let step = (0_u64..60, proptest::option::weighted(0.8, 0_u64..20), any::<u64>())
+            .prop_map(|(gap, restart, random)| Step { gap, restart, random });
+        (
+            proptest::option::of((0_u32..5, 1_u64..150)),
+            proptest::option::of(backoff),
+            any::<bool>(),
+            proptest::collection::vec(step, 1..40),
+        )
+            .prop_map(|(limit, backoff, first_start_fails, steps)| Plan {
+                limit,
+                backoff,
+                first_start_fails,
+                steps,
+            })
+    }
+
+    fn strategy_of(plan: &Plan) -> Strategy {
+        let mut strategy = Strategy::restart();
+        if let Some((n, within)) = plan.limit {
+            strategy = strategy.limit(n, Duration::from_nanos(within));
+        }
+        if let Some((min, max, calm, jitter)) = plan.backoff {
+            let mut backoff = Backoff::new(Duration::from_nanos(min), Duration::from_nanos(max))
+                .jitter(f64::from(jitter) / 1000.0);
+            if let Some(calm) = calm {
+                backoff = backoff.reset_after(Duration::from_nanos(calm));
+            }
+            strategy = strategy.backoff(backoff);
+        }
+        strategy
+    }
+
+    /// The laws with timers that fire and lists that grow.
+    #[derive(Default)]
+    struct Naive {
+        /// All failures so far.
+        failures: Vec<u64>,
+        count: u32,
+        /// When to reset the count, if it is still this.
+        resets: Vec<(u64, u32)>,
+    }
+
+    impl Naive {
+        /// The failures of the window that the newest is in.
+        fn in_window(&self, within: u64) -> usize {
+            let mut window: Vec<u64> = vec![];
+            for &failure in &self.failures {
+                if window.first().is_some_and(|first| failure >= first + within) {
+                    window.clear();
+                }
+                window.push(failure);
+            }
+            window.len()
+        }
+
+        fn rule(&mut self, plan: &Plan, now: u64, is_startup: bool, random: u64) -> Ruling {
+            for (due, count) in core::mem::take(&mut self.resets) {
+                if due > now {
+                    self.resets.push((due, count));
+                } else if count == self.count {
+                    self.count = 0;
+                }
+            }
+            self.failures.push(now);
+            let is_hasty = is_startup && plan.backoff.is_none();
+            let is_exceeded = match plan.limit {
+                None => is_hasty,
+                Some((0, _)) => true,
+                Some((n, _)) if is_hasty => n == 1,
+                Some((n, within)) => self.in_window(within) > n as usize,
+            };
+            if is_exceeded {
+                return Ruling::Escalate;
+            }
+            let delay = plan.backoff.map(|(min, max, _, jitter)| {
+                let base = (0..self.count).fold(min, |pause, _| (pause * 2).min(max)).min(max);
+                self.count += 1;
+                let widest = base * u64::from(jitter) / 1000;
+                let chance = random / (1 << 32);
+                Duration::from_nanos(base + widest * chance / (1 << 32))
+            });
+            Ruling::Restart { delay }
+        }
+
+        fn restarted(&mut self, plan: &Plan, now: u64) {
+            if let Some((min, max, calm, _)) = plan.backoff {
+                self.resets.push((now + calm.unwrap_or((min + max) / 2), self.count));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rulings_are_those_of_timers_and_lists(plan in plans()) {
+            let mut layer = Layer::new(strategy_of(&plan));
+            let mut naive = Naive::default();
+            let mut now = 0;
+            for (n, step) in plan.steps.iter().enumerate() {
+                now += step.gap;
+                let is_startup = n == 0 && plan.first_start_fails;
+                let moment = Moment { now_nanos: now, is_startup, random: step.random };
+                let ruling = layer.rule(&failure(), moment);
+                let expected = naive.rule(&plan, now, is_startup, step.random);
+                prop_assert_eq!(ruling, expected, "failure {} at {}", n, now);
+                if let (Ruling::Restart { delay }, Some(restart)) = (ruling, step.restart) {
+                    now += restart + delay.map_or(0, nanos);
+                    layer.restarted(now);
+                    naive.restarted(&plan, now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Failures made public: one says it, several hear it.
+//!
+//! # Protocol
+//!
+//! Roles: *publishers* and *subscribers*, any number, on any thread. The hub holds a list behind a
+//! lock. A list is never changed, only replaced by another.
+//!
+//! 1. To subscribe is to replace the list by one with one more entry, to unsubscribe by one with
+//!    one less. The old list is let go outside of the lock, since closures may die with it.
+//! 2. To publish is to copy the pointer to the list, under the lock, and to go through that list
+//!    outside of it. So a subscriber may itself publish, subscribe and unsubscribe.
+//! 3. Who has unsubscribed is not told of what is published after that. A publication that is under
+//!    way on another thread may still tell it once.
+//! 4. A queue that is full loses its oldest, and counts it.
+//!
+//! *Why it cannot hang*: each takes one lock at a time, and under it runs no code but this.
+
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::{error::Error, fmt};
+
+use clockjack_sync::{Counted, lock::Lock, mutant};
+
+use crate::failure_info::FailureInfo;
+
+/// The most subscribers of a hub, unless told else.
+pub const SUBSCRIBERS_MAX: usize = 64;
+
+/// Where failures are made public. Clones are the same hub.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_actor::{ActorPath, FailureInfo, FailureReport, hub::FailureEventHub};
+///
+/// let hub = FailureEventHub::new();
+/// let printer = hub.subscribe(|info| println!("{info}"))?;
+/// let queue = hub.subscribe_queue(16)?;
+///
+/// let path = ActorPath::root().child("user").child("worker");
+/// let info = FailureInfo::new("{1|2.1}".parse()?, path, FailureReport::new("out of paper"));
+/// assert_eq!(hub.publish(&info), 2);
+///
+/// drop(printer);
+/// assert_eq!(hub.publish(&info), 1);
+/// assert_eq!(queue.drain().len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct FailureEventHub(Counted<Shared>);
+
+struct Shared {
+    list: Lock<List>,
+    subscribers_max: usize,
+}
+
+/// Never changed, only replaced.
+type List = Counted<Vec<Counted<Subscriber>>>;
+
+enum Subscriber {
+    Call(Box<dyn Fn(&FailureInfo) + Send + Sync>),
+    Queue(Counted<Waiting>),
+}
+
+impl FailureEventHub {
+    /// A hub for at most [`SUBSCRIBERS_MAX`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(SUBSCRIBERS_MAX)
+    }
+
+    /// A hub for at most this many subscribers.
+    #[must_use]
+    pub fn with_capacity(subscribers_max: usize) -> Self {
+        let list = Lock::new(Counted::new(Vec::new()));
+        Self(Counted::new(Shared { list, subscribers_max }))
+    }
+
+    /// Calls `tell` for each failure from now on, on the thread that publishes it, until what this
+    /// gives is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many subscribers. Trying again helps when one has gone.
+    pub fn subscribe(
+        &self,
+        tell: impl Fn(&FailureInfo) + Send + Sync + 'static,
+    ) -> Result<Subscription, HubFull> {
+        self.enter(Subscriber::Call(Box::new(tell)))
+    }
+
+    /// Keeps failures from now on, the newest `capacity` of them, at least one, until they are
+    /// taken.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many subscribers. Trying again helps when one has gone.
+    pub fn subscribe_queue(&self, capacity: usize) -> Result<FailureQueue, HubFull> {
+        let waiting = Counted::new(Waiting::new(capacity.max(1)));
+        let subscription = self.enter(Subscriber::Queue(waiting.clone()))?;
+        Ok(FailureQueue { waiting, _subscription: subscription })
+    }
+
+    /// Tells all subscribers, in the order in which they came; how many there were.
+    ///
+    /// If one panics, those after it are not told: see [`publish_with`](Self::publish_with).
+    pub fn publish(&self, info: &FailureInfo) -> usize {
+        self.publish_with(info, |tell| tell())
+    }
+
+    /// As [`publish`](Self::publish), but each call of a subscriber is made by `guarded`, which may
+    /// catch its panic.
+    pub fn publish_with(
+        &self,
+        info: &FailureInfo,
+        mut guarded: impl FnMut(&mut dyn FnMut()),
+    ) -> usize {
+        let list = self.0.list.with(|list| list.clone());
+        for subscriber in &*list {
+            match &**subscriber {
+                Subscriber::Call(tell) => guarded(&mut || tell(info)),
+                Subscriber::Queue(waiting) => waiting.push(info.clone()),
+            }
+        }
+        list.len()
+    }
+
+    /// How many subscribers there are.
+    #[must_use]
+    pub fn n_subscribers(&self) -> usize {
+        self.0.list.with(|list| list.len())
+    }
+
+    fn enter(&self, subscriber: Subscriber) -> Result<Subscription, HubFull> {
+        let entry = Counted::new(subscriber);
+        let n_max = self.0.subscribers_max;
+        // What is replaced, or refused, is dropped after the lock is open.
+        let replaced = self.0.list.with(|list| {
+            let has_room = list.len() < n_max;
+            has_room.then(|| {
+                let next = list.iter().chain([&entry]).cloned().collect();
+                core::mem::replace(list, Counted::new(next))
+            })
+        });
+        match replaced {
+            Some(_old) => Ok(Subscription { hub: self.clone(), entry }),
+            None => Err(HubFull { n_max }),
+        }
+    }
+
+    fn leave(&self, entry: &Counted<Subscriber>) {
+        let replaced = self.0.list.with(|list| {
+            let others = list.iter().filter(|other| !Counted::ptr_eq(other, entry));
+            let next = others.cloned().collect();
+            core::mem::replace(list, Counted::new(next))
+        });
+        drop(replaced);
+    }
+}
+
+impl Default for FailureEventHub {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for FailureEventHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FailureEventHub")
+            .field("n_subscribers", &self.n_subscribers())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A subscriber's place in the hub; dropping it ends the subscription.
+#[must_use = "the subscription ends when this is dropped"]
+pub struct Subscription {
+    hub: FailureEventHub,
+    entry: Counted<Subscriber>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if !mutant!("hub-subscription-stays") {
+            self.hub.leave(&self.entry);
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+/// Failures that wait to be taken; dropping it ends the subscription.
+#[must_use = "the subscription ends when this is dropped"]
+pub struct FailureQueue {
+    waiting: Counted<Waiting>,
+    _subscription: Subscription,
+}
+
+impl FailureQueue {
+    /// Takes the oldest.
+    #[must_use]
+    pub fn pop(&self) -> Option<FailureInfo> {
+        self.waiting.books.with(|books| books.infos.pop_front())
+    }
+
+    /// Takes all, the oldest first.
+    #[must_use]
+    pub fn drain(&self) -> Vec<FailureInfo> {
+        // The room is made outside of the lock, and stays with the queue.
+        let room = VecDeque::with_capacity(self.waiting.capacity);
+        let infos = self.waiting.books.with(|books| core::mem::replace(&mut books.infos, room));
+        infos.into()
+    }
+
+    /// How many were lost for want of room. Wraps.
+    #[must_use]
+    pub fn n_dropped(&self) -> usize {
+        self.waiting.books.with(|books| books.n_dropped)
+    }
+}
+
+impl fmt::Debug for FailureQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FailureQueue")
+            .field("capacity", &self.waiting.capacity)
+            .field("n_dropped", &self.n_dropped())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The queue of one subscriber.
+struct Waiting {
+    capacity: usize,
+    books: Lock<Books>,
+}
+
+struct Books {
+    infos: VecDeque<FailureInfo>,
+    n_dropped: usize,
+}
+
+impl Waiting {
+    fn new(capacity: usize) -> Self {
+        let books = Books { infos: VecDeque::with_capacity(capacity), n_dropped: 0 };
+        Self { capacity, books: Lock::new(books) }
+    }
+
+    fn push(&self, info: FailureInfo) {
+        let oldest = self.books.with(|books| {
+            let is_full = books.infos.len() >= self.capacity;
+            let oldest = if is_full { books.infos.pop_front() } else { None };
+            books.n_dropped = books.n_dropped.wrapping_add(usize::from(is_full));
+            books.infos.push_back(info);
+            oldest
+        });
+        drop(oldest);
+    }
+}
+
+/// A hub that has as many subscribers as it may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubFull {
+    n_max: usize,
+}
+
+impl fmt::Display for HubFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the hub has its {} subscribers already", self.n_max)
+    }
+}
+
+impl Error for HubFull {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{
+        format,
+        string::{String, ToString as _},
+        sync::Arc,
+        vec,
+    };
+    use core::panic::AssertUnwindSafe;
+    use std::{panic::catch_unwind, sync::Mutex, thread};
+
+    use super::*;
+    use crate::{ActorPath, failure_info::FailureReport};
+
+    type Log = Arc<Mutex<Vec<String>>>;
+
+    fn info(reason: impl fmt::Display) -> FailureInfo {
+        let pid = clockjack_exec::Pid::new(1, 1, core::num::NonZeroU64::MIN);
+        FailureInfo::new(pid, ActorPath::root(), FailureReport::new(&reason.to_string()))
+    }
+
+    fn teller(name: &'static str, log: &Log) -> impl Fn(&FailureInfo) + Send + Sync + use<> {
+        let log = log.clone();
+        move |info| log.lock().unwrap().push(format!("{name} {}", info.reason))
+    }
+
+    fn reasons(infos: &[FailureInfo]) -> Vec<String> {
+        infos.iter().map(|info| info.reason.to_string()).collect()
+    }
+
+    #[test]
+    fn all_subscribers_are_told_in_order_until_they_leave() {
+        let (hub, log) = (FailureEventHub::new(), Log::default());
+        let a = hub.subscribe(teller("a", &log)).unwrap();
+        let b = hub.subscribe(teller("b", &log)).unwrap();
+        assert_eq!(hub.publish(&info(1)), 2);
+        drop(a);
+        assert_eq!(hub.publish(&info(2)), 1);
+        drop(b);
+        assert_eq!(hub.publish(&info(3)), 0);
+        assert_eq!(*log.lock().unwrap(), ["a 1", "b 1", "b 2"]);
+    }
+
+    #[test]
+    fn a_queue_keeps_the_newest_and_counts_the_rest() {
+        let hub = FailureEventHub::new();
+        let queue = hub.subscribe_queue(2).unwrap();
+        for n in 1..=5 {
+            hub.publish(&info(n));
+        }
+        assert_eq!(reasons(&queue.drain()), ["4", "5"]);
+        assert_eq!(queue.n_dropped(), 3);
+        hub.publish(&info(6));
+        assert_eq!(queue.pop().unwrap().reason.to_string(), "6");
+        assert!(queue.pop().is_none());
+        drop(queue);
+        assert_eq!(hub.n_subscribers(), 0);
+        // One is the least that a queue holds.
+        let least = hub.subscribe_queue(0).unwrap();
+        hub.publish(&info(7));
+        hub.publish(&info(8));
+        assert_eq!(reasons(&least.drain()), ["8"]);
+    }
+
+    #[test]
+    fn one_subscriber_too_many_is_refused() {
+        let hub = FailureEventHub::with_capacity(1);
+        let first = hub.subscribe_queue(1).unwrap();
+        assert!(hub.subscribe(|_| ()).is_err());
+        let error = hub.subscribe_queue(1).unwrap_err();
+        assert_eq!(error.to_string(), "the hub has its 1 subscribers already");
+        drop(first);
+        assert!(hub.subscribe(|_| ()).is_ok());
+    }
+
+    #[test]
+    fn a_subscriber_may_publish_subscribe_and_leave_from_within() {
+        let (hub, log) = (FailureEventHub::new(), Log::default());
+        let held: Arc<Mutex<Vec<Subscription>>> = Arc::default();
+        let within = {
+            let (hub, log, held) = (hub.clone(), log.clone(), held.clone());
+            move |info: &FailureInfo| {
+                let left = core::mem::take(&mut *held.lock().unwrap());
+                drop(left);
+                let new = hub.subscribe(teller("new", &log)).unwrap();
+                hub.publish(&info.escalate_to_parent(info.actor));
+                held.lock().unwrap().push(new);
+            }
+        };
+        let first = hub.subscribe(within).unwrap();
+        held.lock().unwrap().push(first);
+        hub.publish(&info(1));
+        hub.publish(&info(2));
+        assert_eq!(*log.lock().unwrap(), ["new 1", "new 2"]);
+        assert_eq!(hub.n_subscribers(), 1);
+    }
+
+    /// Asks the hub something when it is dropped, which would hang under the hub's lock.
+    struct Curious(FailureEventHub, Arc<Mutex<usize>>);
+
+    impl Drop for Curious {
+        fn drop(&mut self) {
+            *self.1.lock().unwrap() += 1 + self.0.n_subscribers();
+        }
+    }
+
+    #[test]
+    fn closures_die_outside_of_the_lock() {
+        let (hub, died) = (FailureEventHub::with_capacity(1), Arc::default());
+        let curious = || Curious(hub.clone(), Arc::clone(&died));
+        let tell = |curious: Curious| move |_: &FailureInfo| drop(curious.0.clone());
+        let kept = hub.subscribe(tell(curious())).unwrap();
+        assert!(hub.subscribe(tell(curious())).is_err());
+        assert_eq!(*died.lock().unwrap(), 2);
+        drop(kept);
+        assert_eq!(*died.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn a_guard_keeps_a_panic_from_the_other_subscribers() {
+        let (hub, log) = (FailureEventHub::new(), Log::default());
+        let _bad = hub.subscribe(|_| panic!("it does")).unwrap();
+        let _good = hub.subscribe(teller("good", &log)).unwrap();
+        let mut n_caught = 0;
+        let n_told = hub.publish_with(&info(1), |tell| {
+            n_caught += usize::from(catch_unwind(AssertUnwindSafe(tell)).is_err());
+        });
+        assert_eq!((n_told, n_caught), (2, 1));
+        // Without one the panic goes to who publishes, and the hub works on.
+        assert!(catch_unwind(AssertUnwindSafe(|| hub.publish(&info(2)))).is_err());
+        assert_eq!(hub.n_subscribers(), 2);
+        assert_eq!(*log.lock().unwrap(), ["good 1"]);
+    }
+
+    #[test]
+    fn what_several_publish_at_once_is_all_there() {
+        const EACH: usize = 200;
+        let hub = FailureEventHub::new();
+        let queue = hub.subscribe_queue(EACH).unwrap();
+        let mut taken = vec![];
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..EACH).for_each(|n| assert!(hub.publish(&info(n)) >= 1)));
+            }
+            // Others come and go meanwhile.
+            scope.spawn(|| (0..EACH).for_each(|_| drop(hub.subscribe(|_| ()).unwrap())));
+            taken.extend(queue.drain());
+        });
+        taken.extend(queue.drain());
+        assert_eq!(taken.len() + queue.n_dropped(), 2 * EACH);
+        assert_eq!(hub.n_subscribers(), 1);
+    }
+}
