@@ -5,18 +5,21 @@
 //!
 //! # Protocol
 //!
-//! Roles: the *owner* of the queue, one at a time, who offers, retries and takes; the *sink*, which
-//! belongs to the queue.
+//! Roles: *callers*, any number, on any thread, who offer, retry and take; the *sink*, which belongs
+//! to the queue and is lent to one caller at a time. It is user code, so it runs outside of the
+//! queue's lock, and may itself cause an escalation.
 //!
-//! 1. What is offered goes to the sink at once. If the sink gives it back, it waits in the queue.
+//! 1. What is offered goes to the sink at once. If the sink gives it back, or is lent to another
+//!    caller, or is itself the caller, it waits in the queue.
 //! 2. A cycle offers each that waits once more, the oldest first. What is given back waits again.
-//! 3. The queue has a bound. What finds no room comes back to the owner, and is counted.
+//! 3. The queue has a bound. What finds no room comes back to the caller, and is counted.
 //! 4. A sink that panics has not taken it: it waits again, behind the others. So a failure that
 //!    makes its sink panic holds up nobody, and none is lost.
 //! 5. [`Composite`] offers to several. Which of them have still to see it is noted on the failure
 //!    itself, so the others do not see it twice; after a panic, rule 4, they may.
 //!
-//! *Why it cannot hang*: a cycle makes as many offers as waited when it began.
+//! *Why it cannot hang*: nobody waits for a sink that is lent, and a cycle makes as many offers as
+//! waited when it began.
 //!
 //! What is escalated later may be taken earlier, if the sink gave the earlier one back.
 
@@ -24,7 +27,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::fmt;
 
 use clockjack_exec::Pid;
-use clockjack_sync::{Counted, mutant};
+use clockjack_sync::{Counted, lock::Lock, mutant};
 
 use crate::failure_info::{EscalationStage, FailureInfo};
 
@@ -310,28 +313,24 @@ impl fmt::Debug for Root {
     }
 }
 
-/// How many failures wait for a sink that gives them back, unless told else.
-pub(crate) const WAITING_MAX: usize = 1000;
-
 /// The sink and what it gave back.
 pub(crate) struct Escalations {
-    sink: Box<dyn EscalationSink>,
-    waiting: VecDeque<FailureInfo>,
-    /// A copy of what the sink has at this moment; left behind if it panics.
-    offered: Option<FailureInfo>,
+    books: Lock<Books>,
     waiting_max: usize,
-    dropped: usize,
+}
+
+struct Books {
+    /// None while it is lent.
+    sink: Option<Box<dyn EscalationSink>>,
+    waiting: VecDeque<FailureInfo>,
+    n_dropped: usize,
 }
 
 impl Escalations {
     pub(crate) fn new(sink: impl EscalationSink, waiting_max: usize) -> Self {
-        Self {
-            sink: Box::new(sink),
-            waiting: VecDeque::new(),
-            offered: None,
-            waiting_max,
-            dropped: 0,
-        }
+        let sink: Box<dyn EscalationSink> = Box::new(sink);
+        let books = Books { sink: Some(sink), waiting: VecDeque::new(), n_dropped: 0 };
+        Self { books: Lock::new(books), waiting_max }
     }
 
     /// Without a sink: all waits until it is taken by [`take_escalations`](Self::take_escalations).
@@ -339,77 +338,70 @@ impl Escalations {
         Self::new(Custom::new(Err), waiting_max)
     }
 
-    /// Gives what waits, and what will come, to another sink, and the old one back.
-    pub(crate) fn replace_sink(&mut self, sink: impl EscalationSink) -> Box<dyn EscalationSink> {
-        core::mem::replace(&mut self.sink, Box::new(sink))
-    }
-
-    /// Offers a failure to the sink; if that gives it back, it waits.
+    /// Offers a failure to the sink. If that gives it back, or is lent to another, it waits.
     ///
     /// # Errors
     ///
     /// The failure itself, if it would have to wait and there is no room. It is counted.
-    pub(crate) fn offer(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
-        self.recover();
-        self.hand_over(info).or_else(|back| self.keep(back))
+    pub(crate) fn offer(&self, info: FailureInfo) -> Result<(), FailureInfo> {
+        match self.lend() {
+            Some(mut lent) => lent.handle(info).or_else(|back| self.keep(back)),
+            None => self.keep(info),
+        }
     }
 
-    /// Offers all that waits once more; how many of them were taken.
-    pub(crate) fn retry(&mut self) -> usize {
-        self.recover();
+    /// Offers all that waits once more; how many of them were taken. None if the sink is lent.
+    pub(crate) fn retry(&self) -> usize {
+        let Some(mut lent) = self.lend() else { return 0 };
+        lent.offers = Offers::Again;
         let mut n_taken = 0;
-        for _ in 0..self.waiting.len() {
-            let Some(info) = self.waiting.pop_front() else { break };
-            match self.hand_over(info) {
+        for _ in 0..self.n_waiting() {
+            let Some(info) = self.books.with(|books| books.waiting.pop_front()) else { break };
+            match lent.handle(info) {
                 Ok(()) => n_taken += 1,
-                // It has left its place a moment ago.
-                Err(back) => self.waiting.push_back(back),
+                Err(back) => self.put_back(back),
             }
         }
         n_taken
     }
 
     /// Takes all that waits, the oldest first.
-    pub(crate) fn take_escalations(&mut self) -> Vec<FailureInfo> {
-        self.recover();
-        let mut taken = Vec::from(core::mem::take(&mut self.waiting));
+    pub(crate) fn take_escalations(&self) -> Vec<FailureInfo> {
+        let waiting = self.books.with(|books| core::mem::take(&mut books.waiting));
+        let mut taken = Vec::from(waiting);
         taken.iter_mut().for_each(|info| info.set_owed(None));
         taken
     }
 
-    /// How many wait.
+    /// How many wait; if any do, a cycle is due.
     pub(crate) fn n_waiting(&self) -> usize {
-        self.waiting.len() + usize::from(self.offered.is_some())
+        self.books.with(|books| books.waiting.len())
     }
 
     /// How many found no room. Wraps.
     pub(crate) fn n_dropped(&self) -> usize {
-        self.dropped
+        self.books.with(|books| books.n_dropped)
     }
 
-    fn hand_over(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
-        if !mutant!("escalations-forget-at-panic") {
-            self.offered = Some(info.clone());
-        }
-        let handled = self.sink.handle(info);
-        self.offered = None;
-        handled
+    fn lend(&self) -> Option<Lent<'_>> {
+        let sink = self.books.with(|books| books.sink.take())?;
+        Some(Lent { owner: self, sink: Some(sink), offered: None, offers: Offers::First })
     }
 
-    fn keep(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
-        if self.waiting.len() >= self.waiting_max {
-            self.dropped = self.dropped.wrapping_add(1);
-            return Err(info);
-        }
-        self.waiting.push_back(info);
-        Ok(())
+    fn keep(&self, info: FailureInfo) -> Result<(), FailureInfo> {
+        self.books.with(|books| {
+            if books.waiting.len() >= self.waiting_max {
+                books.n_dropped = books.n_dropped.wrapping_add(1);
+                return Err(info);
+            }
+            books.waiting.push_back(info);
+            Ok(())
+        })
     }
 
-    /// What the sink panicked over waits again; if there is no room, it is counted as dropped.
-    fn recover(&mut self) {
-        if let Some(info) = self.offered.take() {
-            let _ = self.keep(info);
-        }
+    /// For what has waited before: if another has got its room meanwhile, there is one too many.
+    fn put_back(&self, info: FailureInfo) {
+        self.books.with(|books| books.waiting.push_back(info));
     }
 }
 
@@ -418,8 +410,51 @@ impl fmt::Debug for Escalations {
         f.debug_struct("Escalations")
             .field("n_waiting", &self.n_waiting())
             .field("waiting_max", &self.waiting_max)
-            .field("n_dropped", &self.dropped)
+            .field("n_dropped", &self.n_dropped())
             .finish_non_exhaustive()
+    }
+}
+
+/// The sink, in the hands of one; dropping it gives the sink back, also by a panic.
+struct Lent<'a> {
+    owner: &'a Escalations,
+    /// None only after the drop.
+    sink: Option<Box<dyn EscalationSink>>,
+    /// A copy of what the sink has at this moment; left behind if it panics.
+    offered: Option<FailureInfo>,
+    offers: Offers,
+}
+
+/// Whether what is offered has a place in the queue already.
+#[derive(Clone, Copy)]
+enum Offers {
+    First,
+    Again,
+}
+
+impl Lent<'_> {
+    fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
+        if !mutant!("escalations-forget-at-panic") {
+            self.offered = Some(info.clone());
+        }
+        let sink = self.sink.as_mut().expect("it is given back by the drop only");
+        let handled = sink.handle(info);
+        self.offered = None;
+        handled
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        match (self.offered.take(), self.offers) {
+            (None, _) => {}
+            (Some(info), Offers::Again) => self.owner.put_back(info),
+            // If there is no room, it is counted there.
+            (Some(info), Offers::First) => drop(self.owner.keep(info)),
+        }
+        let sink = self.sink.take();
+        let none = self.owner.books.with(|books| core::mem::replace(&mut books.sink, sink));
+        debug_assert!(none.is_none(), "the sink was lent twice");
     }
 }
 

@@ -7,7 +7,11 @@ use alloc::{
     vec,
 };
 use core::panic::AssertUnwindSafe;
-use std::{panic::catch_unwind, sync::Mutex};
+use std::{
+    panic::catch_unwind,
+    sync::{Mutex, OnceLock},
+    thread,
+};
 
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
@@ -47,7 +51,7 @@ fn sink(name: &'static str, log: &Log, mut refusals: usize) -> impl EscalationSi
 #[test]
 fn what_a_sink_gives_back_is_offered_in_each_cycle_until_it_is_taken() {
     let log = Log::default();
-    let mut escalations = Escalations::new(sink("s", &log, 3), WAITING_MAX);
+    let escalations = Escalations::new(sink("s", &log, 3), 9);
     escalations.offer(info("1")).unwrap();
     escalations.offer(info("2")).unwrap();
     assert_eq!(escalations.n_waiting(), 2);
@@ -60,7 +64,7 @@ fn what_a_sink_gives_back_is_offered_in_each_cycle_until_it_is_taken() {
 
 #[test]
 fn without_a_sink_all_waits_to_be_taken() {
-    let mut escalations = Escalations::unattended(2);
+    let escalations = Escalations::unattended(2);
     escalations.offer(info("1")).unwrap();
     escalations.offer(info("2")).unwrap();
     assert_eq!(escalations.retry(), 0);
@@ -73,13 +77,56 @@ fn without_a_sink_all_waits_to_be_taken() {
 }
 
 #[test]
-fn what_waits_goes_to_the_sink_that_replaces_the_old_one() {
+fn a_sink_may_escalate_itself_and_that_waits_for_the_next_cycle() {
     let log = Log::default();
-    let mut escalations = Escalations::unattended(2);
-    escalations.offer(info("1")).unwrap();
-    drop(escalations.replace_sink(sink("new", &log, 0)));
-    assert_eq!(escalations.retry(), 1);
-    assert_eq!(seen(&log), ["new 1"]);
+    let queue: Arc<OnceLock<Escalations>> = Arc::default();
+    let sink = {
+        let (log, queue) = (log.clone(), queue.clone());
+        Custom::new(move |info: FailureInfo| {
+            log.lock().unwrap().push(info.reason.to_string());
+            let queue = queue.get().unwrap();
+            if info.reason.text() == "1" {
+                queue.offer(self::info("2")).unwrap();
+                // There is one sink, and it is here.
+                assert_eq!(queue.retry(), 0);
+            }
+            Ok(())
+        })
+    };
+    let queue = queue.get_or_init(|| Escalations::new(sink, 9));
+    queue.offer(info("1")).unwrap();
+    assert_eq!(seen(&log), ["1"]);
+    assert_eq!(queue.retry(), 1);
+    assert_eq!(seen(&log), ["2"]);
+}
+
+#[test]
+fn what_several_escalate_at_once_is_taken_waits_or_comes_back() {
+    const EACH: usize = 300;
+    let log = Log::default();
+    let sink = {
+        let (log, mut refusals) = (log.clone(), 0..100);
+        Custom::new(move |info: FailureInfo| {
+            if refusals.next().is_some() {
+                return Err(info);
+            }
+            log.lock().unwrap().push(info.reason.to_string());
+            Ok(())
+        })
+    };
+    let queue = Escalations::new(sink, 50);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for n in 0..EACH {
+                    // What comes back is counted by the queue.
+                    drop(queue.offer(info(&n.to_string())));
+                }
+            });
+        }
+        (0..EACH).for_each(|_| assert!(queue.retry() <= 51));
+    });
+    assert_eq!(seen(&log).len() + queue.n_waiting() + queue.n_dropped(), 2 * EACH);
 }
 
 #[test]
@@ -90,7 +137,7 @@ fn the_sinks_of_a_composite_that_took_it_do_not_see_it_again() {
         .with(sink("b", &log, 2))
         .with(sink("c", &log, 1))
         .with(sink("d", &log, 0));
-    let mut escalations = Escalations::new(composite, 9);
+    let escalations = Escalations::new(composite, 9);
     escalations.offer(info("1")).unwrap();
     assert_eq!(seen(&log), ["a 1", "b 1", "c 1", "d 1"]);
     assert_eq!(escalations.retry(), 0);
@@ -107,7 +154,7 @@ fn a_composite_within_a_composite_keeps_its_own_notes() {
     let log = Log::default();
     let inner = Composite::new().with(sink("a", &log, 0)).with(sink("b", &log, 2));
     let outer = Composite::new().with(sink("c", &log, 1)).with(inner);
-    let mut escalations = Escalations::new(outer, 9);
+    let escalations = Escalations::new(outer, 9);
     escalations.offer(info("1")).unwrap();
     assert_eq!(seen(&log), ["c 1", "a 1", "b 1"]);
     assert_eq!(escalations.retry(), 0);
@@ -126,7 +173,7 @@ fn the_notes_of_one_composite_mean_nothing_to_another() {
     assert_eq!(seen(&log), ["a 1", "b 1", "c 1", "d 1"]);
     // Nor are they left on what is taken out of the queue.
     let back = Composite::new().with(sink("e", &log, 1));
-    let mut escalations = Escalations::new(back, 1);
+    let escalations = Escalations::new(back, 1);
     escalations.offer(info("2")).unwrap();
     assert!(escalations.take_escalations()[0].owed().is_none());
 }
@@ -144,7 +191,7 @@ fn the_parent_sees_it_one_level_up_however_often_it_is_offered() {
             if n_offers < 3 { Err(info) } else { Ok(()) }
         })
     };
-    let mut escalations = Escalations::new(parent, 9);
+    let escalations = Escalations::new(parent, 9);
     escalations.offer(info("1")).unwrap();
     escalations.retry();
     assert_eq!(escalations.retry(), 1);
@@ -177,9 +224,9 @@ fn a_failure_goes_from_child_to_parent_to_root_through_sinks_of_sinks() {
         let log = log.clone();
         Root::new().handler(move |info| log.lock().unwrap().push(info.to_string()))
     };
-    let mut top = Escalations::new(root, 9);
-    let mut user = Escalations::new(ParentGuardian::new(pid(1), move |info| top.offer(info)), 9);
-    let mut a = Escalations::new(ParentGuardian::new(pid(2), move |info| user.offer(info)), 9);
+    let top = Escalations::new(root, 9);
+    let user = Escalations::new(ParentGuardian::new(pid(1), move |info| top.offer(info)), 9);
+    let a = Escalations::new(ParentGuardian::new(pid(2), move |info| user.offer(info)), 9);
     a.offer(info("1")).unwrap();
     assert_eq!(seen(&log), ["/user/a {1|9.1}: 1, escalated to /"]);
 }
@@ -198,7 +245,7 @@ fn a_sink_that_panics_has_not_taken_it_and_holds_up_nobody() {
             if core::mem::replace(&mut is_ready, true) { Ok(()) } else { Err(info) }
         })
     };
-    let mut escalations = Escalations::new(sink, 9);
+    let escalations = Escalations::new(sink, 9);
     let panics = |call: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(call)).is_err();
     assert!(panics(&mut || escalations.offer(info("bad")).unwrap()));
     assert_eq!(escalations.n_waiting(), 1);
@@ -230,7 +277,7 @@ proptest! {
                 Ok(())
             })
         };
-        let mut escalations = Escalations::new(sink, waiting_max);
+        let escalations = Escalations::new(sink, waiting_max);
         let (mut offered, mut ended) = (vec![], vec![]);
         for (n, is_offer) in offers.into_iter().enumerate() {
             if !is_offer {
