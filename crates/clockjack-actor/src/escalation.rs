@@ -5,9 +5,9 @@
 //!
 //! # Protocol
 //!
-//! Roles: *callers*, any number, on any thread, who offer, retry and take; the *sink*, which belongs
-//! to the queue and is lent to one caller at a time. It is user code, so it runs outside of the
-//! queue's lock, and may itself cause an escalation.
+//! Roles: *callers*, any number, on any thread, who offer, retry and take; the *sink*, which
+//! belongs to the queue and is lent to one caller at a time. It is user code, so it runs outside of
+//! the queue's lock, and may itself cause an escalation.
 //!
 //! 1. What is offered goes to the sink at once. If the sink gives it back, or is lent to another
 //!    caller, or is itself the caller, it waits in the queue.

@@ -30,7 +30,7 @@ use crate::{ActorPath, failure_info::RestartStats};
 pub(crate) struct Moment {
     /// Since the start of the system.
     pub now_nanos: u64,
-    /// Whether it came out of the factory or `started` of the first start.
+    /// Whether it came out of the factory or `started`, and no start has gone well before.
     pub is_startup: bool,
     /// Drawn by the caller from a stream that belongs to the actor's path.
     pub random: u64,
@@ -147,8 +147,10 @@ impl Strategy {
     }
 
     fn grant_restart(&self, ledger: &mut Ledger, at: Moment) -> Ruling {
-        // A first start that fails would fail again at once, unless there is a pause between.
-        let is_hasty = at.is_startup && self.backoff.is_none();
+        // A first start that fails would fail again at once, unless there is a pause between. The
+        // starts that were granted after it are those of restarts.
+        let is_first = at.is_startup && ledger.phase == Phase::Running;
+        let is_hasty = is_first && self.backoff.is_none();
         let is_granted = match self.limit {
             None => {
                 ledger.count_failure(at.now_nanos, u64::MAX);
@@ -294,12 +296,10 @@ mod tests {
     /// How often an actor is started that fails in each start; `max` if that has no end.
     fn start_attempts(strategy: Strategy, max: usize) -> usize {
         let mut layer = Layer::new(strategy);
-        let mut moment = startup();
         for attempt in 1..max {
-            if !matches!(layer.rule(&failure(), moment), Ruling::Restart { .. }) {
+            if !matches!(layer.rule(&failure(), startup()), Ruling::Restart { .. }) {
                 return attempt;
             }
-            moment.is_startup = false;
         }
         max
     }
