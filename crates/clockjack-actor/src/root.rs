@@ -19,6 +19,8 @@ use crate::{
 
 /// How many jobs of the scheduler run between two looks at the actors.
 const JOBS_PER_TURN: usize = 64;
+/// How many actors are stepped between two looks at the time.
+const STEPS_PER_TURN: usize = 64;
 
 /// A system of actors on the thread that made it; nothing needs to be `Send`.
 ///
@@ -168,7 +170,8 @@ impl RootContext {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        let steps = jobs.ran + turn.steps + turn.fired + usize::from(jobs.is_more);
+        let more = self.executor.step_many(STEPS_PER_TURN);
+        let steps = jobs.ran + turn.steps + turn.fired + more + usize::from(jobs.is_more);
         Turn { steps, next_wake, is_ready: self.executor.is_ready() }
     }
 
