@@ -87,6 +87,8 @@ pub(crate) const WAS_STARTED: u8 = 1 << 1;
 pub(crate) const ASKS_PARENT: u8 = 1 << 2;
 /// The handler that runs was called with a message of the user's.
 pub(crate) const IN_HANDLER: u8 = 1 << 3;
+/// Something of the stash is to be put back when the handler returns.
+pub(crate) const UNSTASHES: u8 = 1 << 5;
 /// It was told to stop from outside.
 pub(crate) const WAS_STOPPED: u8 = 1 << 4;
 
@@ -230,51 +232,47 @@ impl<A: Actor> State<A> {
 /// A turn of an actor whose messages are of type `M`.
 pub(crate) type TurnOf<'t, M> = Turn<'t, Front<M>>;
 
-/// How far a turn may go.
+/// How far a turn may go. A turn of one or two messages does not even look at it.
 struct Budget {
-    left: usize,
-    /// When the clock is read next.
-    look: usize,
+    n_taken: usize,
+    /// At how many the limit, or the clock, is looked at next.
+    look_at: usize,
     until: Option<u64>,
 }
 
+/// How many messages are handled before the clock is read for the first time.
+const UNTIMED: usize = 2;
+
 impl Budget {
-    fn new<F: 'static>(turn: &Turn<'_, F>) -> Self {
-        let left = turn.throughput();
-        Self { left, look: left.saturating_sub(1), until: None }
+    const fn new() -> Self {
+        Self { n_taken: 0, look_at: UNTIMED, until: None }
     }
 
     /// Counts a message; false if the turn is over.
     #[inline]
     fn take<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
-        if self.left == 0 {
+        if self.n_taken == self.look_at && !self.look(turn) {
             return false;
         }
-        if self.left <= self.look && !self.look_at_clock(turn) {
-            return false;
-        }
-        self.left -= 1;
+        self.n_taken += 1;
         true
     }
 
-    /// Reads the clock: after the first message, and then the more often the slower they are.
-    fn look_at_clock<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
-        let now = turn.nanos();
-        let budget = turn.budget_nanos();
-        let until = match self.until {
-            Some(until) => until,
-            None => {
-                // The first message has run already; what it took is not known, so it is free.
-                self.until = Some(now.saturating_add(budget));
-                self.look = self.left.saturating_sub(1);
-                return true;
-            }
-        };
+    /// Looks at limit and clock, the more often the slower the messages are.
+    #[cold]
+    fn look<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
+        let left = turn.throughput().saturating_sub(self.n_taken);
+        if left == 0 {
+            return false;
+        }
+        let (now, budget) = (turn.nanos(), turn.budget_nanos());
+        let until = *self.until.get_or_insert_with(|| now.saturating_add(budget));
         if now >= until {
             return false;
         }
-        let is_fast = until - now > budget / 2;
-        self.look = self.left.saturating_sub(if is_fast { MESSAGES_PER_LOOK } else { 1 });
+        // Known to be fast only when the clock was read before and has hardly moved.
+        let is_fast = until - now > budget / 2 && self.n_taken > UNTIMED;
+        self.look_at = self.n_taken + if is_fast { MESSAGES_PER_LOOK.min(left) } else { 1 };
         true
     }
 }
@@ -291,12 +289,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         if turn.take_cancel().is_some() {
             front.core.raise(STOP);
         }
-        let mut budget = Budget::new(turn);
+        let mut budget = Budget::new();
         loop {
-            if front.core.peek() != 0 || self.state.flags & PENDING != 0 || !self.is_running() {
-                if let Some(outcome) = self.attend(turn, &mut budget) {
-                    return outcome;
-                }
+            let is_calm = self.is_running() && self.state.flags & PENDING == 0;
+            if (front.core.peek() != 0 || !is_calm)
+                && let Some(outcome) = self.attend(turn, &mut budget)
+            {
+                return outcome;
             }
             if !budget.take(turn) {
                 return Outcome::Again;
@@ -350,7 +349,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             Ok(Next::Unhandled) => unhandled(turn, type_name::<T>()),
             Err(failure) => self.fail(turn, failure, Some(type_name::<T>())),
         }
-        if self.state.extra.as_ref().is_some_and(|extra| extra.unstash > 0) {
+        if self.state.flags & UNSTASHES != 0 {
             self.state.put_back();
         }
     }
@@ -377,6 +376,7 @@ fn unhandled<M: 'static>(turn: &TurnOf<'_, M>, message_type: &'static str) {
 impl<A: Actor> State<A> {
     /// Puts stashed messages in front of the mailbox, behind those that were put there before.
     pub(crate) fn put_back(&mut self) {
+        self.flags &= !UNSTASHES;
         let Some(extra) = &mut self.extra else { return };
         let n = core::mem::take(&mut extra.unstash).min(extra.stash.len());
         // In front of what was put back earlier and not handled yet? No: those are older.

@@ -196,6 +196,7 @@ impl<'c, A: Actor> Context<'c, A> {
         if len > 0 {
             let extra = self.state.extra();
             extra.unstash = extra.unstash.saturating_add(n).min(len);
+            self.state.set(crate::cell::UNSTASHES, true);
         }
     }
 

@@ -134,9 +134,11 @@ impl<'t, F: 'static> Turn<'t, F> {
     #[must_use]
     #[inline]
     pub fn take_cancel(&self) -> Option<&'static str> {
-        if self.head.lane.is_empty() {
-            return None;
-        }
+        if self.head.lane.is_empty() { None } else { self.take_signals() }
+    }
+
+    #[cold]
+    fn take_signals(&self) -> Option<&'static str> {
         let mut cancelled = None;
         // A custom process has no links: nothing ends it from here.
         let _ = ties::take_signals(self.head, self.engine, |told| {
