@@ -15,6 +15,10 @@ mod chase_lev;
 mod counter;
 #[path = "loom/injector.rs"]
 mod injector;
+#[path = "loom/lock.rs"]
+mod lock;
+#[path = "loom/mail.rs"]
+mod mail;
 #[path = "loom/mpsc.rs"]
 mod mpsc;
 #[path = "loom/return_stack.rs"]
