@@ -24,6 +24,8 @@ use proptest::prelude::*;
 
 /// Divides the work where an interpreter does it.
 const SHARE: usize = if cfg!(miri) { 500 } else { 1 };
+/// How often a box is filled and drained: enough for positions to pass several blocks.
+const ROUNDS: usize = if cfg!(miri) { 20 } else { 100 };
 /// How often a thread may find nothing to do in a row: far more than any schedule makes it.
 const IDLE_MAX: u32 = 5_000_000;
 
@@ -304,13 +306,14 @@ fn fill_and_drain(mailbox: &Mailbox<usize>, n: usize) {
 
 #[test]
 fn filling_and_draining_allocates_only_in_the_first_round() {
-    for n in [1, 15, 16, 17, 100, 999, 1000] {
+    for n in if cfg!(miri) { &[17, 100][..] } else { &[1, 15, 16, 17, 100, 999, 1000] } {
+        let n = *n;
         let mailbox = Mailbox::new(1000);
         fill_and_drain(&mailbox, n);
         // The first rounds of a box that is seldom deep bring its second block.
-        (0..40).for_each(|_| fill_and_drain(&mailbox, n));
+        (0..ROUNDS).for_each(|_| fill_and_drain(&mailbox, n));
         let (count, bytes) = allocated(|| {
-            (0..100).for_each(|_| fill_and_drain(&mailbox, n));
+            (0..ROUNDS).for_each(|_| fill_and_drain(&mailbox, n));
         });
         assert_eq!((count, bytes), (0, 0), "rounds of {n}");
     }
@@ -323,7 +326,7 @@ fn filling_and_draining_allocates_only_in_the_first_round() {
 #[test]
 fn a_shallow_box_goes_round_in_two_blocks() {
     let mailbox = Mailbox::<usize>::new(1000);
-    let (_, bytes) = allocated(|| (0..1000).for_each(|_| fill_and_drain(&mailbox, 3)));
+    let (_, bytes) = allocated(|| (0..ROUNDS).for_each(|_| fill_and_drain(&mailbox, 3)));
     let block = 16 * (size_of::<usize>() + 1);
     assert!(bytes <= (2 * block + 300).cast_signed(), "{bytes} bytes");
 }
@@ -331,7 +334,7 @@ fn a_shallow_box_goes_round_in_two_blocks() {
 #[test]
 fn shrinking_leaves_one_block_and_releasing_none() {
     let mailbox = Mailbox::new(100_000);
-    let (_, full) = allocated(|| fill_and_drain(&mailbox, 100_000));
+    let (_, full) = allocated(|| fill_and_drain(&mailbox, 100_000 / SHARE));
     let (count, less) = allocated(|| assert!(Consumer(&mailbox).shrink()));
     assert_eq!(count, 0);
     let block = (16 * (size_of::<usize>() + 1)).cast_signed();
@@ -341,7 +344,7 @@ fn shrinking_leaves_one_block_and_releasing_none() {
     assert_eq!(count, 0);
     let (_, rest) = allocated(|| assert!(Consumer(&mailbox).release()));
     assert_eq!(full + less + rest, 0);
-    fill_and_drain(&mailbox, 2000);
+    fill_and_drain(&mailbox, 2000 / SHARE);
 }
 
 #[test]
