@@ -99,6 +99,12 @@ pub mod link;
 pub mod lock;
 #[cfg(feature = "alloc")]
 pub mod mail;
+#[cfg(all(feature = "alloc", not(any(loom, shuttle, target_has_atomic = "64"))))]
+#[path = "mail/narrow.rs"]
+mod mail_word;
+#[cfg(all(feature = "alloc", any(loom, shuttle, target_has_atomic = "64")))]
+#[path = "mail/wide.rs"]
+mod mail_word;
 pub mod mpsc;
 pub mod mutant;
 pub mod pad;

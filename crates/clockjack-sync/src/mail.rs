@@ -84,12 +84,6 @@ mod consumer;
 mod producer;
 mod store;
 mod tail;
-#[cfg(not(any(loom, shuttle, target_has_atomic = "64")))]
-#[path = "mail/narrow.rs"]
-mod word;
-#[cfg(any(loom, shuttle, target_has_atomic = "64"))]
-#[path = "mail/wide.rs"]
-mod word;
 
 use core::{fmt, marker::PhantomData, ptr};
 
@@ -97,11 +91,11 @@ pub use producer::{Permit, Pushed};
 use store::{Block, Root};
 pub use tail::CAPACITY_MAX;
 use tail::{Tail, ahead};
-use word::{AtomicWord, Word};
 
 pub use crate::mpsc::Pop;
 use crate::{
     const_unless_loom,
+    mail_word::{AtomicWord, Word},
     prim::{
         UnsafeCell,
         atomic::{

@@ -11,9 +11,9 @@ use super::{
     Mailbox, Pop,
     store::{Block, GIVEN_UP, Root, WRITTEN},
     tail::{ONE, SLOTS, Tail, slot},
-    word::Word,
 };
 use crate::{
+    mail_word::Word,
     mutant,
     prim::{
         IS_MODEL,
@@ -28,11 +28,12 @@ use crate::{
 /// How often the lock of an evicting box is tried: what is done under it takes some nanoseconds.
 const TRIES: usize = if IS_MODEL { 1 } else { 128 };
 
-/// What a look at the oldest position gives.
-enum Taken<T> {
-    Value(T),
-    /// Its claim was given up.
-    Nothing,
+/// What is at the consumer's position.
+enum Found<T> {
+    /// A value in this block.
+    Value(NonNull<Block<T>>),
+    /// In this block, a claim that was given up.
+    Mark(NonNull<Block<T>>),
     Empty,
     Busy,
 }
@@ -83,18 +84,24 @@ impl<T> Mailbox<T> {
         loop {
             let head = self.head();
             // SAFETY: the caller is the only consumer, and this is its position.
-            let taken = unsafe { self.take(head) };
-            if matches!(taken, Taken::Value(_) | Taken::Nothing) {
-                // Relaxed: the consumer's own. Below the capacity, since each has room.
-                self.held.store(self.held.load(Relaxed) + 1, Relaxed);
+            let popped = match unsafe { self.find(head) } {
+                // SAFETY: as above, and it was found there.
+                Found::Value(block) => Some(unsafe { self.take(block, head) }),
+                Found::Mark(block) => {
+                    // SAFETY: as above.
+                    unsafe { self.pass(block, head) };
+                    None
+                }
+                Found::Empty => return Pop::Empty,
+                Found::Busy => return Pop::Busy,
+            };
+            // Relaxed: the consumer's own. Below the capacity, since each has room.
+            self.held.store(self.held.load(Relaxed) + 1, Relaxed);
+            if let Some(value) = popped {
+                return Pop::Item(value);
             }
-            match taken {
-                Taken::Value(value) => return Pop::Item(value),
-                // SAFETY: as above, and one more is held.
-                Taken::Nothing => unsafe { self.free(1) },
-                Taken::Empty => return Pop::Empty,
-                Taken::Busy => return Pop::Busy,
-            }
+            // SAFETY: as above, and one more is held.
+            unsafe { self.free(1) };
         }
     }
 
@@ -176,17 +183,21 @@ impl<T> Mailbox<T> {
         loop {
             let head = self.head();
             // SAFETY: the caller is the only consumer, and this is its position.
-            let taken = unsafe { self.take(head) };
-            let popped = match taken {
-                Taken::Value(value) => Some(value),
-                Taken::Nothing => None,
-                Taken::Empty => return Pop::Empty,
-                Taken::Busy => return Pop::Busy,
-            };
-            // Relaxed: only the consumer writes it.
-            self.publish(self.freed.load(Relaxed).wrapping_add(ONE));
-            if let Some(value) = popped {
-                return Pop::Item(value);
+            match unsafe { self.find(head) } {
+                Found::Value(block) => {
+                    // SAFETY: as above, and it was found there. It goes into the result at once, so
+                    // that it is copied once.
+                    let popped = Pop::Item(unsafe { self.take(block, head) });
+                    self.publish_one();
+                    return popped;
+                }
+                Found::Mark(block) => {
+                    // SAFETY: as above.
+                    unsafe { self.pass(block, head) };
+                    self.publish_one();
+                }
+                Found::Empty => return Pop::Empty,
+                Found::Busy => return Pop::Busy,
             }
         }
     }
@@ -200,48 +211,68 @@ impl<T> Mailbox<T> {
         unsafe { self.pop_one() }
     }
 
-    /// Takes what is at the consumer's position, and its block out if that was the last of it; the
-    /// caller counts it.
+    /// Looks at the consumer's position.
     ///
     /// # Safety
     ///
     /// The caller is the only consumer, and `head` is its position.
     #[inline]
-    unsafe fn take(&self, head: Word) -> Taken<T> {
+    unsafe fn find(&self, head: Word) -> Found<T> {
         let block = match NonNull::new(self.block()) {
             Some(block) => block,
             // SAFETY: by the caller's promise.
             None => match unsafe { self.seek(head) } {
                 Pop::Item(block) => block,
-                Pop::Empty => return Taken::Empty,
-                Pop::Busy => return Taken::Busy,
+                Pop::Empty => return Found::Empty,
+                Pop::Busy => return Found::Busy,
             },
         };
-        let index = slot(head);
-        let taken = {
+        // SAFETY: only the consumer frees a block, after it has taken its last position.
+        match unsafe { block.as_ref() }.flag(slot(head)) {
+            WRITTEN => Found::Value(block),
+            GIVEN_UP => Found::Mark(block),
+            // Acquire: pairs with `close`; who finds it closed sees what came before.
+            _ if self.tail(Acquire).position() == head => Found::Empty,
+            _ => Found::Busy,
+        }
+    }
+
+    /// Takes the value that was found; the caller counts it.
+    ///
+    /// # Safety
+    ///
+    /// As for `find`, which has said that the value is in the block; and the position moves on.
+    #[inline]
+    unsafe fn take(&self, block: NonNull<Block<T>>, head: Word) -> T {
+        let value = {
             // SAFETY: only the consumer frees a block, after it has taken its last position.
             let block = unsafe { block.as_ref() };
-            match block.flag(index) {
-                // SAFETY: written, and `head` moves on, so it is taken once.
-                WRITTEN => Taken::Value(unsafe { block.take(index) }),
-                GIVEN_UP => Taken::Nothing,
-                // Acquire: pairs with `close`; who finds it closed sees what came before.
-                _ if self.tail(Acquire).position() == head => return Taken::Empty,
-                _ => return Taken::Busy,
-            }
+            // SAFETY: written, and taken once, since the position moves on.
+            unsafe { block.take(slot(head)) }
         };
-        if index == SLOTS - 1 {
+        // SAFETY: by the caller's promise.
+        unsafe { self.pass(block, head) };
+        value
+    }
+
+    /// Goes behind a position, and takes its block out if it was the last of it.
+    ///
+    /// # Safety
+    ///
+    /// As for `find`; the position was found, is taken if there was a value, and moves on.
+    #[inline]
+    unsafe fn pass(&self, block: NonNull<Block<T>>, head: Word) {
+        if slot(head) == SLOTS - 1 {
             // SAFETY: by the caller's promise; all its values were taken.
             unsafe { self.retire(block, head) };
         }
-        taken
     }
 
     /// Finds the block of the consumer's position.
     ///
     /// # Safety
     ///
-    /// As for `take`.
+    /// As for `find`.
     #[cold]
     unsafe fn seek(&self, head: Word) -> Pop<NonNull<Block<T>>> {
         // Acquire: pairs with the claims and with `close`.
@@ -360,6 +391,12 @@ impl<T> Mailbox<T> {
             return freed;
         }
         freed.wrapping_add(self.held.load(Relaxed) as Word * ONE)
+    }
+
+    #[inline]
+    fn publish_one(&self) {
+        // Relaxed: only the consumer writes it.
+        self.publish(self.freed.load(Relaxed).wrapping_add(ONE));
     }
 
     #[inline]

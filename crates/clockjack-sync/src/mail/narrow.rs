@@ -1,14 +1,14 @@
 //! The word of a mailbox's positions where there are no 64-bit atomics.
 
 /// A position with its flags below it.
-pub(super) type Word = usize;
+pub(crate) type Word = usize;
 /// A distance of positions.
-pub(super) type Signed = isize;
+pub(crate) type Signed = isize;
 /// A shared word.
-pub(super) type AtomicWord = crate::prim::atomic::AtomicUsize;
+pub(crate) type AtomicWord = crate::prim::atomic::AtomicUsize;
 
 /// The lowest bits of a word, as a number to index with.
 #[inline]
-pub(super) const fn low(word: Word) -> usize {
+pub(crate) const fn low(word: Word) -> usize {
     word
 }

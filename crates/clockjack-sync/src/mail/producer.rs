@@ -9,9 +9,9 @@ use super::{
     Mailbox, Pop,
     store::{Block, Root},
     tail::{Tail, ahead, slot},
-    word::{Signed, Word},
 };
 use crate::{
+    mail_word::{Signed, Word},
     mutant,
     prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},

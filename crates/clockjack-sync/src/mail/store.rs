@@ -7,11 +7,9 @@ use core::{
     ptr::{self, NonNull},
 };
 
-use super::{
-    tail::{self, BLOCK, LEVELS, NEAR, SLOTS, Tail, ahead, block_start},
-    word::{AtomicWord, Signed, Word},
-};
+use super::tail::{self, BLOCK, LEVELS, NEAR, SLOTS, Tail, ahead, block_start};
 use crate::{
+    mail_word::{AtomicWord, Signed, Word},
     mutant,
     prim::{
         UnsafeCell,
@@ -151,25 +149,12 @@ impl<T> Root<T> {
     /// # Safety
     ///
     /// As for [`claimed_block`](Self::claimed_block).
-    #[cold]
+    #[inline]
     unsafe fn far_entry(&self, level: usize, position: Word) -> &Entry<T> {
         let far = &self.far[level - 1];
-        // Acquire: pairs with the exchange below.
-        let first = NonNull::new(far.load(Acquire)).unwrap_or_else(|| {
-            let directory: Box<[Entry<T>]> =
-                (0..tail::entries(level)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-            let made = Box::into_raw(directory).cast::<Entry<T>>();
-            // Release: pairs with the loads of `far`. Acquire: who loses uses the winner's.
-            match far.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
-                // SAFETY: a box is not null.
-                Ok(_) => unsafe { NonNull::new_unchecked(made) },
-                Err(there) => {
-                    // SAFETY: made above, with this level's length, and seen by nobody.
-                    drop(unsafe { directory_from(made, level) });
-                    NonNull::new(there).expect("the exchange failed since it is not null")
-                }
-            }
-        });
+        // Acquire: pairs with the exchange that put the directory there.
+        let first =
+            NonNull::new(far.load(Acquire)).unwrap_or_else(|| install_directory(far, level));
         // SAFETY: the index is below the directory's length.
         let entry = unsafe { first.add(tail::entry(level, position)) };
         // SAFETY: the directory stays while a claim of its level is unused.
@@ -193,7 +178,7 @@ impl<T> Root<T> {
         if level == 0 {
             return Some(&self.near[index]);
         }
-        // Acquire: pairs with the exchange in `far_entry`.
+        // Acquire: pairs with the exchange in `install_directory`.
         let first = NonNull::new(self.far[level - 1].load(Acquire))?;
         // SAFETY: the index is below the directory's length.
         let entry = unsafe { first.add(index) };
@@ -380,6 +365,23 @@ fn install<T>(entry: &Entry<T>, block: Box<Block<T>>) -> NonNull<Block<T>> {
         Err(there) => {
             // SAFETY: made from a box above, and seen by nobody.
             drop(unsafe { Box::from_raw(made.as_ptr()) });
+            NonNull::new(there).expect("the exchange failed since it is not null")
+        }
+    }
+}
+
+/// Puts the directory of a level into its place unless it is there, and gives the one that is.
+#[cold]
+fn install_directory<T>(far: &AtomicPtr<Entry<T>>, level: usize) -> NonNull<Entry<T>> {
+    let directory: Box<[Entry<T>]> =
+        (0..tail::entries(level)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+    let made = NonNull::from(Box::leak(directory)).cast::<Entry<T>>();
+    // Release: pairs with the loads of `far`. Acquire: who loses uses the winner's.
+    match far.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
+        Ok(_) => made,
+        Err(there) => {
+            // SAFETY: made above, with this level's length, and seen by nobody.
+            drop(unsafe { directory_from(made.as_ptr(), level) });
             NonNull::new(there).expect("the exchange failed since it is not null")
         }
     }

@@ -7,8 +7,10 @@
 //! A position alone is the same word with its flags zero, so that sums and differences wrap where
 //! the word does. Capacities are far below half of its range: a difference keeps its sign.
 
-use super::word::{Signed, Word, low};
-use crate::prim::IS_MODEL;
+use crate::{
+    mail_word::{Signed, Word, low},
+    prim::IS_MODEL,
+};
 
 /// Values of a block. Its flags then fill a quarter of a cache line.
 pub(super) const SLOTS: usize = if IS_MODEL { 2 } else { 16 };

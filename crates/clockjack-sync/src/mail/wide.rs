@@ -1,15 +1,15 @@
 //! The word of a mailbox's positions where there are 64-bit atomics.
 
 /// A position with its flags below it.
-pub(super) type Word = u64;
+pub(crate) type Word = u64;
 /// A distance of positions.
-pub(super) type Signed = i64;
+pub(crate) type Signed = i64;
 /// A shared word.
-pub(super) type AtomicWord = crate::prim::atomic::AtomicU64;
+pub(crate) type AtomicWord = crate::prim::atomic::AtomicU64;
 
 /// The lowest bits of a word, as a number to index with.
 #[inline]
-pub(super) const fn low(word: Word) -> usize {
+pub(crate) const fn low(word: Word) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "only the lowest bits count")]
     let low = word as usize;
     low
