@@ -153,7 +153,8 @@ pub struct CloseReport {
     pub close_tasks: TaskRunReport,
     /// One-shots that were marked to be run at the close, and were.
     pub run_on_close: u64,
-    /// Jobs whose handler had not returned when the close gave up waiting for it.
+    /// Jobs whose handler had not returned when the close gave up waiting for it, or whose parcel
+    /// had not come back.
     pub still_running: u64,
     /// What the driver said when it was stopped; `None` if there was none.
     pub driver: Option<DriverStatus>,

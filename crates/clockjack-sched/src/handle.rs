@@ -25,7 +25,8 @@ impl Cancellable {
 
     /// Cancels the job: true exactly once, and then no run of it begins any more. False for a
     /// one-shot whose handler runs or has run, and for whatever has ended. A periodic job can be
-    /// cancelled while its handler runs, also by the handler.
+    /// cancelled while its handler runs, also by the handler. A [parcel](crate::Parcel) that was
+    /// sent can be cancelled until it is opened, and then does not open.
     pub fn cancel(&self) -> bool {
         let station = &*self.station;
         let common = &*station.common;

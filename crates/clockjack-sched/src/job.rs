@@ -65,6 +65,9 @@ pub struct JobSpec {
     /// Whether it is run, and not cancelled, if it still waits when the scheduler closes. One-shots
     /// only.
     pub run_on_close: bool,
+    /// Whether its runs are sent as [parcels](crate::Parcel). A [`Scheduler`](crate::Scheduler)
+    /// sets it by what the job delivers.
+    pub is_parcel: bool,
 }
 
 impl JobSpec {
@@ -87,7 +90,14 @@ impl JobSpec {
     }
 
     const fn new(delay: Duration, repeat: Repeat) -> Self {
-        Self { delay, repeat, policy: Policy::DEFAULT, tell_cancel: false, run_on_close: false }
+        Self {
+            delay,
+            repeat,
+            policy: Policy::DEFAULT,
+            tell_cancel: false,
+            run_on_close: false,
+            is_parcel: false,
+        }
     }
 
     /// The same under another policy.

@@ -110,6 +110,7 @@ mod manual;
 mod metrics;
 #[doc(hidden)]
 pub mod model;
+mod parcel;
 mod policy;
 pub mod properties;
 mod quota;
@@ -139,6 +140,7 @@ pub use job::{DELAY_TICKS_MAX, JobId, JobNumber, JobSpec, Repeat};
 pub use log::{LogKind, LogRecord, ReplayTrace, SchedulerLog};
 pub use manual::{Guard, ManualRunner};
 pub use metrics::SchedulerMetrics;
+pub use parcel::{Courier, OpenParcel, Parcel, ParcelTask};
 pub use policy::{Affinity, CatchUp, Class, DispatcherId, Policy, PolicyRegistry};
 pub use quota::{PressureChange, PressureLink};
 #[doc(hidden)]

@@ -23,6 +23,9 @@ pub struct SchedulerMetrics {
     pub accepted_total: u64,
     /// Runs that were handed over.
     pub fired_total: u64,
+    /// Those of them that were sent as parcels and never opened: the job was cancelled before, or
+    /// who had the parcel dropped it.
+    pub discarded_total: u64,
     /// Jobs that have run for the last time.
     pub executed_total: u64,
     /// Jobs that were cancelled, dropped ones included.
@@ -64,6 +67,7 @@ impl Scheduler {
             quota_limit: inner.common.shared.quota.limit(),
             accepted_total: 0,
             fired_total: 0,
+            discarded_total: 0,
             executed_total: 0,
             cancelled_total: 0,
             failed_total: 0,
@@ -86,6 +90,7 @@ impl Scheduler {
             metrics.dropped_total += counts.dropped;
             metrics.accepted_total += counts.accepted;
             metrics.fired_total += counts.fired;
+            metrics.discarded_total += counts.discarded;
             metrics.executed_total += counts.executed;
             metrics.cancelled_total += counts.cancelled;
             metrics.failed_total += counts.failed;

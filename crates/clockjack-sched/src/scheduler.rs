@@ -2,7 +2,7 @@
 
 mod close;
 mod silence;
-mod turn;
+pub(crate) mod turn;
 
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
@@ -17,9 +17,9 @@ pub use self::turn::Turn;
 use crate::{
     Cancellable, CloseTasks, DelayProvider, DiagnosticEvent, Diagnostics, DispatcherId,
     DriverMetadata, EventKinds, FireContext, HandlerError, Hub, JobSpec, ModeError, Outcome,
-    PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind, SchedulerConfig,
-    SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning, shard::JobShard,
-    table::Shared,
+    ParcelTask, PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind,
+    SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning,
+    shard::JobShard, table::Shared,
 };
 
 /// How many shards there may be.
@@ -254,6 +254,33 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::new(task))
     }
 
+    /// Sends the runs of a job as parcels: see [`Parcel`](crate::Parcel). They are given to their
+    /// courier where turns are taken, so those of one shard that are due in one tick are sent in
+    /// the order in which they were scheduled.
+    ///
+    /// The policy is that of `spec`: who schedules for others knows more affinities than a
+    /// dispatcher's; see [`policies`](Self::policies).
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_once_fn`](Self::schedule_once_fn).
+    pub fn schedule_parcel<T: ParcelTask>(
+        &self,
+        spec: JobSpec,
+        task: T,
+    ) -> Result<Cancellable, ScheduleError<T>> {
+        let scheduled = self.schedule(spec, DispatcherId::DEFAULT, Task::parcel(task));
+        scheduled.map_err(|refused| {
+            refused.map(|task| task.take_back().expect("it was made of one and was not sent"))
+        })
+    }
+
+    /// The policies of its configuration.
+    #[must_use]
+    pub fn policies(&self) -> &PolicyRegistry {
+        &self.inner.policies
+    }
+
     fn schedule_as<T: 'static>(
         &self,
         mut spec: JobSpec,
@@ -288,6 +315,7 @@ impl Scheduler {
             return Err(ScheduleError::new(ScheduleErrorKind::ReceiverGone, task));
         }
         spec.tell_cancel = task.wants_cancel();
+        spec.is_parcel = task.is_parcel();
         let now = host.now();
         let plan = match spec.plan(now, inner.common.resolution, inner.is_strict) {
             Ok(plan) => plan,

@@ -21,7 +21,7 @@ use crate::{
     SchedulerConfig,
     job::Plan,
     slots::Slots,
-    table::{Done, Next, STOCK_LEN, Shared, fill},
+    table::{Done, Next, Returned, STOCK_LEN, Shared, fill},
     word::Won,
 };
 
@@ -229,7 +229,7 @@ impl<P> JobShard<P> {
         unsafe { at.body(|place| *place = body) };
         // SAFETY: as above.
         unsafe { at.payload(|place| *place = Some(payload)) };
-        at.word.publish(plan.mode != BatchMode::OneShot, job.run_on_close, true);
+        at.word.publish(plan.mode != BatchMode::OneShot, job, true);
         self.notes.push(slot, &*self.slots);
         // Pairs with the fences of the closer and of the runner (rules 5 and 6).
         if !mutant!("jobs-post-no-fence") {
@@ -289,7 +289,12 @@ impl<P> JobShard<P> {
         Cancel { won: won.is_some(), payload: None, calls_runner }
     }
 
-    /// Where a job is that the caller has a handle of.
+    /// Decides whether a parcel that the caller has is opened, or was cancelled.
+    pub(crate) fn open(&self, slot: u32) -> bool {
+        self.slots.get(slot).word.open()
+    }
+
+    /// Where a job is that the caller has a handle or a parcel of.
     pub(crate) fn state(&self, slot: u32) -> JobState {
         self.slots.get(slot).word.look().state()
     }
@@ -515,6 +520,27 @@ impl<P> JobLease<'_, P> {
     pub(crate) fn complete(&mut self, done: Done<P>) -> Option<P> {
         let Core { wheel, table } = self.core();
         table.complete(wheel, done)
+    }
+
+    /// A parcel has come back, which completes its run. Gives what is to be dropped, and whether
+    /// the runner sleeps longer than it may now.
+    pub(crate) fn receive(&mut self, returned: Returned<P>) -> (Option<P>, bool) {
+        let shard = self.shard;
+        let Core { wheel, table } = self.core();
+        let left = table.n_due();
+        let (ended, due) = table.receive(wheel, returned);
+        // Rule 5.
+        let is_earlier = due.is_some_and(|due| shard.is_before_wake(due));
+        if is_earlier {
+            shard.set_next_wake(due, table.now());
+        }
+        (ended, (is_earlier || table.n_due() > left) && !mutant!("parcel-back-uncalled"))
+    }
+
+    /// A parcel was opened: how many further runs of its job have come due, which it stands for
+    /// too.
+    pub(crate) fn fold(&mut self, slot: u32, now: TimerInstant) -> u32 {
+        self.core().table.fold(slot, now)
     }
 
     /// Moves time to `to`, and gives what is due next, if anything is. The flag says that there is

@@ -17,6 +17,7 @@ mod due;
 mod expiry;
 mod look;
 mod notes;
+mod parcel;
 
 use core::{fmt, time::Duration};
 
@@ -26,7 +27,7 @@ use clockjack_time::{
 };
 
 use self::due::DueList;
-pub(crate) use self::look::Counts;
+pub(crate) use self::{look::Counts, parcel::Returned};
 use crate::{
     BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, Hub, JobId,
     JobNumber, JobSpec, LogKind, LogRecord, ScheduleError, ScheduleErrorKind, SchedulerConfig,
@@ -183,6 +184,9 @@ pub(crate) struct Run<P> {
 pub(crate) enum Next<P> {
     /// Run it, and complete it.
     Run(Run<P>),
+    /// Send it as a parcel, which completes it. The flag says whether runs that come due before it
+    /// is opened are folded into it.
+    Send(Run<P>, bool),
     /// It was cancelled and wants to be told.
     Tell(P),
     /// It was cancelled, and is to be dropped.
@@ -313,7 +317,7 @@ impl<P> JobTable<P> {
         let mut body = fill(job, plan);
         body.timer = Some(timer);
         self.place(slot, body, payload);
-        self.word(slot).publish(plan.mode != BatchMode::OneShot, job.run_on_close, false);
+        self.word(slot).publish(plan.mode != BatchMode::OneShot, job, false);
         self.accept(slot, plan.at);
         Ok((id, plan.due))
     }
@@ -605,7 +609,7 @@ impl<P> JobTable<P> {
             self.word(slot).cancel(false);
         }
         match self.word(slot).peek().state() {
-            JobState::Executing => {}
+            JobState::Executing | JobState::Sent => {}
             JobState::Cancelled if body.is_live && !body.is_listed => {
                 return self.reap(wheel, slot);
             }
@@ -675,7 +679,7 @@ impl<P> JobTable<P> {
         payload: Option<P>,
     ) -> Option<P> {
         if !self.word(slot).leave(JobState::Completed) {
-            // A periodic job that was cancelled while it ran.
+            // A periodic job that was cancelled while it ran, or a parcel while it was sent.
             self.payload(slot, |place| *place = payload);
             return self.reap(wheel, slot);
         }

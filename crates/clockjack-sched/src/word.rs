@@ -7,6 +7,12 @@
 //!     │ withdraw        │  │  └────────────┼── go on ───────┘  │  │  a periodic job: to Scheduled,
 //!     └─────────────────┘  │               │                   │  └  to Queued if a run is owed
 //!                          └─ cancel ──────┴─► Cancelled ◄─────┘ cancel, of a periodic job
+//!
+//!  a job whose runs are sent as parcels:
+//!
+//!            take           open
+//!  Queued ─────────► Sent ─────────► Executing       from Sent, too: cancel; and when the parcel
+//!                                                    is dropped, all that follows Executing
 //! ```
 //!
 //! # Rules
@@ -21,6 +27,10 @@
 //! 4. A job that was posted without the lease is accepted when its note is taken up. Until then its
 //!    poster may withdraw it, which puts it back to Pending by an exchange that fails once NOTED is
 //!    gone; and whoever takes the note up after the close refuses it in the same way.
+//! 5. A parcel that was sent is cancelled as if it still waited, and opened by an exchange that
+//!    fails then. At the close it is cancelled; but one of a job that is marked to be run then is
+//!    put to Executing in its stead: it counts as run, no cancel wins any more, and its opening
+//!    finds that it need not be decided.
 
 use core::fmt;
 
@@ -29,10 +39,13 @@ use clockjack_sync::{
     prim::atomic::{AtomicU32, Ordering},
 };
 
+use crate::JobSpec;
+
 const STATE: u32 = 0b111;
 const NOTED: u32 = 1 << 3;
 const RUN_ON_CLOSE: u32 = 1 << 4;
 const PERIODIC: u32 = 1 << 5;
+const PARCEL: u32 = 1 << 6;
 const PIN: u32 = 1 << 8;
 const PINS_MAX: u32 = u32::MAX >> 8;
 
@@ -52,6 +65,9 @@ pub enum JobState {
     Completed = 4,
     /// A cancel won.
     Cancelled = 5,
+    /// Its run is on its way as a [parcel](crate::Parcel) that nobody has opened yet: a cancel
+    /// still wins.
+    Sent = 6,
 }
 
 impl JobState {
@@ -62,8 +78,14 @@ impl JobState {
             3 => Self::Executing,
             4 => Self::Completed,
             5 => Self::Cancelled,
+            6 => Self::Sent,
             _ => Self::Pending,
         }
+    }
+
+    /// Whether a run of it is in somebody's hands, who completes it.
+    pub(crate) const fn is_handed_over(self) -> bool {
+        matches!(self, Self::Executing | Self::Sent)
     }
 
     /// The name as it is printed.
@@ -76,6 +98,7 @@ impl JobState {
             Self::Executing => "executing",
             Self::Completed => "completed",
             Self::Cancelled => "cancelled",
+            Self::Sent => "sent",
         }
     }
 }
@@ -111,6 +134,10 @@ impl Seen {
         self.0 & PERIODIC != 0
     }
 
+    const fn is_parcel(self) -> bool {
+        self.0 & PARCEL != 0
+    }
+
     const fn with(self, state: JobState) -> u32 {
         (self.0 & !STATE) | state as u32
     }
@@ -127,6 +154,15 @@ pub(crate) enum Won {
     },
     /// It was handed over, or runs: who has it finds out.
     HandedOver,
+}
+
+/// How a job that was taken is to be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// By the one who has taken it.
+    Run,
+    /// By a parcel.
+    Send,
 }
 
 /// What the close has made of a job.
@@ -161,10 +197,11 @@ impl JobWord {
 
     /// Pending → Scheduled with a pin of the table and one of a handle. By the owner of a free
     /// slot, which nobody else touches.
-    pub(crate) fn publish(&self, is_periodic: bool, runs_on_close: bool, is_noted: bool) {
+    pub(crate) fn publish(&self, is_periodic: bool, job: &JobSpec, is_noted: bool) {
         let mut word = JobState::Scheduled as u32 | (2 * PIN);
         word |= if is_periodic { PERIODIC } else { 0 };
-        word |= if runs_on_close { RUN_ON_CLOSE } else { 0 };
+        word |= if job.run_on_close { RUN_ON_CLOSE } else { 0 };
+        word |= if job.is_parcel { PARCEL } else { 0 };
         word |= if is_noted { NOTED } else { 0 };
         // Release: what was written to the slot is visible to who wins a transition.
         self.0.store(word, Ordering::Release);
@@ -196,24 +233,71 @@ impl JobWord {
         self.exchange(JobState::Scheduled, JobState::Queued)
     }
 
-    /// Queued → Executing: the caller, and nobody else, runs it.
-    pub(crate) fn take(&self) -> bool {
-        if mutant!("job-take-by-store") {
-            let seen = self.peek();
-            self.0.store(seen.with(JobState::Executing), Ordering::Release);
-            return true;
+    /// Queued → Executing, or Sent: the caller, and nobody else, runs it or sends it. Rule 5: what
+    /// is sent because it is marked to be run at the close is Executing at once.
+    #[inline]
+    pub(crate) fn take(&self, is_closed: bool) -> Option<Taken> {
+        let mut seen = self.peek();
+        while seen.state() == JobState::Queued || mutant!("job-take-by-store") {
+            let is_parcel = seen.is_parcel();
+            let is_decided = !is_parcel || (is_closed && seen.runs_on_close());
+            let to = if is_decided { JobState::Executing } else { JobState::Sent };
+            let taken = if is_parcel { Taken::Send } else { Taken::Run };
+            if mutant!("job-take-by-store") {
+                self.0.store(seen.with(to), Ordering::Release);
+                return Some(taken);
+            }
+            // AcqRel: as in `exchange`.
+            let swap = self.0.compare_exchange_weak(
+                seen.0,
+                seen.with(to),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            match swap {
+                Ok(_) => return Some(taken),
+                Err(now) => seen = Seen(now),
+            }
         }
-        self.exchange(JobState::Queued, JobState::Executing)
+        None
     }
 
-    /// Executing → the state in which it goes on, or Completed. False if it was cancelled.
+    /// Sent → Executing, by the owner of the parcel; or rule 5 has it there already. False if it
+    /// was cancelled.
+    pub(crate) fn open(&self) -> bool {
+        if mutant!("parcel-open-by-store") {
+            let seen = self.look();
+            let is_sent = seen.state().is_handed_over();
+            if is_sent {
+                self.0.store(seen.with(JobState::Executing), Ordering::Release);
+            }
+            return is_sent;
+        }
+        // Acquire: as of an exchange that is not needed any more.
+        self.exchange(JobState::Sent, JobState::Executing)
+            || self.look().state() == JobState::Executing
+    }
+
+    /// Executing, or Sent if the parcel was not opened → the state in which it goes on, or
+    /// Completed. False if it was cancelled.
     pub(crate) fn leave(&self, to: JobState) -> bool {
         if mutant!("job-go-on-by-store") && to != JobState::Completed {
             let seen = self.peek();
             self.0.store(seen.with(to), Ordering::Release);
             return true;
         }
-        self.exchange(JobState::Executing, to)
+        let mut seen = self.peek();
+        while seen.state().is_handed_over() {
+            let new = seen.with(to);
+            // AcqRel: as in `exchange`.
+            let swap =
+                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Relaxed);
+            match swap {
+                Ok(_) => return true,
+                Err(now) => seen = Seen(now),
+            }
+        }
+        false
     }
 
     /// Any state from which a cancel wins → Cancelled, with a note if the job waits and `note` says
@@ -226,7 +310,7 @@ impl JobWord {
                     let push = note && !seen.is_noted();
                     (Won::Waiting { push }, if push { NOTED } else { 0 })
                 }
-                JobState::Queued => (Won::HandedOver, 0),
+                JobState::Queued | JobState::Sent => (Won::HandedOver, 0),
                 JobState::Executing if seen.is_periodic() => (Won::HandedOver, 0),
                 _ => return None,
             };
@@ -242,8 +326,9 @@ impl JobWord {
     }
 
     /// At the close, what waits is queued if it is marked and cancelled else, and a periodic job
-    /// that is due or runs is cancelled. One exchange decides also between the mark and the cancel:
-    /// a mark that was granted is kept.
+    /// that is due or runs is cancelled; so is a parcel that is not opened or not sent yet, unless
+    /// it is marked (rule 5). One exchange decides also between the mark and the cancel: a mark
+    /// that was granted is kept.
     pub(crate) fn close(&self) -> Closing {
         let mut seen = self.look();
         loop {
@@ -253,7 +338,16 @@ impl JobWord {
                     (JobState::Queued, Closing::Queued)
                 }
                 JobState::Scheduled => (JobState::Cancelled, Closing::Cancelled),
-                JobState::Queued | JobState::Executing if seen.is_periodic() => {
+                JobState::Queued | JobState::Executing | JobState::Sent if seen.is_periodic() => {
+                    (JobState::Cancelled, Closing::Left)
+                }
+                JobState::Sent if seen.runs_on_close() && !mutant!("parcel-close-drops-mark") => {
+                    (JobState::Executing, Closing::Left)
+                }
+                JobState::Queued if !seen.is_parcel() || seen.runs_on_close() => {
+                    return Closing::Left;
+                }
+                JobState::Queued | JobState::Sent if !mutant!("parcel-close-leaves-sent") => {
                     (JobState::Cancelled, Closing::Left)
                 }
                 JobState::Cancelled if !mutant!("job-close-skips-cancelled") => {

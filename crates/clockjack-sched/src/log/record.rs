@@ -11,15 +11,20 @@ use crate::JobNumber;
 pub enum LogKind {
     /// It was accepted.
     Schedule,
-    /// It was handed over to run.
+    /// It was handed over to run, or sent as a parcel.
     Fire,
     /// It was cancelled.
     Cancel,
+    /// A parcel of it was opened, and runs that had come due since it was sent were folded into it.
+    Fold,
+    /// A parcel of it came back that nobody has opened.
+    Discard,
 }
 
 impl LogKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Schedule, Self::Fire, Self::Cancel];
+    pub const ALL: [Self; 5] =
+        [Self::Schedule, Self::Fire, Self::Cancel, Self::Fold, Self::Discard];
 
     /// Its name in a trace.
     #[must_use]
@@ -28,6 +33,8 @@ impl LogKind {
             Self::Schedule => "schedule",
             Self::Fire => "fire",
             Self::Cancel => "cancel",
+            Self::Fold => "fold",
+            Self::Discard => "discard",
         }
     }
 }
@@ -47,11 +54,11 @@ pub struct LogRecord {
     pub job: JobNumber,
     /// When the job was accepted.
     pub scheduled_at: Tick,
-    /// When it was due.
+    /// When it was due: the oldest run, if it is about several.
     pub deadline: Tick,
     /// When it happened.
     pub at: Tick,
-    /// How many runs a fire stands for; zero for anything else.
+    /// How many runs a fire, a fold or a discard is about; zero for anything else.
     pub runs: u32,
     /// Who ran it; zero if nobody did.
     pub executor: u16,

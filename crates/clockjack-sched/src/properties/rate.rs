@@ -60,7 +60,7 @@ pub fn fixed_rate_grid<'r>(
     for record in records.into_iter().filter(|record| record.job == rate.job) {
         match (record.kind, first) {
             (LogKind::Schedule, _) => first = Some(record.deadline),
-            (LogKind::Fire, Some(first)) => {
+            (LogKind::Fire | LogKind::Fold, Some(first)) => {
                 let expected = rate.due(first, ran);
                 if record.deadline != expected {
                     return Err(PropertyError::OffGrid { fire: *record, expected });

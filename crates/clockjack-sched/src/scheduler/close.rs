@@ -113,14 +113,13 @@ impl Inner {
         for station in &self.stations {
             let mut lease = station.jobs.lease_wait(&self.common.relax());
             let table = &mut lease.core().table;
-            let (once, again) = table.running();
+            let (executing, cancelled) = table.running();
             let counts = table.counts();
             report.accepted += counts.accepted;
-            // A one-shot that runs cannot be cancelled any more, and a periodic job is.
-            report.executed += counts.executed + once;
-            report.cancelled += counts.cancelled + again;
+            report.executed += counts.executed + executing;
+            report.cancelled += counts.cancelled + cancelled;
             report.run_on_close += counts.run_on_close;
-            report.still_running += once + again;
+            report.still_running += executing + cancelled;
         }
         report
     }

@@ -7,7 +7,7 @@ use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{Common, Inner, Item, Scheduler, Station};
 use crate::{
-    BatchMode, DispatcherId, FireContext, HandlerError, PressureReason,
+    BatchMode, DispatcherId, FireContext, HandlerError, Parcel, PressureReason, Warning,
     host::Work,
     job::tick_of,
     table::{Done, Next, Run},
@@ -40,6 +40,17 @@ enum Until {
     At(TimerInstant),
     /// Not at all.
     Still,
+}
+
+impl Until {
+    /// What comes due or is posted meanwhile is the runner's, or else it would go on for as long as
+    /// others post.
+    fn flush_to(self, common: &Common) -> Option<Tick> {
+        match self {
+            Self::At(limit) => Some(tick_of(limit, common.resolution)),
+            Self::Now | Self::Still => None,
+        }
+    }
 }
 
 /// A turn that is being taken; over also if a handler takes its caller along.
@@ -130,27 +141,25 @@ fn wants_more(listed: usize, is_fresh: bool) -> bool {
     listed == 0 || (is_fresh && listed < ADVANCE_BUDGET && !mutant!("turn-catches-up-alone"))
 }
 
+/// How many runs go by one reading of the clock.
+fn runs_per_reading(common: &Common) -> usize {
+    match common.host.clock_kind() {
+        // Its readings cost nothing, and what handlers do to it is to be seen at once.
+        ClockKind::Deterministic => 1,
+        ClockKind::RealtimeHost | ClockKind::RealtimeHardware => RUNS_PER_READING,
+    }
+}
+
 /// The runner of `shard.md`: takes and completes with the lease, runs without it.
 fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Until) -> Turn {
     let common = &*station.common;
     let mut turn = Turn::default();
     let mut done: Option<Done<Item>> = None;
     let read = || common.host.now();
-    let is_still = matches!(until, Until::Still);
-    let runs_per_reading = match common.host.clock_kind() {
-        // Its readings cost nothing, and what handlers do to it is to be seen at once.
-        ClockKind::Deterministic => 1,
-        ClockKind::RealtimeHost | ClockKind::RealtimeHardware => RUNS_PER_READING,
-    };
-    // What comes due or is posted meanwhile is the runner's, or else it would go on for as long as
-    // others post.
-    let flush_to = match until {
-        Until::At(limit) => Some(tick_of(limit, common.resolution)),
-        Until::Now | Until::Still => None,
-    };
-    let mut now = read();
-    // Whether the wheel has not been moved by this reading.
-    let mut is_fresh = true;
+    let runs_per_reading = runs_per_reading(common);
+    let flush_to = until.flush_to(common);
+    // Fresh: the wheel has not been moved by this reading.
+    let (mut now, mut is_fresh) = (read(), true);
     loop {
         let mut lease = station.jobs.lease_wait(&common.relax());
         let ended = done.take().and_then(|done| lease.complete(done));
@@ -160,7 +169,8 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
             && !mutant!("jobs-flush-unbounded")
         {
             (None, false)
-        } else if is_still || !wants_more(lease.core().table.n_due(), is_fresh) {
+        } else if matches!(until, Until::Still) || !wants_more(lease.core().table.n_due(), is_fresh)
+        {
             (lease.next_due(now, executor), false)
         } else {
             is_fresh = false;
@@ -186,6 +196,14 @@ fn take_turn(station: &Counted<Station>, executor: u16, budget: usize, until: Un
                 done = run_one(station, run, now);
                 // The end of a fixed delay was read, so those behind it know better for nothing.
                 now = done.as_ref().map_or(now, |done| done.at);
+                if turn.ran.is_multiple_of(runs_per_reading) {
+                    now = read();
+                    is_fresh = true;
+                }
+            }
+            Some(Next::Send(run, folds)) => {
+                turn.ran += 1;
+                send(station, run, folds);
                 if turn.ran.is_multiple_of(runs_per_reading) {
                     now = read();
                     is_fresh = true;
@@ -234,6 +252,22 @@ fn run_one(station: &Counted<Station>, run: Run<Item>, now: TimerInstant) -> Opt
     dispatch(station, run)
 }
 
+/// Gives a run to its courier. A panic there is told. Where the parcel is then nobody knows; it
+/// completes its run all the same.
+fn send(station: &Counted<Station>, run: Run<Item>, folds: bool) {
+    let common = &*station.common;
+    let (job, batch, carry) = (run.number, run.batch, run.payload.task.carry());
+    let mut parcel = Some(Parcel::new(station.clone(), run, folds));
+    let sent = common.host.guarded(&mut || {
+        if let (Some(carry), Some(parcel)) = (carry, parcel.take()) {
+            carry(parcel);
+        }
+    });
+    if let Err(error) = sent {
+        common.warn(Warning::HandlerFailed { job, error, batch });
+    }
+}
+
 fn execute(common: &Common, run: Run<Item>, now: TimerInstant) -> Done<Item> {
     let Run { slot, number, batch, due, late, mut payload } = run;
     let fire = FireContext::new(number, batch, due, now, late);
@@ -265,6 +299,23 @@ fn dispatch(station: &Counted<Station>, run: Run<Item>) -> Option<Done<Item>> {
     None
 }
 
+/// A run was completed outside of a turn: what is left to be done without the lease.
+pub(crate) fn settle(station: &Counted<Station>, ended: Option<Item>, calls_runner: bool) {
+    let common = &*station.common;
+    if let Some(item) = ended {
+        common.discard(item);
+    }
+    if !calls_runner && !station.jobs.takes_call() {
+        return;
+    }
+    if station.jobs.is_closed() {
+        // The runner may be gone: what is to be told or dropped is so here.
+        take_turn(station, 0, usize::MAX, Until::Still);
+    } else {
+        common.host.call_runner(station.jobs.id() as usize);
+    }
+}
+
 /// A run on its way to another dispatcher. Dropped without having run, it is completed: a periodic
 /// job goes on, and that a one-shot will not run is told as a failure.
 struct Ticket {
@@ -286,16 +337,8 @@ impl Ticket {
         let mut lease = self.station.jobs.lease_wait(&common.relax());
         let ended = lease.complete(done);
         drop(lease);
-        if let Some(item) = ended {
-            common.discard(item);
-        }
-        if self.station.jobs.is_closed() {
-            // The runner may be gone: what is to be told or dropped is so here.
-            take_turn(&self.station, 0, usize::MAX, Until::Still);
-        } else {
-            // It may be due again, or earlier than the runner knows.
-            common.host.call_runner(self.station.jobs.id() as usize);
-        }
+        // It may be due again, or earlier than the runner knows.
+        settle(&self.station, ended, true);
         // Last, as everywhere: a waker may panic, and the runner is to know all the same.
         common.hub().ring();
     }

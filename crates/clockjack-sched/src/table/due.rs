@@ -7,6 +7,7 @@ use crate::{
     BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind,
     job::{late_by, tick_of},
     slots::Mark,
+    word::Taken,
 };
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
@@ -53,14 +54,18 @@ impl<P> JobTable<P> {
     ) -> Option<Next<P>> {
         loop {
             let slot = self.unlist_first()?;
-            if self.word(slot).take() {
+            if let Some(taken) = self.word(slot).take(self.is_closed) {
                 let handed = self.hand_over(slot, now, executor);
                 let payload = self.payload(slot, Option::take);
                 let Some(payload) = payload else {
                     unreachable!("a job that waits has its payload")
                 };
                 let Handed { number, batch, due, late } = handed;
-                return Some(Next::Run(Run { slot, number, batch, due, late, payload }));
+                let run = Run { slot, number, batch, due, late, payload };
+                return Some(match taken {
+                    Taken::Run => Next::Run(run),
+                    Taken::Send => Next::Send(run, self.body(slot, |body| body.folds)),
+                });
             }
             // Cancelled, and listed for one of three reasons: it was due, it wants to be told, or
             // who cancelled it could not drop it.

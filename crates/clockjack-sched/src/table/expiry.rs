@@ -66,7 +66,7 @@ impl<P> JobTable<P> {
     ) {
         use super::Next;
         let (slot, number, batch, due, late, payload) = match self.next_due(wheel, now, 0) {
-            Some(Next::Run(run)) => {
+            Some(Next::Run(run) | Next::Send(run, _)) => {
                 (run.slot, run.number, run.batch, run.due, run.late, run.payload)
             }
             Some(Next::Tell(payload) | Next::Drop(payload)) => return drop(payload),
@@ -190,7 +190,7 @@ impl<P> JobTable<P> {
     /// Adds the runs of a job at a fixed rate that time has passed.
     fn expire_rate(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
         let (leap_to, resolution) = (self.leap_to, self.resolution);
-        let is_running = self.word(slot).peek().state() == JobState::Executing;
+        let is_running = self.word(slot).peek().state().is_handed_over();
         let (before, body) = self.body(slot, |body| {
             let before = *body;
             let grid = body.grid(resolution);

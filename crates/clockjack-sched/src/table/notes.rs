@@ -2,11 +2,13 @@
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
 use clockjack_time::{Storage, Wheel};
 
 use super::JobTable;
 use crate::{
     BatchMode, JobId,
+    slots::Body,
     word::{Closing, JobState},
 };
 
@@ -112,12 +114,16 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// After the close: how many jobs are handed over and not completed, one-shots and periodic
-    /// ones.
+    /// After the close: how many jobs are handed over and not completed: those that will count as
+    /// executed, and those that will count as cancelled.
     pub(crate) fn running(&mut self) -> (u64, u64) {
         let mut running = (0, 0);
-        for (_, _, body) in self.jobs().filter(|(_, _, body)| body.is_live && !body.is_listed) {
-            if body.mode == BatchMode::OneShot {
+        let handed = |(_, _, body): &(_, _, Body)| body.is_live && !body.is_listed;
+        for (_, state, body) in self.jobs().filter(handed) {
+            // A one-shot that runs cannot be cancelled any more, a parcel may have been; and a
+            // periodic job is.
+            let is_cancelled = state == JobState::Cancelled && !mutant!("parcel-cancelled-as-run");
+            if body.mode == BatchMode::OneShot && !is_cancelled {
                 running.0 += 1;
             } else {
                 running.1 += 1;

@@ -20,7 +20,8 @@ use alloc::boxed::Box;
 use core::{any::TypeId, fmt, marker::PhantomData, mem::MaybeUninit, ptr};
 
 use crate::{
-    HandlerError,
+    HandlerError, Parcel, ParcelTask,
+    parcel::Courier,
     task::{FireContext, Outcome, SchedulerTask},
 };
 
@@ -49,6 +50,12 @@ impl Task {
     #[must_use]
     pub fn new<T: SchedulerTask>(task: T) -> Self {
         Self { room: store(task), table: const { &Table::of_task::<T>() } }
+    }
+
+    /// A task whose runs are sent as parcels.
+    #[must_use]
+    pub fn parcel<T: ParcelTask>(task: T) -> Self {
+        Self { room: store(task), table: const { &Table::of_parcel::<T>() } }
     }
 
     /// A closure that is consumed by its first run. A further run does nothing and succeeds.
@@ -95,6 +102,28 @@ impl Task {
     #[must_use]
     pub const fn wants_cancel(&self) -> bool {
         self.table.cancelled.is_some()
+    }
+
+    /// Whether its runs are sent as parcels.
+    #[must_use]
+    pub const fn is_parcel(&self) -> bool {
+        self.table.carry.is_some()
+    }
+
+    /// What gives a parcel of this task to its courier.
+    pub(crate) const fn carry(&self) -> Option<fn(Parcel)> {
+        self.table.carry
+    }
+
+    /// The task or closure that this was made from, borrowed; `None` if it was made from another
+    /// type or has been consumed by its run.
+    #[must_use]
+    pub fn value_mut<T: 'static>(&mut self) -> Option<&mut T> {
+        if (self.table.type_id)() != TypeId::of::<T>() {
+            return None;
+        }
+        // SAFETY: the type is the table's own.
+        Some(unsafe { self.value() })
     }
 
     /// Whether the value needs no memory of its own.
@@ -175,6 +204,8 @@ impl fmt::Debug for Task {
 struct Table {
     run: unsafe fn(&mut Task, &FireContext) -> Result<(), HandlerError>,
     cancelled: Option<unsafe fn(&mut Task)>,
+    /// Gives a parcel of such a task to its courier.
+    carry: Option<fn(Parcel)>,
     drop_value: unsafe fn(&mut Task),
     type_id: fn() -> TypeId,
     is_inline: bool,
@@ -185,12 +216,19 @@ impl Table {
         Self { cancelled: Some(tell_task::<T>), ..Self::of::<T>(run_task::<T>) }
     }
 
+    const fn of_parcel<T: ParcelTask>() -> Self {
+        let cancelled: Option<unsafe fn(&mut Task)> =
+            if T::TELLS_CANCEL { Some(tell_parcel::<T>) } else { None };
+        Self { cancelled, carry: Some(carry::<T>), ..Self::of::<T>(|_, _| Ok(())) }
+    }
+
     const fn of<T: 'static>(
         run: unsafe fn(&mut Task, &FireContext) -> Result<(), HandlerError>,
     ) -> Self {
         Self {
             run,
             cancelled: None,
+            carry: None,
             drop_value: drop_value::<T>,
             type_id: TypeId::of::<T>,
             is_inline: fits_inline::<T>(),
@@ -202,6 +240,7 @@ impl Table {
 static SPENT: Table = Table {
     run: |_, _| Ok(()),
     cancelled: None,
+    carry: None,
     drop_value: |_| (),
     type_id: TypeId::of::<Spent>,
     is_inline: true,
@@ -258,6 +297,21 @@ unsafe fn run_task<T: SchedulerTask>(
 unsafe fn tell_task<T: SchedulerTask>(task: &mut Task) {
     // SAFETY: by contract.
     unsafe { task.value::<T>() }.cancelled();
+}
+
+/// # Safety
+///
+/// The task must have a table of `T`.
+unsafe fn tell_parcel<T: ParcelTask>(task: &mut Task) {
+    // SAFETY: by contract.
+    unsafe { task.value::<T>() }.cancelled();
+}
+
+/// Nothing of the task is borrowed when the courier gets the parcel.
+fn carry<T: ParcelTask>(mut parcel: Parcel) {
+    if let Some(courier) = parcel.task_mut::<T>().map(|task| task.courier()) {
+        courier.carry(parcel);
+    }
 }
 
 /// # Safety
