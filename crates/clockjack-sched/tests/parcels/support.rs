@@ -1,0 +1,166 @@
+//! A mailbox, letters that go there, and schedulers whose time a test moves.
+
+use alloc::{collections::VecDeque, sync::Arc};
+use core::{
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
+use std::{panic::catch_unwind, sync::Mutex, thread};
+
+use clockjack_sched::{
+    CatchUp, Courier, HandlerError, JobSpec, ManualRunner, OpenParcel, Parcel, ParcelTask, Policy,
+    Scheduler, SchedulerConfig, SchedulerHost,
+};
+use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+
+pub(crate) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A scheduler in virtual time with ticks of a millisecond, which catches panics and logs.
+pub(crate) fn manual() -> ManualRunner {
+    let guard = |call: &mut dyn FnMut()| {
+        catch_unwind(AssertUnwindSafe(call)).map_err(|_| HandlerError::panic("caught"))
+    };
+    let config = SchedulerConfig {
+        resolution: Resolution::MILLI,
+        log_capacity: 1_000,
+        ..SchedulerConfig::DEFAULT
+    };
+    ManualRunner::with_guard(config, guard).expect("it is not for production")
+}
+
+/// Where parcels lie until somebody takes them.
+#[derive(Clone, Default)]
+pub(crate) struct Mailbox {
+    parcels: Arc<Mutex<VecDeque<Parcel>>>,
+    /// How many letters were told that they were cancelled.
+    cancelled: Arc<AtomicU32>,
+    /// Counts what refers to it: letters that were not dropped.
+    token: Arc<()>,
+}
+
+impl Mailbox {
+    pub(crate) fn letter(&self, text: &'static str) -> Letter {
+        Letter { text, to: self.clone(), token: Arc::clone(&self.token) }
+    }
+
+    pub(crate) fn take(&self) -> Option<Parcel> {
+        self.parcels.lock().expect("no holder panics").pop_front()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parcels.lock().expect("no holder panics").len()
+    }
+
+    /// Takes a parcel out that is there, and opens it if it was not cancelled.
+    pub(crate) fn open(&self) -> Option<OpenParcel> {
+        self.take().expect("a parcel lies in the mailbox").open()
+    }
+
+    pub(crate) fn told_cancelled(&self) -> u32 {
+        self.cancelled.load(SeqCst)
+    }
+
+    /// Letters that live.
+    pub(crate) fn letters(&self) -> usize {
+        // Each letter has its own, and one in the mailbox that it knows.
+        let mailboxes = Arc::strong_count(&self.parcels);
+        Arc::strong_count(&self.token) - mailboxes
+    }
+}
+
+pub(crate) struct Letter {
+    pub(crate) text: &'static str,
+    to: Mailbox,
+    #[expect(dead_code, reason = "it is counted")]
+    token: Arc<()>,
+}
+
+impl Courier for Mailbox {
+    fn carry(self, parcel: Parcel) {
+        self.parcels.lock().expect("no holder panics").push_back(parcel);
+    }
+}
+
+impl ParcelTask for Letter {
+    type Courier = Mailbox;
+
+    fn courier(&self) -> Mailbox {
+        self.to.clone()
+    }
+
+    fn cancelled(&mut self) {
+        self.to.cancelled.fetch_add(1, SeqCst);
+    }
+}
+
+pub(crate) fn text(parcel: &mut OpenParcel) -> &'static str {
+    parcel.task_mut::<Letter>().expect("it was made of one").text
+}
+
+/// Due, opened at, runs.
+pub(crate) fn told(parcel: &OpenParcel) -> (u64, u64, u32) {
+    let fire = parcel.fire();
+    let late = u64::try_from(fire.late().as_millis()).expect("not so late");
+    assert_eq!(fire.now().ticks, fire.due().get() + late, "lateness is that of the opening");
+    (fire.due().get(), fire.now().ticks, fire.batch().runs.get())
+}
+
+pub(crate) fn folded(initial: u64, period: u64) -> JobSpec {
+    let policy = Policy::DEFAULT.catch_up(CatchUp::Folded);
+    JobSpec::fixed_rate(ms(initial), ms(period)).policy(policy)
+}
+
+/// A host whose time is an atomic, and whose runners are threads of the test.
+#[derive(Clone, Default)]
+pub(crate) struct Host {
+    now: Arc<AtomicU64>,
+    calls: Arc<AtomicU32>,
+    next_shard: Arc<AtomicU32>,
+}
+
+impl Host {
+    pub(crate) fn scheduler(&self, shards: u32) -> Scheduler {
+        let config =
+            SchedulerConfig { resolution: Resolution::MILLI, shards, ..SchedulerConfig::DEFAULT };
+        Scheduler::new(config, self.clone()).expect("a sound configuration")
+    }
+
+    pub(crate) fn advance(&self, by: u64) {
+        self.now.fetch_add(by, SeqCst);
+    }
+
+    /// Whether the runner was called since this was last asked.
+    pub(crate) fn was_called(&self) -> bool {
+        self.calls.swap(0, SeqCst) > 0
+    }
+}
+
+impl SchedulerHost for Host {
+    fn now(&self) -> TimerInstant {
+        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
+    }
+
+    fn clock_kind(&self) -> ClockKind {
+        ClockKind::RealtimeHost
+    }
+
+    fn name(&self) -> &'static str {
+        "parcels"
+    }
+
+    /// One after the other.
+    fn shard(&self) -> usize {
+        self.next_shard.fetch_add(1, SeqCst) as usize
+    }
+
+    fn call_runner(&self, _shard: usize) {
+        self.calls.fetch_add(1, SeqCst);
+    }
+
+    fn relax(&self) {
+        thread::yield_now();
+    }
+}
