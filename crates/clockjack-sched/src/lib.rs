@@ -36,7 +36,10 @@
 //!   of those that could not start in time each is delivered by itself, or all as one
 //!   ([`CatchUp`]).
 //! * A fixed delay counts from the **end** of a run. (In Pekko it counts from there for closures
-//!   and from the send for messages.)
+//!   and from the send for messages; here for messages too it counts from the end of the handler
+//!   that they were sent to: the drop of their [`Parcel`].)
+//! * A message that was sent can be cancelled until its receiver takes it out of the mailbox, and
+//!   one of a periodic job is out at the most.
 //! * A request that is refused leaves no trace, and gives back what was to be delivered.
 //! * An error or a panic of a handler ends its job, is told once, and touches nothing else.
 //! * Handlers, drops and wakers of users are never called under a lock: a handler may schedule,
@@ -52,6 +55,7 @@
 //! | [`Scheduler`] | shards that threads share, quota, policies, close tasks |
 //! | [`SchedulerHost`] | what carries it: who gives the time, takes turns, catches panics |
 //! | [`ManualRunner`] | the host of tests and of virtual time |
+//! | [`Parcel`] | a run that is sent to a mailbox, and decided when it is taken out |
 //! | [`DelayProvider`] | futures that wait |
 //! | [`Diagnostics`] | the stream of events, the log with its replay trace, dumps, hooks |
 //! | [`properties`] | what must hold of every run, for fuzzers of your own |
@@ -80,7 +84,7 @@
 //!
 //! # What is not here
 //!
-//! * Messages to actors: `clockjack-actor` is to bring them, with the same jobs.
+//! * Messages to actors: `clockjack-actor` is to bring them, as [parcels](Parcel) of the same jobs.
 //! * Threads and a clock: `clockjack-rt` has them.
 //! * Calendars and time zones. Time is a monotonic count; the wall clock is never asked.
 //!

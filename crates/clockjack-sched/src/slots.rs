@@ -6,7 +6,8 @@
 //! has a pin on a slot may reach its word and its link, without the lease: a segment is freed only
 //! when all its slots are free, and a pinned slot is not. The body belongs to the holder, but for a
 //! slot out of the stock, which is its poster's until the note is pushed. The payload goes with the
-//! job: it is the holder's while the job waits, and the runner's while it runs.
+//! job: it is the holder's while the job waits, and the runner's while it runs, or its parcel's
+//! while it is sent; both have moved it out of the slot.
 #![expect(unsafe_code, reason = "slots are shared, their parts have one owner at a time")]
 
 use alloc::{boxed::Box, vec::Vec};

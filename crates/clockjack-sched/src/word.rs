@@ -240,7 +240,9 @@ impl JobWord {
         let mut seen = self.peek();
         while seen.state() == JobState::Queued || mutant!("job-take-by-store") {
             let is_parcel = seen.is_parcel();
-            let is_decided = !is_parcel || (is_closed && seen.runs_on_close());
+            let is_granted =
+                is_closed && seen.runs_on_close() && !mutant!("parcel-granted-late-undecided");
+            let is_decided = !is_parcel || is_granted || mutant!("parcel-decided-when-sent");
             let to = if is_decided { JobState::Executing } else { JobState::Sent };
             let taken = if is_parcel { Taken::Send } else { Taken::Run };
             if mutant!("job-take-by-store") {

@@ -7,6 +7,8 @@ extern crate alloc;
 mod close;
 #[path = "loom/jobs.rs"]
 mod jobs;
+#[path = "loom/parcels.rs"]
+mod parcels;
 #[path = "loom/quota.rs"]
 mod quota;
 #[path = "loom/stream.rs"]

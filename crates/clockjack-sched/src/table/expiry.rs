@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use clockjack_sync::mutant;
 use clockjack_time::{Class, Storage, Tick, TickSpan, TimerInstant, Wheel};
 
 use super::{Delivery, Drops, Fire, JobTable};
@@ -190,7 +191,9 @@ impl<P> JobTable<P> {
     /// Adds the runs of a job at a fixed rate that time has passed.
     fn expire_rate(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
         let (leap_to, resolution) = (self.leap_to, self.resolution);
-        let is_running = self.word(slot).peek().state().is_handed_over();
+        let state = self.word(slot).peek().state();
+        let is_running =
+            state.is_handed_over() && !(state == JobState::Sent && mutant!("parcel-sent-as-due"));
         let (before, body) = self.body(slot, |body| {
             let before = *body;
             let grid = body.grid(resolution);

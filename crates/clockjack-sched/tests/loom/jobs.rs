@@ -22,7 +22,7 @@ use loom::thread;
 
 const D: DispatcherId = DispatcherId::DEFAULT;
 
-const fn ticks(n: u64) -> Duration {
+pub(crate) const fn ticks(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
@@ -56,15 +56,15 @@ impl SchedulerHost for Host {
 /// A scheduler, its time and what it has done. The counters are not loom's, so that they add no
 /// order of their own.
 #[derive(Clone)]
-struct World {
-    scheduler: Scheduler,
+pub(crate) struct World {
+    pub(crate) scheduler: Scheduler,
     now: Arc<AtomicU64>,
-    calls: Arc<AtomicU32>,
-    ran: Arc<AtomicU32>,
+    pub(crate) calls: Arc<AtomicU32>,
+    pub(crate) ran: Arc<AtomicU32>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (now, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(0)));
         let host = Host { now: now.clone(), calls: calls.clone() };
         let config = SchedulerConfig {
@@ -78,7 +78,7 @@ impl World {
         Self { scheduler, now, calls, ran: Arc::new(AtomicU32::new(0)) }
     }
 
-    fn at(&self, tick: u64) {
+    pub(crate) fn at(&self, tick: u64) {
         self.now.store(tick, SeqCst);
     }
 
@@ -101,23 +101,26 @@ impl World {
         job.expect("open and there is room")
     }
 
-    fn turn(&self) -> Option<Tick> {
+    pub(crate) fn turn(&self) -> Option<Tick> {
         let turn = self.scheduler.turn(0, 0, 100);
         assert!(!turn.is_more, "a hundred runs are more than there are jobs");
         turn.next_wake
     }
 
-    fn spawn<R: 'static>(&self, f: impl FnOnce(&Self) -> R + 'static) -> thread::JoinHandle<R> {
+    pub(crate) fn spawn<R: 'static>(
+        &self,
+        f: impl FnOnce(&Self) -> R + 'static,
+    ) -> thread::JoinHandle<R> {
         let world = self.clone();
         thread::spawn(move || f(&world))
     }
 
-    fn ran(&self) -> u32 {
+    pub(crate) fn ran(&self) -> u32 {
         self.ran.load(SeqCst)
     }
 
     /// Nothing is left: all handles must be gone, all jobs over.
-    fn settle(self) {
+    pub(crate) fn settle(self) {
         self.turn();
         let left = held(&self.scheduler);
         let nothing = Held { slots: 0, credits: 0, garbage: 0, notes: 0, ..left };
@@ -129,7 +132,7 @@ impl World {
     }
 }
 
-fn once_each(report: &CloseReport) {
+pub(crate) fn once_each(report: &CloseReport) {
     assert_eq!(report.accepted, report.executed + report.cancelled, "{report}");
 }
 
