@@ -153,7 +153,7 @@ fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
 
 #[test]
 fn what_a_mailbox_accepts_before_its_close_is_delivered_and_empty_is_final() {
-    model_within(3, || {
+    model_within(2, || {
         let live = Live::default();
         let mailbox = Arc::new(Mailbox::new(4));
         let (first, second) = (push(&mailbox, &live, &[1]), push(&mailbox, &live, &[2]));
@@ -293,7 +293,7 @@ fn an_evicting_producer_and_the_consumer_take_each_item_once() {
 
 #[test]
 fn a_permit_that_is_dropped_delays_what_is_behind_it_and_loses_nothing() {
-    model_within(3, || {
+    model_within(2, || {
         let live = Live::default();
         let mailbox = Arc::new(Mailbox::<Tracked>::new(2));
         let producer = Arc::clone(&mailbox);
