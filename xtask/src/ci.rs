@@ -1,6 +1,7 @@
 //! `cargo xtask ci` and `cargo xtask deep`: lists of command lines, run in order to the end.
 //!
-//! A failing step does not stop the rest, so one run shows everything that is wrong.
+//! A failing step does not stop the rest, so one run shows everything that is wrong. What is wrong
+//! is said once more behind everything else: of a record that is cut, the end is what remains.
 
 use std::time::SystemTime;
 
@@ -8,6 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{
     console::{self, Steps},
+    digest::{digest, is_item},
     process::{self, Cmd},
     workspace::Workspace,
 };
@@ -114,6 +116,7 @@ fn run_list(title: &'static str, list: &[Step]) -> (String, Result<()>) {
         Err(error) => return (String::new(), Err(error)),
     };
     let mut output = String::new();
+    let mut faults = Vec::new();
     let mut steps = Steps::new(title, list.len());
     for (index, step) in list.iter().enumerate() {
         let log = workspace.log(&format!("{title}-{:02}.log", index + 1));
@@ -122,14 +125,28 @@ fn run_list(title: &'static str, list: &[Step]) -> (String, Result<()>) {
         if let Some((name, value)) = step.env {
             cmd = cmd.env(name, value);
         }
-        steps.step(step.name, |line| {
-            let result = if step.is_shown { cmd.stream(line, &log) } else { cmd.run(line, &log) };
-            output += &std::fs::read_to_string(&log).unwrap_or_default();
+        let mut text = String::new();
+        let passed = steps.step(step.name, |line| {
+            let result = if step.is_shown {
+                cmd.stream(line, &log, |text| !is_item(text))
+            } else {
+                cmd.run(line, &log)
+            };
+            text = std::fs::read_to_string(&log).unwrap_or_default();
             let finished = result?;
             Ok(note(step, &finished.output))
         });
+        if !passed {
+            faults.push((step.name, digest(&text)));
+        }
+        output += &text;
     }
-    (output, steps.finish())
+    let result = steps.finish();
+    for (name, lines) in faults {
+        console::say(format_args!("\nFAILED: {name}"));
+        lines.iter().for_each(|line| console::say(format_args!("  {line}")));
+    }
+    (output, result)
 }
 
 /// What our own commands say at their end: the totals of the tests, or the remark of a last step.

@@ -163,9 +163,13 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64())
 }
 
+/// Whether a machine runs the command: its record is read only if something is wrong.
+pub(crate) fn is_under_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty())
+}
+
 fn is_live() -> bool {
-    let under_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    !under_ci && io::stdout().is_terminal()
+    !is_under_ci() && io::stdout().is_terminal()
 }
 
 /// The text without control characters, which a child may have written.

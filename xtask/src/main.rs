@@ -10,6 +10,7 @@ mod compare;
 mod console;
 mod contract;
 mod counts;
+mod digest;
 mod layering;
 mod libtest;
 mod loom;

@@ -3,10 +3,14 @@
 //! `crates/*/mutants.toml` lists the faults. One build with `--cfg mutants` holds all of them, off
 //! until the environment variable `CLOCKJACK_MUTANT` names one; so a run costs one build per
 //! (crate, test target, checker), not one per fault. First every named test runs without a
-//! fault: it must exist and pass, or its failure would prove nothing.
+//! fault: it must exist and pass, or its failure would prove nothing. Under `CI` the table has only
+//! the faults that nothing caught, and a line for each crate tells the rest.
 
 use core::time::Duration;
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -24,8 +28,11 @@ use crate::{
 
 /// The file in each crate's folder.
 pub(crate) const FILE: &str = "mutants.toml";
-/// A fault that makes its test hang is caught after this time.
+/// A fault that makes its test hang is caught after this time, or after [`PATIENCE`].
 const MUTANT_LIMIT: Duration = Duration::from_secs(60);
+/// How many times as long as without a fault a test may take before it counts as hanging: a slow
+/// machine must not make a fault that nothing catches look like one that hangs.
+const PATIENCE: u32 = 8;
 /// A test without a fault has this long.
 const SOUND_LIMIT: Duration = Duration::from_secs(300);
 /// A test without a fault that takes longer is named: it costs every submission this time.
@@ -93,13 +100,25 @@ impl Mutant {
 struct Case {
     mutant: Mutant,
     binary: TestBin,
+    /// How long its test took without the fault; zero until that was tried.
+    sound: Duration,
+}
+
+/// A fault that was switched on.
+struct Judged<'a> {
+    case: &'a Case,
+    verdict: Verdict,
+    took: Duration,
 }
 
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Failed,
-    TimedOut,
+    /// Its test failed.
+    Caught,
+    /// Its test did not end.
+    Hung,
+    /// Its test ended the process.
     Crashed,
     Survived,
 }
@@ -123,13 +142,51 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Ok(format!("{} mutants", cases.len()))
     });
     let sound =
-        built && steps.step("named tests without a fault", |line| check_sound(&cases, line));
+        built && steps.step("named tests without a fault", |line| check_sound(&mut cases, line));
     if sound {
-        let mut table = Table::new(&["mutant", "fault", "caught by", "how", "seconds"]);
-        steps.step("named tests with each fault", |line| judge(&cases, &mut table, line));
-        console::say(format_args!("\n{table}"));
+        let mut judged = Vec::new();
+        steps.step("named tests with each fault", |line| judge(&cases, &mut judged, line));
+        show(&judged, console::is_under_ci());
     }
     steps.finish()
+}
+
+/// What became of the faults: all, or only those that nothing caught and how many there are.
+fn show(judged: &[Judged<'_>], is_brief: bool) {
+    let is_shown = |judged: &&Judged<'_>| !is_brief || judged.verdict == Verdict::Survived;
+    let shown: Vec<&Judged<'_>> = judged.iter().filter(is_shown).collect();
+    if !shown.is_empty() {
+        console::say(format_args!("\n{}", table(&shown)));
+    }
+    if is_brief {
+        summary(judged).iter().for_each(console::say);
+    }
+}
+
+fn table(judged: &[&Judged<'_>]) -> Table {
+    let mut table = Table::new(&["mutant", "fault", "test", "verdict", "seconds"]);
+    for Judged { case, verdict, took } in judged {
+        table.row([
+            case.mutant.name.clone(),
+            case.mutant.fault.clone(),
+            format!("{}::{}", case.binary.target, case.mutant.filter),
+            verdict.word().to_owned(),
+            seconds(*took),
+        ]);
+    }
+    table
+}
+
+/// A line for each crate.
+fn summary(judged: &[Judged<'_>]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for Judged { case, verdict, .. } in judged {
+        let (caught, all) = counts.entry(&case.binary.package).or_default();
+        *caught += usize::from(*verdict != Verdict::Survived);
+        *all += 1;
+    }
+    let line = |(package, (caught, all))| format!("{package:<18} {caught} of {all} caught");
+    counts.into_iter().map(line).collect()
 }
 
 fn read(workspace: &Workspace) -> Result<Vec<(&Package, Mutant)>> {
@@ -163,7 +220,11 @@ fn build(workspace: &Workspace, wanted: &[(&Package, Mutant)], line: &Line) -> R
                     .iter()
                     .find(|binary| binary.package == package.name && binary.target == target)
                     .with_context(|| format!("{} has no test target `{target}`", package.name))?;
-                cases.push(Case { mutant: mutant.clone(), binary: binary.clone() });
+                cases.push(Case {
+                    mutant: mutant.clone(),
+                    binary: binary.clone(),
+                    sound: Duration::ZERO,
+                });
             }
         }
     }
@@ -184,12 +245,10 @@ fn build_target(
 }
 
 /// Every named test runs once without a fault; it must exist and pass.
-fn check_sound(cases: &[Case], line: &Line) -> Result<String> {
+fn check_sound(cases: &mut [Case], line: &Line) -> Result<String> {
     let mut tests: Vec<&Case> = cases.iter().collect();
-    tests.sort_by(|a, b| {
-        (&a.binary.path, &a.mutant.filter).cmp(&(&b.binary.path, &b.mutant.filter))
-    });
-    tests.dedup_by(|a, b| a.binary.path == b.binary.path && a.mutant.filter == b.mutant.filter);
+    tests.sort_by(|a, b| a.test().cmp(&b.test()));
+    tests.dedup_by(|a, b| a.test() == b.test());
     let check = |case: &&Case| -> Result<Duration> {
         let cmd = case.cmd();
         let (finished, totals) = testbin::run_tests(&cmd, SOUND_LIMIT)?;
@@ -209,31 +268,30 @@ fn check_sound(cases: &[Case], line: &Line) -> Result<String> {
         }
         _ => line.tick(&case.mutant.filter),
     });
-    results.into_iter().collect::<Result<Vec<_>>>()?;
-    Ok(format!("{} tests", tests.len()))
+    let own = |case: &&Case| (case.binary.path.clone(), case.mutant.filter.clone());
+    let tests: Vec<(PathBuf, String)> = tests.iter().map(own).collect();
+    let times = results.into_iter().collect::<Result<Vec<_>>>()?;
+    let times: BTreeMap<(PathBuf, String), Duration> = tests.into_iter().zip(times).collect();
+    for case in cases {
+        case.sound = times[&(case.binary.path.clone(), case.mutant.filter.clone())];
+    }
+    Ok(format!("{} tests", times.len()))
 }
 
 /// Every fault is switched on; its test must fail.
-fn judge(cases: &[Case], table: &mut Table, line: &Line) -> Result<String> {
+fn judge<'a>(cases: &'a [Case], judged: &mut Vec<Judged<'a>>, line: &Line) -> Result<String> {
     let run = |case: &Case| -> Result<(Finished, Totals)> {
-        testbin::run_tests(&case.cmd().env("CLOCKJACK_MUTANT", &case.mutant.name), MUTANT_LIMIT)
+        let cmd = case.cmd().env("CLOCKJACK_MUTANT", &case.mutant.name);
+        testbin::run_tests(&cmd, MUTANT_LIMIT.max(case.sound * PATIENCE))
     };
     let results = parallel(cases, run, |case, _| line.tick(&case.mutant.name));
-    let mut survivors = Vec::new();
     for (case, result) in cases.iter().zip(results) {
         let (finished, totals) = result?;
-        let verdict = verdict(&finished, totals);
-        if verdict == Verdict::Survived {
-            survivors.push(case.mutant.name.as_str());
-        }
-        table.row([
-            case.mutant.name.clone(),
-            case.mutant.fault.clone(),
-            format!("{}::{}", case.binary.target, case.mutant.filter),
-            verdict.word().to_owned(),
-            seconds(finished.took),
-        ]);
+        judged.push(Judged { case, verdict: verdict(&finished, totals), took: finished.took });
     }
+    let survived = |judged: &&Judged<'_>| judged.verdict == Verdict::Survived;
+    let survivors: Vec<&str> =
+        judged.iter().filter(survived).map(|judged| judged.case.mutant.name.as_str()).collect();
     if !survivors.is_empty() {
         bail!("survived: {}", survivors.join(", "));
     }
@@ -242,9 +300,9 @@ fn judge(cases: &[Case], table: &mut Table, line: &Line) -> Result<String> {
 
 fn verdict(finished: &Finished, totals: Totals) -> Verdict {
     match finished.status {
-        None => Verdict::TimedOut,
+        None => Verdict::Hung,
         Some(status) if status.success() => Verdict::Survived,
-        Some(_) if totals.failed > 0 => Verdict::Failed,
+        Some(_) if totals.failed > 0 => Verdict::Caught,
         Some(_) => Verdict::Crashed,
     }
 }
@@ -252,15 +310,20 @@ fn verdict(finished: &Finished, totals: Totals) -> Verdict {
 impl Verdict {
     fn word(self) -> &'static str {
         match self {
-            Self::Failed => "failed",
-            Self::TimedOut => "timed out",
-            Self::Crashed => "crashed",
+            Self::Caught => "caught",
+            Self::Hung => "caught (hang)",
+            Self::Crashed => "caught (crash)",
             Self::Survived => "SURVIVED",
         }
     }
 }
 
 impl Case {
+    /// The test, whatever the fault.
+    fn test(&self) -> (&Path, &str) {
+        (&self.binary.path, &self.mutant.filter)
+    }
+
     fn cmd(&self) -> Cmd {
         let cmd = self.binary.cmd().arg(&self.mutant.filter).without_env("CLOCKJACK_MUTANT");
         cmd.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS).env(ITERATIONS_VARIABLE, ITERATIONS)
@@ -314,10 +377,41 @@ mod tests {
         let passed = Totals { passed: 1, failed: 0 };
         assert_eq!(verdict_of("version", passed), Verdict::Survived);
         let failed = Totals { passed: 0, failed: 1 };
-        assert_eq!(verdict_of("no-such-command-here", failed), Verdict::Failed);
+        assert_eq!(verdict_of("no-such-command-here", failed), Verdict::Caught);
         // Aborts before the harness prints its totals are catches too, and are told apart.
         assert_eq!(verdict_of("no-such-command-here", Totals::default()), Verdict::Crashed);
         let hung = Finished { status: None, output: String::new(), took: MUTANT_LIMIT };
-        assert_eq!(verdict(&hung, Totals::default()), Verdict::TimedOut);
+        assert_eq!(verdict(&hung, Totals::default()), Verdict::Hung);
+    }
+
+    #[test]
+    fn a_summary_counts_the_caught_of_each_crate_and_good_news_sounds_good() {
+        let mutant = parse(LISTED).expect("well formed").remove(0);
+        let case = |package: &str| Case {
+            mutant: mutant.clone(),
+            binary: TestBin {
+                package: package.to_owned(),
+                target: "loom".to_owned(),
+                dir: PathBuf::new(),
+                path: PathBuf::new(),
+            },
+            sound: Duration::ZERO,
+        };
+        let (exec, time) = (case("clockjack-exec"), case("clockjack-time"));
+        let judged = [
+            (&exec, Verdict::Caught),
+            (&exec, Verdict::Survived),
+            (&time, Verdict::Crashed),
+            (&time, Verdict::Hung),
+        ];
+        let judged = judged.map(|(case, verdict)| Judged { case, verdict, took: Duration::ZERO });
+        let expected = ["clockjack-exec     1 of 2 caught", "clockjack-time     2 of 2 caught"];
+        assert_eq!(summary(&judged), expected);
+        let all: Vec<&Judged<'_>> = judged.iter().collect();
+        let text = table(&all).to_string();
+        for word in ["failed", "error", "panicked", "crashed"] {
+            assert!(!text.contains(word), "{text}");
+        }
+        assert_eq!(text.matches("SURVIVED").count(), 1, "{text}");
     }
 }

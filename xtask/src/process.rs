@@ -141,13 +141,20 @@ impl Cmd {
         Ok(finished)
     }
 
-    /// Like [`Cmd::run`], with every line of output shown under the step.
-    pub(crate) fn stream(&self, line: &Line, log: &Path) -> Result<Finished> {
+    /// Like [`Cmd::run`], with the lines of output that `is_shown` chooses under the step.
+    pub(crate) fn stream(
+        &self,
+        line: &Line,
+        log: &Path,
+        is_shown: fn(&str) -> bool,
+    ) -> Result<Finished> {
         let unseen = Mutex::new(Vec::new());
         let take = || core::mem::take(&mut *unseen.lock().unwrap_or_else(PoisonError::into_inner));
         let finished = self.watch(
             &|text| {
-                unseen.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+                if is_shown(text) {
+                    unseen.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+                }
             },
             &mut || take().iter().for_each(|text| line.say(text)),
         )?;
