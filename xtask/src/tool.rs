@@ -11,6 +11,13 @@ const RUST_PACKAGES: &str = "rustc-web cargo-web rust-web-src";
 /// Where [`RUST_PACKAGES`] put the sources.
 const RUST_SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";
 
+/// How often an installation is tried: a mirror may be in the middle of a change, or out of reach
+/// for a moment.
+const ATTEMPTS: u32 = 3;
+/// For apt itself: again per file, patience with another apt, and none with a server that is mute.
+const APT_OPTIONS: &str =
+    "-o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 -o Acquire::http::Timeout=30";
+
 /// Makes sure that `tool` is there; installs the Debian `packages` if it is not.
 ///
 /// # Errors
@@ -26,9 +33,12 @@ pub(crate) fn ensure_apt(
         return Ok(());
     }
     let log = workspace::root()?.join("target/xtask/apt.log");
-    let attempt = install(line, packages, &log);
-    if attempt.is_ok() && is_there() {
-        return Ok(());
+    let mut attempt = Ok(());
+    for _ in 0..ATTEMPTS {
+        attempt = install(line, packages, &log);
+        if attempt.is_ok() && is_there() {
+            return Ok(());
+        }
     }
     let reason = attempt.err().map(|error| format!("\n{error:#}")).unwrap_or_default();
     bail!("{tool} is missing: apt-get install -y --no-install-recommends {packages}{reason}");
@@ -36,7 +46,7 @@ pub(crate) fn ensure_apt(
 
 fn install(line: &Line, packages: &str, log: &Path) -> Result<()> {
     line.say(&format!("apt-get install -y --no-install-recommends {packages}"));
-    let apt = || Cmd::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive");
+    let apt = || Cmd::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").words(APT_OPTIONS);
     apt().words("update -q").run(line, log)?;
     apt().words("install -q -y --no-install-recommends").words(packages).run(line, log)?;
     Ok(())
