@@ -41,6 +41,8 @@ const SLOW: Duration = Duration::from_secs(20);
 const PREEMPTIONS: &str = "3";
 /// The schedules of every scene here.
 const ITERATIONS: &str = "20000";
+/// What property tests draw from: that a fault is caught must not be a matter of luck.
+const PROPERTY_SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
 
 /// Options of the command.
 #[derive(Args, Debug)]
@@ -326,7 +328,9 @@ impl Case {
 
     fn cmd(&self) -> Cmd {
         let cmd = self.binary.cmd().arg(&self.mutant.filter).without_env("CLOCKJACK_MUTANT");
-        cmd.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS).env(ITERATIONS_VARIABLE, ITERATIONS)
+        cmd.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS)
+            .env(ITERATIONS_VARIABLE, ITERATIONS)
+            .env(PROPERTY_SEED.0, PROPERTY_SEED.1)
     }
 }
 
