@@ -36,9 +36,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     s.register_on_close(|| Ok(()), TaskRunPriority::User)?;
 
     pool.block_on(s.delays().delay(ms(60)))?;
+    // However long a loaded machine takes to the first of each.
+    assert!(heard.iter().any(|said| said == "beat") && heard.iter().any(|said| said == "poll"));
     drop(guard);
-    let said: Vec<_> = heard.try_iter().collect();
-    assert!(said.contains(&"beat") && said.contains(&"poll"), "{said:?}");
 
     let report = pool.shutdown(Duration::from_secs(10)).scheduler.expect("it was used");
     assert_eq!((report.accepted, report.executed + report.cancelled), (6, 6));

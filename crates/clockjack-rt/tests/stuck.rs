@@ -3,6 +3,9 @@
 
 extern crate alloc;
 
+#[path = "support/eventually.rs"]
+mod eventually;
+
 use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -17,6 +20,7 @@ use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,
     exec::{Commands, StuckWorker},
 };
+use eventually::eventually;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -33,13 +37,12 @@ fn note(late: &Late, due: OsInstant) {
     late.store(u64::try_from(nanos).unwrap().max(1), SeqCst);
 }
 
-/// How long a step blocks, and within which time what it has left is to begin: a loaded machine
-/// does not wake a thread in time, but a pool that waits for the blocked worker is late by all that
-/// is left of its step.
-const BLOCK: Duration = Duration::from_millis(200);
+/// Within which time what a step has left is to begin, at its best: a loaded machine does not wake
+/// a thread in time, and sometimes is not loaded.
 const LIMIT: Duration = Duration::from_millis(100);
 
-/// Lets a step leave something to do, and then block, twenty times; says how late that was done.
+/// Lets a step leave something to do, and then block until that is done, twenty times; says how
+/// late it was done. A pool that waits for the blocked worker would wait for ever.
 fn trials(
     pool: &WorkerPool,
     leave: impl Fn(Late) -> Box<dyn Send> + Clone + Send + 'static,
@@ -48,25 +51,19 @@ fn trials(
         let late = Late::default();
         let (leave, to) = (leave.clone(), Arc::clone(&late));
         let blocked = pool.spawn(async move {
-            let left = leave(to);
-            thread::sleep(BLOCK);
+            let left = leave(Arc::clone(&to));
+            eventually("it is done elsewhere", || to.load(SeqCst) != 0);
             left
         });
-        let left = pool.block_on(blocked).unwrap();
-        while late.load(SeqCst) == 0 {
-            thread::yield_now();
-        }
-        drop(left);
+        drop(pool.block_on(blocked).unwrap());
         Duration::from_nanos(late.load(SeqCst))
     };
     (0..20).map(trial).collect()
 }
 
 #[track_caller]
-fn assert_elsewhere(lates: &[Duration]) {
-    let n_in_time = lates.iter().filter(|late| **late <= LIMIT).count();
-    // None of them, if the pool waited for the blocked worker.
-    assert!(n_in_time >= 15, "{n_in_time} of {} in time: {lates:?}", lates.len());
+fn assert_prompt(lates: &[Duration]) {
+    assert!(lates.iter().any(|late| *late <= LIMIT), "{lates:?}");
 }
 
 fn waker(f: impl Fn() + Send + Sync + 'static) -> core::task::Waker {
@@ -91,8 +88,8 @@ fn the_timers_of_a_worker_that_blocks_fire_elsewhere() {
         timer.arm(after, waker(move || note(&late, due))).unwrap();
         Box::new(timer)
     });
-    assert_elsewhere(&lates);
-    assert!(pool.stats().timers_taken_over >= 15, "{:?}", pool.stats());
+    assert_prompt(&lates);
+    assert!(pool.stats().timers_taken_over >= 20, "{:?}", pool.stats());
     assert!(pool.shutdown(LONG).is_clean());
 }
 
@@ -117,7 +114,7 @@ fn what_a_worker_that_blocks_has_woken_runs_elsewhere() {
         waker.wake();
         Box::new(())
     });
-    assert_elsewhere(&lates);
+    assert_prompt(&lates);
     assert!(pool.shutdown(LONG).is_clean());
 }
 
@@ -129,7 +126,7 @@ fn what_a_worker_that_blocks_has_started_runs_elsewhere() {
         drop(clockjack_rt::spawn(async move { note(&late, due) }));
         Box::new(())
     });
-    assert_elsewhere(&lates);
+    assert_prompt(&lates);
     assert!(pool.shutdown(LONG).is_clean());
 }
 

@@ -52,22 +52,37 @@ fn line_11_a_body_that_throws_ends_its_fixed_delay() {
     ends_with_its_third_run(pool.scheduler(), false);
 }
 
-/// How many runs a second there were, with so many of them.
-fn rate(
+/// How often a rate is measured, until it is right once: a machine may stand still for a while, but
+/// a scheduler that keeps another rate keeps it each time.
+const TRIALS: usize = 4;
+
+/// Whether so many runs come at `rate` a second, by less than `off` beside it, and within the time.
+fn check_rate(
     n_runs: u32,
-    schedule: impl FnOnce(mpsc::Sender<()>) -> Cancellable,
+    schedule: impl Fn(mpsc::Sender<()>) -> Cancellable,
     at_most: Duration,
-) -> f64 {
-    let (told, heard) = mpsc::channel();
-    let begun = Instant::now();
-    let job = schedule(told);
-    for _ in 0..n_runs {
-        heard.recv_timeout(LONG).unwrap();
+    (rate, off): (f64, f64),
+) {
+    let measure = || {
+        let (told, heard) = mpsc::channel();
+        let begun = Instant::now();
+        let job = schedule(told);
+        for _ in 0..n_runs {
+            heard.recv_timeout(LONG).unwrap();
+        }
+        let took = begun.elapsed();
+        assert!(job.cancel());
+        took
+    };
+    let is_right = |took: &Duration| {
+        let measured = f64::from(n_runs) / took.as_secs_f64();
+        *took < at_most && (measured - rate).abs() < off
+    };
+    let mut times = Vec::new();
+    while !times.last().is_some_and(is_right) {
+        assert!(times.len() < TRIALS, "{n_runs} runs at {rate} a second took {times:?}");
+        times.push(measure());
     }
-    let took = begun.elapsed();
-    assert!(job.cancel());
-    assert!(took < at_most, "{n_runs} runs took {took:?}");
-    f64::from(n_runs) / took.as_secs_f64()
 }
 
 #[test]
@@ -77,8 +92,7 @@ fn line_18_a_fixed_rate_makes_up_for_late_runs() {
         let beat = move |_: &FireContext| told.send(());
         pool.scheduler().schedule_at_fixed_rate_fn(ms(25), ms(25), ANY, beat).unwrap()
     };
-    let rate = rate(200, schedule, ms(6_000));
-    assert!((rate - 40.0).abs() < 4.0, "{rate} a second");
+    check_rate(200, schedule, ms(6_000), (40.0, 4.0));
 }
 
 fn long_body(
@@ -97,8 +111,7 @@ fn line_19_a_fixed_rate_is_not_slowed_by_a_long_body() {
         let scheduler = pool.scheduler();
         scheduler.schedule_at_fixed_rate_fn(ms(225), ms(225), ANY, long_body(told)).unwrap()
     };
-    let rate = rate(22, schedule, ms(6_000));
-    assert!((rate - 4.4).abs() < 0.5, "{rate} a second");
+    check_rate(22, schedule, ms(6_000), (4.4, 0.5));
 }
 
 #[test]
@@ -108,6 +121,5 @@ fn line_20_a_fixed_delay_counts_from_completion() {
         let scheduler = pool.scheduler();
         scheduler.schedule_with_fixed_delay_fn(ms(125), ms(125), ANY, long_body(told)).unwrap()
     };
-    let rate = rate(12, schedule, ms(6_000));
-    assert!((rate - 4.4).abs() < 0.5, "{rate} a second");
+    check_rate(12, schedule, ms(6_000), (4.4, 0.5));
 }

@@ -8,7 +8,7 @@ use std::{
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, ThreadScheduler,
-    sched::{ScheduleErrorKind, SchedulerConfig},
+    sched::{FireContext, ScheduleErrorKind, SchedulerConfig},
 };
 use clockjack_time::{Resolution, Tick};
 
@@ -26,13 +26,15 @@ fn jobs_of_a_thread_run_when_they_are_due_and_not_before() {
     let (told, heard) = mpsc::channel();
     for delay in [ms(30), ms(0), ms(10), ms(20)] {
         let (told, begun) = (told.clone(), Instant::now());
-        let run = move |_: &_| told.send((delay, begun.elapsed()));
+        let run = move |fire: &FireContext| told.send((fire.due(), delay, begun.elapsed()));
         driver.scheduler().schedule_once_fn(delay, ANY, run).unwrap();
     }
     drop(told);
     let runs: Vec<_> = heard.iter().collect();
-    assert!(runs.iter().map(|run| run.0).eq([ms(0), ms(10), ms(20), ms(30)]), "{runs:?}");
-    assert!(runs.iter().all(|(delay, took)| took >= delay), "{runs:?}");
+    assert_eq!(runs.len(), 4);
+    // Not in the order of the delays: a loaded machine may take long from one call to the next.
+    assert!(runs.is_sorted_by_key(|run| run.0), "{runs:?}");
+    assert!(runs.iter().all(|(_, delay, took)| took >= delay), "{runs:?}");
     let report = driver.shutdown();
     assert_eq!((report.accepted, report.executed), (4, 4));
     let refused = driver.scheduler().schedule_once_fn(ms(1), ANY, |_| ()).unwrap_err();
@@ -47,7 +49,7 @@ fn a_thread_has_the_shards_and_the_start_of_its_configuration() {
     std::thread::scope(|scope| {
         for _ in 0..8 {
             let told = told.clone();
-            let run = move |fire: &clockjack_rt::sched::FireContext| told.send(fire.due());
+            let run = move |fire: &FireContext| told.send(fire.due());
             scope.spawn(|| driver.scheduler().schedule_once_fn(ms(1), ANY, run).unwrap());
         }
     });

@@ -208,7 +208,7 @@ fn a_shutdown_asks_waits_and_reports_while_tokio_goes_on() {
             executor.submit(Restless { steps: Rc::clone(&steps), is_polite }).unwrap();
         }
         let other = tokio::spawn(many_turns());
-        let report = executor.shutdown(Duration::from_millis(20)).await;
+        let report = executor.shutdown(Duration::from_millis(500)).await;
         assert_eq!(report.completed, 2);
         assert_eq!(report.stragglers.len(), 1);
         other.await.unwrap();

@@ -6,7 +6,8 @@ use std::{sync::mpsc, time::Instant};
 use clockjack_rt::{
     BLOCKING_DISPATCHER, TokioScheduler,
     sched::{
-        DiagnosticEvent, DispatcherId, EventKinds, ScheduleErrorKind, SchedulerConfig, Warning,
+        DiagnosticEvent, DispatcherId, EventKinds, FireContext, ScheduleErrorKind, SchedulerConfig,
+        Warning,
     },
 };
 use clockjack_time::Resolution;
@@ -37,13 +38,15 @@ fn jobs_of_a_task_run_when_they_are_due_and_not_before() {
     let (told, heard) = mpsc::channel();
     for delay in [ms(30), ms(0), ms(10), ms(20)] {
         let (told, begun) = (told.clone(), Instant::now());
-        let run = move |_: &_| told.send((delay, begun.elapsed()));
+        let run = move |fire: &FireContext| told.send((fire.due(), delay, begun.elapsed()));
         driver.scheduler().schedule_once_fn(delay, ANY, run).unwrap();
     }
     drop(told);
     let runs: Vec<_> = heard.iter().collect();
-    assert!(runs.iter().map(|run| run.0).eq([ms(0), ms(10), ms(20), ms(30)]), "{runs:?}");
-    assert!(runs.iter().all(|(delay, took)| took >= delay), "{runs:?}");
+    assert_eq!(runs.len(), 4);
+    // Not in the order of the delays: a loaded machine may take long from one call to the next.
+    assert!(runs.is_sorted_by_key(|run| run.0), "{runs:?}");
+    assert!(runs.iter().all(|(_, delay, took)| took >= delay), "{runs:?}");
     assert_eq!(driver.shutdown().executed, 4);
 }
 
@@ -53,7 +56,7 @@ fn ticks_come_from_the_clock_and_not_from_the_polls() {
     let runtime = one_thread();
     let driver = start(&runtime);
     let (told, heard) = mpsc::channel();
-    let beat = move |fire: &clockjack_rt::sched::FireContext| told.send(fire.due().get());
+    let beat = move |fire: &FireContext| told.send(fire.due().get());
     let job = driver.scheduler().schedule_at_fixed_rate_fn(ms(5), ms(5), ANY, beat).unwrap();
     runtime.block_on(async {
         tokio::time::sleep(ms(20)).await;
