@@ -15,7 +15,7 @@ use core::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Far beyond what a loaded machine needs; what takes longer hangs.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(20);
 
 fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime on this thread starts")

@@ -96,12 +96,14 @@ fn two_handlers_that_block_leave_the_third_worker_for_the_rest() {
 #[test]
 fn a_job_that_was_late_by_its_own_run_is_due_again_when_it_returns() {
     // The runner that took over sleeps for long when the one that it replaced comes back.
-    let pool = pool_with(3, single());
+    let pool = Arc::new(pool_with(3, single()));
     let (told, heard) = mpsc::channel();
-    let mut runs = 0;
+    let (mut runs, weak) = (0, Arc::downgrade(&pool));
     let job = pool.scheduler().schedule_with_fixed_delay_fn(ms(1), ms(5), ANY, move |_| {
         runs += 1;
         if runs == 1 {
+            let takeovers = || weak.upgrade().map_or(1, |pool| pool.runner_stats().takeovers);
+            eventually("another runner takes over", || takeovers() > 0);
             std::thread::sleep(ms(60));
         }
         told.send(runs)
