@@ -314,7 +314,7 @@ impl<N: 'static, M: 'static> Mapped<N, M> {
         MappedHead {
             count: AtomicUsize::new(1),
             push: |head, way, make| {
-                // SAFETY: the table is called with its own block, of which the head is the first field.
+                // SAFETY: called with its own block, of which the head is the first field.
                 let block = unsafe { &*core::ptr::from_ref(head).cast::<Self>() };
                 block.inner.push_made(way, &mut || (block.f)(make()))
             },

@@ -60,7 +60,9 @@ impl<T> Counted<T> {
     pub fn into_raw(this: Self) -> NonNull<T> {
         let this = ManuallyDrop::new(this);
         // SAFETY: the block is alive; the address keeps the provenance of the whole of it.
-        unsafe { NonNull::new_unchecked(&raw mut (*this.block.as_ptr()).value) }
+        let value = unsafe { &raw mut (*this.block.as_ptr()).value };
+        // SAFETY: the address of a field of a live block is not null.
+        unsafe { NonNull::new_unchecked(value) }
     }
 
     /// Takes a pointer back.
