@@ -51,7 +51,7 @@ use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
     base::{AnyActor, STOP},
     control::Control,
-    envelope::Envelope,
+    envelope::{Attached, Envelope},
     events::{SystemEvent, Unhandled},
     failure_info::Panicked,
     front::Front,
@@ -300,10 +300,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
             if !budget.take(turn) {
                 return Outcome::Again;
             }
-            match pop(front) {
-                Pop::Item(envelope) => self.receive(turn, envelope),
-                Pop::Empty if try_idle(front) => return Outcome::Wait,
-                Pop::Empty => {}
+            match next_message(front) {
+                Pop::Item((None, msg)) => self.receive(turn, msg),
+                Pop::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
+                Pop::Empty => return Outcome::Wait,
                 Pop::Busy => return Outcome::Again,
             }
         }
@@ -333,11 +333,31 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Handles a user message.
     #[inline]
-    fn receive(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+    fn receive(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
         let Some(actor) = &mut self.actor else { return };
         let mut cx = Context::new(&mut self.state, turn);
-        let result = actor.receive(&mut cx, envelope.msg);
+        let result = actor.receive(&mut cx, msg);
         self.conclude::<A::Msg>(turn, result);
+    }
+
+    /// Handles a user message in its envelope.
+    fn receive_envelope(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+        self.receive_attached(turn, envelope.header.attached, envelope.msg);
+    }
+
+    /// Handles a user message with what came along.
+    #[cold]
+    fn receive_attached(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        attached: Option<Box<Attached>>,
+        msg: A::Msg,
+    ) {
+        self.state.extra().batch = attached.and_then(|attached| attached.parcel);
+        self.receive(turn, msg);
+        if let Some(extra) = &mut self.state.extra {
+            extra.batch = None;
+        }
     }
 
     /// What a handler has returned.
@@ -393,8 +413,18 @@ fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
     unsafe { front.mail.pop() }
 }
 
+/// The next message and what came along; or the actor is idle. The rest of the header is left where
+/// it is, which needs no drop.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn try_idle<M: 'static>(front: &Front<M>) -> bool {
-    // SAFETY: as in `pop`.
-    unsafe { front.mail.try_idle() }
+#[inline]
+fn next_message<M: 'static>(front: &Front<M>) -> Pop<(Option<Box<Attached>>, M)> {
+    let read = |envelope: *const Envelope<M>| {
+        // SAFETY: the mailbox hands out a valid value, and each part is read once.
+        let attached = unsafe { (&raw const (*envelope).header.attached).read() };
+        // SAFETY: as above.
+        let msg = unsafe { (&raw const (*envelope).msg).read() };
+        (attached, msg)
+    };
+    // SAFETY: as in `pop`; what is not read are numbers.
+    unsafe { front.mail.pop_or_idle(read) }
 }

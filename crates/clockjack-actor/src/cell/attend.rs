@@ -142,12 +142,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             if let Some(pending) = extra.signals.pop_front() {
                 match pending {
                     Pending::Signal(signal) => self.signal(turn, signal),
-                    Pending::Message(envelope) => self.receive(turn, envelope),
+                    Pending::Message(envelope) => self.receive_envelope(turn, envelope),
                 }
             } else if let Some(item) = extra.control.pop_front() {
                 self.control(turn, item);
             } else if let Some(envelope) = extra.replay.pop_front() {
-                self.receive(turn, envelope);
+                self.receive_envelope(turn, envelope);
             }
             // What has come meanwhile is looked at first.
             if turn.front().core.peek() != 0 {
@@ -159,7 +159,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     fn control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
         match item {
-            Control::Message(envelope) => self.receive(turn, envelope),
+            Control::Message(envelope) => self.receive_envelope(turn, envelope),
         }
     }
 

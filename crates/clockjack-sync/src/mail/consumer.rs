@@ -3,13 +3,13 @@
 
 use alloc::boxed::Box;
 use core::{
-    mem::needs_drop,
+    mem::{ManuallyDrop, needs_drop},
     ptr::{self, NonNull},
 };
 
 use super::{
     Mailbox, Pop,
-    store::{Block, GIVEN_UP, Root, WRITTEN},
+    store::{Block, GIVEN_UP, Root, UNWRITTEN, WRITTEN},
     tail::{ONE, SLOTS, Tail, slot},
 };
 use crate::{
@@ -67,6 +67,64 @@ impl<T> Mailbox<T> {
         }
         // SAFETY: the caller is the only consumer.
         unsafe { self.pop_one() }
+    }
+
+    /// As [`pop`](Self::pop), but the value is moved out by `read`, which may leave parts of it
+    /// that need no drop; and where there is nothing the consumer is idle at once, as by
+    /// [`try_idle`](Self::try_idle): [`Pop::Empty`] says that the next push wakes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop). `read` moves everything out of the value that is to be dropped,
+    /// once; and does not panic.
+    #[inline]
+    pub unsafe fn pop_or_idle<R>(&self, read: impl FnOnce(*const T) -> R) -> Pop<R> {
+        if !self.is_evicting()
+            && let Some(block) = NonNull::new(self.block())
+        {
+            let head = self.head();
+            let index = slot(head);
+            // SAFETY: only the consumer frees a block, after it has taken its last position.
+            let cells = unsafe { block.as_ref() };
+            match cells.flag(index) {
+                WRITTEN => {
+                    // SAFETY: written, and `head` moves on, so it is taken once.
+                    let value = unsafe { cells.take_by(index, read) };
+                    if index == SLOTS - 1 {
+                        // SAFETY: by the caller's promise; all its values were taken.
+                        unsafe { self.retire(block, head) };
+                    }
+                    // Relaxed: only the consumer writes it.
+                    self.publish(self.freed.load(Relaxed).wrapping_add(ONE));
+                    return Pop::Item(value);
+                }
+                // SAFETY: the caller is the only consumer.
+                UNWRITTEN if unsafe { self.try_idle() } => return Pop::Empty,
+                _ => {}
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.pop_or_idle_slowly(read) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`pop_or_idle`](Self::pop_or_idle).
+    #[cold]
+    unsafe fn pop_or_idle_slowly<R>(&self, read: impl FnOnce(*const T) -> R) -> Pop<R> {
+        loop {
+            // SAFETY: by the caller's promise.
+            match unsafe { self.pop() } {
+                Pop::Item(value) => {
+                    let value = ManuallyDrop::new(value);
+                    return Pop::Item(read(&raw const *value));
+                }
+                Pop::Busy => return Pop::Busy,
+                // SAFETY: by the caller's promise.
+                Pop::Empty if unsafe { self.try_idle() } => return Pop::Empty,
+                Pop::Empty => {}
+            }
+        }
     }
 
     /// Takes the oldest value as [`pop`](Self::pop) does, but its room stays taken until
@@ -132,6 +190,7 @@ impl<T> Mailbox<T> {
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
+    #[inline]
     pub unsafe fn try_idle(&self) -> bool {
         let head = self.head();
         // Acquire: pairs with the claims; who is told that something came looks for it.

@@ -64,7 +64,8 @@ impl<T> Block<T> {
     /// # Safety
     ///
     /// The caller has claimed the slot's position, and this is its only use of the claim.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub(super) unsafe fn put(&self, slot: usize, value: T) {
         self.slots[slot].with_mut(|cell| {
             // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
@@ -80,6 +81,17 @@ impl<T> Block<T> {
     pub(super) fn give_up(&self, slot: usize) {
         // Release: pairs with `flag`; it is the producer's last access to the block.
         self.flags[slot].store(GIVEN_UP, Release);
+    }
+
+    /// Hands the value of a slot to `f`, which moves out of it what it wants.
+    ///
+    /// # Safety
+    ///
+    /// As for [`take`](Self::take); `f` reads each part once.
+    #[inline]
+    pub(super) unsafe fn take_by<R>(&self, slot: usize, f: impl FnOnce(*const T) -> R) -> R {
+        // A move out is exclusive, so a model treats it as a write.
+        self.slots[slot].with_mut(|cell| f(cell.cast_const().cast()))
     }
 
     /// Moves the value of a slot out.
