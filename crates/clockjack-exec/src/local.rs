@@ -42,6 +42,9 @@ use crate::{
 /// How many timers fire between two looks at what they woke.
 const TIMERS_PER_TURN: usize = 256;
 
+/// For how many that are ready at a time room is kept.
+const READY_KEPT: usize = 4096;
+
 /// How many entries are taken from the queue at a time.
 const BATCH: usize = 64;
 
@@ -295,6 +298,9 @@ impl LocalExecutor {
 
     /// Takes what has become ready.
     fn collect(&mut self) {
+        if self.ready.is_empty() && self.ready.capacity() > READY_KEPT {
+            self.ready.shrink_to(READY_KEPT);
+        }
         while let Pop::Item(batch) = self.engine.injector.take_batch(BATCH) {
             self.ready.extend(batch);
         }

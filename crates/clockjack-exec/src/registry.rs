@@ -112,9 +112,10 @@ pub struct Registry {
     hint: Padded<AtomicU32>,
 }
 
-/// The place of one process. A cache line of its own: every waker of the process counts in it, and
-/// processes that are neighbours here run on different workers.
-#[repr(align(64))]
+/// The place of one process. Half a cache line: every waker of the process counts in it, and
+/// processes that are neighbours here run on different workers. A line each would be better for
+/// those that are woken from everywhere, but costs each idle process, of which there are more.
+#[repr(align(32))]
 pub struct Slot {
     refs: AtomicU32,
     index: u32,
