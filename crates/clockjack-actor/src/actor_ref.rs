@@ -20,12 +20,13 @@ use clockjack_sync::prim::atomic::{
 };
 
 use crate::{
-    ActorPath,
-    base::{AnyActor, Core, NOTES},
+    ActorPath, SystemMessage,
+    base::{AnyActor, Core, NOTES, Tell as _},
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
     front::{Front, Sent},
+    notes::Note,
 };
 
 const MAPPED: usize = 1;
@@ -187,6 +188,19 @@ impl<M: 'static> ActorRef<M> {
                 unsafe { (block.push)(block, way, make) }
             }
             Target::Cell(cell) => cell.push_made(cell, way, make),
+        }
+    }
+
+    /// Says something to the actor as the system does, ahead of all other mail; for hosts.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if the actor has stopped.
+    pub fn try_send_system(&self, msg: SystemMessage) -> Result<(), SendError<SystemMessage>> {
+        match self.any().note(Note::System(msg)) {
+            Ok(()) => Ok(()),
+            Err(Note::System(msg)) => Err(SendError::stopped(msg)),
+            Err(_) => unreachable!("what comes back is what was left"),
         }
     }
 

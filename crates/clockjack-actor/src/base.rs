@@ -3,8 +3,8 @@
 //! # Bits
 //!
 //! ```text
-//!   31        16 15      7    6      5      4     3     2       1      0
-//!  [ suspended  |  ...  ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
+//!   31        16 15     8      7    6      5      4     3     2       1      0
+//!  [ suspended  | ... FAILED  .. ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
 //! ```
 //!
 //! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
@@ -17,6 +17,10 @@
 //! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
 //!   refused for want of it. STOP stays; of the other two the runner does what is there.
 //! * ENDED: the actor is over.
+//! * FAILED: it has failed and has said so to its parent, which has not decided yet. The actor
+//!   raises it before it says so, and takes it down when it goes on, whyever; the parent takes it
+//!   down when it decides about the actor, also on account of another one. News of a failure that
+//!   comes with the bit down is old.
 //! * suspended: how many times somebody above has suspended it.
 //!
 //! # Reports
@@ -52,10 +56,15 @@ pub(crate) const STOP: u32 = 1 << 3;
 pub(crate) const RESUME: u32 = 1 << 4;
 pub(crate) const RESTART: u32 = 1 << 5;
 pub(crate) const ENDED: u32 = 1 << 6;
+pub(crate) const FAILED: u32 = 1 << 8;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// What the runner takes down when it looks.
 const TAKEN: u32 = NOTES | REPORTS | FUTURES | RESUME | RESTART;
+
+/// From this depth on, a cell that is freed does not let go of its parent within its own drop:
+/// each level would take a piece of the stack.
+const DEEP: usize = 64;
 
 /// A reference to an actor whose messages are not known.
 pub(crate) type AnyActor = CustomRef<Core>;
@@ -65,6 +74,8 @@ pub(crate) type AnyActor = CustomRef<Core>;
 pub(crate) struct Core {
     bits: AtomicU32,
     pub(crate) overflow: Overflow,
+    /// Its strategy for children has hooks that want to know when one is started.
+    pub(crate) has_hooks: bool,
     pub(crate) notes: Notes,
     /// Children that have ended; each has given a reference to itself.
     reports: AtomicPtr<()>,
@@ -95,6 +106,7 @@ impl Core {
         Self {
             bits: AtomicU32::new(0),
             overflow,
+            has_hooks: false,
             notes: Notes::new(),
             reports: AtomicPtr::new(ptr::null_mut()),
             path,
@@ -130,6 +142,12 @@ impl Core {
     pub(crate) fn raise(&self, bits: u32) -> u32 {
         // Release: pairs with `take_bits`; what the bits are about was left before.
         self.bits.fetch_or(bits, AcqRel)
+    }
+
+    /// Takes bits down that are nobody else's to take.
+    pub(crate) fn lower(&self, bits: u32) {
+        // AcqRel: as for `raise`, among those who hold the lock of what the bits are about.
+        self.bits.fetch_and(!bits, AcqRel);
     }
 
     /// Suspends once more, or once less.
@@ -211,10 +229,19 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         drop(self.take_reports());
+        self.drop_children();
         if self.parent.is_none() {
             // SAFETY: the root was given a counted pointer to its system, and gives it back.
             drop(unsafe { Counted::from_raw(self.system) });
+        } else if self.path.is_deeper_than(DEEP) {
+            let parent = self.parent.take();
+            self.system().bury(parent);
         }
+    }
+}
+
+impl Core {
+    fn drop_children(&mut self) {
         let children = self.children.load(Relaxed);
         if !children.is_null() {
             // SAFETY: it came from a box, and the cell is gone.

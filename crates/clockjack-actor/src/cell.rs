@@ -23,7 +23,21 @@
 //!                       └──────────────────────────────────────────────┘
 //! ```
 //!
-//! In every stage but Running, user messages stay where they are. A stop ends all of them.
+//! In every stage but Running, user messages stay where they are; but while a restart is waited
+//! for, they are taken out of the mailbox and kept, as many as its strategy says, so that senders
+//! find room. A stop ends all of them.
+//!
+//! # Who waits for whom
+//!
+//! 1. An actor that stops, or is made anew without its children, tells them to stop one after
+//!    another, the newest first, and waits for each. If one takes longer than the system's
+//!    patience, that is told, and the next one is told to stop too; so a child that never stops
+//!    keeps its parent, but none of its siblings.
+//! 2. One that has failed waits for its parent, which holds a note of it. If the parent is over,
+//!    the note comes back and the actor stops; if it ends later, it tells all its children to.
+//! 3. Its children are suspended meanwhile, each once, which the parent's entry for the child
+//!    knows: so they are let go exactly as often, whoever has come or gone between.
+//! 4. A back-off waits for a timer. Without room for one it does not wait.
 //!
 //! # Panics
 //!
@@ -36,15 +50,21 @@ mod lifecycle;
 mod supervise;
 mod watching;
 
-use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 use core::any::{TypeId, type_name};
+
+pub(crate) use supervise::retry;
 
 use clockjack_exec::{
     Coded, Failure, Pid,
     custom::{Body, Outcome, Turn},
     exit::Caught,
 };
-use clockjack_sched::ExecutionBatch;
+use clockjack_sched::{Cancellable, ExecutionBatch};
 use clockjack_sync::{mail::Pop, mutant};
 
 use crate::{
@@ -113,33 +133,48 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) control: VecDeque<Control<A::Msg>>,
     /// Signals likewise.
     pub(crate) signals: VecDeque<Pending<A::Msg>>,
-    /// Messages to be handled before those in the mailbox.
+    /// Messages that were kept through a restart: to be handled before those in the mailbox.
     pub(crate) replay: VecDeque<Envelope<A::Msg>>,
+    /// For how many more of them there is room, while a restart is waited for.
+    pub(crate) room: usize,
     pub(crate) stash: VecDeque<Envelope<A::Msg>>,
     /// How many of the stash are to be put back when the handler returns.
     pub(crate) unstash: usize,
-    pub(crate) watching: Vec<Watch<A::Msg>>,
-    pub(crate) watchers: Vec<AnyActor>,
+    /// Those that were put back: to be handled before those that were kept.
+    pub(crate) unstashed: VecDeque<Envelope<A::Msg>>,
+    pub(crate) watching: BTreeMap<Pid, Watch<A::Msg>>,
+    pub(crate) watchers: BTreeMap<Pid, AnyActor>,
     /// The strategies for itself, innermost first, and what they remember.
     pub(crate) layers: Vec<Layer>,
     /// The strategy for children.
     pub(crate) for_children: Option<(Scope, Strategy)>,
     /// What it remembers of those that have failed.
-    pub(crate) ledgers: Vec<(Pid, Ledger)>,
+    pub(crate) ledgers: BTreeMap<Pid, Ledger>,
     /// Children that wait for a decision that was escalated.
-    pub(crate) suspended: Vec<AnyActor>,
+    pub(crate) suspended: BTreeMap<Pid, AnyActor>,
     /// What its children said before their end.
-    pub(crate) last_words: Vec<(Pid, crate::FailureReport)>,
+    pub(crate) last_words: BTreeMap<Pid, crate::FailureReport>,
+    /// The child that was told to stop last, and is waited for.
+    pub(crate) awaited: Option<AnyActor>,
+    /// A panic of a handler, to be decided about.
+    pub(crate) panicked: Option<Failure>,
     /// Why it ends.
     pub(crate) reason: Option<crate::FailureReport>,
     /// Which back-off it waits for; zero if for none.
     pub(crate) backoff: u32,
     pub(crate) backoffs: u32,
+    pub(crate) backoff_timer: Option<Cancellable>,
+    /// Which wait for a child it is; counts.
+    pub(crate) patience: u32,
+    pub(crate) patience_timer: Option<Cancellable>,
     pub(crate) keeps_children: bool,
+    /// Its parent has ordered the restart that is under way, and is told of its end.
+    pub(crate) is_ordered: bool,
     /// Of the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
     /// How often it was made anew.
     pub(crate) restarts: u32,
+    pub(crate) last_restart_nanos: Option<u64>,
     /// How many numbers were drawn from its stream.
     pub(crate) draws: u64,
     /// The failure of a child that it fails with.
@@ -149,14 +184,13 @@ pub(crate) struct Extra<A: Actor> {
 /// A signal that waits, or a message that stands in its place.
 pub(crate) enum Pending<M> {
     Signal(Signal),
-    Message(Envelope<M>),
+    /// The one that has ended, and what was to be told then.
+    Message(Pid, Envelope<M>),
 }
 
 /// One that is watched.
 pub(crate) struct Watch<M> {
-    pub(crate) pid: Pid,
     pub(crate) message: Option<M>,
-    pub(crate) is_with: bool,
 }
 
 impl<A: Actor> Default for Extra<A> {
@@ -165,21 +199,30 @@ impl<A: Actor> Default for Extra<A> {
             control: VecDeque::new(),
             signals: VecDeque::new(),
             replay: VecDeque::new(),
+            room: 0,
             stash: VecDeque::new(),
             unstash: 0,
-            watching: Vec::new(),
-            watchers: Vec::new(),
+            unstashed: VecDeque::new(),
+            watching: BTreeMap::new(),
+            watchers: BTreeMap::new(),
             layers: Vec::new(),
             for_children: None,
-            ledgers: Vec::new(),
-            suspended: Vec::new(),
-            last_words: Vec::new(),
+            ledgers: BTreeMap::new(),
+            suspended: BTreeMap::new(),
+            last_words: BTreeMap::new(),
+            awaited: None,
+            panicked: None,
             reason: None,
             backoff: 0,
             backoffs: 0,
+            backoff_timer: None,
+            patience: 0,
+            patience_timer: None,
             keeps_children: false,
+            is_ordered: false,
             batch: None,
             restarts: 0,
+            last_restart_nanos: None,
             draws: 0,
             escalated: None,
         }
@@ -313,7 +356,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         let failure = of_panic(&caught);
         turn.discard(caught);
         self.state.set(IN_HANDLER, false);
-        self.fail(turn, failure, None);
+        // What is done about it calls much that is not this crate's: that is for the next turn.
+        let earlier = self.state.extra().panicked.replace(failure);
+        turn.drop_contained(earlier);
+        self.state.set(PENDING, true);
         Outcome::Again
     }
 
@@ -400,8 +446,8 @@ impl<A: Actor> State<A> {
         let Some(extra) = &mut self.extra else { return };
         let n = core::mem::take(&mut extra.unstash).min(extra.stash.len());
         // In front of what was put back earlier and not handled yet? No: those are older.
-        extra.replay.extend(extra.stash.drain(..n));
-        if !extra.replay.is_empty() && !mutant!("actor-unstash-unseen") {
+        extra.unstashed.extend(extra.stash.drain(..n));
+        if !extra.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
             self.flags |= PENDING;
         }
     }
@@ -411,6 +457,13 @@ impl<A: Actor> State<A> {
 fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
     // SAFETY: called in a turn only, and a cell has one runner at a time.
     unsafe { front.mail.pop() }
+}
+
+/// Whether the mailbox is empty; then the next push wakes.
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn try_idle<M: 'static>(front: &Front<M>) -> bool {
+    // SAFETY: as in `pop`.
+    unsafe { front.mail.try_idle() }
 }
 
 /// The next message and what came along; or the actor is idle. The rest of the header is left where

@@ -5,7 +5,9 @@
 
 use alloc::vec::Vec;
 
-use crate::{ActorPath, base::AnyActor};
+use clockjack_sync::Counted;
+
+use crate::{ActorPath, base::AnyActor, escalation::Escalations};
 
 const NONE: u32 = u32::MAX;
 /// An index that was removed: look on.
@@ -20,6 +22,10 @@ pub(crate) struct Entry {
     next: u32,
     /// Whether the parent watches it.
     pub(crate) is_watched: bool,
+    /// Whether the parent has suspended it.
+    is_suspended: bool,
+    /// Whether the parent, which stops or is made anew, has told it to stop.
+    is_told: bool,
 }
 
 const _: () = assert!(size_of::<usize>() != 8 || size_of::<Entry>() == 24, "one for each child");
@@ -45,6 +51,8 @@ pub(crate) struct Children {
     reserved: Vec<(u32, ActorPath)>,
     /// No more are taken.
     pub(crate) is_closed: bool,
+    /// What is told of failures that the actor or those below it leave to who is above.
+    pub(crate) sink: Option<Counted<Escalations>>,
 }
 
 impl Default for Children {
@@ -59,6 +67,7 @@ impl Default for Children {
             used: 0,
             reserved: Vec::new(),
             is_closed: false,
+            sink: None,
         }
     }
 }
@@ -153,7 +162,15 @@ impl Children {
         }
         let hash = hash(path.name());
         let prev = self.last;
-        let index = self.put(Entry { child: None, hash, prev, next: NONE, is_watched: false });
+        let index = self.put(Entry {
+            child: None,
+            hash,
+            prev,
+            next: NONE,
+            is_watched: false,
+            is_suspended: false,
+            is_told: false,
+        });
         self.reserved.push((index, path));
         match self.entry_mut(prev) {
             Some(before) => before.next = index,
@@ -277,9 +294,33 @@ impl Children {
         self.entries.iter_mut().for_each(|entry| entry.is_watched = false);
     }
 
-    /// The child that was started last.
-    pub(crate) fn last(&self) -> Option<&AnyActor> {
-        self.newest_first().next()
+    /// The child that was started last of those that were not given by this before.
+    pub(crate) fn next_to_stop(&mut self) -> Option<AnyActor> {
+        let mut at = self.last;
+        while let Some(entry) = self.entry_mut(at) {
+            at = entry.prev;
+            if let (Some(child), false) = (&entry.child, entry.is_told) {
+                entry.is_told = true;
+                return Some(child.clone());
+            }
+        }
+        None
+    }
+
+    /// Suspends those that are there and not suspended, or lets those go on that were; gives
+    /// those for which that has changed, newest first. They are not woken.
+    pub(crate) fn suspend(&mut self, suspends: bool) -> Vec<AnyActor> {
+        let mut changed = Vec::new();
+        let mut at = self.last;
+        while let Some(entry) = self.entry_mut(at) {
+            at = entry.prev;
+            let Some(child) = &entry.child else { continue };
+            if core::mem::replace(&mut entry.is_suspended, suspends) != suspends {
+                child.suspend(suspends);
+                changed.push(child.clone());
+            }
+        }
+        changed
     }
 
     /// Those that are there, newest first.

@@ -164,6 +164,20 @@ impl<'c, A: Actor> Context<'c, A> {
         self.state.unwatch(self.turn, who.any());
     }
 
+    /// Which actors this one watches.
+    #[must_use]
+    pub fn watching(&self) -> Vec<Pid> {
+        let extra = self.state.extra.as_ref();
+        extra.map_or_else(Vec::new, |extra| extra.watching.keys().copied().collect())
+    }
+
+    /// Which actors watch this one, apart from its parent.
+    #[must_use]
+    pub fn watchers(&self) -> Vec<Pid> {
+        let extra = self.state.extra.as_ref();
+        extra.map_or_else(Vec::new, |extra| extra.watchers.keys().copied().collect())
+    }
+
     /// Keeps a message for later.
     ///
     /// # Errors
@@ -178,10 +192,11 @@ impl<'c, A: Actor> Context<'c, A> {
         Ok(())
     }
 
-    /// How many messages are kept.
+    /// How many messages are kept, those included that were put back and are not handled yet.
     #[must_use]
     pub fn stash_len(&self) -> usize {
-        self.state.extra.as_ref().map_or(0, |extra| extra.stash.len())
+        let extra = self.state.extra.as_ref();
+        extra.map_or(0, |extra| extra.stash.len() + extra.unstashed.len())
     }
 
     /// Handles all messages that are kept now, in order, as soon as this handler returns and before
@@ -192,19 +207,21 @@ impl<'c, A: Actor> Context<'c, A> {
 
     /// As [`unstash_all`](Self::unstash_all), for the oldest `n` only.
     pub fn unstash(&mut self, n: usize) {
-        let len = self.stash_len();
-        if len > 0 {
-            let extra = self.state.extra();
-            extra.unstash = extra.unstash.saturating_add(n).min(len);
+        if let Some(extra) = &mut self.state.extra
+            && !extra.stash.is_empty()
+        {
+            extra.unstash = extra.unstash.saturating_add(n).min(extra.stash.len());
             self.state.set(crate::cell::UNSTASHES, true);
         }
     }
 
-    /// Forgets the messages that are kept. They are dropped, not handled.
+    /// Forgets the messages that are kept, those included that were put back and are not handled
+    /// yet: they are given to the caller.
     pub fn clear_stash(&mut self) -> Vec<A::Msg> {
         let Some(extra) = &mut self.state.extra else { return Vec::new() };
         extra.unstash = 0;
-        extra.stash.drain(..).map(|envelope| envelope.msg).collect()
+        let kept = extra.unstashed.drain(..).chain(extra.stash.drain(..));
+        kept.map(|envelope| envelope.msg).collect()
     }
 }
 

@@ -313,6 +313,9 @@ impl fmt::Debug for Root {
     }
 }
 
+/// How many failures that a sink refuses are kept for another try.
+pub(crate) const ESCALATIONS_MAX: usize = 1_000;
+
 /// The sink and what it gave back.
 pub(crate) struct Escalations {
     books: Lock<Books>,
@@ -324,12 +327,15 @@ struct Books {
     sink: Option<Box<dyn EscalationSink>>,
     waiting: VecDeque<FailureInfo>,
     n_dropped: usize,
+    /// A cycle will come.
+    is_armed: bool,
 }
 
 impl Escalations {
     pub(crate) fn new(sink: impl EscalationSink, waiting_max: usize) -> Self {
         let sink: Box<dyn EscalationSink> = Box::new(sink);
-        let books = Books { sink: Some(sink), waiting: VecDeque::new(), n_dropped: 0 };
+        let waiting = VecDeque::new();
+        let books = Books { sink: Some(sink), waiting, n_dropped: 0, is_armed: false };
         Self { books: Lock::new(books), waiting_max }
     }
 
@@ -376,6 +382,21 @@ impl Escalations {
     /// How many wait; if any do, a cycle is due.
     pub(crate) fn n_waiting(&self) -> usize {
         self.books.with(|books| books.waiting.len())
+    }
+
+    /// Whether the caller has to see to it that there is another cycle: something waits, and
+    /// nobody does already.
+    pub(crate) fn arm(&self) -> bool {
+        self.books.with(|books| {
+            let is_due = !books.waiting.is_empty() && !books.is_armed;
+            books.is_armed |= is_due;
+            is_due
+        })
+    }
+
+    /// The cycle has come, or will not.
+    pub(crate) fn disarm(&self) {
+        self.books.with(|books| books.is_armed = false);
     }
 
     /// How many found no room. Wraps.

@@ -29,6 +29,8 @@ pub enum SystemEvent {
     Scheduler(Warning),
     /// A mailbox was full, and its actor is stopped for it.
     MailboxOverflow(ActorPath),
+    /// An actor was told to stop and has not ended for longer than its parent is patient.
+    Straggler(ActorPath),
 }
 
 /// A step in the life of an actor.
@@ -132,6 +134,8 @@ impl EventKinds {
     pub const SCHEDULER: Self = Self(1 << 4);
     /// [`SystemEvent::MailboxOverflow`].
     pub const MAILBOX_OVERFLOW: Self = Self(1 << 5);
+    /// [`SystemEvent::Straggler`].
+    pub const STRAGGLER: Self = Self(1 << 6);
     /// All of them, and those that come with later versions.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -161,6 +165,7 @@ impl SystemEvent {
             Self::Unhandled(_) => EventKinds::UNHANDLED,
             Self::Scheduler(_) => EventKinds::SCHEDULER,
             Self::MailboxOverflow(_) => EventKinds::MAILBOX_OVERFLOW,
+            Self::Straggler(_) => EventKinds::STRAGGLER,
         }
     }
 }

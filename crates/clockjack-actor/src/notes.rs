@@ -46,11 +46,45 @@ pub(crate) enum Note {
     /// A child is about to end because of a failure: its last words.
     LastWords { child: Pid, report: FailureReport },
     /// The supervisor has decided that it is to be made anew, in this way.
-    Restart { delay: Option<Duration>, keeps_children: bool },
+    Restart(Renewal),
+    /// A child whose restart this actor has ordered has started again, at this time.
+    Restarted { child: Pid, path: ActorPath, now_nanos: u64 },
+    /// A child is about to be made, and the strategy for children has a hook for that.
+    Starting(ActorPath),
     /// The time of a back-off is over; the number says of which.
     BackoffOver(u32),
+    /// Some time has passed since the last child was told to stop; the number says of which wait.
+    Patience(u32),
+    /// What a sink has refused is to be offered again.
+    RetryEscalations,
+    /// Go on; those whose failures were left to who is above are stopped.
+    Settle,
+    /// A host has said that this actor is to watch another one.
+    WatchFor { who: AnyActor },
+    /// Or not to watch it any more.
+    UnwatchFor { who: AnyActor },
     /// What a host has put in by hand.
     System(SystemMessage),
+}
+
+/// How an actor is to be made anew.
+#[derive(Clone, Copy)]
+pub(crate) struct Renewal {
+    /// How long to wait before.
+    pub(crate) delay: Option<Duration>,
+    pub(crate) keeps_children: bool,
+    /// How many messages are kept meanwhile.
+    pub(crate) stash: usize,
+}
+
+impl Renewal {
+    /// At once, with the defaults: what the bit stands for.
+    pub(crate) const PLAIN: Self =
+        Self { delay: None, keeps_children: false, stash: crate::strategy::STASH_CAPACITY };
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.delay.is_none() && !self.keeps_children && self.stash == Self::PLAIN.stash
+    }
 }
 
 /// A child that waits for a decision.
@@ -58,6 +92,10 @@ pub(crate) struct FailedChild {
     pub(crate) child: AnyActor,
     pub(crate) failure: Failure,
     pub(crate) info: FailureInfo,
+    /// Whether no start of it has gone well yet.
+    pub(crate) is_startup: bool,
+    /// Whether there is a value that could go on.
+    pub(crate) can_resume: bool,
 }
 
 /// The end of somebody's life, for whoever watches.

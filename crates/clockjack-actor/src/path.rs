@@ -36,6 +36,17 @@ struct Node {
     name: Name,
 }
 
+impl Drop for Node {
+    /// A path may have as many names as there are actors: the nodes go one after another, and not
+    /// each within the drop of the one below it.
+    fn drop(&mut self) {
+        let mut above = self.parent.take();
+        while let Some(path) = above {
+            above = Counted::into_inner(path.0).and_then(|mut node| node.parent.take());
+        }
+    }
+}
+
 enum Name {
     Inline(u8, [u8; INLINE]),
     /// Behind two pointers, so that the node is small for all others.
@@ -95,6 +106,11 @@ impl ActorPath {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.up().count() - 1
+    }
+
+    /// Whether it has more names than this.
+    pub(crate) fn is_deeper_than(&self, depth: usize) -> bool {
+        self.up().nth(depth + 1).is_some()
     }
 
     /// Whether `other` is this path or stands above it.

@@ -10,7 +10,7 @@ use core::{fmt, marker::PhantomData};
 use clockjack_exec::Failure;
 use clockjack_sched::DispatcherId;
 
-use crate::{Actor, Context, FnActor, Next, Scope, Strategy};
+use crate::{Actor, Context, EscalationSink, FnActor, Next, Scope, Strategy};
 
 /// How many messages wait at most, if nothing else is set.
 pub const MAILBOX_CAPACITY: usize = 1_000;
@@ -125,6 +125,7 @@ pub(crate) struct Settings<A: Actor> {
     pub(crate) children: Option<(Scope, Strategy)>,
     pub(crate) ignores: Option<fn(&A::Msg) -> bool>,
     pub(crate) codec: Option<MessageCodec<A::Msg>>,
+    pub(crate) sink: Option<Box<dyn EscalationSink>>,
     /// It cannot be made a second time.
     pub(crate) is_once: bool,
 }
@@ -141,6 +142,7 @@ impl<A: Actor> Default for Settings<A> {
             children: None,
             ignores: None,
             codec: None,
+            sink: None,
             is_once: false,
         }
     }
@@ -210,6 +212,13 @@ impl<A: Actor, F> Props<A, F> {
     #[must_use]
     pub fn supervise_children(self, scope: Scope, strategy: Strategy) -> Self {
         self.set(|settings| settings.children = Some((scope, strategy)))
+    }
+
+    /// Is told of failures that this actor, or one below it without a sink of its own, leaves to who
+    /// is above. It decides nothing. What it gives back is offered again.
+    #[must_use]
+    pub fn escalation(self, sink: impl EscalationSink) -> Self {
+        self.set(|settings| settings.sink = Some(Box::new(sink)))
     }
 
     /// Messages for which this is true neither end nor begin the wait of a receive time-out.

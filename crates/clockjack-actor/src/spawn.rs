@@ -9,13 +9,16 @@ use clockjack_exec::{
     custom::{self, CustomRef, NotStarted},
 };
 use clockjack_sched::DispatcherId;
+use clockjack_sync::Counted;
 
 use crate::{
     Actor, ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
-    base::{AnyActor, Core},
+    base::{AnyActor, Core, STOP, Tell},
     cell::Cell,
     children::NotReserved,
+    escalation::{ESCALATIONS_MAX, Escalations},
     front::Front,
+    notes::Note,
     path, props,
 };
 
@@ -120,6 +123,9 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             return Err(SpawnError::new(kind, props));
         }
     };
+    if parent.has_hooks {
+        drop(parent.note(Note::Starting(path.clone())));
+    }
     let mut props = Some(props);
     // SAFETY: by the contract.
     let started = unsafe {
@@ -136,9 +142,23 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         )
     };
     match started {
-        Ok(cell) => Ok(ActorRef::from_cell(cell)),
+        Ok(cell) => {
+            let cell = ActorRef::from_cell(cell);
+            if children.with(|children| children.is_closed) {
+                // The parent has begun to stop meanwhile, and did not find it.
+                cell.any().order(STOP);
+            }
+            Ok(cell)
+        }
         Err(refused) => {
-            children.with(|children| children.cancel(index));
+            let is_closed = children.with(|children| {
+                children.cancel(index);
+                children.is_closed
+            });
+            if is_closed {
+                // It may wait for this name to be free.
+                parent.wake();
+            }
             let kind = match refused {
                 NotStarted::Full => SpawnErrorKind::Full,
                 NotStarted::Stopping => SpawnErrorKind::Stopping,
@@ -160,9 +180,18 @@ fn make<A: Actor, F: FnMut() -> A + 'static>(
     let limit = executor.limits().messages_max();
     let capacity = mailbox.capacity().map_or(limit, |capacity| capacity.min(limit));
     // SAFETY: the parent's cell is held by the new one.
-    let core = unsafe {
+    let mut core = unsafe {
         Core::new(path, Some(parent.clone()), parent.system_ptr(), mailbox.on_overflow())
     };
+    let mut settings = settings;
+    if let Some(settings) = &mut settings {
+        let children = settings.children.as_ref();
+        core.has_hooks = children.is_some_and(|(_, strategy)| strategy.has_hooks());
+        if let Some(sink) = settings.sink.take() {
+            let sink = Counted::new(Escalations::new(sink, ESCALATIONS_MAX));
+            core.children_or_new().with(|children| children.sink = Some(sink));
+        }
+    }
     let front = Front::new(core, capacity);
     (front, Cell::new(factory, settings, supervises))
 }

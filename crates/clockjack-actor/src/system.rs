@@ -7,8 +7,8 @@ mod termination;
 use alloc::{boxed::Box, string::ToString as _, vec::Vec};
 use core::{any::type_name, fmt, mem::ManuallyDrop, time::Duration};
 
-use clockjack_exec::Handle;
-use clockjack_sched::{DispatcherId, FireContext, Scheduler};
+use clockjack_exec::{Handle, Pid};
+use clockjack_sched::{Cancellable, DispatcherId, FireContext, Scheduler};
 use clockjack_sync::{
     Counted,
     lock::Lock,
@@ -23,8 +23,8 @@ pub use self::{
     termination::{Termination, TerminationReport},
 };
 use crate::{
-    ActorPath, ActorRef, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf, NotAChild,
-    SpawnError,
+    ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
+    NotAChild, SpawnError,
     base::{AnyActor, STOP, Tell},
     escalation::Escalations,
     events::{DeadLetter, DeadLetterReason, EventStream, SystemEvent},
@@ -46,15 +46,27 @@ pub(crate) struct SystemInner {
     events: EventStream,
     seed: u64,
     guardians: Lock<Option<Guardians>>,
-    escalations: Lock<Escalations>,
+    escalations: Escalations,
+    /// Whether there is a sink that could take what it has refused once.
+    has_sink: bool,
     on_escalation: Lock<Vec<Counted<OnEscalation>>>,
     terminates_on_escalation: bool,
+    patience: Duration,
+    graves: Lock<Graves>,
     end: termination::End,
     is_sealed: AtomicBool,
     dispatchers: Lock<Vec<(DispatcherId, Handle)>>,
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
+
+/// Cells that nobody but their freed children has held.
+#[derive(Default)]
+struct Graves {
+    cells: Vec<AnyActor>,
+    /// Somebody takes them.
+    is_busy: bool,
+}
 
 /// The actors at the top.
 #[derive(Clone)]
@@ -135,6 +147,13 @@ impl ActorSystem {
         let guardians = self.0.guardians();
         let all = guardians.map_or_else(Vec::new, |guardians| spawn::below(&guardians.root));
         all.iter().map(|actor| actor.path.clone()).collect()
+    }
+
+    /// Takes the failures that have come up to the root and that no sink has taken, the oldest
+    /// first. Without a sink, that is all of them.
+    #[must_use = "what is taken is not offered to any sink again"]
+    pub fn take_escalations(&self) -> Vec<FailureInfo> {
+        self.0.escalations.take_escalations()
     }
 
     /// What runs jobs by the clock.
@@ -230,19 +249,82 @@ impl SystemInner {
         }
     }
 
-    /// A failure has come up to the root, where nobody can decide any more.
-    pub(crate) fn root_failed(&self, info: FailureInfo) {
+    /// A failure has come up to the root, where nobody can decide any more. Whether the system
+    /// goes on; then those below are to be told what becomes of them.
+    pub(crate) fn root_failed(
+        &self,
+        mut info: FailureInfo,
+        guarded: &dyn Fn(&mut dyn FnMut()),
+    ) -> bool {
+        info.directive = Some(Directive::Stop);
         self.failed(&info);
         let listeners = self.on_escalation.with(|list| list.clone());
         for listener in listeners {
-            listener(&info);
+            guarded(&mut || listener(&info));
         }
         let text = info.to_string();
-        // What a sink refuses is kept, and offered again.
-        let _ = self.escalations.with(|escalations| escalations.offer(info));
+        if self.has_sink {
+            // Those that wait are older.
+            guarded(&mut || _ = self.escalations.retry());
+        }
+        let mut offer = Some(info);
+        // What a sink refuses is kept, and offered again; if there is no room for it, it is
+        // counted there.
+        guarded(&mut || _ = offer.take().map(|info| self.escalations.offer(info)));
         if self.terminates_on_escalation {
             self.end.set_reason(&text);
             self.terminate();
+        }
+        !self.terminates_on_escalation
+    }
+
+    /// Offers to the sink once more what it has refused.
+    pub(crate) fn retry_escalations(&self, guarded: &dyn Fn(&mut dyn FnMut())) {
+        if self.has_sink {
+            crate::cell::retry(&self.escalations, guarded);
+        }
+    }
+
+    /// What has come up to the root, if there is a sink for it.
+    pub(crate) fn escalations(&self) -> Option<&Escalations> {
+        self.has_sink.then_some(&self.escalations)
+    }
+
+    /// How long a child that was told to stop is waited for before that is told.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The actor with this pid; for hosts, it looks at all of them.
+    pub(crate) fn find(&self, pid: Pid) -> Option<AnyActor> {
+        let guardians = self.guardians()?;
+        spawn::below(&guardians.root).into_iter().find(|actor| actor.pid() == pid)
+    }
+
+    /// Lets go of the parent of a cell that was freed, outside of any other such call: else a long
+    /// line of parents would need a piece of the stack each.
+    pub(crate) fn bury(&self, cell: Option<AnyActor>) {
+        let Some(cell) = cell else { return };
+        let is_busy = self.graves.with(|graves| {
+            graves.cells.push(cell);
+            core::mem::replace(&mut graves.is_busy, true)
+        });
+        if is_busy {
+            // Who is at it, on this thread or another one, takes it.
+            return;
+        }
+        // The last of them may be what keeps the system.
+        let kept = self.handle().clone();
+        loop {
+            let next = kept.0.graves.with(|graves| {
+                let next = graves.cells.pop();
+                graves.is_busy = next.is_some();
+                next
+            });
+            if next.is_none() {
+                break;
+            }
+            drop(next);
         }
     }
 
@@ -259,15 +341,20 @@ impl SystemInner {
         }
     }
 
-    /// Leaves a note for an actor when some time has passed; false if that cannot be.
-    pub(crate) fn after(&self, delay: Duration, actor: AnyActor, note: Note) -> bool {
+    /// Leaves a note for an actor when some time has passed; none if that cannot be.
+    pub(crate) fn after(
+        &self,
+        delay: Duration,
+        actor: AnyActor,
+        note: Note,
+    ) -> Option<Cancellable> {
         let mut note = Some(note);
         let tell = move |_: &FireContext| {
             if let Some(note) = note.take() {
                 drop(actor.note(note));
             }
         };
-        self.scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, tell).is_ok()
+        self.scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, tell).ok()
     }
 
     /// The `n`th number of the stream that belongs to a path.

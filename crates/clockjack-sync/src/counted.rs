@@ -77,6 +77,21 @@ impl<T> Counted<T> {
         Self { block: block.cast(), _owns: PhantomData }
     }
 
+    /// The value, if this is the last pointer to it; else nothing but this pointer goes. Of
+    /// several that go at once, exactly one gets it.
+    #[must_use = "what is not taken is dropped"]
+    pub fn into_inner(this: Self) -> Option<T> {
+        let this = ManuallyDrop::new(this);
+        // Release: as in `drop`.
+        if this.block().count.fetch_sub(1, Release) != 1 {
+            return None;
+        }
+        // Acquire: as in `drop`.
+        this.block().count.load(Acquire);
+        // SAFETY: as in `drop`; `this` is not dropped, so the block is freed once.
+        Some(unsafe { Box::from_raw(this.block.as_ptr()) }.value)
+    }
+
     fn block(&self) -> &Block<T> {
         // SAFETY: the block came from `Box::leak` in `new`, so the pointer is aligned and valid; it
         // is freed only when the count reaches zero, and `self` is counted. Only shared references

@@ -1,13 +1,15 @@
 //! What a runner looks at before user messages: children, notes, orders, signals, control.
 
 use clockjack_exec::custom::Outcome;
+use clockjack_sync::mutant;
 
-use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STOPPED};
+use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STOPPED, lifecycle::Waiting};
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE},
+    base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
     control::Control,
-    notes::{Item, Note},
+    notes::{Item, Note, Renewal},
+    strategy::Layer,
 };
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
@@ -20,6 +22,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         budget: &mut Budget,
     ) -> Option<Outcome> {
         let core = &turn.front().core;
+        if let Some(failure) = self.state.extra.as_mut().and_then(|extra| extra.panicked.take()) {
+            self.fail(turn, failure, None);
+        }
         let bits = core.take_bits();
         // Taken before the notes: what a child said before its end has been said by then.
         let reports = core.take_reports();
@@ -36,14 +41,20 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.child_ended(turn, &child);
         }
         self.obey(turn, bits);
+        let mut was_started = false;
         loop {
             match self.state.stage {
-                Stage::Unborn => self.start(turn),
+                // One that fails in each start must not keep the worker to itself.
+                Stage::Unborn if was_started => return Some(Outcome::Again),
+                Stage::Unborn => {
+                    was_started = !mutant!("actor-restart-storm");
+                    self.start(turn);
+                }
                 Stage::Running => break,
                 Stage::Failed => return Some(Outcome::Wait),
                 Stage::Restarting => {
                     if !self.may_restart(turn) {
-                        return Some(Outcome::Wait);
+                        return Some(self.keep_mail(turn, budget));
                     }
                     self.state.stage = Stage::Unborn;
                 }
@@ -67,36 +78,54 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if self.state.is_ending() {
             return;
         }
-        if bits & RESTART != 0 && self.state.stage != Stage::Restarting {
-            self.restart(turn, None, false);
+        if bits & RESTART != 0 {
+            self.restart_as_ordered(turn, Renewal::PLAIN);
         } else if bits & RESUME != 0 && self.state.stage == Stage::Failed {
-            self.resume(turn);
+            self.resume(turn, Waiting::Resume);
         }
+    }
+
+    /// The supervisor has decided that the actor is to be made anew.
+    fn restart_as_ordered(&mut self, turn: &TurnOf<'_, A::Msg>, renewal: Renewal) {
+        if self.state.is_ending() || self.state.stage == Stage::Restarting {
+            return;
+        }
+        let extra = self.state.extra();
+        extra.is_ordered = true;
+        // The actor's own strategies remember one that is no more.
+        extra.layers.iter_mut().for_each(Layer::reset);
+        self.restart(turn, renewal);
     }
 
     fn note(&mut self, turn: &TurnOf<'_, A::Msg>, note: Note) {
         match note {
             Note::Watch { watcher } => {
-                let watchers = &mut self.state.extra().watchers;
-                if !watchers.iter().any(|one| one.ptr_eq(&watcher)) {
-                    watchers.push(watcher);
-                }
+                self.state.extra().watchers.insert(watcher.pid(), watcher);
             }
             Note::Unwatch { watcher } => {
                 if let Some(extra) = &mut self.state.extra {
-                    extra.watchers.retain(|one| one.pid() != watcher);
+                    extra.watchers.remove(&watcher);
                 }
             }
-            Note::Terminated(terminated) => self.watched_ended(turn, terminated),
+            Note::Terminated(terminated) => self.state.tell_end(terminated),
             Note::Failed(failed) => self.child_failed(turn, *failed),
             Note::LastWords { child, report } => {
-                self.state.extra().last_words.push((child, report));
+                self.state.extra().last_words.insert(child, report);
             }
-            Note::Restart { delay, keeps_children } => {
-                if !self.state.is_ending() && self.state.stage != Stage::Restarting {
-                    self.restart(turn, delay, keeps_children);
+            Note::Restart(renewal) => self.restart_as_ordered(turn, renewal),
+            Note::Restarted { child, path, now_nanos } => {
+                self.child_restarted(turn, child, &path, now_nanos);
+            }
+            Note::Starting(path) => self.child_starting(turn, &path),
+            Note::Patience(wait) => self.patience_over(turn, wait),
+            Note::RetryEscalations => self.retry_escalations(turn),
+            Note::Settle => {
+                if self.state.stage == Stage::Failed {
+                    self.resume(turn, Waiting::Stop);
                 }
             }
+            Note::WatchFor { who } => drop(self.state.watch(turn, &who, None)),
+            Note::UnwatchFor { who } => self.state.unwatch(turn, &who),
             Note::BackoffOver(number) => {
                 let extra = self.state.extra();
                 if extra.backoff == number {
@@ -116,9 +145,22 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             SystemMessage::Resume if core.peek() >= SUSPEND_ONE => core.suspend(false),
             SystemMessage::Resume => self.obey(turn, RESUME),
             SystemMessage::Suspend => core.suspend(true),
-            SystemMessage::Failure(info) => self.signal_later(Signal::ChildFailed(info)),
-            SystemMessage::Escalate(info) => self.signal_later(Signal::Escalated(info)),
-            _ => {}
+            SystemMessage::Failure(info) => self.told_of_failure(turn, info),
+            SystemMessage::Escalate(info) => {
+                self.signal_later(Signal::Escalated(info.clone()));
+                self.told_of_failure(turn, info);
+            }
+            SystemMessage::Terminated(end) => self.state.tell_end(end),
+            SystemMessage::Watch(watcher) | SystemMessage::Unwatch(watcher) => {
+                let Some(watcher) = core.system().find(watcher) else { return };
+                let who = crate::actor_ref::untyped(turn.me());
+                // Both ends have to know, and the watcher's end begins it.
+                drop(watcher.note(if matches!(message, SystemMessage::Watch(_)) {
+                    Note::WatchFor { who }
+                } else {
+                    Note::UnwatchFor { who }
+                }));
+            }
         }
     }
 
@@ -131,7 +173,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn next_pending(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Option<Outcome> {
         while self.state.stage == Stage::Running {
             let extra = self.state.extra();
-            if extra.signals.is_empty() && extra.control.is_empty() && extra.replay.is_empty() {
+            let is_nothing_put_back = extra.unstashed.is_empty() && extra.replay.is_empty();
+            if extra.signals.is_empty() && extra.control.is_empty() && is_nothing_put_back {
                 self.state.set(PENDING, false);
                 return None;
             }
@@ -142,10 +185,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             if let Some(pending) = extra.signals.pop_front() {
                 match pending {
                     Pending::Signal(signal) => self.signal(turn, signal),
-                    Pending::Message(envelope) => self.receive_envelope(turn, envelope),
+                    Pending::Message(_, envelope) => self.receive_envelope(turn, envelope),
                 }
             } else if let Some(item) = extra.control.pop_front() {
                 self.control(turn, item);
+            } else if let Some(envelope) = extra.unstashed.pop_front() {
+                self.receive_envelope(turn, envelope);
             } else if let Some(envelope) = extra.replay.pop_front() {
                 self.receive_envelope(turn, envelope);
             }

@@ -1,25 +1,30 @@
 //! The life of an actor: how it starts, is made anew and ends.
 
-use core::time::Duration;
-
 use clockjack_exec::{Failure, custom::Outcome};
 use clockjack_sync::mail::Pop;
 
-use super::{Cell, Pending, Stage, TurnOf, WAS_STARTED, pop};
+use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, pop, try_idle};
 use crate::{
     Actor, Next, Signal,
-    base::{ENDED, REPORTS, STOP, Tell},
+    base::{ENDED, FAILED, REPORTS, RESTART, RESUME, STOP, Tell},
     control::Control,
+    envelope::Envelope,
     events::{DeadLetterReason, Lifecycle, LifecycleStep, SystemEvent},
-    notes::{self, Item, Note},
+    notes::{self, Item, Note, Renewal},
 };
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Makes the actor, and lets it start.
     pub(super) fn start(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Self { actor, factory, .. } = self;
-        let made = turn.guarded(&mut || *actor = Some(factory()));
-        let result = match made {
+        let path = &turn.front().core.path;
+        let Self { actor, factory, state } = self;
+        let layers = state.extra.as_mut().map(|extra| &mut extra.layers);
+        let layers = layers.map_or(&mut [][..], |layers| &mut layers[..]);
+        let made = turn.guarded(&mut || {
+            layers.iter_mut().for_each(|layer| layer.before_start(path));
+            *actor = Some(factory());
+        });
+        let mut result = match made {
             Ok(()) => {
                 self.state.stage = Stage::Running;
                 self.guarded(turn, A::started)
@@ -30,15 +35,15 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 Err(failure)
             }
         };
+        let is_first = !self.state.has(WAS_STARTED);
+        if result.is_ok() && !is_first {
+            result = self.restarted(turn).and(result);
+        }
         match result {
             Ok(next) => {
-                let is_first = !self.state.has(WAS_STARTED);
                 self.state.set(WAS_STARTED, true);
-                if is_first {
-                    self.tell_step(turn, LifecycleStep::Started);
-                } else {
-                    self.restarted(turn);
-                }
+                let step = if is_first { LifecycleStep::Started } else { LifecycleStep::Restarted };
+                self.tell_step(turn, step);
                 if self.state.extra.as_ref().is_some_and(|extra| extra.unstash > 0) {
                     self.state.put_back();
                 }
@@ -46,16 +51,68 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     self.stop(turn, None);
                 }
             }
-            Err(failure) => self.fail(turn, failure, None),
+            Err(failure) => {
+                // It has not started, so it is told neither of a restart nor of its end.
+                let actor = self.actor.take();
+                self.drop_told(turn, actor);
+                self.fail(turn, failure, None);
+            }
         }
     }
 
-    fn restarted(&mut self, turn: &TurnOf<'_, A::Msg>) {
+    /// A restart has come to a good end, unless a hook does not think so.
+    fn restarted(&mut self, turn: &TurnOf<'_, A::Msg>) -> Result<(), Failure> {
+        let core = &turn.front().core;
         let now = turn.nanos();
         let extra = self.state.extra();
+        let layers = &mut extra.layers;
+        let told = turn.guarded(&mut || {
+            for layer in &mut *layers {
+                layer.restarted(now);
+                layer.after_restart(&core.path);
+            }
+        });
+        if let Err(caught) = told {
+            let failure = super::of_panic(&caught);
+            turn.discard(caught);
+            return Err(failure);
+        }
         extra.restarts = extra.restarts.saturating_add(1);
-        extra.layers.iter_mut().for_each(|layer| layer.restarted(now));
-        self.tell_step(turn, LifecycleStep::Restarted);
+        extra.last_restart_nanos = Some(now);
+        let is_ordered = core::mem::take(&mut extra.is_ordered);
+        if let (true, Some(parent)) = (is_ordered, &core.parent) {
+            let path = core.path.clone();
+            drop(parent.note(Note::Restarted { child: turn.pid(), path, now_nanos: now }));
+        }
+        self.let_children_go_on(turn, Waiting::Restart);
+        Ok(())
+    }
+
+    /// Children that were kept, and suspended because this actor has failed, go on; those whose
+    /// failure it has left to who is above get what became of that.
+    pub(super) fn let_children_go_on(&mut self, turn: &TurnOf<'_, A::Msg>, waiting: Waiting) {
+        let Some(children) = turn.front().core.children() else { return };
+        let resumed = children.with(|children| children.suspend(false));
+        resumed.iter().for_each(|child| child.wake());
+        let Some(extra) = &mut self.state.extra else { return };
+        for child in core::mem::take(&mut extra.suspended).into_values() {
+            child.lower(FAILED);
+            child.order(match waiting {
+                Waiting::Resume => RESUME,
+                Waiting::Restart => RESTART,
+                Waiting::Stop => STOP,
+            });
+        }
+    }
+
+    /// Drops something of the user's; a panic in that changes nothing, but is told.
+    pub(super) fn drop_told<T>(&mut self, turn: &TurnOf<'_, A::Msg>, value: T) {
+        let mut value = Some(value);
+        if let Err(caught) = turn.guarded(&mut || drop(value.take())) {
+            let failure = super::of_panic(&caught);
+            turn.discard(caught);
+            self.tell_of_hook(turn, failure);
+        }
     }
 
     fn tell_step(&self, turn: &TurnOf<'_, A::Msg>, step: LifecycleStep) {
@@ -81,12 +138,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.state.extra().reason = Some(report);
         }
         self.state.stage = Stage::Stopping;
+        turn.front().core.lower(FAILED);
         turn.front().mail.close();
         self.end_incarnation(turn);
         if let Some(children) = turn.front().core.children() {
             children.with(|children| children.is_closed = true);
         }
-        self.stop_next_child(turn);
+        self.stop_children(turn);
     }
 
     /// What belongs to this value of the actor ends with it: timers and futures.
@@ -95,14 +153,62 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if let Some(extra) = &mut self.state.extra {
             extra.backoff = 0;
             extra.batch = None;
+            if let Some(timer) = extra.backoff_timer.take() {
+                timer.cancel();
+            }
+        }
+    }
+
+    /// Begins to stop the children, unless that has begun.
+    fn stop_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        if self.state.extra.as_ref().is_none_or(|extra| extra.awaited.is_none()) {
+            self.stop_next_child(turn);
         }
     }
 
     /// Tells the child that was started last to stop; when it has ended comes the one before.
     pub(super) fn stop_next_child(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let Some(children) = turn.front().core.children() else { return };
-        if let Some(last) = children.with(|children| children.last().cloned()) {
-            last.order(STOP);
+        let Some(next) = children.with(|children| children.next_to_stop()) else {
+            if let Some(extra) = &mut self.state.extra {
+                extra.awaited = None;
+                extra.patience = extra.patience.wrapping_add(1);
+                if let Some(timer) = extra.patience_timer.take() {
+                    timer.cancel();
+                }
+            }
+            return;
+        };
+        next.order(STOP);
+        let extra = self.state.extra();
+        extra.awaited = Some(next);
+        extra.patience = extra.patience.wrapping_add(1);
+        if extra.patience_timer.is_none() {
+            self.be_patient(turn);
+        }
+    }
+
+    /// Looks again at the child that is waited for, after a while.
+    fn be_patient(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let system = turn.front().core.system();
+        let me = crate::actor_ref::untyped(turn.me());
+        let extra = self.state.extra();
+        let note = Note::Patience(extra.patience);
+        extra.patience_timer = system.after(system.patience(), me, note);
+    }
+
+    /// A while has passed since the wait of this number was begun, or one before it.
+    pub(super) fn patience_over(&mut self, turn: &TurnOf<'_, A::Msg>, wait: u32) {
+        let extra = self.state.extra();
+        extra.patience_timer = None;
+        let Some(straggler) = &extra.awaited else { return };
+        if extra.patience == wait {
+            let path = straggler.path.clone();
+            let events = turn.front().core.system().events();
+            events.publish(&SystemEvent::Straggler(path));
+            self.stop_next_child(turn);
+        } else {
+            self.be_patient(turn);
         }
     }
 
@@ -112,13 +218,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Makes the actor anew, as soon as its children have ended and, if there is one, the delay.
-    pub(super) fn restart(
-        &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        delay: Option<Duration>,
-        keeps_children: bool,
-    ) {
+    pub(super) fn restart(&mut self, turn: &TurnOf<'_, A::Msg>, renewal: Renewal) {
+        if self.state.settings.as_ref().is_some_and(|settings| settings.is_once) {
+            self.stop(turn, Some(Failure::msg("it was to be restarted, and cannot be made again")));
+            return;
+        }
         self.state.stage = Stage::Restarting;
+        turn.front().core.lower(FAILED);
         self.end_incarnation(turn);
         let told = self.guarded(turn, |actor, cx| actor.signal(cx, Signal::PreRestart));
         // Nothing that the hook has asked for outlives the value.
@@ -126,18 +232,49 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if let Err(failure) = told {
             self.tell_of_hook(turn, failure);
         }
-        turn.drop_contained(self.actor.take());
+        let actor = self.actor.take();
+        self.drop_told(turn, actor);
         let extra = self.state.extra();
-        extra.keeps_children = keeps_children;
-        let n = extra.stash.len();
-        extra.unstash = n;
-        self.state.put_back();
-        if !keeps_children {
+        extra.keeps_children = renewal.keeps_children;
+        extra.room = renewal.stash;
+        // What was stashed is older than what is kept of an earlier restart.
+        let later = core::mem::take(&mut extra.replay);
+        extra.unstash = 0;
+        extra.replay.append(&mut extra.unstashed);
+        extra.replay.append(&mut extra.stash);
+        extra.replay.extend(later);
+        self.state.set(PENDING, true);
+        if !renewal.keeps_children {
             self.forget_children(turn);
-            self.stop_next_child(turn);
+            self.stop_children(turn);
         }
-        if let Some(delay) = delay {
+        if let Some(delay) = renewal.delay {
             self.back_off(turn, delay);
+        }
+    }
+
+    /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
+    pub(super) fn keep_mail(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Outcome {
+        let front = turn.front();
+        loop {
+            if !budget.take(turn) {
+                return Outcome::Again;
+            }
+            match pop(front) {
+                Pop::Item(envelope) => {
+                    let extra = self.state.extra();
+                    if extra.room > 0 {
+                        extra.room -= 1;
+                        extra.replay.push_back(envelope);
+                    } else {
+                        tell_lost::<A::Msg>(turn, DeadLetterReason::StashFull);
+                        self.drop_told(turn, envelope);
+                    }
+                }
+                Pop::Empty if try_idle(front) => return Outcome::Wait,
+                Pop::Empty => {}
+                Pop::Busy => return Outcome::Again,
+            }
         }
     }
 
@@ -155,7 +292,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if let Err(failure) = told {
             self.tell_of_hook(turn, failure);
         }
-        turn.drop_contained(self.actor.take());
+        let actor = self.actor.take();
+        self.drop_told(turn, actor);
         self.state.stage = Stage::Draining;
     }
 
@@ -164,10 +302,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let front = turn.front();
         loop {
             match pop(front) {
-                Pop::Item(envelope) => {
-                    tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
-                    turn.drop_contained(envelope);
-                }
+                Pop::Item(envelope) => self.lose(turn, envelope),
                 Pop::Empty => break,
                 Pop::Busy => return Outcome::Again,
             }
@@ -179,19 +314,19 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Ends what others know of the actor, and tells them.
     fn let_go(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let core = &turn.front().core;
-        let mut watchers = alloc::vec::Vec::new();
+        let mut watchers = alloc::collections::BTreeMap::new();
         if let Some(mut extra) = self.state.extra.take() {
             watchers = core::mem::take(&mut extra.watchers);
-            for envelope in extra.replay.drain(..).chain(extra.stash.drain(..)) {
-                tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
-                turn.drop_contained(envelope);
+            let put_back = extra.unstashed.drain(..).chain(extra.stash.drain(..));
+            for envelope in put_back.chain(extra.replay.drain(..)) {
+                self.lose(turn, envelope);
             }
             for item in extra.control.drain(..) {
-                lose_control(turn, item);
+                self.lose_control(turn, item);
             }
             for pending in extra.signals.drain(..) {
-                if let Pending::Message(envelope) = pending {
-                    turn.drop_contained(envelope);
+                if let Pending::Message(_, envelope) = pending {
+                    self.lose(turn, envelope);
                 }
             }
             self.say_last_words(turn, extra.reason.take());
@@ -201,19 +336,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         for item in core.notes.close::<A::Msg>() {
             match item {
                 Item::Note(Note::Watch { watcher }) => {
-                    if !watchers.iter().any(|one| one.ptr_eq(&watcher)) {
-                        watchers.push(watcher);
-                    }
+                    watchers.insert(watcher.pid(), watcher);
                 }
                 Item::Note(Note::Unwatch { watcher }) => {
-                    watchers.retain(|one| one.pid() != watcher);
+                    watchers.remove(&watcher);
                 }
-                Item::Note(_) => {}
-                Item::Control(item) => lose_control(turn, item),
+                Item::Note(note) => turn.drop_contained(note),
+                Item::Control(item) => self.lose_control(turn, item),
             }
         }
         self.tell_step(turn, LifecycleStep::Stopped);
-        for watcher in watchers {
+        for watcher in watchers.into_values() {
             // One that has ended too does not want to know.
             drop(watcher.note(notes::terminated(turn.pid(), core.path.clone())));
         }
@@ -222,7 +355,21 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 parent.report(crate::actor_ref::untyped(turn.me()));
                 parent.order(REPORTS);
             }
-            None => core.system().root_ended(),
+            None => {
+                core.system().retry_escalations(&|call| contain(turn, call));
+                core.system().root_ended();
+            }
+        }
+    }
+
+    fn lose(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+        tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
+        self.drop_told(turn, envelope);
+    }
+
+    fn lose_control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
+        match item {
+            Control::Message(envelope) => self.lose(turn, envelope),
         }
     }
 
@@ -240,12 +387,18 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 }
 
-fn lose_control<M: 'static>(turn: &TurnOf<'_, M>, item: Control<M>) {
-    match item {
-        Control::Message(envelope) => {
-            tell_lost::<M>(turn, DeadLetterReason::Stopped);
-            turn.drop_contained(envelope);
-        }
+/// What becomes of children whose failure was left to who is above.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    Resume,
+    Restart,
+    Stop,
+}
+
+/// Calls something of the user's; a panic of it is none of the actor's affair.
+pub(super) fn contain<M: 'static>(turn: &TurnOf<'_, M>, call: &mut dyn FnMut()) {
+    if let Err(caught) = turn.guarded(call) {
+        turn.discard(caught);
     }
 }
 

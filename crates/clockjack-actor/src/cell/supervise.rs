@@ -1,18 +1,26 @@
 //! Failures: who decides what becomes of an actor, and how it is told.
 
-use alloc::vec::Vec;
+use alloc::{string::ToString as _, vec::Vec};
 use core::time::Duration;
 
 use clockjack_exec::{Failure, Pid};
+use clockjack_sync::{Counted, mutant};
 
-use super::{ASKS_PARENT, Cell, Stage, TurnOf, WAS_STARTED};
+use super::{
+    ASKS_PARENT, Cell, Stage, TurnOf, WAS_STARTED,
+    lifecycle::{Waiting, contain},
+};
 use crate::{
-    Actor, Directive, FailureInfo, FailureReport, Scope, Signal, Strategy,
-    base::{AnyActor, RESTART, RESUME, STOP, Tell},
+    Actor, ActorPath, Directive, FailureInfo, FailureReport, RestartStats, Scope, Signal, Strategy,
+    base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, Tell},
+    escalation::Escalations,
     events::SystemEvent,
-    notes::{FailedChild, Note},
+    notes::{FailedChild, Note, Renewal},
     strategy::{Layer, Ledger, Moment, Ruling},
 };
+
+/// After which time a failure is offered again that a sink has refused.
+const ESCALATION_RETRY: Duration = Duration::from_millis(100);
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// The actor has failed: its own strategies decide, innermost first, then its parent's.
@@ -28,7 +36,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         let info = self.info_of(turn, &failure, message_type);
         let at = self.moment(turn);
-        let is_startup = at.is_startup;
         let n = self.state.extra.as_ref().map_or(0, |extra| extra.layers.len());
         for index in 0..n {
             let ruled = self.state.extra().layers.get_mut(index).and_then(|layer| {
@@ -42,11 +49,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 if let Err(caught) = guarded {
                     turn.discard(caught);
                 }
-                ruling.map(|ruling| (ruling, layer.keeps_children()))
+                ruling.map(|ruling| (ruling, (layer.keeps_children(), layer.stash_capacity())))
             });
             match ruled {
                 None | Some((Ruling::Escalate, _)) => {}
-                Some((Ruling::Resume, _)) if !is_startup => {
+                Some((Ruling::Resume, _)) if self.actor.is_some() => {
                     self.tell_of_failure(turn, info, Directive::Resume);
                     turn.drop_contained(failure);
                     return;
@@ -56,29 +63,39 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     self.stop(turn, Some(failure));
                     return;
                 }
-                Some((Ruling::Restart { delay }, keeps_children)) => {
+                Some((Ruling::Restart { delay }, (keeps_children, stash))) => {
                     self.tell_of_failure(turn, info, Directive::Restart);
                     turn.drop_contained(failure);
-                    self.restart(turn, delay, keeps_children);
+                    // Those further in remember an actor that is no more.
+                    self.state.extra().layers.iter_mut().take(index).for_each(Layer::reset);
+                    self.restart(turn, Renewal { delay, keeps_children, stash });
                     return;
                 }
             }
         }
-        self.escalate(turn, failure, info);
+        self.escalate(turn, failure, info, at.is_startup);
     }
 
     /// None of its own strategies has settled it.
-    fn escalate(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Failure, info: FailureInfo) {
+    fn escalate(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        failure: Failure,
+        info: FailureInfo,
+        is_startup: bool,
+    ) {
         let core = &turn.front().core;
+        tell_sink(turn, &info);
         match &core.parent {
             Some(parent) if self.state.has(ASKS_PARENT) => {
                 self.state.stage = Stage::Failed;
-                for child in Self::children(turn) {
-                    child.suspend(true);
-                    child.wake();
+                if let Some(children) = core.children() {
+                    drop(children.with(|children| children.suspend(true)));
                 }
-                let me = crate::actor_ref::untyped(turn.me());
-                let failed = FailedChild { child: me, failure, info };
+                let child = crate::actor_ref::untyped(turn.me());
+                let can_resume = self.actor.is_some();
+                let failed = FailedChild { child, failure, info, is_startup, can_resume };
+                core.raise(FAILED);
                 if let Err(Note::Failed(failed)) = parent.note(Note::Failed(failed.into())) {
                     self.stop(turn, Some(failed.failure));
                 }
@@ -90,65 +107,158 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             None => {
                 // The root: nobody is above.
                 turn.drop_contained(failure);
-                core.system().root_failed(info);
+                let system = core.system();
+                let goes_on = system.root_failed(info, &|call| contain(turn, call));
+                if let (true, Some(extra)) = (goes_on, &mut self.state.extra) {
+                    for child in core::mem::take(&mut extra.suspended).into_values() {
+                        drop(child.note(Note::Settle));
+                    }
+                }
+                self.retry_later(turn);
             }
         }
     }
 
     /// A child has failed and waits for a decision.
     pub(super) fn child_failed(&mut self, turn: &TurnOf<'_, A::Msg>, failed: FailedChild) {
-        let FailedChild { child, failure, info } = failed;
+        let FailedChild { child, failure, mut info, is_startup, can_resume } = failed;
         let children = turn.front().core.children();
         let is_mine = children.is_some_and(|c| c.with(|c| c.of(&child).is_some()));
-        if !is_mine || self.state.is_ending() {
+        let is_stopping_it = match self.state.stage {
+            Stage::Stopping | Stage::Draining => true,
+            Stage::Restarting => !self.state.extra().keeps_children,
+            _ => false,
+        };
+        if !is_mine || is_stopping_it {
             child.order(STOP);
             turn.drop_contained(failure);
             return;
         }
-        let at = Moment { is_startup: false, ..self.moment(turn) };
-        let mut ruling = Ruling::Stop;
-        let mut scope = Scope::OneForOne;
-        let mut keeps_children = false;
-        let extra = self.state.extra();
-        let ledger = ledger_of(&mut extra.ledgers, child.pid());
-        if let Some((for_all, strategy)) = &mut extra.for_children {
-            scope = *for_all;
-            keeps_children = strategy.keeps_children();
-            let ruled = turn.guarded(&mut || ruling = rule(strategy, ledger, &failure, at));
-            if let Err(caught) = ruled {
-                turn.discard(caught);
-                ruling = Ruling::Escalate;
-            }
+        if child.peek() & FAILED == 0 && !mutant!("actor-stale-failure-counts") {
+            // It was decided about already, on account of another one.
+            turn.drop_contained(failure);
+            return;
+        }
+        let at = Moment { is_startup, ..self.moment(turn) };
+        let (mut ruling, scope, renewal) = self.rule_child(turn, &child, &failure, at, &mut info);
+        if ruling == Ruling::Resume && !can_resume {
+            ruling = Ruling::Stop;
         }
         match ruling {
             Ruling::Resume => {
                 self.tell_of_child(turn, info, Directive::Resume);
+                child.lower(FAILED);
                 child.order(RESUME);
             }
             Ruling::Restart { delay } => {
                 self.tell_of_child(turn, info, Directive::Restart);
-                let is_plain = delay.is_none() && !keeps_children;
-                Self::for_scope(turn, scope, &child, |child| {
-                    if is_plain {
-                        child.order(RESTART);
-                    } else {
-                        drop(child.note(Note::Restart { delay, keeps_children }));
-                    }
-                });
+                self.restart_children(turn, scope, &child, Renewal { delay, ..renewal });
             }
             Ruling::Stop => {
                 self.tell_of_child(turn, info, Directive::Stop);
-                Self::for_scope(turn, scope, &child, |child| child.order(STOP));
+                for child in Self::in_scope(turn, scope, &child) {
+                    child.lower(FAILED);
+                    child.order(STOP);
+                }
             }
             Ruling::Escalate => {
                 let up = info.escalate_to_parent(turn.pid());
                 self.signal_later(Signal::Escalated(info));
-                self.state.extra().suspended.push(child);
+                self.state.extra().suspended.insert(child.pid(), child);
                 self.fail_as(turn, failure, up);
                 return;
             }
         }
         turn.drop_contained(failure);
+    }
+
+    /// Asks the strategy for children. What is to be done, to whom, and how a restart would be.
+    fn rule_child(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        child: &AnyActor,
+        failure: &Failure,
+        at: Moment,
+        info: &mut FailureInfo,
+    ) -> (Ruling, Scope, Renewal) {
+        let extra = self.state.extra();
+        let Some((scope, strategy)) = &mut extra.for_children else {
+            return (Ruling::Stop, Scope::OneForOne, Renewal::PLAIN);
+        };
+        let ledger = extra.ledgers.entry(child.pid()).or_default();
+        let mut ruling = Ruling::Escalate;
+        // If the decider panics, it has not decided.
+        contain(turn, &mut || ruling = rule(strategy, ledger, failure, at));
+        info.restart_stats.window_failures = ledger.stats().window_failures;
+        let renewal = Renewal {
+            delay: None,
+            keeps_children: strategy.keeps_children(),
+            stash: strategy.stash_capacity(),
+        };
+        (ruling, *scope, renewal)
+    }
+
+    /// Orders the restart of a child, and of those that are restarted with it.
+    fn restart_children(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        scope: Scope,
+        failed: &AnyActor,
+        renewal: Renewal,
+    ) {
+        for child in Self::in_scope(turn, scope, failed) {
+            self.child_starting(turn, &child.path);
+            child.lower(FAILED);
+            if renewal.is_plain() {
+                child.order(RESTART);
+            } else {
+                drop(child.note(Note::Restart(renewal)));
+            }
+        }
+    }
+
+    /// A child is about to be made, for the first time or again.
+    pub(super) fn child_starting(&mut self, turn: &TurnOf<'_, A::Msg>, path: &ActorPath) {
+        let extra = self.state.extra();
+        let Some((_, strategy)) = &mut extra.for_children else { return };
+        contain(turn, &mut || strategy.before_start(path));
+    }
+
+    /// A child has started again, as this actor has ordered.
+    pub(super) fn child_restarted(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        child: Pid,
+        path: &ActorPath,
+        now: u64,
+    ) {
+        let extra = self.state.extra();
+        let Some(ledger) = extra.ledgers.get_mut(&child) else { return };
+        ledger.restarted(now);
+        let stats = ledger.stats();
+        let Some((_, strategy)) = &mut extra.for_children else { return };
+        contain(turn, &mut || strategy.after_restart(path, &stats));
+    }
+
+    /// What a host says about a failure: decided about, if it concerns a child.
+    pub(super) fn told_of_failure(&mut self, turn: &TurnOf<'_, A::Msg>, info: FailureInfo) {
+        let core = &turn.front().core;
+        let below = if info.path == core.path { info.origin().1 } else { &info.path };
+        let mut up = Some(below);
+        while let Some(path) = up.filter(|path| path.parent() != Some(&core.path)) {
+            up = path.parent();
+        }
+        let child = up.and_then(|path| {
+            core.children()?.with(|children| children.get(path.name())?.child().cloned())
+        });
+        let Some(child) = child else {
+            self.signal_later(Signal::ChildFailed(info));
+            return;
+        };
+        let failure = Failure::msg(info.reason.to_string());
+        child.raise(FAILED);
+        let failed = FailedChild { child, failure, info, is_startup: false, can_resume: true };
+        self.child_failed(turn, failed);
     }
 
     /// Fails because of a child.
@@ -157,54 +267,67 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.fail(turn, failure, None);
     }
 
-    /// Calls `tell` for all children in the scope of a decision, newest first.
-    fn for_scope(
-        turn: &TurnOf<'_, A::Msg>,
-        scope: Scope,
-        failed: &AnyActor,
-        tell: impl Fn(&AnyActor),
-    ) {
-        let mut is_in_scope = scope != Scope::OneForOne;
-        for child in &Self::children(turn) {
-            let is_failed = child.ptr_eq(failed);
-            if is_failed || is_in_scope {
-                tell(child);
-            }
-            if is_failed && scope == Scope::RestForOne {
-                // Those that are left were started before it.
-                is_in_scope = false;
-            }
+    /// The children in the scope of a decision about one of them, newest first.
+    fn in_scope(turn: &TurnOf<'_, A::Msg>, scope: Scope, failed: &AnyActor) -> Vec<AnyActor> {
+        if scope == Scope::OneForOne {
+            return Vec::from([failed.clone()]);
         }
+        let mut children = Self::children(turn);
+        if let (Scope::RestForOne, Some(at)) =
+            (scope, children.iter().position(|child| child.ptr_eq(failed)))
+        {
+            // Those that are left were started before it.
+            children.truncate(at + 1);
+        }
+        children
     }
 
     /// Goes on as if nothing had happened.
-    pub(super) fn resume(&mut self, turn: &TurnOf<'_, A::Msg>) {
+    pub(super) fn resume(&mut self, turn: &TurnOf<'_, A::Msg>, waiting: Waiting) {
         if self.actor.is_none() {
             // There is nothing that could go on.
             self.stop(turn, None);
             return;
         }
         self.state.stage = Stage::Running;
-        for child in Self::children(turn) {
-            child.suspend(false);
-            child.wake();
-        }
-        let extra = self.state.extra();
-        for child in core::mem::take(&mut extra.suspended) {
-            child.order(RESUME);
-        }
+        turn.front().core.lower(FAILED);
+        self.let_children_go_on(turn, waiting);
     }
 
     /// Waits before it is made anew.
     pub(super) fn back_off(&mut self, turn: &TurnOf<'_, A::Msg>, delay: Duration) {
         let extra = self.state.extra();
         extra.backoffs = extra.backoffs.wrapping_add(1).max(1);
-        extra.backoff = extra.backoffs;
-        let number = extra.backoff;
+        let number = extra.backoffs;
         let me = crate::actor_ref::untyped(turn.me());
-        if !turn.front().core.system().after(delay, me, Note::BackoffOver(number)) {
-            // No timer is to be had: at once is better than never.
-            extra.backoff = 0;
+        let system = turn.front().core.system();
+        extra.backoff_timer = system.after(delay, me, Note::BackoffOver(number));
+        // If no timer is to be had, at once is better than never.
+        extra.backoff = if extra.backoff_timer.is_some() { number } else { 0 };
+    }
+
+    /// Offers again what a sink has refused, its own or, at the root, the system's.
+    pub(super) fn retry_escalations(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let core = &turn.front().core;
+        match own_sink(core) {
+            Some(sink) => retry(&sink, &|call| contain(turn, call)),
+            None => core.system().retry_escalations(&|call| contain(turn, call)),
+        }
+        self.retry_later(turn);
+    }
+
+    /// Sees to it that what a sink has refused is offered again.
+    fn retry_later(&self, turn: &TurnOf<'_, A::Msg>) {
+        let core = &turn.front().core;
+        let me = crate::actor_ref::untyped(turn.me());
+        match own_sink(core) {
+            Some(sink) => call_again(&sink, &me),
+            None if core.parent.is_none() => {
+                if let Some(sink) = core.system().escalations() {
+                    call_again(sink, &me);
+                }
+            }
+            None => {}
         }
     }
 
@@ -240,7 +363,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return info;
         }
         let reason = self.report_of(turn, failure);
-        let stats = self.state.extra().layers.first().map(Layer::stats).unwrap_or_default();
+        let extra = self.state.extra();
+        let layer = extra.layers.iter().find(|layer| layer.matches(failure)).map(Layer::stats);
+        let stats = RestartStats {
+            restarts: extra.restarts,
+            last_restart_nanos: extra.last_restart_nanos,
+            window_failures: layer.unwrap_or_default().window_failures,
+        };
         let path = turn.front().core.path.clone();
         let mut info = FailureInfo::new(turn.pid(), path, reason);
         info.restart_stats = stats;
@@ -290,13 +419,41 @@ fn rule(strategy: &mut Strategy, ledger: &mut Ledger, failure: &Failure, at: Mom
     if strategy.matches(failure) { strategy.rule(ledger, failure, at) } else { Ruling::Escalate }
 }
 
-fn ledger_of(ledgers: &mut Vec<(Pid, Ledger)>, child: Pid) -> &mut Ledger {
-    let at = match ledgers.iter().position(|(pid, _)| *pid == child) {
-        Some(at) => at,
-        None => {
-            ledgers.push((child, Ledger::default()));
-            ledgers.len() - 1
+/// Offers once more what waits.
+pub(crate) fn retry(sink: &Escalations, guarded: &dyn Fn(&mut dyn FnMut())) {
+    sink.disarm();
+    guarded(&mut || _ = sink.retry());
+}
+
+/// Has what waits offered again after a while, by the actor that the sink belongs to.
+fn call_again(sink: &Escalations, holder: &AnyActor) {
+    if !sink.arm() {
+        return;
+    }
+    let again = holder.system().after(ESCALATION_RETRY, holder.clone(), Note::RetryEscalations);
+    if again.is_none() {
+        sink.disarm();
+    }
+}
+
+/// The sink that was set for this actor itself.
+fn own_sink(core: &Core) -> Option<Counted<Escalations>> {
+    core.children()?.with(|children| children.sink.clone())
+}
+
+/// Tells the sink of the actor, or else that of the nearest one above that has one, of a failure
+/// that the actor does not settle.
+fn tell_sink<M: 'static>(turn: &TurnOf<'_, M>, info: &FailureInfo) {
+    let me = crate::actor_ref::untyped(turn.me());
+    let mut holder = Some(&me);
+    while let Some(one) = holder {
+        if let Some(sink) = own_sink(one) {
+            contain(turn, &mut || _ = sink.retry());
+            let mut offer = Some(info.clone());
+            // If there is no room to keep it for another time, that is counted there.
+            contain(turn, &mut || _ = offer.take().map(|info| sink.offer(info)));
+            return call_again(&sink, one);
         }
-    };
-    &mut ledgers[at].1
+        holder = one.parent.as_ref();
+    }
 }

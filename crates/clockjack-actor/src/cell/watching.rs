@@ -1,12 +1,26 @@
 //! Death watch: who watches whom, and children that have ended.
 
-use super::{Cell, PENDING, Pending, Stage, State, TurnOf, Watch};
+use clockjack_exec::Pid;
+use clockjack_sync::mutant;
+
+use super::{Cell, PENDING, Pending, State, TurnOf, Watch};
 use crate::{
     Actor, ActorPath, Signal, Terminated, WatchError,
     base::{AnyActor, Tell},
     envelope::Envelope,
     notes::Note,
 };
+
+impl<M> Pending<M> {
+    /// Whose end it tells of.
+    fn ended(&self) -> Option<Pid> {
+        match self {
+            Self::Signal(Signal::Terminated(end)) => Some(end.pid),
+            Self::Signal(_) => None,
+            Self::Message(pid, _) => Some(*pid),
+        }
+    }
+}
 
 impl<A: Actor> State<A> {
     /// Begins to watch, by a signal or by a message.
@@ -17,14 +31,13 @@ impl<A: Actor> State<A> {
         message: Option<A::Msg>,
     ) -> Result<(), WatchError<Option<A::Msg>>> {
         let pid = who.pid();
-        let is_with = message.is_some();
-        if let Some(watch) = self.extra().watching.iter().find(|watch| watch.pid == pid) {
-            if watch.is_with || is_with {
+        if let Some(watch) = self.extra().watching.get(&pid) {
+            if watch.message.is_some() || message.is_some() {
                 return Err(WatchError { path: who.path.clone(), message });
             }
             return Ok(());
         }
-        self.extra().watching.push(Watch { pid, message, is_with });
+        self.extra().watching.insert(pid, Watch { message });
         if self.is_child(turn, who, Some(true)) {
             // Its end is reported anyway.
             return Ok(());
@@ -40,12 +53,15 @@ impl<A: Actor> State<A> {
     pub(crate) fn unwatch(&mut self, turn: &TurnOf<'_, A::Msg>, who: &AnyActor) {
         let pid = who.pid();
         let Some(extra) = &mut self.extra else { return };
-        let before = extra.watching.len();
-        extra.watching.retain(|watch| watch.pid != pid);
-        extra.signals.retain(|pending| {
-            !matches!(pending, Pending::Signal(Signal::Terminated(end)) if end.pid == pid)
-        });
-        if before != extra.watching.len() && !self.is_child(turn, who, Some(false)) {
+        if extra.watching.remove(&pid).is_none() {
+            // The end may have come. Whose end is told is not watched any more, so it is one or
+            // the other.
+            if !mutant!("actor-unwatch-leaves-signal") {
+                extra.signals.retain(|pending| pending.ended() != Some(pid));
+            }
+            return;
+        }
+        if !self.is_child(turn, who, Some(false)) {
             drop(who.note(Note::Unwatch { watcher: turn.pid() }));
         }
     }
@@ -70,12 +86,9 @@ impl<A: Actor> State<A> {
     /// Tells the actor of the end of one that it watches, if it still does.
     pub(super) fn tell_end(&mut self, end: Terminated) {
         let extra = self.extra();
-        let Some(at) = extra.watching.iter().position(|watch| watch.pid == end.pid) else {
-            return;
-        };
-        let watch = extra.watching.swap_remove(at);
+        let Some(watch) = extra.watching.remove(&end.pid) else { return };
         extra.signals.push_back(match watch.message {
-            Some(message) => Pending::Message(Envelope::new(message)),
+            Some(message) => Pending::Message(end.pid, Envelope::new(message)),
             None => Pending::Signal(Signal::Terminated(end)),
         });
         self.set(PENDING, true);
@@ -83,11 +96,6 @@ impl<A: Actor> State<A> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    pub(super) fn watched_ended(&mut self, turn: &TurnOf<'_, A::Msg>, end: Terminated) {
-        let _ = turn;
-        self.state.tell_end(end);
-    }
-
     /// A child has ended and is no child any more.
     pub(super) fn child_ended(&mut self, turn: &TurnOf<'_, A::Msg>, child: &AnyActor) {
         let Some(children) = turn.front().core.children() else { return };
@@ -98,21 +106,15 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let path: ActorPath = gone.path.clone();
         let mut failure = None;
         if let Some(extra) = &mut self.state.extra {
-            if let Some(at) = extra.last_words.iter().position(|(child, _)| *child == pid) {
-                failure = Some(extra.last_words.swap_remove(at).1);
+            failure = extra.last_words.remove(&pid);
+            extra.suspended.remove(&pid);
+            extra.ledgers.remove(&pid);
+            if extra.awaited.take_if(|one| one.ptr_eq(&gone)).is_some() {
+                self.stop_next_child(turn);
             }
-            extra.suspended.retain(|one| !one.ptr_eq(&gone));
         }
         if is_watched {
             self.state.tell_end(Terminated::new(pid, path, failure));
-        }
-        let is_next = match self.state.stage {
-            Stage::Stopping => true,
-            Stage::Restarting => !self.state.extra().keeps_children,
-            _ => false,
-        };
-        if is_next {
-            self.stop_next_child(turn);
         }
     }
 
@@ -125,7 +127,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             children.unwatch_all();
         });
         if let Some(extra) = &mut self.state.extra {
-            extra.watching.retain(|watch| !pids.contains(&watch.pid));
+            for pid in pids {
+                // What was to be told is the user's, and may do anything when it is dropped.
+                turn.drop_contained(extra.watching.remove(&pid));
+            }
         }
     }
 }

@@ -134,6 +134,15 @@ impl Strategy {
         self.children == Children::Keep
     }
 
+    pub(crate) fn stash_capacity(&self) -> usize {
+        self.stash_capacity
+    }
+
+    /// Whether it may want to know of starts.
+    pub(crate) fn has_hooks(&self) -> bool {
+        matches!(self.decider, Decider::Asked(_))
+    }
+
     pub(crate) fn before_start(&mut self, path: &ActorPath) {
         if let Decider::Asked(decider) = &mut self.decider {
             decider.before_start(path);

@@ -6,7 +6,7 @@ use alloc::{
     string::{String, ToString as _},
     vec::Vec,
 };
-use core::{fmt, mem::ManuallyDrop};
+use core::{fmt, mem::ManuallyDrop, time::Duration};
 
 use clockjack_exec::{
     Commands, Handle, Limits, StartError,
@@ -20,14 +20,14 @@ use crate::{
     ActorPath, EscalationSink, EventStream, FailureInfo, Props, Scope, Strategy,
     base::{AnyActor, Core},
     cell::Cell,
-    escalation::Escalations,
+    escalation::{ESCALATIONS_MAX, Escalations},
     front::Front,
     props::Overflow,
     spawn::{self, Where},
 };
 
-/// How many failures that sinks refuse are kept for another try.
-const ESCALATIONS_MAX: usize = 1_000;
+/// How long a child that was told to stop is waited for, unless set.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Something to be done when the system is there.
 type OnStart = Box<dyn FnOnce(&ActorSystem) -> Result<(), crate::Failure> + Send>;
@@ -43,6 +43,7 @@ pub struct SystemBuilder {
     on_escalation: Vec<Counted<OnEscalation>>,
     on_start: Vec<OnStart>,
     terminates_on_escalation: bool,
+    patience: Duration,
 }
 
 /// What a host has to give.
@@ -71,6 +72,7 @@ impl SystemBuilder {
             on_escalation: Vec::new(),
             on_start: Vec::new(),
             terminates_on_escalation: true,
+            patience: STOP_PATIENCE,
         }
     }
 
@@ -127,6 +129,13 @@ impl SystemBuilder {
         Self { terminates_on_escalation: terminates, ..self }
     }
 
+    /// How long an actor that stops waits for one child before it tells the next one to stop, too,
+    /// and [that](crate::SystemEvent::Straggler) is published; a second, if nothing else is set.
+    #[must_use]
+    pub fn stop_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
     /// Is called when the system is there, before the host gives it to anybody.
     #[must_use]
     pub fn on_start(
@@ -153,6 +162,7 @@ impl SystemBuilder {
     /// failed.
     #[doc(hidden)]
     pub fn start_on(self, host: HostParts) -> Result<ActorSystem, StartError> {
+        let has_sink = self.sink.is_some();
         let escalations = match self.sink {
             Some(sink) => Escalations::new(sink, ESCALATIONS_MAX),
             None => Escalations::unattended(ESCALATIONS_MAX),
@@ -165,7 +175,10 @@ impl SystemBuilder {
             events: EventStream::new(),
             seed: host.seed,
             guardians: Lock::new(None),
-            escalations: Lock::new(escalations),
+            escalations,
+            has_sink,
+            patience: self.patience,
+            graves: Lock::default(),
             on_escalation: Lock::new(self.on_escalation),
             terminates_on_escalation: self.terminates_on_escalation,
             end: super::termination::End::new(),
