@@ -597,6 +597,7 @@ impl<P> JobTable<P> {
 
     /// A periodic job waits for its next run, or is queued for it, or was cancelled meanwhile.
     /// Gives what is to be dropped.
+    #[inline(always)]
     fn go_on<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -672,6 +673,7 @@ impl<P> JobTable<P> {
     }
 
     /// A job that has run for the last time. Gives what is to be dropped.
+    #[inline]
     fn end<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,

@@ -233,35 +233,29 @@ impl JobWord {
         self.exchange(JobState::Scheduled, JobState::Queued)
     }
 
-    /// Queued → Executing, or Sent: the caller, and nobody else, runs it or sends it. Rule 5: what
-    /// is sent because it is marked to be run at the close is Executing at once.
+    /// Queued → Executing, or Sent: the caller, and nobody else, runs it or sends it.
     #[inline]
     pub(crate) fn take(&self, is_closed: bool) -> Option<Taken> {
-        let mut seen = self.peek();
-        while seen.state() == JobState::Queued || mutant!("job-take-by-store") {
-            let is_parcel = seen.is_parcel();
-            let is_granted =
-                is_closed && seen.runs_on_close() && !mutant!("parcel-granted-late-undecided");
-            let is_decided = !is_parcel || is_granted || mutant!("parcel-decided-when-sent");
-            let to = if is_decided { JobState::Executing } else { JobState::Sent };
-            let taken = if is_parcel { Taken::Send } else { Taken::Run };
-            if mutant!("job-take-by-store") {
-                self.0.store(seen.with(to), Ordering::Release);
-                return Some(taken);
-            }
-            // AcqRel: as in `exchange`.
-            let swap = self.0.compare_exchange_weak(
-                seen.0,
-                seen.with(to),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            match swap {
-                Ok(_) => return Some(taken),
-                Err(now) => seen = Seen(now),
-            }
+        // Which of both it is does not change while the job lives.
+        let seen = self.peek();
+        if seen.is_parcel() {
+            return self.take_parcel(is_closed);
         }
-        None
+        if mutant!("job-take-by-store") {
+            self.0.store(seen.with(JobState::Executing), Ordering::Release);
+            return Some(Taken::Run);
+        }
+        self.exchange(JobState::Queued, JobState::Executing).then_some(Taken::Run)
+    }
+
+    /// Rule 5: what is sent because it is marked to be run at the close is Executing at once. By
+    /// the holder of the lease, and the mark is for those that wait: it does not change either.
+    #[inline(never)]
+    fn take_parcel(&self, is_closed: bool) -> Option<Taken> {
+        let is_marked = self.peek().runs_on_close() && !mutant!("parcel-granted-late-undecided");
+        let is_decided = (is_closed && is_marked) || mutant!("parcel-decided-when-sent");
+        let to = if is_decided { JobState::Executing } else { JobState::Sent };
+        self.exchange(JobState::Queued, to).then_some(Taken::Send)
     }
 
     /// Sent → Executing, by the owner of the parcel; or rule 5 has it there already. False if it

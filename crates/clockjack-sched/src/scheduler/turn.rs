@@ -254,6 +254,7 @@ fn run_one(station: &Counted<Station>, run: Run<Item>, now: TimerInstant) -> Opt
 
 /// Gives a run to its courier. A panic there is told. Where the parcel is then nobody knows; it
 /// completes its run all the same.
+#[inline(never)]
 fn send(station: &Counted<Station>, run: Run<Item>, folds: bool) {
     let common = &*station.common;
     let (job, batch, carry) = (run.number, run.batch, run.payload.task.carry());
