@@ -1,0 +1,25 @@
+//! The laws of supervision, of the life of an actor, of watching and of the stash, in virtual time.
+
+#[path = "support/bench.rs"]
+mod bench;
+#[path = "support/puppet.rs"]
+mod puppet;
+
+#[path = "escalation/laws.rs"]
+mod escalation;
+#[path = "lifecycle/laws.rs"]
+mod lifecycle;
+#[path = "properties/laws.rs"]
+mod properties;
+#[path = "stash/laws.rs"]
+mod stash;
+#[path = "supervision/children.rs"]
+mod children;
+#[path = "supervision/faults.rs"]
+mod faults;
+#[path = "supervision/itself.rs"]
+mod itself;
+#[path = "supervision/waiting.rs"]
+mod waiting;
+#[path = "watch/laws.rs"]
+mod watch;

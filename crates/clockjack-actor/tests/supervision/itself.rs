@@ -1,0 +1,299 @@
+//! An actor and the strategies that are wrapped around it.
+
+use std::{num::ParseIntError, time::Duration};
+
+use clockjack_actor::{
+    ActorPath, ActorSystem, Backoff, Directive, EventKinds, Failure, Next, Props, RestartStats,
+    SpawnErrorKind, Strategy, SupervisorStrategy,
+};
+
+use crate::{
+    bench::{Log, start},
+    puppet::{Msg, Plan, Puppet, act, events, props, run},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn without_a_strategy_it_stops_at_its_first_failure() {
+    for fault in [|| Msg::Fail, || Msg::Panic] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let log = Log::default();
+        let a = root.spawn("a", props(&log)).unwrap();
+        a.tell(fault()).unwrap();
+        a.tell(Msg::Say("later")).unwrap();
+        root.run_until_idle();
+        assert_eq!(log.take(), ["a started", "a PostStop"]);
+        assert!(a.is_stopped());
+    }
+}
+
+#[test]
+fn the_message_that_fails_is_used_up_and_the_others_are_kept() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(Strategy::restart())).unwrap();
+    for msg in [Msg::Say("one"), Msg::Fail, Msg::Born, Msg::Panic, Msg::Born] {
+        a.tell(msg).unwrap();
+    }
+    root.run_until_idle();
+    let expected = [
+        "a started", "a one", "a PreRestart", "a started", "a is 2", "a PreRestart", "a started",
+        "a is 3",
+    ];
+    assert_eq!(log.take(), expected);
+}
+
+#[test]
+fn a_resume_keeps_the_state() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(Strategy::resume())).unwrap();
+    run(&mut root, &a, |me, _| {
+        me.state = 7;
+        Err(Failure::msg("no reason to lose it"))
+    });
+    a.tell(Msg::Panic).unwrap();
+    run(&mut root, &a, |me, _| {
+        me.say(format!("has {}", me.state));
+        Ok(Next::Stay)
+    });
+    assert_eq!(log.take(), ["a started", "a has 7"]);
+}
+
+fn parse(text: &'static str) -> Msg {
+    act(move |me, _| {
+        me.say(format!("got {}", text.parse::<u32>()?));
+        Ok(Next::Stay)
+    })
+}
+
+#[test]
+fn strategies_nest_the_innermost_first_each_for_its_errors() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let props = props(&log)
+        .supervise(Strategy::resume().only::<ParseIntError>())
+        .supervise(Strategy::restart().only::<std::fmt::Error>())
+        .supervise(Strategy::stop());
+    let a = root.spawn("a", props).unwrap();
+    a.tell(parse("x")).unwrap();
+    a.tell(act(|_, _| Err(std::fmt::Error.into()))).unwrap();
+    a.tell(parse("5")).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a started", "a PreRestart", "a started", "a got 5", "a PostStop"]);
+}
+
+#[test]
+fn a_strategy_for_the_same_errors_takes_the_place_of_the_earlier_one() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let props = props(&log).supervise(Strategy::stop()).supervise(Strategy::restart());
+    let a = root.spawn("a", props).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    a.tell(Msg::Born).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a started", "a PreRestart", "a started", "a is 2"]);
+}
+
+#[test]
+fn after_n_restarts_within_the_window_the_next_failure_stops_it() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let plan = Plan::default();
+    let strategy = Strategy::restart().limit(2, SECOND);
+    let a = root.spawn("a", plan.props(&log).supervise(strategy)).unwrap();
+    let mut fail_at = |ms: u64| {
+        clock.advance_to(clockjack_time::Tick::new(ms));
+        a.tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+    };
+    fail_at(500);
+    fail_at(600);
+    // The window was opened at 500 and is over: the count begins at one.
+    fail_at(1_500);
+    fail_at(1_600);
+    assert_eq!((plan.births(), a.is_stopped()), (5, false));
+    fail_at(2_499);
+    assert_eq!((plan.births(), a.is_stopped()), (5, true));
+}
+
+#[test]
+fn a_limit_of_none_stops_at_once() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let plan = Plan::default();
+    let strategy = Strategy::restart().limit(0, SECOND);
+    let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert_eq!((plan.births(), a.is_stopped()), (1, true));
+}
+
+/// How often an actor is made that fails in each of its first `failures` starts.
+fn starts(strategy: Strategy, failures: u32) -> (u32, bool) {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let plan = Plan::default().started(move |me, _| {
+        if me.born <= failures { Err(Failure::msg("not yet")) } else { Ok(Next::Stay) }
+    });
+    let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
+    for _ in 0..50 {
+        root.run_until_idle();
+        clock.advance(SECOND);
+    }
+    root.run_until_idle();
+    (plan.births(), a.is_stopped())
+}
+
+#[test]
+fn a_first_start_that_fails_is_tried_again_only_with_a_limit_or_a_pause() {
+    let limit = |n| Strategy::restart().limit(n, 1_000 * SECOND);
+    let backoff = || Backoff::new(SECOND, SECOND);
+    assert_eq!(starts(Strategy::restart(), u32::MAX), (1, true));
+    assert_eq!(starts(Strategy::resume(), u32::MAX), (1, true));
+    assert_eq!(starts(limit(1), u32::MAX), (1, true));
+    assert_eq!(starts(limit(2), u32::MAX), (3, true));
+    assert_eq!(starts(limit(3), u32::MAX), (4, true));
+    assert_eq!(starts(Strategy::restart().backoff(backoff()), 5), (6, false));
+    assert_eq!(starts(limit(2).backoff(backoff()), u32::MAX), (3, true));
+}
+
+#[test]
+fn a_resume_after_the_start_of_a_restart_has_failed_stops_it() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let plan = Plan::default().started(|me, _| {
+        if me.born == 2 { Err(std::fmt::Error.into()) } else { Ok(Next::Stay) }
+    });
+    let props = plan
+        .props(&log)
+        .supervise(Strategy::resume().only::<std::fmt::Error>())
+        .supervise(Strategy::restart());
+    let a = root.spawn("a", props).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    assert_eq!(log.take(), ["a started", "a PreRestart", "a started"]);
+}
+
+#[test]
+fn a_value_that_has_not_started_is_told_neither_of_a_restart_nor_of_its_end() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let plan = Plan::default().started(|_, _| Err(Failure::msg("never")));
+    let strategy = Strategy::restart().limit(2, SECOND);
+    root.spawn("a", plan.props(&log).supervise(strategy)).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a started", "a started", "a started"]);
+}
+
+#[test]
+fn the_hook_before_a_restart_may_fail_which_is_only_told() {
+    for panics in [false, true] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let (log, told) = (Log::default(), Log::default());
+        events(&mut root, EventKinds::FAILURE, &told);
+        let plan = Plan::default().signal(move |_, cx, _| {
+            if panics {
+                panic!("in the hook");
+            }
+            cx.stash(Msg::Stop).ok();
+            None
+        });
+        let a = root.spawn("a", plan.props(&log).supervise(Strategy::restart())).unwrap();
+        a.tell(Msg::Fail).unwrap();
+        a.tell(Msg::Born).unwrap();
+        root.run_until_idle();
+        let lines = log.take();
+        assert_eq!(lines.last().unwrap(), "a is 2");
+        assert!(!lines.iter().any(|line| line.contains("PostStop")), "{lines:?}");
+        let told = told.take();
+        assert_eq!(told.iter().any(|line| line.contains("in the hook")), panics, "{told:?}");
+    }
+}
+
+#[derive(Clone, Default)]
+struct Hooked(Log);
+
+impl SupervisorStrategy for Hooked {
+    fn decide(&mut self, failure: &Failure) -> Directive {
+        self.0.add(format!("decides about {failure}"));
+        Directive::Restart
+    }
+
+    fn before_start(&mut self, path: &ActorPath) {
+        self.0.add(format!("{path} is about to be made"));
+    }
+
+    fn after_restart(&mut self, path: &ActorPath, stats: &RestartStats) {
+        self.0.add(format!("{path} is back, {}", stats.restarts));
+    }
+}
+
+#[test]
+fn the_hooks_of_a_strategy_run_around_starts() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let strategy = Strategy::custom(Hooked(log.clone()));
+    let a = root.spawn("a", props(&log).supervise(strategy)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    let expected = [
+        "/user/a is about to be made",
+        "a started",
+        "decides about failed",
+        "a PreRestart",
+        "/user/a is about to be made",
+        "a started",
+        "/user/a is back, 1",
+    ];
+    assert_eq!(log.take(), expected);
+}
+
+#[test]
+fn a_restart_by_an_outer_layer_lets_the_inner_one_forget() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let plan = Plan::default();
+    let inner = Strategy::restart().limit(1, 100 * SECOND).only::<ParseIntError>();
+    let outer = Strategy::restart().limit(2, 100 * SECOND);
+    let props = plan.props(&Log::default()).supervise(inner).supervise(outer);
+    let a = root.spawn("a", props).unwrap();
+    // One by the inner, one by the outer since the inner has no more, and so on.
+    for n in 2..=6 {
+        a.tell(parse("x")).unwrap();
+        root.run_until_idle();
+        assert_eq!((plan.births(), a.is_stopped()), (n, false));
+    }
+    a.tell(parse("x")).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+}
+
+#[test]
+fn an_actor_that_cannot_be_made_again_is_stopped_instead() {
+    let (mut root, _) = start(ActorSystem::builder("t").supervise_users(
+        clockjack_actor::Scope::OneForOne,
+        Strategy::restart(),
+    ));
+    let log = Log::default();
+    let once = |log: &Log| Props::<Puppet, fn() -> Puppet>::once(Plan::default().puppet(log));
+    let a = root.spawn("a", once(&log)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    let refused = root.spawn("b", once(&log).supervise(Strategy::restart())).unwrap_err();
+    assert!(matches!(refused.kind(), SpawnErrorKind::InvalidProps(_)));
+}
+
+#[test]
+fn restart_counters_are_bounded_however_long_an_actor_fails() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let plan = Plan::default();
+    let strategy = Strategy::restart().limit(u32::MAX, Duration::MAX);
+    let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
+    for _ in 0..200 {
+        (0..100).for_each(|_| a.tell(Msg::Fail).unwrap());
+        root.run_until_idle();
+    }
+    assert_eq!((plan.births(), a.is_stopped()), (20_001, false));
+}

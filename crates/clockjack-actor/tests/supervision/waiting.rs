@@ -1,0 +1,278 @@
+//! An actor that waits to be made anew: for a pause, for its children, or both.
+
+use std::time::Duration;
+
+use clockjack_actor::{
+    ActorRef, ActorSystem, Backoff, EventKinds, Failure, Next, RootContext, Strategy, SystemMessage,
+};
+use clockjack_time::ManualClock;
+
+use crate::{
+    bench::{Log, start, start_seeded},
+    puppet::{Msg, Plan, act, events, props, run},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn backoff() -> Strategy {
+    Strategy::restart().backoff(Backoff::new(SECOND, 8 * SECOND))
+}
+
+fn pass(root: &mut RootContext, clock: &ManualClock, time: Duration) {
+    clock.advance(time);
+    root.run_until_idle();
+}
+
+/// How long the pause after a failure is, in milliseconds, found by small steps.
+fn pause(root: &mut RootContext, clock: &ManualClock, a: &ActorRef<Msg>, plan: &Plan) -> u64 {
+    let before = plan.births();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    for ms in 0.. {
+        if plan.births() != before {
+            return ms;
+        }
+        assert!(ms < 100_000, "it never comes back");
+        pass(root, clock, Duration::from_millis(1));
+    }
+    unreachable!("the range has no end")
+}
+
+#[test]
+fn pauses_double_up_to_the_longest_and_begin_anew_after_a_calm() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let plan = Plan::default();
+    let strategy = Strategy::restart()
+        .backoff(Backoff::new(SECOND / 100, SECOND / 20).reset_after(SECOND));
+    let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
+    root.run_until_idle();
+    let pauses: Vec<_> = (0..4).map(|_| pause(&mut root, &clock, &a, &plan)).collect();
+    assert_eq!(pauses, [10, 20, 40, 50]);
+    pass(&mut root, &clock, SECOND - SECOND / 1000);
+    assert_eq!(pause(&mut root, &clock, &a, &plan), 50);
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(pause(&mut root, &clock, &a, &plan), 10);
+}
+
+#[test]
+fn the_jitter_of_pauses_comes_from_the_seed_and_the_path() {
+    let pauses = |seed, name: &str| -> Vec<u64> {
+        let (mut root, clock) = start_seeded(ActorSystem::builder("t"), seed);
+        let plan = Plan::default();
+        let backoff = Backoff::new(SECOND / 10, SECOND / 10).jitter(0.5);
+        let props = plan.props(&Log::default()).supervise(Strategy::restart().backoff(backoff));
+        let a = root.spawn(name, props).unwrap();
+        root.run_until_idle();
+        (0..5).map(|_| pause(&mut root, &clock, &a, &plan)).collect()
+    };
+    let first = pauses(1, "a");
+    assert_eq!(first, pauses(1, "a"));
+    assert_ne!(first, pauses(2, "a"));
+    assert_ne!(first, pauses(1, "b"));
+    assert!(first.iter().all(|pause| (100..=150).contains(pause)), "{first:?}");
+}
+
+#[test]
+fn messages_and_signals_of_a_pause_are_kept_and_handled_by_the_new_value_in_order() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    let b = root.spawn("b", props(&Log::default())).unwrap();
+    let who = b.clone();
+    run(&mut root, &a, move |_, cx| {
+        cx.watch(&who)?;
+        Err(Failure::msg("now"))
+    });
+    a.tell(Msg::Say("one")).unwrap();
+    b.tell(Msg::Stop).unwrap();
+    a.tell(Msg::Born).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take(), ["a started", "a sees b end", "a one", "a is 2"]);
+}
+
+#[test]
+fn a_full_mailbox_has_room_again_during_a_pause() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let one = clockjack_actor::Mailbox::bounded(1);
+    let a = root.spawn("a", props(&log).mailbox(one).supervise(backoff())).unwrap();
+    root.run_until_idle();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    for text in ["one", "two", "three"] {
+        a.tell(Msg::Say(text)).unwrap();
+        root.run_until_idle();
+    }
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take()[2..], ["a started", "a one", "a two", "a three"]);
+}
+
+#[test]
+fn what_finds_no_room_in_a_pause_is_a_dead_letter() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (log, told) = (Log::default(), Log::default());
+    events(&mut root, EventKinds::DEAD_LETTER, &told);
+    let a = root.spawn("a", props(&log).supervise(backoff().stash(2))).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    for text in ["one", "two", "three"] {
+        a.tell(Msg::Say(text)).unwrap();
+    }
+    root.run_until_idle();
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take()[2..], ["a started", "a one", "a two"]);
+    assert_eq!(told.take(), ["dead letter for /user/a: no room to keep it during a restart"]);
+}
+
+#[test]
+fn a_thousand_messages_are_kept_if_nothing_else_is_set() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (log, told) = (Log::default(), Log::default());
+    events(&mut root, EventKinds::DEAD_LETTER, &told);
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    for _ in 0..1_100 {
+        a.tell(Msg::Say("kept")).unwrap();
+        root.run_until_idle();
+    }
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take().iter().filter(|line| *line == "a kept").count(), 1_000);
+    assert_eq!(told.take().len(), 100);
+}
+
+#[test]
+fn if_what_was_kept_fails_again_the_rest_stays_kept() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    for msg in [Msg::Say("one"), Msg::Fail, Msg::Born] {
+        a.tell(msg).unwrap();
+    }
+    root.run_until_idle();
+    a.tell(Msg::Say("newer")).unwrap();
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take()[2..], ["a started", "a one", "a PreRestart"]);
+    a.tell(Msg::Say("newest")).unwrap();
+    pass(&mut root, &clock, 2 * SECOND);
+    assert_eq!(log.take(), ["a started", "a is 3", "a newer", "a newest"]);
+}
+
+#[test]
+fn a_restart_stops_the_children_and_waits_for_them() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let to = log.clone();
+    let plan = Plan::default().started(move |_, cx| {
+        let child = cx.spawn_child("child", props(&to))?;
+        // It is revoked with the restart, so nothing comes of it.
+        cx.watch_with(&child, Msg::Say("must not come"))?;
+        Ok(Next::Stay)
+    });
+    let a = root.spawn("a", plan.props(&log).supervise(Strategy::restart())).unwrap();
+    root.run_until_idle();
+    a.tell(Msg::Fail).unwrap();
+    a.tell(Msg::Born).unwrap();
+    root.run_until_idle();
+    let expected = [
+        "a started", "a/child started", "a PreRestart", "a/child PostStop", "a started", "a is 2",
+        "a/child started",
+    ];
+    assert_eq!(log.take(), expected);
+}
+
+#[test]
+fn children_may_live_on_through_a_restart() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let strategy = Strategy::restart().keep_children();
+    let a = root.spawn("a", props(&log).supervise(strategy)).unwrap();
+    let to = log.clone();
+    run(&mut root, &a, move |_, cx| {
+        cx.spawn_child("child", props(&to))?;
+        Ok(Next::Stay)
+    });
+    let child: ActorRef<Msg> = root.system().lookup("/user/a/child").unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    child.tell(Msg::Born).unwrap();
+    root.run_until_idle();
+    let expected = ["a started", "a/child started", "a PreRestart", "a started", "a/child is 1"];
+    assert_eq!(log.take(), expected);
+}
+
+#[test]
+fn a_stop_in_a_pause_ends_it_without_a_word_to_the_value_that_is_no_more() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (log, told) = (Log::default(), Log::default());
+    events(&mut root, EventKinds::DEAD_LETTER, &told);
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    a.tell(Msg::Say("kept")).unwrap();
+    root.run_until_idle();
+    let jobs = root.system().scheduler().metrics().active_total;
+    assert_eq!(jobs, 1, "the pause has its timer");
+    root.system().stop(&a).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    assert_eq!(root.system().scheduler().metrics().active_total, 0, "the timer is cancelled");
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+    assert_eq!(told.take(), ["dead letter for /user/a: its receiver has stopped"]);
+    pass(&mut root, &clock, 10 * SECOND);
+    assert!(log.take().is_empty());
+    // The name is free.
+    assert!(root.spawn("a", props(&log)).is_ok());
+}
+
+#[test]
+fn a_restart_and_a_stop_that_come_one_upon_the_other_end_in_the_stop() {
+    for first_stop in [false, true] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let log = Log::default();
+        let a = root.spawn("a", props(&log).supervise(Strategy::restart())).unwrap();
+        let to = log.clone();
+        run(&mut root, &a, move |_, cx| {
+            for name in ["x", "y", "z"] {
+                cx.spawn_child(name, props(&to))?;
+            }
+            Ok(Next::Stay)
+        });
+        log.take();
+        let orders = [SystemMessage::Restart, SystemMessage::Stop];
+        for order in orders.iter().cycle().skip(usize::from(first_stop)).take(2) {
+            a.try_send_system(order.clone()).unwrap();
+        }
+        root.run_until_idle();
+        assert!(a.is_stopped());
+        let lines = log.take();
+        let stops: Vec<_> = lines.iter().filter(|line| line.ends_with("PostStop")).collect();
+        // After `Restart` there is no value that could be told of the end.
+        let mut expected = vec!["a/z PostStop", "a/y PostStop", "a/x PostStop"];
+        expected.extend(first_stop.then_some("a PostStop"));
+        assert_eq!(stops, expected);
+    }
+}
+
+#[test]
+fn an_actor_that_fails_in_each_start_without_end_does_not_keep_the_worker_to_itself() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let plan = Plan::default()
+        .started(|me, _| if me.born > 1 { Err(Failure::msg("again")) } else { Ok(Next::Stay) });
+    let a = root.spawn("a", plan.props(&Log::default()).supervise(Strategy::restart())).unwrap();
+    let log = Log::default();
+    let b = root.spawn("b", props(&log)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    b.tell(act(|me, cx| {
+        me.say("has its turn");
+        let _ = cx.system().terminate();
+        Ok(Next::Stay)
+    }))
+    .unwrap();
+    let end = root.system().when_terminated();
+    let report = root.block_on(end);
+    assert!(report.is_clean());
+    assert!(log.take().contains(&"b has its turn".to_owned()));
+    assert!(plan.births() < 1_000, "{}", plan.births());
+}
