@@ -87,7 +87,8 @@ pub enum Signal {
     ReceiveTimeout,
     /// A child has failed; what becomes of it was decided already.
     ChildFailed(crate::FailureInfo),
-    /// A child has escalated its failure to this actor, and the strategy for children decides.
+    /// A child has failed, and the strategy for children leaves that to who is above: this actor
+    /// is about to fail with it, unless it stops.
     Escalated(crate::FailureInfo),
     /// A message adapter has failed.
     AdapterFailed(Failure),

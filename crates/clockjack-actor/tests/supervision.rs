@@ -5,20 +5,20 @@ mod bench;
 #[path = "support/puppet.rs"]
 mod puppet;
 
+#[path = "supervision/children.rs"]
+mod children;
 #[path = "escalation/laws.rs"]
 mod escalation;
+#[path = "supervision/faults.rs"]
+mod faults;
+#[path = "supervision/itself.rs"]
+mod itself;
 #[path = "lifecycle/laws.rs"]
 mod lifecycle;
 #[path = "properties/laws.rs"]
 mod properties;
 #[path = "stash/laws.rs"]
 mod stash;
-#[path = "supervision/children.rs"]
-mod children;
-#[path = "supervision/faults.rs"]
-mod faults;
-#[path = "supervision/itself.rs"]
-mod itself;
 #[path = "supervision/waiting.rs"]
 mod waiting;
 #[path = "watch/laws.rs"]

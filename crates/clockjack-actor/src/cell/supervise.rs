@@ -11,7 +11,8 @@ use super::{
     lifecycle::{Waiting, contain},
 };
 use crate::{
-    Actor, ActorPath, Directive, FailureInfo, FailureReport, RestartStats, Scope, Signal, Strategy,
+    Actor, ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal,
+    Strategy,
     base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, Tell},
     escalation::Escalations,
     events::SystemEvent,
@@ -163,9 +164,18 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             }
             Ruling::Escalate => {
                 let up = info.escalate_to_parent(turn.pid());
-                self.signal_later(Signal::Escalated(info));
                 self.state.extra().suspended.insert(child.pid(), child);
-                self.fail_as(turn, failure, up);
+                // At once: it may be that it hears nothing any more after this.
+                let told =
+                    self.guarded(turn, |actor, cx| actor.signal(cx, Signal::Escalated(info)));
+                match told {
+                    Ok(Next::Stop) => self.stop(turn, Some(failure)),
+                    Ok(_) => self.fail_as(turn, failure, up),
+                    Err(other) => {
+                        self.tell_of_hook(turn, other);
+                        self.fail_as(turn, failure, up);
+                    }
+                }
                 return;
             }
         }

@@ -120,9 +120,8 @@ fn signals_may_be_left_unhandled_but_for_the_end_of_one_that_is_watched() {
 fn a_death_pact_can_be_supervised_like_any_failure() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let plan = Plan::default().signal(|_, _, signal| {
-        matches!(signal, Signal::Terminated(_)).then_some(Next::Unhandled)
-    });
+    let plan = Plan::default()
+        .signal(|_, _, signal| matches!(signal, Signal::Terminated(_)).then_some(Next::Unhandled));
     let props_of_a = plan.props(&log).supervise(clockjack_actor::Strategy::restart());
     let a = root.spawn("a", props_of_a).unwrap();
     let b = root.spawn("b", props(&Log::default())).unwrap();

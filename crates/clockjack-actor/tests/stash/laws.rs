@@ -7,7 +7,12 @@ use crate::{
     puppet::{Msg, act, events, props, run},
 };
 
-fn stashing(root: &mut RootContext, log: &Log, capacity: usize, texts: &'static [&'static str]) -> ActorRef<Msg> {
+fn stashing(
+    root: &mut RootContext,
+    log: &Log,
+    capacity: usize,
+    texts: &'static [&'static str],
+) -> ActorRef<Msg> {
     let props = props(log).stash(capacity).supervise(Strategy::restart());
     let a = root.spawn("a", props).unwrap();
     run(root, &a, move |_, cx| {

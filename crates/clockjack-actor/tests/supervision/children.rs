@@ -236,8 +236,8 @@ fn a_failure_left_to_the_one_above_is_decided_by_its_strategy() {
     root.run_until_idle();
     let mut lines = log.take();
     let told = lines.drain(..2).collect::<Vec<_>>();
-    assert_eq!(told[0], "top hears that /user/top/mid resume (failed of /user/top/mid/x)");
-    assert!(told[1].starts_with("top/mid is left with /user/top/mid/x ?"), "{told:?}");
+    assert!(told[0].starts_with("top/mid is left with /user/top/mid/x ?"), "{told:?}");
+    assert_eq!(told[1], "top hears that /user/top/mid resume (failed of /user/top/mid/x)");
     // All three go on with what they had.
     assert_eq!(lines, ["top/mid is 1", "top/mid/x is 1", "top/mid/y is 1"]);
 }

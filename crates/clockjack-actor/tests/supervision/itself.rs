@@ -38,7 +38,13 @@ fn the_message_that_fails_is_used_up_and_the_others_are_kept() {
     }
     root.run_until_idle();
     let expected = [
-        "a started", "a one", "a PreRestart", "a started", "a is 2", "a PreRestart", "a started",
+        "a started",
+        "a one",
+        "a PreRestart",
+        "a started",
+        "a is 2",
+        "a PreRestart",
+        "a started",
         "a is 3",
     ];
     assert_eq!(log.take(), expected);
@@ -162,9 +168,8 @@ fn a_first_start_that_fails_is_tried_again_only_with_a_limit_or_a_pause() {
 fn a_resume_after_the_start_of_a_restart_has_failed_stops_it() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let plan = Plan::default().started(|me, _| {
-        if me.born == 2 { Err(std::fmt::Error.into()) } else { Ok(Next::Stay) }
-    });
+    let plan = Plan::default()
+        .started(|me, _| if me.born == 2 { Err(std::fmt::Error.into()) } else { Ok(Next::Stay) });
     let props = plan
         .props(&log)
         .supervise(Strategy::resume().only::<std::fmt::Error>())
@@ -271,10 +276,10 @@ fn a_restart_by_an_outer_layer_lets_the_inner_one_forget() {
 
 #[test]
 fn an_actor_that_cannot_be_made_again_is_stopped_instead() {
-    let (mut root, _) = start(ActorSystem::builder("t").supervise_users(
-        clockjack_actor::Scope::OneForOne,
-        Strategy::restart(),
-    ));
+    let (mut root, _) = start(
+        ActorSystem::builder("t")
+            .supervise_users(clockjack_actor::Scope::OneForOne, Strategy::restart()),
+    );
     let log = Log::default();
     let once = |log: &Log| Props::<Puppet, fn() -> Puppet>::once(Plan::default().puppet(log));
     let a = root.spawn("a", once(&log)).unwrap();

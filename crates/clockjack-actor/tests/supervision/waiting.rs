@@ -42,8 +42,8 @@ fn pause(root: &mut RootContext, clock: &ManualClock, a: &ActorRef<Msg>, plan: &
 fn pauses_double_up_to_the_longest_and_begin_anew_after_a_calm() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let plan = Plan::default();
-    let strategy = Strategy::restart()
-        .backoff(Backoff::new(SECOND / 100, SECOND / 20).reset_after(SECOND));
+    let strategy =
+        Strategy::restart().backoff(Backoff::new(SECOND / 100, SECOND / 20).reset_after(SECOND));
     let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
     root.run_until_idle();
     let pauses: Vec<_> = (0..4).map(|_| pause(&mut root, &clock, &a, &plan)).collect();
@@ -177,7 +177,12 @@ fn a_restart_stops_the_children_and_waits_for_them() {
     a.tell(Msg::Born).unwrap();
     root.run_until_idle();
     let expected = [
-        "a started", "a/child started", "a PreRestart", "a/child PostStop", "a started", "a is 2",
+        "a started",
+        "a/child started",
+        "a PreRestart",
+        "a/child PostStop",
+        "a started",
+        "a is 2",
         "a/child started",
     ];
     assert_eq!(log.take(), expected);

@@ -72,36 +72,31 @@ fn unwatch_takes_back_what_has_come_already() {
     for with in [false, true] {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let log = Log::default();
-        let (w, a) = two(&mut root, &log);
-        let who = a.clone();
+        let quiet = Log::default();
+        let [a, b] = ["a", "b"].map(|name| root.spawn(name, props(&quiet)).unwrap());
+        let other = b.clone();
+        // Both ends have come when the first is told.
+        let plan = Plan::default().signal(move |_, cx, _| {
+            cx.unwatch(&other);
+            None
+        });
+        let w = root.spawn("w", plan.props(&log)).unwrap();
+        let both = (a.clone(), b.clone());
         run(&mut root, &w, move |_, cx| {
+            cx.watch(&both.0)?;
             if with {
-                cx.watch_with(&who, Msg::Say("must not come"))?;
+                cx.watch_with(&both.1, Msg::Say("must not come"))?;
             } else {
-                cx.watch(&who)?;
+                cx.watch(&both.1)?;
             }
             Ok(Next::Stay)
         });
-        // The watcher does not look at signals meanwhile; its notes are taken in all the same.
-        w.try_send_system(SystemMessage::Suspend).unwrap();
+        log.take();
         a.tell(Msg::Stop).unwrap();
+        b.tell(Msg::Stop).unwrap();
         root.run_until_idle();
-        let who = a.clone();
-        w.tell_control(act(move |me, cx| {
-            cx.unwatch(&who);
-            me.say(format!("watches {}", cx.watching().len()));
-            Ok(Next::Stay)
-        }))
-        .unwrap();
-        // The control message comes behind the signals, so they have to be taken back by a host.
-        w.try_send_system(SystemMessage::Unwatch(a.pid())).unwrap();
-        root.run_until_idle();
-        let who = a.clone();
-        drop(who);
-        w.try_send_system(SystemMessage::Resume).unwrap();
-        root.run_until_idle();
-        let lines = log.take();
-        assert!(lines.contains(&"w watches 0".to_owned()), "{lines:?}");
+        assert!(b.is_stopped());
+        assert_eq!(log.take(), ["w sees a end"]);
     }
 }
 
