@@ -3,7 +3,9 @@
 use clockjack_exec::custom::Outcome;
 use clockjack_sync::mutant;
 
-use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STOPPED, lifecycle::Waiting};
+use super::{
+    Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, WAS_STOPPED, lifecycle::Waiting,
+};
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
     base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
@@ -26,6 +28,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.fail(turn, failure, None);
         }
         let bits = core.take_bits();
+        let is_new = self.state.stage == Stage::Unborn && !self.state.has(WAS_STARTED);
+        let mut was_started = false;
+        if is_new && bits & STOP == 0 {
+            // Others may have started children below a guardian before it has had a turn.
+            was_started = true;
+            self.start(turn);
+        }
         // Taken before the notes: what a child said before its end has been said by then.
         let reports = core.take_reports();
         for item in core.notes.take::<A::Msg>() {
@@ -41,7 +50,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.child_ended(turn, &child);
         }
         self.obey(turn, bits);
-        let mut was_started = false;
         loop {
             match self.state.stage {
                 // One that fails in each start must not keep the worker to itself.

@@ -303,3 +303,21 @@ fn failures_go_up_as_typed_signals_without_unwinding() {
     let lines = log.take();
     assert!(lines[0].starts_with("a is left with /user/a/x ? (failed of /user/a/x)"), "{lines:?}");
 }
+
+#[test]
+fn those_that_were_suspended_on_the_way_up_handle_what_has_come_meanwhile() {
+    let builder = ActorSystem::builder("t")
+        .terminate_on_escalation(false)
+        .supervise_users(Scope::OneForOne, Strategy::restart());
+    let (mut root, _) = start(builder);
+    let log = Log::default();
+    let b = root.spawn("b", props(&log)).unwrap();
+    let plan = Plan::default().started(|_, _| Err(clockjack_actor::Failure::msg("never")));
+    let a = root.spawn("a", plan.props(&log)).unwrap();
+    b.tell(Msg::Say("here")).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    b.tell(Msg::Say("later")).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["b started", "b here", "a started", "b later"]);
+}
