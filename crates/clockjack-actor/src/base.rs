@@ -36,6 +36,7 @@ use clockjack_exec::custom::CustomRef;
 use clockjack_sync::{
     Counted,
     lock::Lock,
+    mutant,
     prim::atomic::{
         AtomicPtr, AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -233,7 +234,7 @@ impl Drop for Core {
         if self.parent.is_none() {
             // SAFETY: the root was given a counted pointer to its system, and gives it back.
             drop(unsafe { Counted::from_raw(self.system) });
-        } else if self.path.is_deeper_than(DEEP) {
+        } else if self.path.is_deeper_than(DEEP) && !mutant!("actor-drops-parents-deep") {
             let parent = self.parent.take();
             self.system().bury(parent);
         }

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use clockjack_sync::Counted;
+use clockjack_sync::{Counted, mutant};
 
 use crate::{ActorPath, base::AnyActor, escalation::Escalations};
 
@@ -315,7 +315,8 @@ impl Children {
         while let Some(entry) = self.entry_mut(at) {
             at = entry.prev;
             let Some(child) = &entry.child else { continue };
-            if core::mem::replace(&mut entry.is_suspended, suspends) != suspends {
+            let was = core::mem::replace(&mut entry.is_suspended, suspends);
+            if was != suspends || mutant!("actor-suspends-again") {
                 child.suspend(suspends);
                 changed.push(child.clone());
             }

@@ -30,7 +30,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let bits = core.take_bits();
         let is_new = self.state.stage == Stage::Unborn && !self.state.has(WAS_STARTED);
         let mut was_started = false;
-        if is_new && bits & STOP == 0 {
+        if is_new && bits & STOP == 0 && !mutant!("actor-decides-unborn") {
             // Others may have started children below a guardian before it has had a turn.
             was_started = true;
             self.start(turn);

@@ -1,7 +1,7 @@
 //! The life of an actor: how it starts, is made anew and ends.
 
 use clockjack_exec::{Failure, custom::Outcome};
-use clockjack_sync::mail::Pop;
+use clockjack_sync::{mail::Pop, mutant};
 
 use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, pop, try_idle};
 use crate::{
@@ -80,7 +80,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         extra.restarts = extra.restarts.saturating_add(1);
         extra.last_restart_nanos = Some(now);
         let is_ordered = core::mem::take(&mut extra.is_ordered);
-        if let (true, Some(parent)) = (is_ordered, &core.parent) {
+        let tells = is_ordered && !mutant!("actor-restart-untold");
+        if let (true, Some(parent)) = (tells, &core.parent) {
             let path = core.path.clone();
             drop(parent.note(Note::Restarted { child: turn.pid(), path, now_nanos: now }));
         }
@@ -153,7 +154,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if let Some(extra) = &mut self.state.extra {
             extra.backoff = 0;
             extra.batch = None;
-            if let Some(timer) = extra.backoff_timer.take() {
+            if let Some(timer) = extra.backoff_timer.take()
+                && !mutant!("actor-backoff-timer-stays")
+            {
                 timer.cancel();
             }
         }
@@ -180,6 +183,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return;
         };
         next.order(STOP);
+        if mutant!("actor-stops-children-at-once") {
+            Self::children(turn).iter().for_each(|child| child.order(STOP));
+        }
         let extra = self.state.extra();
         extra.awaited = Some(next);
         extra.patience = extra.patience.wrapping_add(1);
@@ -263,8 +269,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             match pop(front) {
                 Pop::Item(envelope) => {
                     let extra = self.state.extra();
-                    if extra.room > 0 {
-                        extra.room -= 1;
+                    if extra.room > 0 || mutant!("actor-keeps-all-mail") {
+                        extra.room = extra.room.saturating_sub(1);
                         extra.replay.push_back(envelope);
                     } else {
                         tell_lost::<A::Msg>(turn, DeadLetterReason::StashFull);

@@ -68,7 +68,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     self.tell_of_failure(turn, info, Directive::Restart);
                     turn.drop_contained(failure);
                     // Those further in remember an actor that is no more.
-                    self.state.extra().layers.iter_mut().take(index).for_each(Layer::reset);
+                    let n_inner = if mutant!("actor-inner-layers-remember") { 0 } else { index };
+                    self.state.extra().layers.iter_mut().take(n_inner).for_each(Layer::reset);
                     self.restart(turn, Renewal { delay, keeps_children, stash });
                     return;
                 }

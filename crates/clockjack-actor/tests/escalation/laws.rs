@@ -12,7 +12,7 @@ use clockjack_actor::{
 };
 
 use crate::{
-    bench::{Log, start},
+    bench::{Log, start, start_seeded},
     puppet::{Msg, Plan, props, run, short},
 };
 
@@ -320,4 +320,17 @@ fn those_that_were_suspended_on_the_way_up_handle_what_has_come_meanwhile() {
     b.tell(Msg::Say("later")).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["b started", "b here", "a started", "b later"]);
+}
+
+#[test]
+fn a_child_may_fail_before_its_guardian_has_had_a_turn() {
+    for seed in 1..30 {
+        let (mut root, _) = start_seeded(escalating().terminate_on_escalation(false), seed);
+        let log = Log::default();
+        let a = root.spawn("a", props(&log)).unwrap();
+        a.tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        assert!(a.is_stopped());
+        assert!(root.spawn("b", props(&log)).is_ok(), "the guardian is there");
+    }
 }

@@ -1,0 +1,10 @@
+//! What actors promise where threads are the subject: laws that virtual time on one thread shows
+//! as well, and races that it cannot.
+//!
+//! Nothing waits in order to pass; a bound is reached only by a fault.
+#![cfg(not(loom))]
+
+#[path = "support/eventually.rs"]
+mod eventually;
+#[path = "actors/laws.rs"]
+mod laws;

@@ -1,0 +1,281 @@
+//! Supervision, stop and watch on several workers.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use clockjack_rt::{
+    PoolConfig, Runtime,
+    actor::{
+        Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Limits, Mailbox, Next, Props,
+        Scope, Signal, Strategy, SystemBuilder, SystemEvent,
+    },
+};
+
+use crate::eventually::eventually;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn runtime(system: SystemBuilder, workers: usize) -> Runtime {
+    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    Runtime::start_with(system, config).expect("a pool of a few threads starts")
+}
+
+/// What is said on a channel, in the order in which it is.
+type Said = mpsc::Sender<String>;
+
+/// Says when it starts and when it ends; blocks in its handler if it is told to.
+struct Sayer {
+    name: &'static str,
+    said: Said,
+}
+
+enum Order {
+    Block(mpsc::Receiver<()>),
+    Fail,
+    Stop,
+    Have(&'static [&'static str]),
+    Watch(ActorRef<Order>),
+}
+
+impl Sayer {
+    fn say(&self, what: &str) {
+        // Nobody listens any more when a test has seen enough.
+        let _ = self.said.send(format!("{} {what}", self.name));
+    }
+}
+
+impl Actor for Sayer {
+    type Msg = Order;
+
+    fn started(&mut self, _: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        self.say("started");
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, order: Order) -> Result<Next, Failure> {
+        match order {
+            Order::Block(until) => {
+                self.say("blocks");
+                let _ = until.recv_timeout(LONG);
+            }
+            Order::Fail => return Err(Failure::msg("asked to")),
+            Order::Stop => return Ok(Next::Stop),
+            Order::Have(names) => {
+                for name in names {
+                    let said = self.said.clone();
+                    cx.spawn_child(name, move || Self { name, said: said.clone() })?;
+                }
+                self.say("has them");
+            }
+            Order::Watch(who) => cx.watch(&who)?,
+        }
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        match signal {
+            Signal::PostStop => self.say("ends"),
+            Signal::Terminated(_) => self.say("is told"),
+            _ => {}
+        }
+        Ok(Next::Stay)
+    }
+}
+
+fn wait_for(said: &mpsc::Receiver<String>, line: &str) {
+    loop {
+        let next = said.recv_timeout(LONG).unwrap_or_else(|_| panic!("nobody says {line:?}"));
+        if next == line {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_child_that_does_not_stop_is_told_of_and_holds_up_its_parent_but_not_its_siblings() {
+    let rt = runtime(ActorSystem::builder("t").stop_patience(Duration::from_millis(5)), 2);
+    let (said, hear) = mpsc::channel();
+    let events = said.clone();
+    let listener = Props::from_fn(move |_, event: SystemEvent| {
+        if let SystemEvent::Straggler(path) = event {
+            let _ = events.send(format!("{path} does not stop"));
+        }
+        Ok(Next::Stay)
+    });
+    let listener = rt.spawn("events", listener).unwrap();
+    rt.system().events().subscribe(EventKinds::STRAGGLER, listener);
+    let top = rt.spawn("a", move || Sayer { name: "a", said: said.clone() }).unwrap();
+    top.tell(Order::Have(&["x", "slow", "y"])).unwrap();
+    wait_for(&hear, "a has them");
+    let (let_go, until) = mpsc::channel();
+    let slow: ActorRef<Order> = rt.system().lookup("/user/a/slow").unwrap();
+    slow.tell(Order::Block(until)).unwrap();
+    wait_for(&hear, "slow blocks");
+    top.tell(Order::Stop).unwrap();
+    // Both come while it blocks.
+    wait_for(&hear, "/user/a/slow does not stop");
+    wait_for(&hear, "x ends");
+    assert!(!top.is_stopped());
+    let_go.send(()).unwrap();
+    wait_for(&hear, "slow ends");
+    wait_for(&hear, "a ends");
+    assert!(rt.shutdown(LONG).is_clean());
+}
+
+/// Counts messages that are not dropped yet.
+struct Token(Arc<AtomicI64>);
+
+impl Token {
+    fn new(alive: &Arc<AtomicI64>) -> Self {
+        alive.fetch_add(1, SeqCst);
+        Self(Arc::clone(alive))
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+#[test]
+fn what_is_accepted_is_handled_or_a_dead_letter_while_all_fail_and_restart() {
+    const EACH: u64 = if cfg!(debug_assertions) { 3_000 } else { 30_000 };
+    let users = ActorSystem::builder("t").supervise_users(Scope::AllForOne, Strategy::restart());
+    let rt = runtime(users, 2);
+    let (handled, letters, accepted) =
+        (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), AtomicU64::new(0));
+    let alive = Arc::new(AtomicI64::new(0));
+    let counted = Arc::clone(&letters);
+    let counter = Props::from_fn(move |_, event: SystemEvent| {
+        if let SystemEvent::DeadLetter(letter) = event {
+            counted.fetch_add(u64::from(letter.message_type.contains("Token")), SeqCst);
+        }
+        Ok(Next::Stay)
+    });
+    // It is restarted with its siblings, and keeps its mail like them.
+    let counter = rt.spawn("counter", counter.mailbox(Mailbox::unbounded())).unwrap();
+    rt.system().events().subscribe(EventKinds::DEAD_LETTER, counter);
+    let workers: Vec<_> = (0..3)
+        .map(|n| {
+            let handled = Arc::clone(&handled);
+            let props = Props::from_fn(move |_, (number, _token): (u64, Token)| {
+                handled.fetch_add(1, SeqCst);
+                if number % 7 == 0 { Err(Failure::msg("a seventh")) } else { Ok(Next::Stay) }
+            });
+            rt.spawn(&format!("w{n}"), props).unwrap()
+        })
+        .collect();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for number in 0..EACH {
+                    for worker in &workers {
+                        let sent = worker.tell((number, Token::new(&alive)));
+                        accepted.fetch_add(u64::from(sent.is_ok()), SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    eventually("all that was accepted is accounted for", || {
+        handled.load(SeqCst) + letters.load(SeqCst) == accepted.load(SeqCst)
+    });
+    assert!(rt.shutdown(LONG).is_clean());
+    assert_eq!(alive.load(SeqCst), 0, "none is kept");
+}
+
+#[test]
+fn each_watcher_is_told_once_whenever_the_end_comes() {
+    const WATCHERS: usize = 8;
+    let rt = runtime(ActorSystem::builder("t"), 2);
+    for round in 0..200 {
+        let (said, hear) = mpsc::channel();
+        let quiet = said.clone();
+        let target =
+            rt.spawn(&format!("t{round}"), move || Sayer { name: "t", said: quiet.clone() });
+        let target = target.unwrap();
+        let watchers: Vec<_> = (0..WATCHERS)
+            .map(|n| {
+                let said = said.clone();
+                let make = move || Sayer { name: "w", said: said.clone() };
+                rt.spawn(&format!("w{round}-{n}"), make).unwrap()
+            })
+            .collect();
+        for (n, watcher) in watchers.iter().enumerate() {
+            if n == WATCHERS / 2 {
+                target.tell(if round % 2 == 0 { Order::Stop } else { Order::Fail }).unwrap();
+            }
+            watcher.tell(Order::Watch(target.clone())).unwrap();
+            watcher.tell(Order::Watch(target.clone())).unwrap();
+        }
+        for _ in 0..WATCHERS {
+            wait_for(&hear, "w is told");
+        }
+        for watcher in &watchers {
+            watcher.tell(Order::Stop).unwrap();
+        }
+        drop(said);
+        for line in hear.iter().take(WATCHERS) {
+            // One that had watched again after the end is told again, and rightly so.
+            assert!(["w ends", "w is told", "t ends", "t started", "w started"].contains(&&*line));
+        }
+    }
+    assert!(rt.shutdown(LONG).is_clean());
+}
+
+struct Leaf;
+
+impl Actor for Leaf {
+    type Msg = u32;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, below: u32) -> Result<Next, Failure> {
+        if below > 0 {
+            cx.spawn_child("c", || Self)?.tell(below - 1)?;
+        }
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn many_actors_and_a_long_line_of_them_stop_at_once() {
+    const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
+    let limits = Limits::DEFAULT.processes(200_000);
+    let rt = runtime(ActorSystem::builder("t").limits(limits), 2);
+    let refs: Vec<_> = (0..MANY).map(|n| rt.spawn(&format!("n{n}"), || Leaf).unwrap()).collect();
+    refs[0].tell(10_000).unwrap();
+    let report = rt.shutdown(LONG);
+    assert!(report.is_clean());
+    assert!(refs.iter().all(ActorRef::is_stopped));
+}
+
+#[test]
+fn actors_that_are_started_while_the_system_ends_end_too() {
+    for _ in 0..100 {
+        let rt = runtime(ActorSystem::builder("t"), 2);
+        let refs = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for n in 0..2 {
+                let (system, refs) = (rt.system().clone(), &refs);
+                scope.spawn(move || {
+                    for m in 0..1_000 {
+                        match system.spawn(&format!("{n}-{m}"), || Leaf) {
+                            Ok(made) => refs.lock().unwrap().push(made),
+                            Err(_) => return,
+                        }
+                    }
+                });
+            }
+            let _ = rt.system().terminate();
+        });
+        assert!(rt.shutdown(LONG).is_clean());
+        assert!(refs.into_inner().unwrap().iter().all(ActorRef::is_stopped));
+    }
+}
