@@ -196,10 +196,11 @@ impl<M: 'static> ActorRef<M> {
     /// # Errors
     ///
     /// The message comes back if the actor has stopped.
+    #[expect(clippy::result_large_err, reason = "for hosts, and what is refused comes back")]
     pub fn try_send_system(&self, msg: SystemMessage) -> Result<(), SendError<SystemMessage>> {
-        match self.any().note(Note::System(msg)) {
+        match self.any().note(Note::System(Box::new(msg))) {
             Ok(()) => Ok(()),
-            Err(Note::System(msg)) => Err(SendError::stopped(msg)),
+            Err(Note::System(msg)) => Err(SendError::stopped(*msg)),
             Err(_) => unreachable!("what comes back is what was left"),
         }
     }

@@ -64,7 +64,7 @@ pub(crate) enum Note {
     /// Or not to watch it any more.
     UnwatchFor { who: AnyActor },
     /// What a host has put in by hand.
-    System(SystemMessage),
+    System(Box<SystemMessage>),
 }
 
 /// How an actor is to be made anew.

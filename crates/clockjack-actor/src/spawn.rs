@@ -114,14 +114,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     let children = parent.children_or_new();
     let index = match children.with(|children| children.reserve(path.clone())) {
         Ok(index) => index,
-        Err(refused) => {
-            let kind = match refused {
-                NotReserved::Taken => SpawnErrorKind::NameTaken(path),
-                NotReserved::Closed => SpawnErrorKind::Stopping,
-                NotReserved::Full => SpawnErrorKind::Full,
-            };
-            return Err(SpawnError::new(kind, props));
-        }
+        Err(refused) => return Err(SpawnError::new(kind_of(refused, path), props)),
     };
     if parent.has_hooks {
         drop(parent.note(Note::Starting(path.clone())));
@@ -165,6 +158,14 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             };
             Err(SpawnError::new(kind, props.expect("nothing was made of it")))
         }
+    }
+}
+
+fn kind_of(refused: NotReserved, path: crate::ActorPath) -> SpawnErrorKind {
+    match refused {
+        NotReserved::Taken => SpawnErrorKind::NameTaken(path),
+        NotReserved::Closed => SpawnErrorKind::Stopping,
+        NotReserved::Full => SpawnErrorKind::Full,
     }
 }
 

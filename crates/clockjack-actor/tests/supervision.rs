@@ -1,5 +1,7 @@
 //! The laws of supervision, of the life of an actor, of watching and of the stash, in virtual time.
 
+extern crate alloc;
+
 #[path = "support/bench.rs"]
 mod bench;
 #[path = "support/puppet.rs"]

@@ -4,6 +4,8 @@
 //! Nothing waits in order to pass; a bound is reached only by a fault.
 #![cfg(not(loom))]
 
+extern crate alloc;
+
 #[path = "support/eventually.rs"]
 mod eventually;
 #[path = "actors/laws.rs"]

@@ -140,7 +140,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     extra.backoff = 0;
                 }
             }
-            Note::System(message) => self.system_message(turn, message),
+            Note::System(message) => self.system_message(turn, *message),
         }
     }
 

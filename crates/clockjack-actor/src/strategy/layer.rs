@@ -83,6 +83,7 @@ impl Layer {
         self.ledger = Ledger::default();
     }
 
+    #[cfg(test)]
     pub(crate) fn strategy(&self) -> &Strategy {
         &self.strategy
     }

@@ -1,9 +1,8 @@
 //! Failures on their way up: stages, sinks, the root.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::Mutex;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, EscalationStage, FailureInfo, FailureReport, Next, RootContext, Scope,

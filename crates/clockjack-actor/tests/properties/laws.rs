@@ -11,16 +11,18 @@
 //! 4. What was accepted is handled or is a dead letter; nothing is lost and nothing is kept.
 //! 5. The same plan and the same seed give the same trace.
 
-use std::{
+use alloc::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::Arc,
 };
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard};
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Context, EventKinds, Failure, Mailbox, Next, Pid, Props,
     RootContext, Scope, Signal, Strategy, SystemEvent,
 };
+use clockjack_time::ManualClock;
 use proptest::{
     prelude::{any, prop_assert, prop_assert_eq, prop_oneof, proptest},
     strategy::{Just, Strategy as Generator},
@@ -106,7 +108,7 @@ struct World {
 }
 
 impl World {
-    fn books(&self) -> std::sync::MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -376,6 +378,17 @@ fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcom
             Deed::Settle => _ = root.run_until_idle(),
         }
     }
+    let unanswered = wind_up(&mut root, &clock, &world, known);
+    Outcome { world, accepted, unanswered }
+}
+
+/// Lets all come to rest, and then to its end. Watches of living ones whose target had ended.
+fn wind_up(
+    root: &mut RootContext,
+    clock: &ManualClock,
+    world: &World,
+    known: BTreeMap<Pid, ActorRef<Msg>>,
+) -> Vec<(Pid, Pid)> {
     // All pauses end.
     for _ in 0..200 {
         clock.advance(31 * MS);
@@ -389,9 +402,9 @@ fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcom
     };
     drop(known);
     // What is stashed is given up with its actor, while somebody still counts.
-    for (index, plan) in plans.iter().enumerate() {
+    for (index, plan) in world.plans.iter().enumerate() {
         if plan.above.is_none()
-            && let Ok(top) = root.system().lookup::<Msg>(&path_of(plans, index))
+            && let Ok(top) = root.system().lookup::<Msg>(&path_of(&world.plans, index))
         {
             root.system().stop(&top).unwrap();
         }
@@ -400,7 +413,7 @@ fn carry_out(plans: &[NodePlan], users: u8, deeds: &[Deed], seed: u64) -> Outcom
     let end = root.system().terminate();
     root.run_until_idle();
     assert!(end.report().is_some(), "it has ended");
-    Outcome { world, accepted, unanswered }
+    unanswered
 }
 
 /// Counts dead letters.

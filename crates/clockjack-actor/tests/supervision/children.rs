@@ -1,6 +1,6 @@
 //! A parent and its strategy for children.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, Backoff, EventKinds, Failure, Next, RootContext, Scope, Strategy,

@@ -1,6 +1,7 @@
 //! What the user's code may do wrong, and what must not come of it.
 
-use std::{fmt, sync::Arc};
+use alloc::sync::Arc;
+use core::fmt;
 
 use clockjack_actor::{
     ActorSystem, Directive, EventKinds, Failure, FailureInfo, Next, RootContext, Scope, Signal,
@@ -36,7 +37,7 @@ fn a_panic_in_the_factory_is_a_failure_of_the_start() {
         n += 1;
         panic!("factory {n}")
     };
-    let limit = Strategy::restart().limit(2, std::time::Duration::from_secs(1));
+    let limit = Strategy::restart().limit(2, core::time::Duration::from_secs(1));
     let a = root.spawn("a", clockjack_actor::Props::new(factory).supervise(limit)).unwrap();
     root.run_until_idle();
     assert!(a.is_stopped());
@@ -119,7 +120,7 @@ fn a_panic_in_the_drop_of_an_actor_is_told_and_changes_nothing() {
         assert_eq!(a.is_stopped(), !is_restart);
         told_of(&told, "the actor's drop");
         assert_well(&mut root);
-        let _ = root.system().terminate();
+        drop(root.system().terminate());
         root.run_until_idle();
     }
 }
@@ -220,7 +221,7 @@ impl fmt::Display for Mute {
     }
 }
 
-impl std::error::Error for Mute {}
+impl core::error::Error for Mute {}
 
 #[test]
 fn an_error_whose_text_panics_is_a_failure_like_others() {
@@ -239,10 +240,10 @@ fn an_error_whose_text_panics_is_a_failure_like_others() {
 #[test]
 fn a_sink_that_panics_hinders_nobody() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
-    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = Arc::new(core::sync::atomic::AtomicU32::new(0));
     let n = Arc::clone(&count);
     let sink = clockjack_actor::escalation::Custom::new(move |_: FailureInfo| {
-        n.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        n.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         panic!("a sink")
     });
     let a = root.spawn("a", props(&Log::default()).escalation(sink)).unwrap();
@@ -251,10 +252,10 @@ fn a_sink_that_panics_hinders_nobody() {
         Ok(Next::Stay)
     });
     for _ in 0..3 {
-        clock.advance(std::time::Duration::from_millis(100));
+        clock.advance(core::time::Duration::from_millis(100));
         root.run_until_idle();
     }
-    assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);
+    assert_eq!(count.load(core::sync::atomic::Ordering::Relaxed), 4);
     assert_well(&mut root);
 }
 

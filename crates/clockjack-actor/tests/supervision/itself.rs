@@ -1,6 +1,6 @@
 //! An actor and the strategies that are wrapped around it.
 
-use std::{num::ParseIntError, time::Duration};
+use core::{num::ParseIntError, time::Duration};
 
 use clockjack_actor::{
     ActorPath, ActorSystem, Backoff, Directive, EventKinds, Failure, Next, Props, RestartStats,
@@ -80,11 +80,11 @@ fn strategies_nest_the_innermost_first_each_for_its_errors() {
     let log = Log::default();
     let props = props(&log)
         .supervise(Strategy::resume().only::<ParseIntError>())
-        .supervise(Strategy::restart().only::<std::fmt::Error>())
+        .supervise(Strategy::restart().only::<core::fmt::Error>())
         .supervise(Strategy::stop());
     let a = root.spawn("a", props).unwrap();
     a.tell(parse("x")).unwrap();
-    a.tell(act(|_, _| Err(std::fmt::Error.into()))).unwrap();
+    a.tell(act(|_, _| Err(core::fmt::Error.into()))).unwrap();
     a.tell(parse("5")).unwrap();
     a.tell(Msg::Fail).unwrap();
     root.run_until_idle();
@@ -169,10 +169,10 @@ fn a_resume_after_the_start_of_a_restart_has_failed_stops_it() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
     let plan = Plan::default()
-        .started(|me, _| if me.born == 2 { Err(std::fmt::Error.into()) } else { Ok(Next::Stay) });
+        .started(|me, _| if me.born == 2 { Err(core::fmt::Error.into()) } else { Ok(Next::Stay) });
     let props = plan
         .props(&log)
-        .supervise(Strategy::resume().only::<std::fmt::Error>())
+        .supervise(Strategy::resume().only::<core::fmt::Error>())
         .supervise(Strategy::restart());
     let a = root.spawn("a", props).unwrap();
     a.tell(Msg::Fail).unwrap();

@@ -1,6 +1,6 @@
 //! An actor that waits to be made anew: for a pause, for its children, or both.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use clockjack_actor::{
     ActorRef, ActorSystem, Backoff, EventKinds, Failure, Next, RootContext, Strategy, SystemMessage,
@@ -9,7 +9,7 @@ use clockjack_time::ManualClock;
 
 use crate::{
     bench::{Log, start, start_seeded},
-    puppet::{Msg, Plan, act, events, props, run},
+    puppet::{Msg, Plan, events, props, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -271,8 +271,8 @@ fn an_actor_that_fails_in_each_start_does_not_keep_the_worker_to_itself() {
     let a = root.spawn("a", plan.props(&Log::default()).supervise(Strategy::restart())).unwrap();
     let b = root.spawn("b", props(&Log::default())).unwrap();
     a.tell(Msg::Fail).unwrap();
-    let (at, seen) = (plan.clone(), std::sync::Arc::new(std::sync::Mutex::new(0)));
-    let to = std::sync::Arc::clone(&seen);
+    let (at, seen) = (plan.clone(), alloc::sync::Arc::new(std::sync::Mutex::new(0)));
+    let to = alloc::sync::Arc::clone(&seen);
     run(&mut root, &b, move |_, _| {
         *to.lock().unwrap() = at.births();
         Ok(Next::Stay)

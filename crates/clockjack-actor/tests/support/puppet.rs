@@ -1,9 +1,8 @@
 //! An actor that does what a test says, and writes down what it is told.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU32, Ordering::Relaxed},
-};
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Mutex;
 
 use clockjack_actor::{
     Actor, ActorRef, Context, Failure, FailureInfo, Next, Props, RootContext, Signal, SystemEvent,

@@ -1,13 +1,13 @@
 //! Supervision, stop and watch on several workers.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
-        mpsc,
-    },
-    thread,
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
     time::Duration,
+};
+use std::{
+    sync::{Mutex, mpsc},
+    thread,
 };
 
 use clockjack_rt::{
@@ -273,7 +273,7 @@ fn actors_that_are_started_while_the_system_ends_end_too() {
                     }
                 });
             }
-            let _ = rt.system().terminate();
+            drop(rt.system().terminate());
         });
         assert!(rt.shutdown(LONG).is_clean());
         assert!(refs.into_inner().unwrap().iter().all(ActorRef::is_stopped));
