@@ -12,8 +12,8 @@
 //! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (anybody).
 //!
 //! ```text
-//!   tail   [ position | level | generation | closed | idle ]   exchanged by all
-//!   freed  [ position ]                                        stored by the consumer
+//!   tail   [ position | awaited | level | generation | closed | idle ]   exchanged by all
+//!   freed  [ position ]                                                  stored by the consumer
 //!
 //!   positions   ...taken...| held |  claimed, written or not  |...
 //!                        freed  head                         tail
@@ -59,6 +59,11 @@
 //! 9. In an evicting box, and only there, all that is the consumer's is done under a try-lock, for
 //!    a producer that finds the box full takes the oldest value out itself. Neither waits long: the
 //!    consumer is told *busy*, the producer *full*.
+//! 10. Who finds the box full and has a place elsewhere to wait in *bars* it: an exchange, from the
+//!    word that it saw full, sets *awaited*. From then on every ordinary claim is told *full*, also
+//!    when there is room; only the consumer claims, for those who wait, in the order in which they
+//!    came. Whoever keeps the place clears the bit when nobody is left there. The box does not know
+//!    the place; that it is changed together with the bit, under a lock, is up to its owner.
 //!
 //! *Why nothing is lost*: the exchanges of `tail` order the claims, and each claim ends with a flag
 //! that the consumer finds, since both compute the same entry: positions of one block have one
@@ -67,8 +72,8 @@
 //! faster. The consumer never waits: a slot that is claimed and not yet written is *busy*, and what
 //! is behind it is delayed until that producer goes on.
 //!
-//! A position has 58 bits, or 26 on targets without 64-bit atomics. There a producer that is held
-//! up between its look and its exchange for exactly a multiple of 2^26 messages would trust a look
+//! A position has 57 bits, or 25 on targets without 64-bit atomics. There a producer that is held
+//! up between its look and its exchange for exactly a multiple of 2^25 messages would trust a look
 //! that is too old.
 //!
 //! # Memory
@@ -87,7 +92,7 @@ mod tail;
 
 use core::{fmt, marker::PhantomData, ptr};
 
-pub use producer::{Permit, Pushed};
+pub use producer::{Bar, Permit, Pushed};
 use store::{Block, Root};
 pub use tail::CAPACITY_MAX;
 use tail::{Tail, ahead};

@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use clockjack_sync::mail::{CAPACITY_MAX, Mailbox, Pop};
+use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop};
 use proptest::prelude::*;
 
 /// Divides the work where an interpreter does it.
@@ -579,4 +579,31 @@ fn evicting_threads_and_a_consumer_see_each_value_once() {
     });
     seen.sort_unstable();
     assert!(seen.iter().copied().eq(0..3 * N_EACH));
+}
+
+#[test]
+fn a_barred_box_says_full_to_all_but_those_who_wait() {
+    let mailbox = Mailbox::new(2);
+    assert_eq!(mailbox.bar(), Bar::HasRoom);
+    let _ = mailbox.push(1).unwrap();
+    let _ = mailbox.push(2).unwrap();
+    assert_eq!(mailbox.bar(), Bar::Barred);
+    assert!(mailbox.claim_awaited().unwrap_err().is_full(), "waiting makes no room");
+    // SAFETY: this thread is the only consumer.
+    assert_eq!(unsafe { mailbox.pop() }, Pop::Item(1));
+    assert!(mailbox.push(4).unwrap_err().is_full(), "the room is for who waits");
+    let _ = mailbox.claim_awaited().unwrap().write(3);
+    assert_eq!(mailbox.len(), 2);
+    mailbox.unbar();
+    for n in [2, 3] {
+        // SAFETY: as above.
+        assert_eq!(unsafe { mailbox.pop() }, Pop::Item(n));
+    }
+    let _ = mailbox.push(4).unwrap();
+    let _ = mailbox.push(5).unwrap();
+    assert_eq!(mailbox.bar(), Bar::Barred);
+    mailbox.close();
+    assert_eq!(mailbox.bar(), Bar::Closed);
+    assert!(mailbox.claim_awaited().unwrap_err().is_closed());
+    assert!(mailbox.push(6).unwrap_err().is_closed());
 }

@@ -7,6 +7,9 @@ pub(crate) type Signed = isize;
 /// A shared word.
 pub(crate) type AtomicWord = crate::prim::atomic::AtomicUsize;
 
+/// The bits of the largest capacity: less than half of the positions.
+pub(super) const CAPACITY_BITS: u32 = 23;
+
 /// The lowest bits of a word, as a number to index with.
 #[inline]
 pub(crate) const fn low(word: Word) -> usize {

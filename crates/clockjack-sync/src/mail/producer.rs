@@ -28,6 +28,18 @@ pub struct Pushed {
     pub wake: bool,
 }
 
+/// What [`Mailbox::bar`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "only if it is barred there is something to wait for"]
+pub enum Bar {
+    /// The box was full, and room goes to those who wait from here on.
+    Barred,
+    /// There is room, and nobody waits: push.
+    HasRoom,
+    /// The box is closed.
+    Closed,
+}
+
 /// Room for one value that nobody else can take.
 ///
 /// What others push later is behind it: the consumer is busy until the permit is written or
@@ -104,16 +116,69 @@ impl<T> Mailbox<T> {
         Err(PushError::new(value, refusal))
     }
 
+    /// Keeps room that will be free from everybody but the consumer, for those who wait for it
+    /// elsewhere (rule 10), unless there is room now or never will be.
+    pub fn bar(&self) -> Bar {
+        // Acquire: as in `enter`.
+        let mut tail = self.tail(Acquire);
+        loop {
+            if tail.is_closed() {
+                return Bar::Closed;
+            }
+            if tail.is_awaited() {
+                return Bar::Barred;
+            }
+            // Acquire: pairs with the consumer's store. Read after the tail, as in `look_again`.
+            let freed = self.freed.load(Acquire);
+            if ahead(tail.position(), freed) < self.capacity() as Signed {
+                return Bar::HasRoom;
+            }
+            // AcqRel: pairs with the claims in both directions: what comes later is refused.
+            match self.tail.compare_exchange(tail.0, tail.awaited().0, AcqRel, Acquire) {
+                Ok(_) => return Bar::Barred,
+                Err(now) => tail = Tail(now),
+            }
+        }
+    }
+
+    /// Ends what [`bar`](Self::bar) has begun: nobody waits any more.
+    pub fn unbar(&self) {
+        // Release: who claims afterwards comes behind those who waited.
+        self.tail.fetch_and(!Tail(0).awaited().0, AcqRel);
+    }
+
+    /// Reserves room as [`claim`](Self::claim) does, in spite of a [`bar`](Self::bar): for one of
+    /// those who wait. For the consumer, so that they are let in in order; the duty to wake it is
+    /// its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`claim`](Self::claim).
+    pub fn claim_awaited(&self) -> Result<Permit<'_, T>, PushError<()>> {
+        self.enter_as(true).map_err(|refusal| PushError::new((), refusal))
+    }
+
     /// Claims the next position (rule 1).
     #[inline]
     fn enter(&self) -> Result<Permit<'_, T>, Refusal> {
+        self.enter_as(false)
+    }
+
+    /// As [`enter`](Self::enter); `waits` if it is for one of those who wait for room.
+    #[inline]
+    fn enter_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
         // Acquire: pairs with the exchanges of others, so that what they knew of `freed` is the
         // least that is known here.
         let mut tail = self.tail(Acquire);
         let mut is_first = true;
         loop {
-            if tail.is_closed() && (is_first || !mutant!("mail-closed-not-rechecked")) {
-                return Err(Refusal::Closed);
+            if tail.is_barred() {
+                if tail.is_closed() && (is_first || !mutant!("mail-closed-not-rechecked")) {
+                    return Err(Refusal::Closed);
+                }
+                if tail.is_awaited() && !waits && !mutant!("mail-bar-ignored") {
+                    return Err(Refusal::Full);
+                }
             }
             // Acquire: pairs with `look_again`, and by it with the consumer's store: the entries of
             // what was freed are clear.

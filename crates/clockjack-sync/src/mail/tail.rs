@@ -1,14 +1,14 @@
 //! The word that producers and the consumer agree on, and the arithmetic of positions.
 //!
 //! ```text
-//!   [ position ................ | level : 3 | generation : 1 | closed : 1 | idle : 1 ]
+//!   [ position ...... | awaited : 1 | level : 3 | generation : 1 | closed : 1 | idle : 1 ]
 //! ```
 //!
 //! A position alone is the same word with its flags zero, so that sums and differences wrap where
 //! the word does. Capacities are far below half of its range: a difference keeps its sign.
 
 use crate::{
-    mail_word::{Signed, Word, low},
+    mail_word::{CAPACITY_BITS, Signed, Word, low},
     prim::IS_MODEL,
 };
 
@@ -21,16 +21,17 @@ const LEVEL_BITS: u32 = if IS_MODEL { 1 } else { 3 };
 /// Levels of directories; the largest has room for [`CAPACITY_MAX`] and a block more.
 pub(super) const LEVELS: usize = 7;
 
-/// The largest capacity of a mailbox.
-pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << 24 };
+/// The largest capacity of a mailbox: 2^24, and half of that on targets without 64-bit atomics.
+pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
 
 const IDLE: Word = 1;
 const CLOSED: Word = 1 << 1;
 const GENERATION: Word = 1 << 2;
 const LEVEL_SHIFT: u32 = 3;
 const LEVEL: Word = 0b111 << LEVEL_SHIFT;
+const AWAITED: Word = 1 << 6;
 /// One position.
-pub(super) const ONE: Word = 1 << 6;
+pub(super) const ONE: Word = 1 << 7;
 const FLAGS: Word = ONE - 1;
 /// The positions of a block.
 pub(super) const BLOCK: Word = ONE * SLOTS as Word;
@@ -40,7 +41,7 @@ const _: () = {
     assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
     assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
-    assert!(CAPACITY_MAX < 1 << (Word::BITS - 7), "half of the positions");
+    assert!(CAPACITY_MAX < 1 << (Word::BITS - 8), "half of the positions");
 };
 
 /// The entries of a level's directory.
@@ -108,6 +109,17 @@ impl Tail {
         self.0 & CLOSED != 0
     }
 
+    /// Whether a claim has to look further: the box is closed, or others wait for room.
+    #[inline]
+    pub(super) const fn is_barred(self) -> bool {
+        self.0 & (CLOSED | AWAITED) != 0
+    }
+
+    /// Whether room goes to those who wait for it.
+    pub(super) const fn is_awaited(self) -> bool {
+        self.0 & AWAITED != 0
+    }
+
     #[inline]
     pub(super) const fn is_idle(self) -> bool {
         self.0 & IDLE != 0
@@ -146,6 +158,10 @@ impl Tail {
     #[inline]
     pub(super) const fn idle(self) -> Self {
         Self(self.0 | IDLE)
+    }
+
+    pub(super) const fn awaited(self) -> Self {
+        Self(self.0 | AWAITED)
     }
 
     pub(super) const fn closed(self) -> Self {

@@ -7,6 +7,9 @@ pub(crate) type Signed = i64;
 /// A shared word.
 pub(crate) type AtomicWord = crate::prim::atomic::AtomicU64;
 
+/// The bits of the largest capacity: less than half of the positions.
+pub(super) const CAPACITY_BITS: u32 = 24;
+
 /// The lowest bits of a word, as a number to index with.
 #[inline]
 pub(crate) const fn low(word: Word) -> usize {
