@@ -11,7 +11,7 @@
 #![expect(unsafe_code, reason = "packs two kinds of pointers into one word")]
 
 use alloc::boxed::Box;
-use core::{fmt, hash, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
+use core::{any::Any, fmt, hash, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_exec::{Pid, SendError, custom::CustomRef};
 use clockjack_sync::prim::atomic::{
@@ -27,6 +27,7 @@ use crate::{
     events::DeadLetterReason,
     front::{Front, Sent},
     notes::Note,
+    send::{Letter, Lined, Through, Unsent},
 };
 
 const MAPPED: usize = 1;
@@ -65,11 +66,14 @@ enum Way {
 struct MappedHead<N> {
     count: AtomicUsize,
     push: PushMade<N>,
+    line_up: LineUp<N>,
     any: unsafe fn(&MappedHead<N>) -> &AnyActor,
     free: unsafe fn(NonNull<MappedHead<N>>),
 }
 
 type PushMade<N> = unsafe fn(&MappedHead<N>, Way, &mut dyn FnMut() -> N) -> Result<(), Refusal>;
+
+type LineUp<N> = unsafe fn(&MappedHead<N>, Box<dyn Unsent<N>>, bool, &mut dyn Any) -> Lined;
 
 #[repr(C)]
 struct Mapped<N, M> {
@@ -205,6 +209,26 @@ impl<M: 'static> ActorRef<M> {
         }
     }
 
+    /// A message as it waits for room.
+    pub(crate) fn letter(&self, msg: M) -> Letter<M> {
+        match self.target() {
+            Target::Cell(_) => Letter::Plain(msg),
+            Target::Mapped(_) => Letter::Mapped(Letter::unsent(msg)),
+        }
+    }
+
+    /// Lets a message wait for room; if that is refused, what it was made of is put into `back`,
+    /// an `Option` of that.
+    pub(crate) fn line_up(&self, letter: Letter<M>, is_request: bool, back: &mut dyn Any) -> Lined {
+        match self.target() {
+            Target::Cell(cell) => cell.waiters_or_new().line_up(cell, letter, is_request, back),
+            // SAFETY: the functions are those of the block.
+            Target::Mapped(block) => unsafe {
+                (block.line_up)(block, letter.boxed(), is_request, back)
+            },
+        }
+    }
+
     /// Sends a message, or makes a dead letter of it.
     pub fn tell_or_dead_letter(&self, msg: M) {
         if let Err(refused) = self.tell(msg) {
@@ -316,7 +340,8 @@ impl<M: 'static> Front<M> {
     }
 }
 
-struct WakeOnDrop<'c, M: 'static>(&'c CustomRef<Front<M>>);
+/// The duty to wake, done at the latest when it is dropped.
+pub(crate) struct WakeOnDrop<'c, M: 'static>(pub(crate) &'c CustomRef<Front<M>>);
 
 impl<M> Drop for WakeOnDrop<'_, M> {
     fn drop(&mut self) {
@@ -332,6 +357,12 @@ impl<N: 'static, M: 'static> Mapped<N, M> {
                 // SAFETY: called with its own block, of which the head is the first field.
                 let block = unsafe { &*core::ptr::from_ref(head).cast::<Self>() };
                 block.inner.push_made(way, &mut || (block.f)(make()))
+            },
+            line_up: |head, from, is_request, back| {
+                // SAFETY: as above.
+                let block = unsafe { &*core::ptr::from_ref(head).cast::<Self>() };
+                let unsent = Box::new(Through { from, f: block.f });
+                block.inner.line_up(Letter::Mapped(unsent), is_request, back)
             },
             any: |head| {
                 // SAFETY: as above.

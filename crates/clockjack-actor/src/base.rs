@@ -3,8 +3,8 @@
 //! # Bits
 //!
 //! ```text
-//!   31        16 15     8      7    6      5      4     3     2       1      0
-//!  [ suspended  | ... FAILED  .. ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
+//!   31        16 15    8      7       6      5      4     3     2       1      0
+//!  [ suspended  | .. FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
 //! ```
 //!
 //! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
@@ -17,6 +17,8 @@
 //! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
 //!   refused for want of it. STOP stays; of the other two the runner does what is there.
 //! * ENDED: the actor is over.
+//! * WAITERS: somebody waits for room in its mailbox. It stays up as long as that is so; see
+//!   [`send`](crate::send).
 //! * FAILED: it has failed and has said so to its parent, which has not decided yet. The actor
 //!   raises it before it says so, and takes it down when it goes on, whyever; the parent takes it
 //!   down when it decides about the actor, also on account of another one. News of a failure that
@@ -47,6 +49,7 @@ use crate::{
     ActorPath, Overflow,
     children::Children,
     notes::{Note, Notes},
+    send::WaitList,
     system::SystemInner,
 };
 
@@ -57,6 +60,7 @@ pub(crate) const STOP: u32 = 1 << 3;
 pub(crate) const RESUME: u32 = 1 << 4;
 pub(crate) const RESTART: u32 = 1 << 5;
 pub(crate) const ENDED: u32 = 1 << 6;
+pub(crate) const WAITERS: u32 = 1 << 7;
 pub(crate) const FAILED: u32 = 1 << 8;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
@@ -84,11 +88,14 @@ pub(crate) struct Core {
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
     children: AtomicPtr<Lock<Children>>,
+    /// Those who wait for room in the mailbox; made when the first one comes.
+    waiters: AtomicPtr<Box<dyn WaitList>>,
     /// Lives as long as the root's cell, which every cell holds through its parents.
     system: NonNull<SystemInner>,
 }
 
-// SAFETY: the system is shared, and the rest is made for sharing.
+// SAFETY: the system is shared. Messages that wait in the list are put there and taken out by refs
+// that may be where they are, and by the runner. The rest is made for sharing.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
@@ -113,6 +120,7 @@ impl Core {
             path,
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
+            waiters: AtomicPtr::new(ptr::null_mut()),
             system,
         }
     }
@@ -227,8 +235,42 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Those who wait for room; none if nobody ever did.
+    pub(crate) fn wait_list(&self) -> Option<&dyn WaitList> {
+        // Acquire: pairs with `wait_list_or`.
+        let waiters = self.waiters.load(Acquire);
+        // SAFETY: it is not freed before the cell.
+        unsafe { waiters.as_ref() }.map(|waiters| &**waiters)
+    }
+
+    /// Those who wait for room, with a list that is made if there is none.
+    pub(crate) fn wait_list_or(&self, make: impl FnOnce() -> Box<dyn WaitList>) -> &dyn WaitList {
+        if let Some(waiters) = self.wait_list() {
+            return waiters;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        // Release: what was just made; pairs with `wait_list`.
+        match self.waiters.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+            // SAFETY: it stands in the cell now, which frees it at its end.
+            Ok(_) => unsafe { &**made },
+            Err(others) => {
+                // SAFETY: nobody else has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: as in `wait_list`.
+                unsafe { &**others }
+            }
+        }
+    }
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
+        let waiters = self.waiters.load(Relaxed);
+        if !waiters.is_null() {
+            // SAFETY: it came from a box, and the cell is gone.
+            drop(unsafe { Box::from_raw(waiters) });
+        }
         drop(self.take_reports());
         self.drop_children();
         if self.parent.is_none() {

@@ -1,5 +1,7 @@
 //! The part of an actor that whoever knows its messages can reach.
 
+use alloc::boxed::Box;
+
 use clockjack_exec::SendError;
 use clockjack_sync::{PushError, mail::Mailbox as Queue};
 
@@ -8,6 +10,7 @@ use crate::{
     envelope::Envelope,
     events::DeadLetterReason,
     props::Overflow,
+    send::{WaitList, Waiters},
 };
 
 /// See the [module](self). It begins with the untyped part, so a reference to it is one to that.
@@ -81,6 +84,20 @@ impl<M: 'static> Front<M> {
                 Err(SendError::stopped(envelope.msg))
             }
         }
+    }
+
+    /// Those who wait for room; none if nobody ever did.
+    pub(crate) fn waiters(&self) -> Option<&Waiters<M>> {
+        self.core.wait_list()?.as_any().downcast_ref()
+    }
+
+    /// Those who wait for room, in a list that is made for the first one.
+    #[expect(unsafe_code, reason = "the list knows the front that it hangs in")]
+    pub(crate) fn waiters_or_new(&self) -> &Waiters<M> {
+        // SAFETY: the list hangs in the core of this front, which stands in a cell.
+        let made = || -> Box<dyn WaitList> { Box::new(unsafe { Waiters::new(self) }) };
+        let list = self.core.wait_list_or(made).as_any().downcast_ref();
+        list.expect("the list of an actor has the type of its messages")
     }
 
     /// A message that nobody will handle: told, and dropped.

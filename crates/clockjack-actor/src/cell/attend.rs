@@ -1,15 +1,20 @@
 //! What a runner looks at before user messages: children, notes, orders, signals, control.
 
+use core::task::Waker;
+
 use clockjack_exec::custom::Outcome;
 use clockjack_sync::mutant;
 
 use super::{
-    Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, WAS_STOPPED, lifecycle::Waiting,
+    Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, WAS_STOPPED,
+    lifecycle::{Waiting, tell_lost},
 };
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
+    base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE, Tell, WAITERS},
     control::Control,
+    envelope::Envelope,
+    events::DeadLetterReason,
     notes::{Item, Note, Renewal},
     strategy::Layer,
 };
@@ -50,6 +55,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.child_ended(turn, &child);
         }
         self.obey(turn, bits);
+        if bits & WAITERS != 0 {
+            Self::admit(turn);
+        }
         loop {
             match self.state.stage {
                 // One that fails in each start must not keep the worker to itself.
@@ -75,6 +83,41 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return Some(Outcome::Wait);
         }
         if self.state.has(PENDING) { self.next_pending(turn, budget) } else { None }
+    }
+
+    /// Lets those in who wait for room, as far as there is any.
+    fn admit(turn: &TurnOf<'_, A::Msg>) {
+        let Some(waiters) = turn.front().waiters() else { return };
+        for letter in waiters.take_withdrawn() {
+            turn.drop_contained(letter);
+        }
+        while let Some(admitted) = waiters.admit() {
+            if let Some((permit, mut unsent)) = admitted.unmade {
+                let mut made = None;
+                match turn.guarded(&mut || made = Some(unsent.make())) {
+                    Ok(()) => _ = made.map(|msg| permit.write(Envelope::new(msg))),
+                    Err(caught) => {
+                        turn.discard(caught);
+                        tell_lost::<A::Msg>(turn, DeadLetterReason::NoReceiver);
+                    }
+                }
+                turn.drop_contained(unsent);
+            }
+            wake_contained(turn, admitted.waker);
+        }
+    }
+
+    /// Tells those who wait for room that there will be none. The mailbox is closed.
+    pub(super) fn refuse_waiters(turn: &TurnOf<'_, A::Msg>) {
+        let Some(waiters) = turn.front().waiters() else { return };
+        let left = waiters.close();
+        for request in left.requests {
+            tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
+            turn.drop_contained(request);
+        }
+        for waker in left.wakers {
+            wake_contained(turn, Some(waker));
+        }
     }
 
     /// What a supervisor has decided.
@@ -203,7 +246,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 self.receive_envelope(turn, envelope);
             }
             // What has come meanwhile is looked at first.
-            if turn.front().core.peek() != 0 {
+            if turn.front().core.peek() & !WAITERS != 0 {
                 return Some(Outcome::Again);
             }
         }
@@ -260,4 +303,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             children.with(|children| children.newest_first().cloned().collect())
         })
     }
+}
+
+/// Wakes somebody; what that may throw is none of the actor's affair.
+fn wake_contained<M: 'static>(turn: &TurnOf<'_, M>, waker: Option<Waker>) {
+    let Some(waker) = waker else { return };
+    if let Err(caught) = turn.guarded(&mut || waker.wake_by_ref()) {
+        turn.discard(caught);
+    }
+    turn.drop_contained(waker);
 }

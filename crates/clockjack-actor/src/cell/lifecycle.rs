@@ -141,6 +141,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.stage = Stage::Stopping;
         turn.front().core.lower(FAILED);
         turn.front().mail.close();
+        Self::refuse_waiters(turn);
         self.end_incarnation(turn);
         if let Some(children) = turn.front().core.children() {
             children.with(|children| children.is_closed = true);
@@ -385,6 +386,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return;
         }
         turn.front().mail.close();
+        Self::refuse_waiters(turn);
         turn.drop_contained(self.actor.take());
         while let Pop::Item(envelope) = pop(turn.front()) {
             turn.drop_contained(envelope);

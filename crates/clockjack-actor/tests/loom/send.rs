@@ -1,0 +1,87 @@
+//! Those who wait for room, those who do not, and the runner.
+
+use clockjack_actor::send::model::{Desk, Place};
+use loom::{sync::Arc, thread};
+
+/// What a runner has taken, in order.
+fn run(desk: &Desk) -> Vec<u32> {
+    let mut taken = Vec::new();
+    desk.run(&mut taken);
+    taken
+}
+
+#[test]
+fn who_waits_is_seen_and_not_overtaken_by_its_own_tell() {
+    loom::model(|| {
+        let desk = Arc::new(Desk::new(1));
+        assert!(desk.tell(0));
+        let sender = {
+            let desk = Arc::clone(&desk);
+            thread::spawn(move || {
+                assert_ne!(desk.line_up(1), Place::Stopped);
+                desk.tell(2)
+            })
+        };
+        let runner = {
+            let desk = Arc::clone(&desk);
+            thread::spawn(move || run(&desk))
+        };
+        let told = sender.join().unwrap();
+        let mut taken = runner.join().unwrap();
+        desk.run(&mut taken);
+        let all: &[u32] = if told { &[0, 1, 2] } else { &[0, 1] };
+        assert_eq!(taken, all);
+        assert!(desk.tell(3), "the mailbox is open again");
+        assert_eq!(run(&desk), [3]);
+    });
+}
+
+#[test]
+fn who_gives_up_knows_whether_it_was_sent() {
+    loom::model(|| {
+        let desk = Arc::new(Desk::new(1));
+        assert!(desk.tell(0));
+        let sender = {
+            let desk = Arc::clone(&desk);
+            thread::spawn(move || match desk.line_up(1) {
+                Place::Sent => true,
+                Place::Waits(ticket) => desk.give_up(ticket).is_none(),
+                Place::Stopped => panic!("nobody stops it"),
+            })
+        };
+        let runner = {
+            let desk = Arc::clone(&desk);
+            thread::spawn(move || run(&desk))
+        };
+        let was_sent = sender.join().unwrap();
+        let mut taken = runner.join().unwrap();
+        desk.run(&mut taken);
+        let all: &[u32] = if was_sent { &[0, 1] } else { &[0] };
+        assert_eq!(taken, all);
+        assert!(desk.tell(2), "the mailbox is open again");
+        assert_eq!(run(&desk), [2]);
+    });
+}
+
+#[test]
+fn who_waits_while_the_actor_stops_has_its_message_back() {
+    loom::model(|| {
+        let desk = Arc::new(Desk::new(1));
+        assert!(desk.tell(0));
+        let sender = {
+            let desk = Arc::clone(&desk);
+            thread::spawn(move || desk.line_up(1))
+        };
+        let runner = {
+            let desk = Arc::clone(&desk);
+            thread::spawn(move || desk.stop())
+        };
+        let place = sender.join().unwrap();
+        runner.join().unwrap();
+        match place {
+            Place::Waits(ticket) => assert_eq!(desk.give_up(ticket), Some(1)),
+            Place::Stopped => {}
+            Place::Sent => panic!("there was no room"),
+        }
+    });
+}
