@@ -31,6 +31,16 @@ pub enum SystemEvent {
     MailboxOverflow(ActorPath),
     /// An actor was told to stop and has not ended for longer than its parent is patient.
     Straggler(ActorPath),
+    /// Actors wait for answers of each other.
+    AskCycle(AskCycle),
+}
+
+/// Actors that wait for answers of each other: each has asked the next, the last the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AskCycle {
+    /// Where they stand.
+    pub paths: Vec<ActorPath>,
 }
 
 /// A step in the life of an actor.
@@ -136,6 +146,8 @@ impl EventKinds {
     pub const MAILBOX_OVERFLOW: Self = Self(1 << 5);
     /// [`SystemEvent::Straggler`].
     pub const STRAGGLER: Self = Self(1 << 6);
+    /// [`SystemEvent::AskCycle`].
+    pub const ASK_CYCLE: Self = Self(1 << 7);
     /// All of them, and those that come with later versions.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -166,6 +178,7 @@ impl SystemEvent {
             Self::Scheduler(_) => EventKinds::SCHEDULER,
             Self::MailboxOverflow(_) => EventKinds::MAILBOX_OVERFLOW,
             Self::Straggler(_) => EventKinds::STRAGGLER,
+            Self::AskCycle(_) => EventKinds::ASK_CYCLE,
         }
     }
 }

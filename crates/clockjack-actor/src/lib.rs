@@ -7,6 +7,7 @@ extern crate std;
 
 pub mod actor;
 pub mod actor_ref;
+pub mod ask;
 mod base;
 mod cell;
 mod children;
@@ -22,6 +23,7 @@ pub mod hub;
 mod notes;
 pub mod path;
 pub mod props;
+pub mod reply;
 pub mod root;
 pub mod router_logic;
 pub mod send;
@@ -33,19 +35,21 @@ pub mod system_message;
 
 pub use actor::{Actor, FnActor, Next, Signal};
 pub use actor_ref::ActorRef;
+pub use ask::{Ask, AskError, AskWithStatus};
 pub use clockjack_exec::{Coded, Failure, Limits, Pid, SendError, StartError, Toolbox};
 pub use clockjack_sched::{DispatcherId, ExecutionBatch, TaskRunPriority};
 pub use context::Context;
 pub use error::{LookupError, NotAChild, SpawnError, SpawnErrorKind, StashFull, WatchError};
 pub use escalation::EscalationSink;
 pub use events::{
-    DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep, SystemEvent,
-    Unhandled,
+    AskCycle, DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep,
+    SystemEvent, Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
 pub use hub::FailureEventHub;
 pub use path::ActorPath;
 pub use props::{BoxedProps, IntoProps, Mailbox, MessageCodec, MsgOf, Overflow, Props};
+pub use reply::ReplyTo;
 pub use root::RootContext;
 pub use send::Sending;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};

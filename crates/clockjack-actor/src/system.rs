@@ -25,6 +25,7 @@ pub use self::{
 use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
     NotAChild, SpawnError,
+    ask::{graph::Graph, pool::Pool},
     base::{AnyActor, STOP, Tell},
     escalation::Escalations,
     events::{DeadLetter, DeadLetterReason, EventStream, SystemEvent},
@@ -56,6 +57,8 @@ pub(crate) struct SystemInner {
     end: termination::End,
     is_sealed: AtomicBool,
     dispatchers: Lock<Vec<(DispatcherId, Handle)>>,
+    slots: Pool,
+    asks: Graph<usize, ActorPath>,
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
@@ -215,6 +218,21 @@ impl SystemInner {
         self.dispatchers.with(|list| {
             list.iter().find(|(id, _)| *id == dispatcher).map(|(_, handle)| handle.clone())
         })
+    }
+
+    /// The executor whose timers end asks.
+    pub(crate) fn default_executor(&self) -> &Handle {
+        &self.default
+    }
+
+    /// Where answers are left.
+    pub(crate) fn slots(&self) -> &Pool {
+        &self.slots
+    }
+
+    /// The asks in flight between actors, which are known by the addresses of their cells.
+    pub(crate) fn asks(&self) -> &Graph<usize, ActorPath> {
+        &self.asks
     }
 
     pub(crate) fn is_sealed(&self) -> bool {

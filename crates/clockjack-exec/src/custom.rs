@@ -329,6 +329,13 @@ impl<F> fmt::Debug for CustomRef<F> {
     }
 }
 
+/// The address of the process that a waker wakes, as [`CustomRef::as_raw`] has it; none if the
+/// waker is not one of an executor of this crate.
+#[must_use]
+pub fn address_of(waker: &Waker) -> Option<NonNull<()>> {
+    cell::head_of(waker).map(|head| NonNull::from(head).cast())
+}
+
 /// Why a custom process was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotStarted {

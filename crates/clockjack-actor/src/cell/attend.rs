@@ -75,7 +75,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     self.state.stage = Stage::Unborn;
                 }
                 Stage::Stopping if self.has_no_children(turn) => self.finish(turn),
-                Stage::Stopping => return Some(Outcome::Wait),
+                // Who waits for an answer need not wait for the children too.
+                Stage::Stopping => {
+                    let is_empty = self.empty_mailbox(turn);
+                    return Some(if is_empty { Outcome::Wait } else { Outcome::Again });
+                }
                 Stage::Draining => return Some(self.drain(turn)),
             }
         }

@@ -140,6 +140,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         self.state.stage = Stage::Stopping;
         turn.front().core.lower(FAILED);
+        // Who waits for an answer that will not come is to find out why.
+        turn.front().core.raise(STOP);
         turn.front().mail.close();
         Self::refuse_waiters(turn);
         self.end_incarnation(turn);
@@ -306,16 +308,23 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Makes dead letters of what is left; the end, unless somebody is about to put in more.
     pub(super) fn drain(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
-        let front = turn.front();
-        loop {
-            match pop(front) {
-                Pop::Item(envelope) => self.lose(turn, envelope),
-                Pop::Empty => break,
-                Pop::Busy => return Outcome::Again,
-            }
+        if !self.empty_mailbox(turn) {
+            return Outcome::Again;
         }
         self.let_go(turn);
         Outcome::End
+    }
+
+    /// Makes dead letters of what is in the mailbox, which is closed. False if somebody is about to
+    /// put in more.
+    pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
+        loop {
+            match pop(turn.front()) {
+                Pop::Item(envelope) => self.lose(turn, envelope),
+                Pop::Empty => return true,
+                Pop::Busy => return false,
+            }
+        }
     }
 
     /// Ends what others know of the actor, and tells them.

@@ -18,6 +18,7 @@ use clockjack_sync::{Counted, lock::Lock, prim::atomic::AtomicBool};
 use super::{ActorSystem, Guardians, OnEscalation, SystemInner, guardian::Guardian};
 use crate::{
     ActorPath, EscalationSink, EventStream, FailureInfo, Props, Scope, Strategy,
+    ask::{graph::Graph, pool::Pool},
     base::{AnyActor, Core},
     cell::Cell,
     escalation::{ESCALATIONS_MAX, Escalations},
@@ -184,6 +185,8 @@ impl SystemBuilder {
             end: super::termination::End::new(),
             is_sealed: AtomicBool::new(false),
             dispatchers: Lock::new(host.dispatchers),
+            slots: Pool::new(),
+            asks: Graph::new(),
         }));
         // Not counted, so that the system is not kept by itself.
         let me = Counted::into_raw(system.0.clone());

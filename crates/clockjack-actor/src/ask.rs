@@ -1,0 +1,311 @@
+//! Asking: a message that wants an answer, and the future of that.
+//!
+//! The request is sent at the call and so keeps its place among tells. It carries a
+//! [`ReplyTo`](crate::ReplyTo), the other side of a [slot](slot) that the answer is left in. Slots
+//! are used again: an ask allocates nothing, once as many are there as are needed at a time and
+//! unless the answer is larger than [`slot::ROOM`] bytes.
+//!
+//! Its time counts from the call and covers everything: waiting for room in the mailbox, and for
+//! the answer. The timer is armed when the ask is polled and the answer is not there yet.
+//!
+//! Who asks is known if the ask is polled by a process of ours and nobody has put another waker in
+//! between. Such asks are edges of a [graph](graph), and cycles in it are told, by
+//! [`SystemEvent::AskCycle`].
+
+mod error;
+pub(crate) mod graph;
+pub(crate) mod pool;
+// Public for the models of it.
+#[doc(hidden)]
+pub mod slot;
+
+use core::{
+    any::type_name,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use clockjack_exec::{Failure, Sleep, custom};
+
+pub use self::error::AskError;
+use self::{
+    error::Kind,
+    graph::EdgeId,
+    slot::{Asker, Outcome},
+};
+use crate::{
+    ActorPath, ActorRef, ReplyTo,
+    base::{AnyActor, ENDED, STOP},
+    events::{AskCycle, DeadLetterReason, SystemEvent},
+    send::Lined,
+};
+
+impl<M: 'static> ActorRef<M> {
+    /// Sends a message that wants an answer, and waits for that.
+    ///
+    /// `request` puts the [`ReplyTo`] into the message, which is sent by this call, not by the
+    /// first poll. If the mailbox is full, it waits for room, within the same time-out.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`]: if there was no answer in time; at once, if the actor has stopped (then the
+    /// message is a dead letter), stops before it handles the message, or drops the `ReplyTo`; if
+    /// the time-out is zero; if nothing can be allocated since the system is sealed.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping it gives up: a later answer is a dead letter. The message is handled all the same,
+    /// unless it still waits for room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_actor::{ActorRef, AskError, ReplyTo};
+    /// # use core::time::Duration;
+    /// enum Db {
+    ///     Find(u32, ReplyTo<String>),
+    /// }
+    ///
+    /// async fn find(db: &ActorRef<Db>) -> Result<String, AskError> {
+    ///     db.ask(|to| Db::Find(7, to), Duration::from_millis(200)).await
+    /// }
+    /// ```
+    pub fn ask<R, F>(&self, request: F, timeout: Duration) -> Ask<R>
+    where
+        F: FnOnce(ReplyTo<R>) -> M,
+    {
+        let target = self.any();
+        let mut ask = Ask::new(type_name::<M>(), timeout);
+        if timeout.is_zero() {
+            return ask.failed(&target.path, Kind::ZeroTimeout);
+        }
+        let system = target.system();
+        let Some(slot) = system.slots().take(!system.is_sealed()) else {
+            return ask.failed(&target.path, Kind::Sealed);
+        };
+        let (asker, replier) = slot::pair(slot, target.clone());
+        ask.asker = Some(asker);
+        let message = request(ReplyTo::new(replier));
+        if let Err(refused) = self.tell(message) {
+            let is_full = refused.is_full();
+            let refused = if is_full {
+                self.request_in_line(refused.into_inner(), &mut ask)
+            } else {
+                Some((refused.into_inner(), Kind::Stopped))
+            };
+            if let Some((message, kind)) = refused {
+                let reason = match kind {
+                    Kind::Stopped => DeadLetterReason::Stopped,
+                    _ => DeadLetterReason::MailboxFull,
+                };
+                system.dead_letter::<M>(&target.path, reason);
+                // The other side goes first: then the slot goes home with this one.
+                drop(message);
+                ask.asker = None;
+                return ask.failed(&target.path, kind);
+            }
+        }
+        ask.sleep = Some(system.default_executor().sleep(timeout));
+        ask
+    }
+
+    /// Lets the request wait for room; it comes back if that cannot be.
+    #[cold]
+    fn request_in_line<R>(&self, message: M, ask: &mut Ask<R>) -> Option<(M, Kind)> {
+        if self.any().system().is_sealed() {
+            return Some((message, Kind::Full));
+        }
+        let mut back: Option<M> = None;
+        match self.line_up(self.letter(message), true, &mut back) {
+            Lined::Sent => {}
+            Lined::Waits(ticket) => ask.ticket = ticket,
+            Lined::Full => return back.map(|message| (message, Kind::Full)),
+            Lined::Stopped => return back.map(|message| (message, Kind::Stopped)),
+        }
+        None
+    }
+
+    /// As [`ask`](Self::ask), for answers that may be failures: those come as the error that they
+    /// are, as does that of the ask.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] that was answered; or [`AskError`], in a `Failure`.
+    pub fn ask_with_status<R, F>(&self, request: F, timeout: Duration) -> AskWithStatus<R>
+    where
+        F: FnOnce(ReplyTo<Result<R, Failure>>) -> M,
+    {
+        AskWithStatus { ask: self.ask(request, timeout) }
+    }
+}
+
+/// The future of [`ActorRef::ask`].
+#[must_use = "the answer is lost if nobody waits for it"]
+pub struct Ask<R> {
+    asker: Option<Asker<R, AnyActor>>,
+    error: Option<AskError>,
+    sleep: Option<Sleep>,
+    /// Of the request, if it waits for room; else zero.
+    ticket: u64,
+    /// Who waits, if it is known.
+    edge: Option<(usize, EdgeId<usize>)>,
+    message_type: &'static str,
+    timeout: Duration,
+}
+
+impl<R> Unpin for Ask<R> {}
+
+impl<R> Ask<R> {
+    fn new(message_type: &'static str, timeout: Duration) -> Self {
+        let (asker, error, sleep, edge) = (None, None, None, None);
+        Self { asker, error, sleep, ticket: 0, edge, message_type, timeout }
+    }
+
+    fn failed(mut self, target: &ActorPath, kind: Kind) -> Self {
+        self.error = Some(self.error_of(target, kind));
+        self
+    }
+
+    #[cold]
+    fn error_of(&self, target: &ActorPath, kind: Kind) -> AskError {
+        AskError::new(kind, target.clone(), self.message_type, self.timeout)
+    }
+
+    /// What the other side has left.
+    fn conclude(&mut self, asker: Asker<R, AnyActor>) -> Result<R, AskError> {
+        let target = asker.home().clone();
+        self.forget_edge(&target);
+        self.sleep = None;
+        match asker.take() {
+            Outcome::Answered(answer) => Ok(answer),
+            Outcome::Dropped => Err(self.of_dropped(&target)),
+        }
+    }
+
+    #[cold]
+    fn of_dropped(&self, target: &AnyActor) -> AskError {
+        let is_over = target.peek() & (STOP | ENDED) != 0;
+        self.error_of(&target.path, if is_over { Kind::Stopped } else { Kind::Dropped })
+    }
+
+    /// Gives up, unless there is an answer after all.
+    fn give_up(&mut self, asker: Asker<R, AnyActor>, kind: Kind) -> Result<R, AskError> {
+        let target = asker.home().clone();
+        self.forget_edge(&target);
+        self.sleep = None;
+        let settled = asker.give_up();
+        self.withdraw(&target);
+        match settled {
+            None => Err(self.error_of(&target.path, kind)),
+            Some(Outcome::Answered(answer)) => Ok(answer),
+            Some(Outcome::Dropped) => Err(self.of_dropped(&target)),
+        }
+    }
+
+    /// Takes the request back if it still waits for room.
+    fn withdraw(&mut self, target: &AnyActor) {
+        if self.ticket == 0 {
+            return;
+        }
+        if let Some(waiters) = target.wait_list() {
+            // Messages of actors that stay on one thread may have to.
+            let is_local = target.handle().is_local();
+            waiters.withdraw(self.ticket, is_local);
+            if is_local {
+                target.wake();
+            }
+        }
+        self.ticket = 0;
+    }
+
+    /// Notes who waits, if that can be known.
+    fn note_edge(&mut self, target: &AnyActor, waker: &Waker) {
+        let asks = custom::address_of(waker).map(|address| address.as_ptr().addr());
+        if self.edge.as_ref().map(|(who, _)| *who) == asks {
+            return;
+        }
+        self.forget_edge(target);
+        let Some(from) = asks else { return };
+        let system = target.system();
+        let to = target.as_raw().as_ptr().addr();
+        let (edge, cycle) = system.asks().add(from, to, target.path.clone());
+        self.edge = Some((from, edge));
+        if let Some(paths) = cycle {
+            system.events().publish(&SystemEvent::AskCycle(AskCycle { paths }));
+        }
+    }
+
+    fn forget_edge(&mut self, target: &AnyActor) {
+        if let Some((_, edge)) = self.edge.take() {
+            drop(target.system().asks().remove(edge));
+        }
+    }
+}
+
+impl<R> Future for Ask<R> {
+    type Output = Result<R, AskError>;
+
+    /// # Panics
+    ///
+    /// If it is polled after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let Some(asker) = this.asker.take() else {
+            return Poll::Ready(Err(this.error.take().expect("polled after it was ready")));
+        };
+        if asker.poll(cx.waker()) {
+            return Poll::Ready(this.conclude(asker));
+        }
+        let woken = this.sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
+        let kind = match woken {
+            Some(Poll::Ready(Ok(()))) => Kind::TimedOut,
+            Some(Poll::Ready(Err(refused))) if refused.is_closed() => Kind::Stopped,
+            Some(Poll::Ready(Err(_))) => Kind::NoTimer,
+            _ => {
+                this.note_edge(&asker.home().clone(), cx.waker());
+                this.asker = Some(asker);
+                return Poll::Pending;
+            }
+        };
+        Poll::Ready(this.give_up(asker, kind))
+    }
+}
+
+impl<R> Drop for Ask<R> {
+    fn drop(&mut self) {
+        if let Some(asker) = self.asker.take() {
+            drop(self.give_up(asker, Kind::TimedOut));
+        }
+    }
+}
+
+impl<R> fmt::Debug for Ask<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("message_type", &self.message_type)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of [`ActorRef::ask_with_status`].
+#[must_use = "the answer is lost if nobody waits for it"]
+pub struct AskWithStatus<R> {
+    ask: Ask<Result<R, Failure>>,
+}
+
+impl<R> Future for AskWithStatus<R> {
+    type Output = Result<R, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.ask).poll(cx).map(|answer| answer?)
+    }
+}
+
+impl<R> fmt::Debug for AskWithStatus<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AskWithStatus").field(&self.ask).finish()
+    }
+}

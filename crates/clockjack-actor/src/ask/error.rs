@@ -1,0 +1,99 @@
+//! Why an ask has no answer.
+
+use core::{error::Error, fmt, time::Duration};
+
+use crate::ActorPath;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    TimedOut,
+    Stopped,
+    Dropped,
+    ZeroTimeout,
+    Full,
+    NoTimer,
+    Sealed,
+}
+
+/// An ask that has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskError {
+    kind: Kind,
+    target: ActorPath,
+    message_type: &'static str,
+    timeout: Duration,
+}
+
+impl AskError {
+    pub(super) fn new(
+        kind: Kind,
+        target: ActorPath,
+        message_type: &'static str,
+        timeout: Duration,
+    ) -> Self {
+        Self { kind, target, message_type, timeout }
+    }
+
+    /// Whether the time was over before there was an answer. Whether the request was handled is not
+    /// known.
+    #[must_use]
+    pub const fn is_timed_out(&self) -> bool {
+        matches!(self.kind, Kind::TimedOut)
+    }
+
+    /// Whether the actor had stopped, or did so before it answered. Permanent.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.kind, Kind::Stopped)
+    }
+
+    /// Whether the actor has dropped the request, or what it was to answer by.
+    #[must_use]
+    pub const fn is_dropped(&self) -> bool {
+        matches!(self.kind, Kind::Dropped)
+    }
+
+    /// Whether the ask could not be made: with a time-out of zero, without memory in a sealed
+    /// system, without room in a mailbox that nobody waits for or among the timers.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        matches!(self.kind, Kind::ZeroTimeout | Kind::Full | Kind::NoTimer | Kind::Sealed)
+    }
+
+    /// Who was asked.
+    #[must_use]
+    pub const fn target(&self) -> &ActorPath {
+        &self.target
+    }
+
+    /// The name of the type of the message that asked.
+    #[must_use]
+    pub const fn message_type(&self) -> &'static str {
+        self.message_type
+    }
+
+    /// How long the answer might have taken.
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, target, message_type, timeout } = self;
+        write!(f, "{target} has not answered a message of type {message_type}: ")?;
+        match kind {
+            Kind::TimedOut => write!(f, "timed out after {timeout:?}"),
+            Kind::Stopped => write!(f, "already terminated (time-out {timeout:?})"),
+            Kind::Dropped => write!(f, "it dropped the request (time-out {timeout:?})"),
+            Kind::ZeroTimeout => f.write_str("a time-out of zero leaves no time for it"),
+            Kind::Full => write!(f, "the mailbox is full (time-out {timeout:?})"),
+            Kind::NoTimer => write!(f, "no room for another timer (time-out {timeout:?})"),
+            Kind::Sealed => write!(f, "the system is sealed (time-out {timeout:?})"),
+        }
+    }
+}
+
+impl Error for AskError {}

@@ -1,0 +1,160 @@
+//! Who waits for whom: the asks in flight, as a graph.
+//!
+//! An edge leads from an actor that waits for an answer to the one that is to give it. It is there
+//! as long as the ask is pending. Who adds one looks whether there is a way back: then all on it
+//! wait for each other, and that is told. The look goes no further than [`LOOK_MAX`] actors, since
+//! it holds a lock.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use clockjack_sync::{lock::Lock, mutant};
+
+/// How many actors a look for cycles visits.
+const LOOK_MAX: usize = 64;
+
+/// The asks in flight between actors that are known by a `K`; a `T` says more of who is asked.
+pub(crate) struct Graph<K, T> {
+    edges: Lock<Edges<K, T>>,
+}
+
+struct Edges<K, T> {
+    next: u64,
+    /// By who asks, and then in the order in which they were added.
+    map: BTreeMap<(K, u64), Edge<K, T>>,
+}
+
+struct Edge<K, T> {
+    to: K,
+    whom: T,
+}
+
+/// The name of an edge, to remove it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EdgeId<K>(K, u64);
+
+impl<K: Copy + Ord, T: Clone> Graph<K, T> {
+    pub(crate) fn new() -> Self {
+        Self { edges: Lock::new(Edges { next: 0, map: BTreeMap::new() }) }
+    }
+
+    /// `from` waits for `to`, which `whom` says more of. Gives those who now wait for each other,
+    /// from `to` on to `from`; none if that is not so. Who waits for itself alone is no cycle:
+    /// what is asked meanwhile may be handled meanwhile.
+    pub(crate) fn add(&self, from: K, to: K, whom: T) -> (EdgeId<K>, Option<Vec<T>>) {
+        self.edges.with(|edges| {
+            let id = EdgeId(from, edges.next);
+            edges.next += 1;
+            let mut cycle = if from == to { None } else { edges.way(to, from) };
+            if let Some(cycle) = &mut cycle {
+                cycle.insert(0, whom.clone());
+            }
+            edges.map.insert((id.0, id.1), Edge { to, whom });
+            (id, cycle)
+        })
+    }
+
+    /// It waits no more. What was said of who was asked is given back, to be dropped.
+    pub(crate) fn remove(&self, id: EdgeId<K>) -> Option<T> {
+        if mutant!("ask-edge-stays") {
+            return None;
+        }
+        self.edges.with(|edges| edges.map.remove(&(id.0, id.1))).map(|edge| edge.whom)
+    }
+}
+
+impl<K: Copy + Ord, T: Clone> Edges<K, T> {
+    /// Those on a way from `start`, which is left out, to `end`, which is not.
+    fn way(&self, start: K, end: K) -> Option<Vec<T>> {
+        // Each found with where it was found from; the oldest edges first.
+        let mut found: Vec<(K, Option<(usize, &T)>)> = Vec::from([(start, None)]);
+        let mut at = 0;
+        while let Some(&(from, _)) = found.get(at) {
+            for edge in self.map.range((from, 0)..=(from, u64::MAX)).map(|(_, edge)| edge) {
+                if found.iter().any(|(known, _)| *known == edge.to) {
+                    continue;
+                }
+                if found.len() >= LOOK_MAX {
+                    return None;
+                }
+                found.push((edge.to, Some((at, &edge.whom))));
+                if edge.to == end {
+                    return Some(trace(&found));
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
+/// The way to what was found last.
+fn trace<K, T: Clone>(found: &[(K, Option<(usize, &T)>)]) -> Vec<T> {
+    let mut way = Vec::new();
+    let mut at = found.len().checked_sub(1);
+    while let Some((_, Some((from, whom)))) = at.and_then(|at| found.get(at)) {
+        way.push((*whom).clone());
+        at = Some(*from);
+    }
+    way.reverse();
+    way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph() -> Graph<u32, &'static str> {
+        Graph::new()
+    }
+
+    #[test]
+    fn a_way_back_is_found_and_told_from_who_is_asked_on() {
+        let graph = graph();
+        assert_eq!(graph.add(1, 2, "two").1, None);
+        assert_eq!(graph.add(2, 3, "three").1, None);
+        assert_eq!(graph.add(2, 4, "four").1, None);
+        assert_eq!(graph.add(4, 5, "five").1, None);
+        let (_, cycle) = graph.add(5, 1, "one");
+        assert_eq!(cycle.unwrap(), ["one", "two", "four", "five"]);
+    }
+
+    #[test]
+    fn an_edge_that_was_removed_leads_nowhere() {
+        let graph = graph();
+        let (id, _) = graph.add(1, 2, "two");
+        assert_eq!(graph.remove(id), Some("two"));
+        assert_eq!(graph.remove(id), None);
+        assert_eq!(graph.add(2, 1, "one").1, None);
+    }
+
+    #[test]
+    fn of_two_asks_to_the_same_one_may_end_before_the_other() {
+        let graph = graph();
+        let (first, _) = graph.add(1, 2, "two");
+        let (_second, _) = graph.add(1, 2, "two");
+        graph.remove(first);
+        assert_eq!(graph.add(2, 1, "one").1.unwrap(), ["one", "two"]);
+    }
+
+    #[test]
+    fn who_waits_for_itself_is_no_cycle_and_hides_none() {
+        let graph = graph();
+        assert_eq!(graph.add(1, 1, "one").1, None);
+        assert_eq!(graph.add(1, 2, "two").1, None);
+        assert_eq!(graph.add(2, 1, "one").1.unwrap(), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_look_is_bounded() {
+        let graph = Graph::new();
+        let far = u32::try_from(LOOK_MAX).unwrap();
+        for n in 0..far - 1 {
+            assert_eq!(graph.add(n, n + 1, n + 1).1, None);
+        }
+        let (id, cycle) = graph.add(far - 1, 0, 0);
+        assert_eq!(cycle.unwrap().len(), LOOK_MAX);
+        graph.remove(id);
+        graph.add(far - 1, far, far);
+        assert_eq!(graph.add(far, 0, 0).1, None, "it is too far away");
+    }
+}
