@@ -221,7 +221,10 @@ impl<M: 'static> ActorRef<M> {
     /// an `Option` of that.
     pub(crate) fn line_up(&self, letter: Letter<M>, is_request: bool, back: &mut dyn Any) -> Lined {
         match self.target() {
-            Target::Cell(cell) => cell.waiters_or_new().line_up(cell, letter, is_request, back),
+            Target::Cell(cell) => {
+                let waiters = cell.waiters_or_new();
+                waiters.line_up(letter, is_request, back, &|| cell.wake())
+            }
             // SAFETY: the functions are those of the block.
             Target::Mapped(block) => unsafe {
                 (block.line_up)(block, letter.boxed(), is_request, back)
@@ -340,8 +343,7 @@ impl<M: 'static> Front<M> {
     }
 }
 
-/// The duty to wake, done at the latest when it is dropped.
-pub(crate) struct WakeOnDrop<'c, M: 'static>(pub(crate) &'c CustomRef<Front<M>>);
+struct WakeOnDrop<'c, M: 'static>(&'c CustomRef<Front<M>>);
 
 impl<M> Drop for WakeOnDrop<'_, M> {
     fn drop(&mut self) {

@@ -28,6 +28,7 @@ use core::{
 };
 
 use clockjack_exec::{Failure, Sleep, custom};
+use clockjack_sync::mutant;
 
 pub use self::error::AskError;
 use self::{
@@ -206,7 +207,7 @@ impl<R> Ask<R> {
 
     /// Takes the request back if it still waits for room.
     fn withdraw(&mut self, target: &AnyActor) {
-        if self.ticket == 0 {
+        if self.ticket == 0 || mutant!("ask-request-stays") {
             return;
         }
         if let Some(waiters) = target.wait_list() {

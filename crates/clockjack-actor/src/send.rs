@@ -33,6 +33,9 @@
 //! The lock is held for some moves and a step in a tree, and calls nobody: wakers and messages are
 //! dropped, and functions of mapped refs called, after it was opened.
 
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod model;
 mod waiters;
 
 use core::{

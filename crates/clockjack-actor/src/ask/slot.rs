@@ -282,7 +282,8 @@ fn settle<T: Home>(slot: NonNull<Slot<T>>, outcome: u32) -> bool {
     let it = unsafe { slot.as_ref() };
     // Release: the answer is there; pairs with the asker's loads. Acquire: on failure, what the
     // asker did with the slot is done.
-    if it.word.compare_exchange(OPEN, outcome, Release, Acquire).is_err() {
+    let order = if mutant!("ask-answer-unpublished") { Relaxed } else { Release };
+    if it.word.compare_exchange(OPEN, outcome, order, Acquire).is_err() {
         return false;
     }
     let _leaving = Leaving(slot);

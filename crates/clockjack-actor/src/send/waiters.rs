@@ -4,7 +4,6 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use core::{any::Any, ptr::NonNull, task::Waker};
 
-use clockjack_exec::custom::CustomRef;
 use clockjack_sync::{
     lock::Lock,
     mail::{Bar, Permit},
@@ -127,6 +126,15 @@ struct Waiting<M> {
     is_request: bool,
 }
 
+/// The duty to wake the cell.
+struct Duty<'w>(&'w dyn Fn());
+
+impl Drop for Duty<'_> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// What the lists of all types do for who has a ticket.
 pub(crate) trait WaitList {
     /// Whether it still waits; then `waker` will be woken. If it does not and was not sent, it is
@@ -170,15 +178,15 @@ impl<M: 'static> Waiters<M> {
         unsafe { self.front.as_ref() }
     }
 
-    /// Rule 1, in the list of `cell`.
+    /// Rule 1; `wake` wakes the cell.
     pub(crate) fn line_up(
         &self,
-        cell: &CustomRef<Front<M>>,
         letter: Letter<M>,
         is_request: bool,
         back: &mut dyn Any,
+        wake: &dyn Fn(),
     ) -> Lined {
-        if cell.overflow != Overflow::Fail {
+        if self.front().core.overflow != Overflow::Fail {
             letter.give_back(back);
             return Lined::Full;
         }
@@ -188,14 +196,14 @@ impl<M: 'static> Waiters<M> {
             match (bar, letter.take()) {
                 (Bar::Barred, _) => {
                     if !mutant!("send-waits-unseen") {
-                        cell.wake();
+                        wake();
                     }
                     return Lined::Waits(ticket);
                 }
-                (Bar::HasRoom, Some(unsent)) => match cell.mail.claim() {
+                (Bar::HasRoom, Some(unsent)) => match self.front().mail.claim() {
                     Ok(permit) => {
                         // Whoever has the permit has the duty, also if the function panics.
-                        let duty = permit.wakes().then_some(crate::actor_ref::WakeOnDrop(cell));
+                        let duty = permit.wakes().then_some(Duty(wake));
                         let _ = permit.write(Envelope::new(unsent.make()));
                         drop(duty);
                         return Lined::Sent;
@@ -290,7 +298,9 @@ impl<M: 'static> Waiters<M> {
         self.list.with(|list| {
             list.is_closed = true;
             let mut requests = core::mem::take(&mut list.withdrawn);
-            let of_asks = list.waiting.extract_if(.., |_, one| one.is_request);
+            let of_asks = list
+                .waiting
+                .extract_if(.., |_, one| one.is_request || mutant!("send-refused-as-sent"));
             requests.extend(of_asks.map(|(_, one)| one.letter));
             let wakers = list.waiting.values_mut().filter_map(|one| one.waker.take()).collect();
             self.front().mail.unbar();
