@@ -126,8 +126,8 @@ enum State<M: 'static> {
 impl<M> Unpin for Sending<M> {}
 
 impl<M: 'static> Sending<M> {
-    /// Gives up. The message, if it was not sent and now never will be; none if it was sent, surely,
-    /// or its fate has been told already.
+    /// Gives up. The message, if it was not sent and now never will be; none if it was sent,
+    /// surely, or its fate has been told already.
     pub fn cancel(self: Pin<&mut Self>) -> Option<M> {
         self.get_mut().give_up()
     }

@@ -60,10 +60,10 @@
 //!    a producer that finds the box full takes the oldest value out itself. Neither waits long: the
 //!    consumer is told *busy*, the producer *full*.
 //! 10. Who finds the box full and has a place elsewhere to wait in *bars* it: an exchange, from the
-//!    word that it saw full, sets *awaited*. From then on every ordinary claim is told *full*, also
-//!    when there is room; only the consumer claims, for those who wait, in the order in which they
-//!    came. Whoever keeps the place clears the bit when nobody is left there. The box does not know
-//!    the place; that it is changed together with the bit, under a lock, is up to its owner.
+//!     word that it saw full, sets *awaited*. From then on every ordinary claim is told *full*,
+//!     also when there is room; only the consumer claims, for those who wait, in the order in which
+//!     they came. Whoever keeps the place clears the bit when nobody is left there. The box does
+//!     not know the place; that it changes together with the bit, under a lock, is up to its owner.
 //!
 //! *Why nothing is lost*: the exchanges of `tail` order the claims, and each claim ends with a flag
 //! that the consumer finds, since both compute the same entry: positions of one block have one

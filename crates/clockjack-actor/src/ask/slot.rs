@@ -124,8 +124,11 @@ trait Side<T: Home> {
     fn slot(&self) -> &Slot<T>;
 
     fn home(&self) -> &T {
-        // SAFETY: this side has not left, so the home is there and nobody changes it.
-        let home = self.slot().home.with(|home| unsafe { (*home).as_ref() });
+        let home = self.slot().home.with(|home| {
+            // SAFETY: this side has not left, so the home is there and nobody changes it.
+            let home = unsafe { &*home };
+            home.as_ref()
+        });
         home.expect("a slot that is used has a home")
     }
 }
@@ -344,18 +347,20 @@ impl<T: Home> Alone<T> {
 impl<T: Home> Drop for Alone<T> {
     fn drop(&mut self) {
         // SAFETY: it was leaked by `pair`, and is this one's alone.
-        let slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
+        let mut slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
         // What the asker has left and nobody has woken.
         drop(slot.waker.take());
         // Relaxed: the home publishes it.
         slot.word.store(OPEN, Relaxed);
-        slot.uses.with_mut(|uses| {
+        let uses = slot.uses.with_mut(|uses| {
             // SAFETY: as above.
-            unsafe { *uses = (*uses).wrapping_add(1) };
+            unsafe { *uses }
         });
+        slot.uses = UnsafeCell::new(uses.wrapping_add(1));
         let home = slot.home.with_mut(|home| {
             // SAFETY: as above.
-            unsafe { (*home).take() }
+            let home = unsafe { &mut *home };
+            home.take()
         });
         if let Some(home) = home {
             home.take_back(slot);
