@@ -4,18 +4,18 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
+extern crate alloc;
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    alloc::{GlobalAlloc, Layout},
     cell::Cell,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    },
-    task::{Context as Cx, Poll, Wake, Waker},
-    thread,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    task::{Context as Cx, Poll, Waker},
     time::Duration,
 };
+use std::{alloc::System, thread};
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -74,13 +74,13 @@ struct Server {
 #[derive(Debug, PartialEq, Eq)]
 struct Custom(u32);
 
-impl std::fmt::Display for Custom {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for Custom {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "custom {}", self.0)
     }
 }
 
-impl std::error::Error for Custom {}
+impl core::error::Error for Custom {}
 
 impl Actor for Server {
     type Msg = Msg;
@@ -478,37 +478,38 @@ fn threads_that_ask_and_give_up_get_their_own_answers_or_none() {
     let props = Props::new(Server::default).mailbox(Mailbox::bounded(2));
     let actor = root.spawn("server", props).unwrap();
     let answered = Arc::new(AtomicUsize::new(0));
-    let askers: Vec<_> = (0..3)
-        .map(|me| {
-            let (actor, answered) = (actor.clone(), Arc::clone(&answered));
-            thread::spawn(move || {
-                let waker = Waker::from(Arc::new(Unpark(thread::current())));
-                let mut cx = Cx::from_waker(&waker);
-                for n in 0..EACH {
-                    let n = me * EACH + n;
-                    let mut ask = actor.ask(|to| Msg::Double(n, to), SECOND);
-                    // Some give up before the answer, some at about that time.
-                    loop {
-                        match Pin::new(&mut ask).poll(&mut cx) {
-                            Poll::Ready(answer) => {
-                                assert_eq!(answer, Ok(n * 2));
-                                answered.fetch_add(1, SeqCst);
-                                break;
+    thread::scope(|scope| {
+        let askers: Vec<_> = (0..3)
+            .map(|me| {
+                let (actor, answered) = (actor.clone(), Arc::clone(&answered));
+                scope.spawn(move || {
+                    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+                    let mut cx = Cx::from_waker(&waker);
+                    for n in 0..EACH {
+                        let n = me * EACH + n;
+                        let mut ask = actor.ask(|to| Msg::Double(n, to), SECOND);
+                        // Some give up before the answer, some at about that time.
+                        loop {
+                            match Pin::new(&mut ask).poll(&mut cx) {
+                                Poll::Ready(answer) => {
+                                    assert_eq!(answer, Ok(n * 2));
+                                    answered.fetch_add(1, SeqCst);
+                                    break;
+                                }
+                                Poll::Pending if n.is_multiple_of(4) => break,
+                                Poll::Pending if n % 4 == 1 => thread::yield_now(),
+                                Poll::Pending => thread::park(),
                             }
-                            Poll::Pending if n % 4 == 0 => break,
-                            Poll::Pending if n % 4 == 1 => thread::yield_now(),
-                            Poll::Pending => thread::park(),
                         }
                     }
-                }
+                })
             })
-        })
-        .collect();
-    while !askers.iter().all(thread::JoinHandle::is_finished) {
-        root.run_until_idle();
-        thread::yield_now();
-    }
-    askers.into_iter().for_each(|one| one.join().unwrap());
+            .collect();
+        while !askers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            root.run_until_idle();
+            thread::yield_now();
+        }
+    });
     assert!(answered.load(SeqCst) >= usize::try_from(EACH * 9 / 4).unwrap());
     let last = actor.ask(|to| Msg::Double(1, to), SECOND);
     assert_eq!(root.block_on(last), Ok(2));

@@ -3,16 +3,16 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::{
+extern crate alloc;
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
     cell::Cell,
     pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-    task::{Context as Cx, Poll, Wake, Waker},
-    thread,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    task::{Context as Cx, Poll, Waker},
 };
+use std::thread;
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -186,15 +186,15 @@ fn a_mapped_ref_maps_when_there_is_room_and_gives_back_what_it_got() {
     // The third stops it; the fourth was let in before.
     assert_eq!(log.take(), ["1", "4", "0"]);
     assert_eq!(Pin::new(&mut first).cancel(), None);
-    assert!(texts.send("x").as_refused().is_some_and(|text| text == "x"));
+    assert!(texts.send("x").into_refused().is_some_and(|text| text == "x"));
 }
 
-trait AsRefused<M> {
-    fn as_refused(self) -> Option<M>;
+trait IntoRefused<M> {
+    fn into_refused(self) -> Option<M>;
 }
 
-impl<M> AsRefused<M> for clockjack_actor::Sending<M> {
-    fn as_refused(mut self) -> Option<M> {
+impl<M> IntoRefused<M> for clockjack_actor::Sending<M> {
+    fn into_refused(mut self) -> Option<M> {
         match poll(&mut self, &Arc::default()) {
             Poll::Ready(Err(refused)) => Some(SendError::into_inner(refused)),
             _ => None,
@@ -234,7 +234,7 @@ fn who_waits_for_an_actor_that_is_gone_with_its_system_gets_its_message_back() {
     let _end = root.system().terminate();
     root.run_until_idle();
     drop((root, actor));
-    assert_eq!(waiting.as_refused(), Some(2));
+    assert_eq!(waiting.into_refused(), Some(2));
 }
 
 /// Unparks a thread.
@@ -287,39 +287,41 @@ fn nothing_is_lost_or_overtaken_between_threads_that_wait_tell_and_give_up() {
     let counted = Arc::clone(&seen);
     let props = Props::new(move || Fifo { next: [0; SENDERS], seen: Arc::clone(&counted) });
     let actor = root.spawn("fifo", props.mailbox(Mailbox::bounded(3))).unwrap();
-    let senders: Vec<_> = (0..SENDERS)
-        .map(|me| {
-            let actor = actor.clone();
-            thread::spawn(move || {
-                let mut n = 0;
-                while n < EACH {
-                    match n % 3 {
-                        0 => n += u32::from(actor.tell((me, n)).is_ok()),
-                        1 => {
-                            block_on(actor.send((me, n))).unwrap();
-                            n += 1;
-                        }
-                        _ => {
-                            // Given up at once, unless it is let in before. What is told while it
-                            // waits must not overtake it.
-                            let mut sending = actor.send((me, n));
-                            let _ = is_pending(&mut sending);
-                            let overtaken = actor.tell((me, n + 1)).is_ok();
-                            let is_sent = Pin::new(&mut sending).cancel().is_none();
-                            assert!(is_sent || !overtaken);
-                            n += u32::from(is_sent) + u32::from(overtaken);
+    let sent: u32 = thread::scope(|scope| {
+        let senders: Vec<_> = (0..SENDERS)
+            .map(|me| {
+                let actor = actor.clone();
+                scope.spawn(move || {
+                    let mut n = 0;
+                    while n < EACH {
+                        match n % 3 {
+                            0 => n += u32::from(actor.tell((me, n)).is_ok()),
+                            1 => {
+                                block_on(actor.send((me, n))).unwrap();
+                                n += 1;
+                            }
+                            _ => {
+                                // Given up at once, unless it is let in before. What is told while it
+                                // waits must not overtake it.
+                                let mut sending = actor.send((me, n));
+                                let _ = is_pending(&mut sending);
+                                let overtaken = actor.tell((me, n + 1)).is_ok();
+                                let is_sent = Pin::new(&mut sending).cancel().is_none();
+                                assert!(is_sent || !overtaken);
+                                n += u32::from(is_sent) + u32::from(overtaken);
+                            }
                         }
                     }
-                }
-                n
+                    n
+                })
             })
-        })
-        .collect();
-    while !senders.iter().all(thread::JoinHandle::is_finished) {
-        root.run_until_idle();
-        thread::yield_now();
-    }
-    let sent: u32 = senders.into_iter().map(|one| one.join().unwrap()).sum();
+            .collect();
+        while !senders.iter().all(thread::ScopedJoinHandle::is_finished) {
+            root.run_until_idle();
+            thread::yield_now();
+        }
+        senders.into_iter().map(|one| one.join().unwrap()).sum()
+    });
     root.run_until_idle();
     assert!(!actor.is_stopped(), "a message was overtaken");
     assert_eq!(seen.load(SeqCst), usize::try_from(sent).unwrap());
@@ -352,5 +354,5 @@ fn what_comes_back_is_no_dead_letter() {
     root.system().stop(&actor).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["/user/clerk its receiver has stopped"]);
-    assert_eq!(waiting.as_refused(), Some(2));
+    assert_eq!(waiting.into_refused(), Some(2));
 }

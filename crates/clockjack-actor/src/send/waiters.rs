@@ -149,10 +149,13 @@ pub(crate) trait WaitList {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// Room for a message, and what that is to be made of.
+type Unmade<'m, M> = (Permit<'m, Envelope<M>>, Box<dyn Unsent<M>>);
+
 /// A message that was let in.
 pub(crate) struct Admitted<'m, M> {
     /// Room that was taken for a message that is to be made first.
-    pub(crate) unmade: Option<(Permit<'m, Envelope<M>>, Box<dyn Unsent<M>>)>,
+    pub(crate) unmade: Option<Unmade<'m, M>>,
     /// Who is to be told.
     pub(crate) waker: Option<Waker>,
 }
