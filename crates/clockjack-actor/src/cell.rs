@@ -47,6 +47,7 @@
 
 mod attend;
 mod lifecycle;
+mod polling;
 mod supervise;
 mod watching;
 
@@ -75,6 +76,7 @@ use crate::{
     events::{SystemEvent, Unhandled},
     failure_info::Panicked,
     front::Front,
+    futures::Futures,
     props::Settings,
     strategy::{Layer, Ledger},
 };
@@ -179,6 +181,7 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) draws: u64,
     /// The failure of a child that it fails with.
     pub(crate) escalated: Option<crate::FailureInfo>,
+    pub(crate) futures: Futures<A>,
 }
 
 /// A signal that waits, or a message that stands in its place.
@@ -225,6 +228,7 @@ impl<A: Actor> Default for Extra<A> {
             last_restart_nanos: None,
             draws: 0,
             escalated: None,
+            futures: Futures::default(),
         }
     }
 }
@@ -240,6 +244,10 @@ impl<A: Actor> State<A> {
                 let extra = this.extra.get_or_insert_default();
                 extra.layers = layers.into_iter().map(Layer::new).collect();
                 extra.for_children = children;
+            }
+            let (_, room_bytes) = settings.futures;
+            if room_bytes > 0 {
+                this.extra.get_or_insert_default().futures.keep_room(room_bytes);
             }
         }
         this
@@ -356,6 +364,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         let failure = of_panic(&caught);
         turn.discard(caught);
         self.state.set(IN_HANDLER, false);
+        self.end_polled(turn);
         // What is done about it calls much that is not this crate's: that is for the next turn.
         let earlier = self.state.extra().panicked.replace(failure);
         turn.drop_contained(earlier);
@@ -409,11 +418,22 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// What a handler has returned.
     #[inline]
     fn conclude<T>(&mut self, turn: &TurnOf<'_, A::Msg>, result: Result<Next, Failure>) {
+        self.concluded(turn, result, type_name::<T>());
+    }
+
+    /// The same for what is known by its name.
+    #[inline]
+    fn concluded(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        result: Result<Next, Failure>,
+        name: &'static str,
+    ) {
         match result {
             Ok(Next::Stay) => {}
             Ok(Next::Stop) => self.stop(turn, None),
-            Ok(Next::Unhandled) => unhandled(turn, type_name::<T>()),
-            Err(failure) => self.fail(turn, failure, Some(type_name::<T>())),
+            Ok(Next::Unhandled) => unhandled(turn, name),
+            Err(failure) => self.fail(turn, failure, Some(name)),
         }
         if self.state.flags & UNSTASHES != 0 {
             self.state.put_back();

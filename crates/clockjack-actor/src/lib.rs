@@ -19,6 +19,7 @@ pub mod escalation;
 pub mod events;
 pub mod failure_info;
 mod front;
+pub mod futures;
 pub mod hub;
 mod notes;
 pub mod path;
@@ -46,6 +47,7 @@ pub use events::{
     SystemEvent, Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
+pub use futures::{FutureRefused, FutureRefusedKind};
 pub use hub::FailureEventHub;
 pub use path::ActorPath;
 pub use props::{BoxedProps, IntoProps, Mailbox, MessageCodec, MsgOf, Overflow, Props};

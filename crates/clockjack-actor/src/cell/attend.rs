@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    base::{AnyActor, RESTART, RESUME, STOP, SUSPEND_ONE, Tell, WAITERS},
+    base::{AnyActor, FUTURES, RESTART, RESUME, STOP, SUSPEND_ONE, Tell, WAITERS},
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
@@ -50,6 +50,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     self.state.set(PENDING, true);
                 }
             }
+        }
+        if let Some(extra) = &mut self.state.extra
+            && bits & FUTURES != 0
+        {
+            extra.futures.collect();
+            self.state.set(PENDING, true);
         }
         for child in reports {
             self.child_ended(turn, &child);
@@ -228,8 +234,16 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn next_pending(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Option<Outcome> {
         while self.state.stage == Stage::Running {
             let extra = self.state.extra();
+            let is_waiting = extra.futures.is_waiting() && !mutant!("actor-wait-takes-messages");
+            let has_news = !extra.signals.is_empty() || !extra.control.is_empty();
             let is_nothing_put_back = extra.unstashed.is_empty() && extra.replay.is_empty();
-            if extra.signals.is_empty() && extra.control.is_empty() && is_nothing_put_back {
+            let has_old = !is_nothing_put_back && !is_waiting;
+            let is_lent = extra.futures.is_lent();
+            if !extra.futures.has_due() && (is_lent || !has_news && !has_old) {
+                if is_waiting {
+                    // The mark stays, so that the mailbox is left alone until the wait is over.
+                    return Some(Outcome::Wait);
+                }
                 self.state.set(PENDING, false);
                 return None;
             }
@@ -237,13 +251,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 return Some(Outcome::Again);
             }
             let extra = self.state.extra();
-            if let Some(pending) = extra.signals.pop_front() {
+            if is_lent {
+                self.poll_next(turn);
+            } else if let Some(pending) = extra.signals.pop_front() {
                 match pending {
                     Pending::Signal(signal) => self.signal(turn, signal),
                     Pending::Message(_, envelope) => self.receive_envelope(turn, envelope),
                 }
             } else if let Some(item) = extra.control.pop_front() {
                 self.control(turn, item);
+            } else if extra.futures.has_due() {
+                self.poll_next(turn);
             } else if let Some(envelope) = extra.unstashed.pop_front() {
                 self.receive_envelope(turn, envelope);
             } else if let Some(envelope) = extra.replay.pop_front() {

@@ -153,7 +153,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// What belongs to this value of the actor ends with it: timers and futures.
     pub(super) fn end_incarnation(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let _ = turn;
+        self.end_futures(turn);
         if let Some(extra) = &mut self.state.extra {
             extra.backoff = 0;
             extra.batch = None;
@@ -396,6 +396,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         turn.front().mail.close();
         Self::refuse_waiters(turn);
+        self.end_futures(turn);
         turn.drop_contained(self.actor.take());
         while let Pop::Item(envelope) = pop(turn.front()) {
             turn.drop_contained(envelope);

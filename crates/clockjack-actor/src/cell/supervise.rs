@@ -54,7 +54,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             });
             match ruled {
                 None | Some((Ruling::Escalate, _)) => {}
-                Some((Ruling::Resume, _)) if self.actor.is_some() => {
+                Some((Ruling::Resume, _)) if self.has_actor() => {
                     self.tell_of_failure(turn, info, Directive::Resume);
                     turn.drop_contained(failure);
                     return;
@@ -95,7 +95,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     drop(children.with(|children| children.suspend(true)));
                 }
                 let child = crate::actor_ref::untyped(turn.me());
-                let can_resume = self.actor.is_some();
+                let can_resume = self.has_actor();
                 let failed = FailedChild { child, failure, info, is_startup, can_resume };
                 core.raise(FAILED);
                 if let Err(Note::Failed(failed)) = parent.note(Note::Failed(failed.into())) {
@@ -295,7 +295,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Goes on as if nothing had happened.
     pub(super) fn resume(&mut self, turn: &TurnOf<'_, A::Msg>, waiting: Waiting) {
-        if self.actor.is_none() {
+        if !self.has_actor() {
             // There is nothing that could go on.
             self.stop(turn, None);
             return;

@@ -1,0 +1,63 @@
+//! What a runner does with the futures of its actor.
+#![expect(unsafe_code, reason = "polls futures of types that only their functions know")]
+
+use core::task::{self, Poll};
+
+use clockjack_sync::mutant;
+
+use super::{Cell, TurnOf};
+use crate::{Actor, Context};
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// Polls the future that was woken first, and does what comes after it.
+    pub(super) fn poll_next(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Self { actor, state, .. } = self;
+        let Some(due) = state.extra().futures.next_due() else { return };
+        let waker = due.waker();
+        let mut cx = Context::new(state, turn);
+        let mut waker = task::Context::from_waker(&waker);
+        // SAFETY: body and function are those of one task, which is in its entry and marked as the
+        // one that is being polled; it is pinned there, and the cell is borrowed by its runner.
+        let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
+        let name = due.name;
+        state.extra().futures.was_polled(due);
+        if let Poll::Ready(result) = polled {
+            self.concluded(turn, result, name);
+        }
+    }
+
+    /// A panic has come out of a turn: the future that was being polled, if one was, is not polled
+    /// again.
+    pub(super) fn end_polled(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Some(extra) = &mut self.state.extra else { return };
+        if let Some(task) = extra.futures.remove_polled() {
+            turn.drop_contained(task);
+            self.take_back();
+        }
+    }
+
+    /// All futures end, and the actor is where it belongs.
+    pub(super) fn end_futures(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        if mutant!("actor-futures-outlive-restart") && !self.state.is_ending() {
+            return;
+        }
+        let Some(extra) = &mut self.state.extra else { return };
+        while let Some(task) = extra.futures.remove_last() {
+            turn.drop_contained(task);
+        }
+        self.take_back();
+    }
+
+    /// Whether there is a value of the actor, here or lent to a future.
+    pub(super) fn has_actor(&self) -> bool {
+        let extra = self.state.extra.as_ref();
+        self.actor.is_some() || extra.is_some_and(|extra| extra.futures.is_lent())
+    }
+
+    fn take_back(&mut self) {
+        let extra = self.state.extra();
+        if let Some(actor) = extra.futures.take_back() {
+            self.actor = Some(actor);
+        }
+    }
+}

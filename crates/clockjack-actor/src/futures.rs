@@ -1,0 +1,279 @@
+//! Futures of an actor: what it waits for while it lives on.
+//!
+//! | call | user messages | control messages, signals | other futures |
+//! |---|---|---|---|
+//! | [`spawn`](Context::spawn) | go on | go on | go on |
+//! | [`wait`](Context::wait) | stay in the mailbox | go on | go on |
+//! | [`wait_mut`](Context::wait_mut) | stay in the mailbox | wait | wait |
+//!
+//! Stop and restart act at once in all three.
+//!
+//! # Order
+//!
+//! A future is polled first after the handler that has started it returned, before the next user
+//! message, and then whenever it was woken: only those that were are polled, in the order in which
+//! they were. What comes after a future runs in the same turn as the poll that has finished it, so
+//! before all user messages that are in the mailbox by then. Signals and control messages that are
+//! there come first. Each poll counts as a message in what a turn may do.
+//!
+//! # Failures
+//!
+//! An error that is returned, and a panic, of the future or of what comes after it, is a failure of
+//! the actor as in a handler. A future that has panicked is not polled again, whatever the
+//! supervisor decides.
+//!
+//! # Cancellation
+//!
+//! A future belongs to the value of the actor that has started it. It is dropped, and what was to
+//! come after it with it, when the actor stops or is made anew: before
+//! [`PostStop`](crate::Signal::PostStop) and [`PreRestart`](crate::Signal::PreRestart). A panic in
+//! such a drop is contained. A waker that somebody still has does nothing from then on.
+//!
+//! # Memory
+//!
+//! One future, with what comes after it, that is no larger than the room that
+//! [`Props::futures`](crate::Props::futures) has set aside needs no memory of its own; others are
+//! boxed. [`wait_mut`](Context::wait_mut) moves the actor to a place of its own on the heap and
+//! back; the place is kept.
+//!
+//! # Timers
+//!
+//! The waker is that of the future and not that of the actor's process. So a
+//! [`Sleep`](clockjack_exec::Sleep) that looks for its executor by the waker does not find it: make
+//! one by a handle, or use the delays of the system's scheduler.
+
+pub(crate) mod ready;
+mod slots;
+mod task;
+pub(crate) mod waker;
+
+use core::{error::Error, fmt};
+
+use clockjack_exec::Failure;
+
+use self::{
+    slots::Claim,
+    task::{Lent, Task, Then},
+};
+pub(crate) use self::{slots::Futures, task::LentFuture};
+use crate::{
+    Actor, Context, Next,
+    cell::{PENDING, Stage},
+    props::FUTURES_MAX,
+};
+
+/// A future was not started; it and what was to come after it come back.
+pub struct FutureRefused<F, T> {
+    kind: FutureRefusedKind,
+    future: F,
+    then: T,
+}
+
+/// Why a future was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FutureRefusedKind {
+    /// As many are under way as [`Props::futures`](crate::Props::futures) allows. Transient.
+    TooMany,
+    /// The actor waits for another one already. Transient.
+    AlreadyWaiting,
+    /// It is not `Send`, and the actor may change threads. Permanent.
+    NotLocal,
+    /// The actor stops, or is made anew. Permanent.
+    Stopping,
+    /// It does not fit into the room of the actor, and the system allocates no more since it was
+    /// sealed. Permanent.
+    Sealed,
+}
+
+impl<F, T> FutureRefused<F, T> {
+    /// Why.
+    #[must_use]
+    pub fn kind(&self) -> FutureRefusedKind {
+        self.kind
+    }
+
+    /// The future, and what was to come after it.
+    #[must_use]
+    pub fn into_inner(self) -> (F, T) {
+        (self.future, self.then)
+    }
+
+    /// The error alone.
+    #[must_use]
+    pub fn discard(self) -> FutureRefused<(), ()> {
+        FutureRefused { kind: self.kind, future: (), then: () }
+    }
+}
+
+impl fmt::Display for FutureRefusedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooMany => "the actor has as many under way as it may",
+            Self::AlreadyWaiting => "the actor waits for another one already",
+            Self::NotLocal => "one that is not `Send` needs an actor that stays on its thread",
+            Self::Stopping => "the actor is stopping",
+            Self::Sealed => "it does not fit into the room of the actor, and the system is sealed",
+        })
+    }
+}
+
+impl<F, T> fmt::Display for FutureRefused<F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the future was not started: {}", self.kind)
+    }
+}
+
+impl<F, T> fmt::Debug for FutureRefused<F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FutureRefused").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<F, T> Error for FutureRefused<F, T> {}
+
+impl<A: Actor> Context<'_, A> {
+    /// Starts a future; the actor goes on with other messages meanwhile. `then` is called with its
+    /// output, between two messages.
+    ///
+    /// It is dropped with this value of the actor; see the [module](self) for order and failures.
+    ///
+    /// # Errors
+    ///
+    /// Both come back: if too many are under way, if the actor stops, or for want of room in a
+    /// system that is sealed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_actor::{Actor, Context, Failure, Next};
+    /// # struct Client { host: Option<String> }
+    /// # async fn look_up() -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # impl Actor for Client {
+    /// #     type Msg = ();
+    /// fn receive(&mut self, cx: &mut Context<'_, Self>, _: ()) -> Result<Next, Failure> {
+    ///     cx.spawn(look_up(), |me, _cx, host| {
+    ///         me.host = Some(host?);
+    ///         Ok(Next::Stay)
+    ///     })?;
+    ///     Ok(Next::Stay)
+    /// }
+    /// # }
+    /// ```
+    pub fn spawn<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    where
+        F: Future + Send + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + Send + 'static,
+    {
+        self.begin(future, then, Claim::Shared)
+    }
+
+    /// As [`spawn`](Self::spawn), for an actor that stays on its thread: nothing needs to be
+    /// `Send`.
+    ///
+    /// # Errors
+    ///
+    /// As there; also if the actor may change threads.
+    pub fn spawn_local<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    where
+        F: Future + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+    {
+        if !self.turn.handle().is_local() {
+            return Err(FutureRefused { kind: FutureRefusedKind::NotLocal, future, then });
+        }
+        self.begin(future, then, Claim::Shared)
+    }
+
+    /// Waits for a future: user messages stay in the mailbox until `then` was called with its
+    /// output. Control messages, signals and other futures go on.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn); also if the actor waits for another one already.
+    pub fn wait<F, T>(&mut self, future: F, then: T) -> Result<(), FutureRefused<F, T>>
+    where
+        F: Future + Send + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + Send + 'static,
+    {
+        self.begin(future, then, Claim::Exclusive)
+    }
+
+    /// Waits for a future that borrows the actor. `f` is called when the handler has returned.
+    /// Until the future is over nothing else runs but a stop and a restart, which drop it first.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait); `f` comes back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_actor::{Actor, Context, Failure, Next};
+    /// # struct Socket;
+    /// # impl Socket { async fn flush(&mut self) -> Result<(), std::io::Error> { Ok(()) } }
+    /// # struct Client { socket: Socket }
+    /// # impl Actor for Client {
+    /// #     type Msg = ();
+    /// fn receive(&mut self, cx: &mut Context<'_, Self>, _: ()) -> Result<Next, Failure> {
+    ///     cx.wait_mut(|me| {
+    ///         Box::pin(async move {
+    ///             me.socket.flush().await?;
+    ///             Ok(Next::Stay)
+    ///         })
+    ///     })?;
+    ///     Ok(Next::Stay)
+    /// }
+    /// # }
+    /// ```
+    pub fn wait_mut<F>(&mut self, f: F) -> Result<(), FutureRefused<F, ()>>
+    where
+        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + Send + 'static,
+    {
+        if let Some(kind) = self.refusal::<Lent<F>>(Claim::Lent) {
+            return Err(FutureRefused { kind, future: f, then: () });
+        }
+        let task = Task::lent(&mut self.state.extra().futures.room, f);
+        self.insert(task, Claim::Lent);
+        Ok(())
+    }
+
+    fn begin<F, T>(&mut self, future: F, then: T, claim: Claim) -> Result<(), FutureRefused<F, T>>
+    where
+        F: Future + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+    {
+        if let Some(kind) = self.refusal::<Then<F, T>>(claim) {
+            return Err(FutureRefused { kind, future, then });
+        }
+        let task = Task::then(&mut self.state.extra().futures.room, future, then);
+        self.insert(task, claim);
+        Ok(())
+    }
+
+    /// Why a task of this type cannot begin now, if it cannot.
+    fn refusal<B>(&mut self, claim: Claim) -> Option<FutureRefusedKind> {
+        if self.state.stage != Stage::Running {
+            return Some(FutureRefusedKind::Stopping);
+        }
+        let settings = self.state.settings.as_ref();
+        let max = settings.map_or(FUTURES_MAX, |settings| settings.futures.0);
+        let is_sealed = self.turn.front().core.system().is_sealed();
+        let futures = &self.state.extra().futures;
+        if claim != Claim::Shared && futures.is_waiting() {
+            return Some(FutureRefusedKind::AlreadyWaiting);
+        }
+        if futures.len() >= usize::from(max) {
+            return Some(FutureRefusedKind::TooMany);
+        }
+        let has_room =
+            futures.room.fits::<B>() && (claim != Claim::Lent || futures.loan.has_place());
+        (is_sealed && !has_room).then_some(FutureRefusedKind::Sealed)
+    }
+
+    fn insert(&mut self, task: Task<A>, claim: Claim) {
+        let me = crate::actor_ref::untyped(self.turn.me());
+        self.state.extra().futures.insert(&me, task, claim);
+        self.state.set(PENDING, true);
+    }
+}

@@ -1,0 +1,241 @@
+//! The futures of an actor that are under way.
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::mem::ManuallyDrop;
+
+use clockjack_sync::Counted;
+
+use super::{
+    ready::{BellRef, Board},
+    task::{Loan, Room, Run, Task},
+    waker::{self, EXCLUSIVE},
+};
+use crate::{Actor, base::AnyActor};
+
+/// With nothing under way, no more memory than for so many is kept.
+const KEPT_MAX: usize = 16;
+
+/// One to be used now, and one for what begins while the bell of its predecessor is still in use.
+const SPARES_MAX: usize = 2;
+
+/// What an actor's future may keep the actor from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// From nothing.
+    Shared,
+    /// From user messages.
+    Exclusive,
+    /// From all but its end.
+    Lent,
+}
+
+/// The futures of an actor.
+pub(crate) struct Futures<A: Actor> {
+    board: Option<Counted<Board<AnyActor>>>,
+    entries: Vec<Option<Entry<A>>>,
+    free: Vec<u32>,
+    n_tasks: usize,
+    /// Bells that were rung, in that order.
+    due: VecDeque<BellRef<AnyActor>>,
+    /// Bells to be used again.
+    spares: Vec<BellRef<AnyActor>>,
+    /// The one that the actor waits for.
+    waiting: Option<u32>,
+    /// Whether that one borrows the actor.
+    is_lent: bool,
+    /// The one that is being polled.
+    polled: Option<u32>,
+    pub(super) room: Room,
+    /// Behind the tasks: those that are in the way of its end are dropped first.
+    pub(super) loan: Loan<A>,
+}
+
+struct Entry<A: Actor> {
+    task: Task<A>,
+    bell: BellRef<AnyActor>,
+}
+
+/// A future that is to be polled.
+pub(crate) struct Due<A: Actor> {
+    pub(crate) bell: BellRef<AnyActor>,
+    pub(crate) run: Run<A>,
+    pub(crate) body: core::ptr::NonNull<()>,
+    pub(crate) name: &'static str,
+}
+
+impl<A: Actor> Default for Futures<A> {
+    fn default() -> Self {
+        Self {
+            board: None,
+            entries: Vec::new(),
+            free: Vec::new(),
+            n_tasks: 0,
+            due: VecDeque::new(),
+            spares: Vec::new(),
+            waiting: None,
+            is_lent: false,
+            polled: None,
+            room: Room::none(),
+            loan: Loan::new(),
+        }
+    }
+}
+
+impl<A: Actor> Futures<A> {
+    /// Keeps room for one future of so many bytes, with what comes after it.
+    pub(crate) fn keep_room(&mut self, bytes: usize) {
+        self.room = Room::new(bytes);
+    }
+
+    /// How many are under way.
+    pub(super) fn len(&self) -> usize {
+        self.n_tasks
+    }
+
+    /// Whether user messages are to wait.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Whether a future has the actor, or is about to.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    /// Begins a task; it is due at once.
+    pub(super) fn insert(&mut self, me: &AnyActor, task: Task<A>, claim: Claim) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            let index = u32::try_from(self.entries.len()).expect("bounded by a u16");
+            self.entries.push(None);
+            index
+        });
+        let label = if claim == Claim::Shared { index } else { index | EXCLUSIVE };
+        let spare = self.spares.pop().and_then(|spare| spare.renewed(label));
+        let bell = spare.unwrap_or_else(|| {
+            let board = self.board.get_or_insert_with(|| Counted::new(Board::new(me.clone())));
+            BellRef::rung(board.clone(), label)
+        });
+        self.due.push_back(bell.clone());
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            *entry = Some(Entry { task, bell });
+            self.n_tasks += 1;
+        }
+        if claim != Claim::Shared {
+            self.waiting = Some(index);
+            self.is_lent = claim == Claim::Lent;
+        }
+    }
+
+    /// Looks at the board.
+    pub(crate) fn collect(&mut self) {
+        let Self { board, due, .. } = self;
+        if let Some(board) = board {
+            board.take(|bell| due.push_back(bell));
+        }
+    }
+
+    /// Where in the line the next one stands that may be polled now.
+    fn next_at(&self) -> Option<usize> {
+        if !self.is_lent {
+            return (!self.due.is_empty()).then_some(0);
+        }
+        let lent = self.waiting;
+        self.due.iter().position(|bell| !bell.is_over() && Some(index_of(bell)) == lent)
+    }
+
+    pub(crate) fn has_due(&self) -> bool {
+        self.next_at().is_some()
+    }
+
+    /// The next one that is to be polled.
+    pub(crate) fn next_due(&mut self) -> Option<Due<A>> {
+        let bell = self.due.remove(self.next_at()?)?;
+        let index = index_of(&bell);
+        if !bell.take_down() {
+            return None;
+        }
+        let entry = self.entries.get(index as usize)?.as_ref()?;
+        let ((run, body), name) = (entry.task.runner(), entry.task.name());
+        self.polled = Some(index);
+        Some(Due { bell, run, body, name })
+    }
+
+    /// It has been polled, and is not ready or gone.
+    pub(crate) fn was_polled(&mut self, due: Due<A>) {
+        self.polled = None;
+        if due.bell.is_over() && self.spares.len() < SPARES_MAX {
+            self.spares.push(due.bell);
+        }
+    }
+
+    /// Takes out the one that is being polled, if it is still there. What is given is to be dropped
+    /// before another one begins.
+    pub(crate) fn remove_polled(&mut self) -> Option<Task<A>> {
+        let index = self.polled.take()?;
+        self.remove(index)
+    }
+
+    /// Takes out the last one, to be called until there is none. What is given is to be dropped
+    /// before another one begins.
+    pub(crate) fn remove_last(&mut self) -> Option<Task<A>> {
+        while let Some(last) = self.entries.len().checked_sub(1) {
+            if let Some(task) = u32::try_from(last).ok().and_then(|index| self.remove(index)) {
+                return Some(task);
+            }
+            // It was empty: no index of the free ones is looked at before all are gone.
+            self.entries.truncate(last);
+        }
+        self.free.clear();
+        self.due.clear();
+        None
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Task<A>> {
+        let Entry { task, bell } = self.entries.get_mut(index as usize)?.take()?;
+        bell.end();
+        self.free.push(index);
+        if self.waiting == Some(index) {
+            self.waiting = None;
+            self.is_lent = false;
+        }
+        if task.is_in_room() {
+            self.room.is_taken = false;
+        }
+        self.n_tasks -= 1;
+        if self.n_tasks == 0 {
+            self.entries.clear();
+            self.entries.shrink_to(KEPT_MAX);
+            self.free.clear();
+            self.free.shrink_to(KEPT_MAX);
+        }
+        Some(task)
+    }
+
+    /// Takes the actor back, if it was lent. The future that has borrowed it is gone.
+    pub(crate) fn take_back(&mut self) -> Option<A> {
+        debug_assert!(!self.is_lent, "an actor was taken from a future");
+        self.loan.take_back()
+    }
+}
+
+impl<A: Actor> Drop for Futures<A> {
+    fn drop(&mut self) {
+        while let Some(task) = self.remove_last() {
+            drop(task);
+        }
+        if let Some(board) = &self.board {
+            board.close();
+        }
+    }
+}
+
+impl<A: Actor> Due<A> {
+    /// The waker to poll it with.
+    pub(crate) fn waker(&self) -> ManuallyDrop<core::task::Waker> {
+        waker::borrowed(&self.bell)
+    }
+}
+
+fn index_of(bell: &BellRef<AnyActor>) -> u32 {
+    bell.label() & !EXCLUSIVE
+}

@@ -1,0 +1,341 @@
+//! A future with what is to come after it, in the room of its actor or in a box of its own.
+//!
+//! A task is pinned where it stands from the time it is made until it is dropped. All of this is
+//! the runner's: no other thread touches it.
+//!
+//! # The lent actor
+//!
+//! A future that borrows its actor cannot borrow it where it stands: whoever steps the cell has an
+//! exclusive borrow of all of it. So for that time the actor is moved to a [place](Loan) of its own
+//! on the heap, of which the cell knows the address only, and back when the future was dropped.
+//! Hence: while the loan is out, nobody touches the actor but the future; and each way on which the
+//! future ends, by its result, by a panic, a stop or a restart, drops it first and takes the actor
+//! back then.
+#![expect(unsafe_code, reason = "keeps futures of any type in memory that is used again")]
+
+use alloc::boxed::Box;
+use core::{
+    any::type_name,
+    mem::MaybeUninit,
+    pin::Pin,
+    ptr::{self, NonNull},
+    task::{self, Poll},
+};
+
+use clockjack_exec::Failure;
+
+use crate::{Actor, Context, Next};
+
+/// A future that has borrowed its actor.
+pub(crate) type LentFuture<'a> = Pin<Box<dyn Future<Output = Result<Next, Failure>> + Send + 'a>>;
+
+/// Polls a task, and does what comes after it.
+pub(super) type Run<A> = unsafe fn(
+    NonNull<()>,
+    &mut task::Context<'_>,
+    &mut Option<A>,
+    &mut Context<'_, A>,
+) -> Poll<Result<Next, Failure>>;
+
+/// What is known of a task whose type is not.
+struct Table<A: Actor> {
+    run: Run<A>,
+    drop_in_place: unsafe fn(NonNull<()>),
+    drop_box: unsafe fn(NonNull<()>),
+    name: fn() -> &'static str,
+}
+
+/// A task, owned.
+pub(crate) struct Task<A: Actor> {
+    body: NonNull<()>,
+    table: &'static Table<A>,
+    is_in_room: bool,
+}
+
+impl<A: Actor> Task<A> {
+    /// A future and what is done with its output.
+    pub(super) fn then<F, T>(room: &mut Room, future: F, then: T) -> Self
+    where
+        F: Future + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+    {
+        let body = Then { future: Some(future), then: Some(then) };
+        // SAFETY: the functions are those for this type.
+        unsafe { Self::put(room, body, Then::<F, T>::table::<A>()) }
+    }
+
+    /// A future that will borrow the actor.
+    pub(super) fn lent<F>(room: &mut Room, make: F) -> Self
+    where
+        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
+    {
+        let body = Lent { future: None, make: Some(make) };
+        // SAFETY: the functions are those for this type.
+        unsafe { Self::put(room, body, Lent::<F>::table::<A>()) }
+    }
+
+    /// # Safety
+    ///
+    /// The table is for bodies of this type.
+    unsafe fn put<B>(room: &mut Room, body: B, table: &'static Table<A>) -> Self {
+        match room.claim::<B>() {
+            Some(place) => {
+                // SAFETY: the room is large enough, aligned, and empty.
+                unsafe { place.write(body) };
+                Self { body: place.cast(), table, is_in_room: true }
+            }
+            None => {
+                let body = NonNull::from(Box::leak(Box::new(body))).cast();
+                Self { body, table, is_in_room: false }
+            }
+        }
+    }
+
+    /// How it is polled: the function and its first argument.
+    pub(super) fn runner(&self) -> (Run<A>, NonNull<()>) {
+        (self.table.run, self.body)
+    }
+
+    pub(super) fn is_in_room(&self) -> bool {
+        self.is_in_room
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        (self.table.name)()
+    }
+}
+
+impl<A: Actor> Drop for Task<A> {
+    fn drop(&mut self) {
+        if self.is_in_room {
+            // SAFETY: the body was written there by `put`, and goes with the task.
+            unsafe { (self.table.drop_in_place)(self.body) };
+        } else {
+            // SAFETY: the body was boxed by `put`, and goes with the task.
+            unsafe { (self.table.drop_box)(self.body) };
+        }
+    }
+}
+
+/// # Safety
+///
+/// A body of this type stands there, which nobody uses again.
+unsafe fn drop_in_place<B>(body: NonNull<()>) {
+    // SAFETY: by the contract.
+    unsafe { ptr::drop_in_place(body.cast::<B>().as_ptr()) };
+}
+
+/// # Safety
+///
+/// A body of this type was boxed there, which nobody uses again.
+unsafe fn drop_box<B>(body: NonNull<()>) {
+    // SAFETY: by the contract.
+    drop(unsafe { Box::from_raw(body.cast::<B>().as_ptr()) });
+}
+
+/// A future, and what is done with its output.
+pub(super) struct Then<F, T> {
+    future: Option<F>,
+    then: Option<T>,
+}
+
+impl<F, T> Then<F, T> {
+    fn table<A>() -> &'static Table<A>
+    where
+        A: Actor,
+        F: Future + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+    {
+        const {
+            &Table {
+                run: Self::run::<A>,
+                drop_in_place: drop_in_place::<Self>,
+                drop_box: drop_box::<Self>,
+                name: type_name::<F>,
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The body is one of this type, pinned, and belongs to the task that its actor polls now.
+    unsafe fn run<A>(
+        body: NonNull<()>,
+        waker: &mut task::Context<'_>,
+        actor: &mut Option<A>,
+        cx: &mut Context<'_, A>,
+    ) -> Poll<Result<Next, Failure>>
+    where
+        A: Actor,
+        F: Future + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+    {
+        // SAFETY: by the contract; the borrow ends before the task is dropped below.
+        let body = unsafe { body.cast::<Self>().as_mut() };
+        // SAFETY: the body is not moved before it is dropped.
+        let mut future = unsafe { Pin::new_unchecked(&mut body.future) };
+        let Some(polled) = future.as_mut().as_pin_mut() else { return Poll::Pending };
+        let Poll::Ready(output) = polled.poll(waker) else { return Poll::Pending };
+        future.set(None);
+        let then = body.then.take();
+        // The room is free for what comes after it.
+        drop(cx.state.extra().futures.remove_polled());
+        Poll::Ready(match (actor, then) {
+            (Some(actor), Some(then)) => then(actor, cx, output),
+            _ => Ok(Next::Stay),
+        })
+    }
+}
+
+/// What makes a future that borrows the actor, and that future.
+pub(super) struct Lent<F> {
+    /// Dropped before the loan is over.
+    future: Option<LentFuture<'static>>,
+    make: Option<F>,
+}
+
+impl<F> Lent<F> {
+    fn table<A>() -> &'static Table<A>
+    where
+        A: Actor,
+        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
+    {
+        const {
+            &Table {
+                run: Self::run::<A>,
+                drop_in_place: drop_in_place::<Self>,
+                drop_box: drop_box::<Self>,
+                name: type_name::<F>,
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Then::run`].
+    unsafe fn run<A>(
+        body: NonNull<()>,
+        waker: &mut task::Context<'_>,
+        actor: &mut Option<A>,
+        cx: &mut Context<'_, A>,
+    ) -> Poll<Result<Next, Failure>>
+    where
+        A: Actor,
+        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
+    {
+        // SAFETY: by the contract; the borrow ends before the task is dropped below.
+        let body = unsafe { body.cast::<Self>().as_mut() };
+        if let Some(make) = body.make.take()
+            && let Some(actor) = actor.take()
+        {
+            let lent = cx.state.extra().futures.loan.lend(actor);
+            // SAFETY: the actor stays there until `take_back`, which nobody calls before the
+            // future, the one that has the borrow, was dropped: here below, or with the task.
+            // `make` works for a borrow of any length, so nothing else can have kept it.
+            let lent = unsafe { &mut *lent.as_ptr() };
+            body.future = Some(make(lent));
+        }
+        let Some(future) = &mut body.future else { return Poll::Pending };
+        let Poll::Ready(result) = future.as_mut().poll(waker) else { return Poll::Pending };
+        drop(body.future.take());
+        let futures = &mut cx.state.extra().futures;
+        drop(futures.remove_polled());
+        *actor = futures.loan.take_back();
+        Poll::Ready(result)
+    }
+}
+
+/// Where an actor is while a future has borrowed it; kept for the next time.
+pub(super) struct Loan<A> {
+    place: Option<NonNull<MaybeUninit<A>>>,
+    is_out: bool,
+}
+
+impl<A> Loan<A> {
+    pub(super) const fn new() -> Self {
+        Self { place: None, is_out: false }
+    }
+
+    /// Whether lending needs no memory.
+    pub(super) fn has_place(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Moves the actor there.
+    fn lend(&mut self, actor: A) -> NonNull<A> {
+        assert!(!self.is_out, "an actor was lent twice");
+        let place = *self
+            .place
+            .get_or_insert_with(|| NonNull::from(Box::leak(Box::new(MaybeUninit::uninit()))));
+        let place = place.cast::<A>();
+        // SAFETY: it is a box for one, and empty.
+        unsafe { place.write(actor) };
+        self.is_out = true;
+        place
+    }
+
+    /// Moves the actor back, if it is there. Whoever has borrowed it is gone.
+    pub(super) fn take_back(&mut self) -> Option<A> {
+        if !core::mem::take(&mut self.is_out) {
+            return None;
+        }
+        // SAFETY: the flag says that an actor stands there; it is taken once.
+        self.place.map(|place| unsafe { place.cast::<A>().read() })
+    }
+}
+
+impl<A> Drop for Loan<A> {
+    fn drop(&mut self) {
+        drop(self.take_back());
+        if let Some(place) = self.place.take() {
+            // SAFETY: it came from a box, and is empty.
+            drop(unsafe { Box::from_raw(place.as_ptr()) });
+        }
+    }
+}
+
+/// What the room is made of: it sets the alignment.
+type Brick = MaybeUninit<u128>;
+
+/// Memory for one task, used again.
+pub(super) struct Room {
+    bricks: Option<NonNull<[Brick]>>,
+    pub(super) is_taken: bool,
+}
+
+impl Room {
+    pub(super) const fn none() -> Self {
+        Self { bricks: None, is_taken: false }
+    }
+
+    pub(super) fn new(bytes: usize) -> Self {
+        let n = bytes.div_ceil(size_of::<Brick>());
+        let bricks = (n > 0).then(|| NonNull::from(Box::leak(Box::<[u128]>::new_uninit_slice(n))));
+        Self { bricks, is_taken: false }
+    }
+
+    /// Whether a body of this type can stand here now.
+    pub(super) fn fits<B>(&self) -> bool {
+        let bytes = self.bricks.map_or(0, |bricks| bricks.len() * size_of::<Brick>());
+        !self.is_taken && size_of::<B>() <= bytes && align_of::<B>() <= align_of::<Brick>()
+    }
+
+    fn claim<B>(&mut self) -> Option<NonNull<B>> {
+        if !self.fits::<B>() {
+            return None;
+        }
+        let place = self.bricks?.cast();
+        self.is_taken = true;
+        Some(place)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        debug_assert!(!self.is_taken, "a task outlived its room");
+        if let Some(bricks) = self.bricks.take() {
+            // SAFETY: it came from a box, and no task is in it.
+            drop(unsafe { Box::from_raw(bricks.as_ptr()) });
+        }
+    }
+}

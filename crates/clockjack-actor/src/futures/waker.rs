@@ -1,0 +1,91 @@
+//! The waker of one of an actor's futures.
+//!
+//! Its data is the address of the future's [bell](super::ready), so whoever is handed a waker can
+//! tell whose it is.
+#![expect(unsafe_code, reason = "makes wakers out of counted references")]
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    task::{RawWaker, RawWakerVTable, Waker},
+};
+
+use super::ready::{Bell, BellRef, Notify};
+use crate::base::{AnyActor, FUTURES, Tell};
+
+impl Notify for AnyActor {
+    fn notify(&self) {
+        self.order(FUTURES);
+    }
+}
+
+/// The bit of a label that says that the actor waits for this future alone.
+pub(super) const EXCLUSIVE: u32 = 1 << 31;
+
+static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
+
+/// Whom a waker wakes.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "for asks, which learn by it who waits"))]
+pub(crate) struct Owner<'w> {
+    /// The actor.
+    pub(crate) actor: &'w AnyActor,
+    /// Whether it waits for this future alone: then it takes no messages meanwhile.
+    pub(crate) is_exclusive: bool,
+}
+
+/// The actor whose future is polled with this waker, if it is one.
+#[cfg_attr(not(test), expect(dead_code, reason = "for asks, which learn by it who waits"))]
+pub(crate) fn owner_of(waker: &Waker) -> Option<Owner<'_>> {
+    if !core::ptr::eq(waker.vtable(), &raw const WAKER) {
+        return None;
+    }
+    // SAFETY: a waker with this table has a bell as its data, and a reference to it, or is borrowed
+    // from one; both last as long as the waker.
+    let bell = unsafe { &*waker.data().cast::<Bell<AnyActor>>() };
+    Some(Owner { actor: bell.owner(), is_exclusive: bell.label() & EXCLUSIVE != 0 })
+}
+
+/// A waker that rings a bell, borrowed from a reference that outlives it.
+pub(super) fn borrowed(bell: &BellRef<AnyActor>) -> ManuallyDrop<Waker> {
+    let raw = RawWaker::new(bell.as_raw().as_ptr().cast_const().cast(), &WAKER);
+    // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and count a
+    // reference for each clone. This first one counts none and is never dropped.
+    ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+}
+
+/// The reference that a waker has, or is borrowed from; not to be dropped for it.
+///
+/// # Safety
+///
+/// The data is that of one of our wakers, which outlives what is given.
+unsafe fn bell_of(data: *const ()) -> ManuallyDrop<BellRef<AnyActor>> {
+    let raw = data.cast::<Bell<AnyActor>>().cast_mut();
+    // SAFETY: it is the address of a bell, hence not null.
+    let raw = unsafe { NonNull::new_unchecked(raw) };
+    // SAFETY: it came from `into_raw`, or `borrowed`; its count is not given away here.
+    ManuallyDrop::new(unsafe { BellRef::from_raw(raw) })
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: the data of our wakers.
+    let bell = unsafe { bell_of(data) };
+    let cloned = BellRef::clone(&bell).into_raw();
+    RawWaker::new(cloned.as_ptr().cast_const().cast(), &WAKER)
+}
+
+unsafe fn wake(data: *const ()) {
+    // SAFETY: the data of our wakers; this one is used up.
+    let bell = ManuallyDrop::into_inner(unsafe { bell_of(data) });
+    bell.ring();
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    // SAFETY: the data of our wakers.
+    unsafe { bell_of(data) }.ring();
+}
+
+unsafe fn release(data: *const ()) {
+    // SAFETY: the data of our wakers; this one is used up.
+    drop(ManuallyDrop::into_inner(unsafe { bell_of(data) }));
+}

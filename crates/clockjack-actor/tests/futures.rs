@@ -1,0 +1,73 @@
+//! Futures of actors: what they keep the actor from, how they end, what they cost.
+
+#[path = "support/bench.rs"]
+mod bench;
+#[path = "futures/ends.rs"]
+mod ends;
+#[path = "support/gate.rs"]
+mod gate;
+#[path = "futures/lent.rs"]
+mod lent;
+#[path = "futures/many.rs"]
+mod many;
+#[path = "futures/waits.rs"]
+mod waits;
+
+use bench::Log;
+use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, Signal};
+
+/// An actor that does what it is told.
+struct Puppet {
+    log: Log,
+    sum: u32,
+}
+
+type Order = Box<dyn FnOnce(&mut Puppet, &mut Context<'_, Puppet>) -> Result<Next, Failure> + Send>;
+
+impl Actor for Puppet {
+    type Msg = Order;
+
+    fn started(&mut self, _: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        self.log.add("started");
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, order: Order) -> Result<Next, Failure> {
+        order(self, cx)
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        self.log.add(match signal {
+            Signal::Terminated(_) => "Terminated".to_owned(),
+            other => format!("{other:?}"),
+        });
+        Ok(Next::Stay)
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        self.log.add(format!("actor dropped with {}", self.sum));
+    }
+}
+
+fn puppet(log: &Log) -> impl FnMut() -> Puppet + Send + use<> {
+    let log = log.clone();
+    move || Puppet { log: log.clone(), sum: 0 }
+}
+
+/// Makes an order of a closure that cannot fail.
+fn order(f: impl FnOnce(&mut Puppet, &mut Context<'_, Puppet>) + Send + 'static) -> Order {
+    Box::new(move |me, cx| {
+        f(me, cx);
+        Ok(Next::Stay)
+    })
+}
+
+fn say(actor: &ActorRef<Order>, text: &'static str) {
+    actor.tell(order(move |me, _| me.log.add(text))).unwrap();
+}
+
+fn fail() -> Order {
+    Box::new(|_, _| Err(Failure::msg("failed")))
+}

@@ -1,0 +1,171 @@
+//! Futures that borrow their actor.
+
+use clockjack_actor::{ActorRef, ActorSystem, Next, Props, Strategy};
+
+use super::{
+    Order,
+    bench::{Log, start},
+    gate::Gate,
+    order, puppet, say,
+};
+
+fn lend(actor: &ActorRef<Order>, gate: &Gate, log: &Log) {
+    let future = gate.passing(log);
+    let told = order(move |_, cx| {
+        let lent = cx.wait_mut(|me| {
+            Box::pin(async move {
+                me.sum += 1;
+                me.log.add("lent");
+                let output = future.await;
+                me.sum += output;
+                me.log.add(format!("sum {}", me.sum));
+                Ok(Next::Stay)
+            })
+        });
+        lent.unwrap();
+    });
+    actor.tell(told).unwrap();
+}
+
+#[test]
+fn a_lent_actor_handles_nothing_until_it_is_back() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, gate) = (Log::default(), Gate::default());
+    let actor = root.spawn("a", puppet(&log)).unwrap();
+    lend(&actor, &gate, &log);
+    say(&actor, "message");
+    actor.tell_control(order(|me, _| me.log.add("control"))).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["started", "control", "lent"]);
+    actor.tell_control(order(|me, _| me.log.add("control"))).unwrap();
+    root.run_until_idle();
+    assert!(log.take().is_empty());
+    gate.open(10);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["future dropped", "sum 11", "control", "message"]);
+}
+
+#[test]
+fn other_futures_wait_for_a_lent_actor() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, one, two) = (Log::default(), Gate::default(), Gate::default());
+    let actor = root.spawn("a", puppet(&log)).unwrap();
+    let shared = one.passing(&log);
+    actor
+        .tell(order(move |_, cx| {
+            cx.spawn(shared, |me, _, _| {
+                me.log.add("shared");
+                Ok(Next::Stay)
+            })
+            .unwrap();
+        }))
+        .unwrap();
+    lend(&actor, &two, &log);
+    root.run_until_idle();
+    one.open(0);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["started", "lent"]);
+    two.open(1);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["future dropped", "sum 2", "future dropped", "shared"]);
+}
+
+#[test]
+fn a_stop_takes_the_actor_back_and_it_hears_of_its_end() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, gate) = (Log::default(), Gate::default());
+    let actor = root.spawn("a", puppet(&log)).unwrap();
+    lend(&actor, &gate, &log);
+    root.run_until_idle();
+    root.system().stop(&actor).unwrap();
+    root.run_until_idle();
+    assert_eq!(
+        log.take(),
+        ["started", "lent", "future dropped", "PostStop", "actor dropped with 1"]
+    );
+    gate.open(1);
+    root.run_until_idle();
+    assert!(log.take().is_empty());
+}
+
+#[test]
+fn a_panic_while_it_is_lent_fails_the_actor_which_is_back_by_then() {
+    for (strategy, sum) in [(Strategy::resume(), "sum 5"), (Strategy::restart(), "sum 0")] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let log = Log::default();
+        let actor = root.spawn("a", Props::new(puppet(&log)).supervise(strategy)).unwrap();
+        for in_closure in [true, false] {
+            actor
+                .tell(order(move |_, cx| {
+                    let lent = cx.wait_mut(move |me| {
+                        me.sum = 5;
+                        assert!(!in_closure, "before there is a future");
+                        Box::pin(async { panic!("in a poll") })
+                    });
+                    lent.unwrap();
+                }))
+                .unwrap();
+            actor.tell(order(|me, _| me.log.add(format!("sum {}", me.sum)))).unwrap();
+            root.run_until_idle();
+            assert_eq!(log.take().last().map(String::as_str), Some(sum));
+        }
+    }
+}
+
+#[test]
+fn an_error_of_a_future_that_borrows_is_a_failure() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let props = Props::new(puppet(&log)).supervise(Strategy::restart());
+    let actor = root.spawn("a", props).unwrap();
+    actor
+        .tell(order(|_, cx| {
+            let lent = cx.wait_mut(|me| {
+                Box::pin(async move {
+                    me.sum = 3;
+                    Err(clockjack_actor::Failure::msg("failed"))
+                })
+            });
+            lent.unwrap();
+        }))
+        .unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["started", "PreRestart", "actor dropped with 3", "started"]);
+}
+
+#[test]
+fn a_host_that_ends_drops_the_future_before_the_actor() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, gate) = (Log::default(), Gate::default());
+    let actor = root.spawn("a", puppet(&log)).unwrap();
+    lend(&actor, &gate, &log);
+    root.run_until_idle();
+    drop(root);
+    let lines = log.take();
+    let at = |text: &str| lines.iter().position(|line| line == text);
+    assert!(at("future dropped").is_some());
+    assert!(at("future dropped") < at("actor dropped with 1"), "{lines:?}");
+}
+
+#[test]
+fn an_actor_is_lent_again_and_again() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let actor = root.spawn("a", puppet(&log)).unwrap();
+    for _ in 0..100 {
+        actor
+            .tell(order(|_, cx| {
+                let lent = cx.wait_mut(|me| {
+                    Box::pin(async move {
+                        me.sum += 1;
+                        Ok(Next::Stay)
+                    })
+                });
+                lent.unwrap();
+            }))
+            .unwrap();
+    }
+    actor.tell(order(|me, _| me.log.add(format!("sum {}", me.sum)))).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["started", "sum 100"]);
+}

@@ -1,0 +1,169 @@
+//! Memory: futures that fit into the room of their actor allocate nothing once it is warm.
+//!
+//! Counted for each thread, so that tests beside one another do not disturb.
+#![cfg(not(loom))]
+#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
+
+extern crate alloc;
+
+#[path = "support/bench.rs"]
+mod bench;
+
+use core::{
+    alloc::{GlobalAlloc, Layout},
+    cell::Cell,
+    future::poll_fn,
+    task::Poll,
+};
+use std::alloc::System;
+
+use bench::start;
+use clockjack_actor::{Actor, ActorSystem, Context, Failure, FutureRefusedKind, Next, Props};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+impl Counting {
+    fn count() {
+        // A thread that is past its thread-local storage is not measured any more.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+    }
+}
+
+// SAFETY: every call goes to `System` with the same arguments; counting touches no memory of the
+// caller and neither allocates nor unwinds (the cell is const-initialised, without destructor).
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::count();
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(ptr, layout) };
+    }
+}
+
+/// Starts a future for each message, in the way that it is told.
+struct Starter {
+    done: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Msg {
+    Spawn,
+    Wait,
+    /// Waits in what comes after a wait.
+    WaitTwice,
+    /// With a future that does not fit.
+    Large,
+    Report,
+}
+
+/// Is woken once, and ready at its second poll.
+fn yielding() -> impl Future<Output = u32> + Send {
+    let mut is_second = false;
+    poll_fn(move |cx| {
+        if is_second {
+            return Poll::Ready(1);
+        }
+        is_second = true;
+        // As whoever wakes from elsewhere.
+        let waker = cx.waker().clone();
+        waker.wake();
+        Poll::Pending
+    })
+}
+
+impl Actor for Starter {
+    type Msg = Msg;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+        let done = |me: &mut Self, _: &mut Context<'_, Self>, output: u32| {
+            me.done += output;
+            Ok(Next::Stay)
+        };
+        match msg {
+            Msg::Spawn => cx.spawn(yielding(), done)?,
+            Msg::Wait => cx.wait(yielding(), done)?,
+            Msg::WaitTwice => cx.wait(yielding(), move |_, cx, _| {
+                cx.wait(yielding(), done)?;
+                Ok(Next::Stay)
+            })?,
+            Msg::Large => {
+                let large = [0_u8; 256];
+                let future = async move {
+                    let output = yielding().await;
+                    output + u32::from(large[0])
+                };
+                if let Err(refused) = cx.wait(future, done) {
+                    assert_eq!(refused.kind(), FutureRefusedKind::Sealed);
+                    self.done += 100;
+                }
+            }
+            Msg::Report => assert_eq!(self.done, 120, "all have ended"),
+        }
+        Ok(Next::Stay)
+    }
+}
+
+fn allocations_of(msg: Msg, room_bytes: usize) -> u64 {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let props = Props::new(|| Starter { done: 0 }).futures(4, room_bytes);
+    let actor = root.spawn("a", props).unwrap();
+    let mut run = |n| {
+        for _ in 0..n {
+            actor.tell(msg).unwrap();
+            root.run_until_idle();
+        }
+    };
+    run(20);
+    let before = ALLOCATIONS.get();
+    run(100);
+    let counted = ALLOCATIONS.get() - before;
+    actor.tell(Msg::Report).unwrap();
+    root.run_until_idle();
+    assert!(!actor.is_stopped(), "not all futures have ended");
+    counted
+}
+
+#[test]
+fn a_future_that_fits_into_the_room_allocates_nothing() {
+    for msg in [Msg::Spawn, Msg::Wait, Msg::WaitTwice] {
+        assert_eq!(allocations_of(msg, 128), 0);
+    }
+}
+
+#[test]
+fn a_future_that_does_not_fit_is_boxed() {
+    assert_eq!(allocations_of(Msg::Spawn, 0), 100);
+    assert_eq!(allocations_of(Msg::Large, 128), 100);
+}
+
+#[test]
+fn a_sealed_system_refuses_what_does_not_fit() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let props = Props::new(|| Starter { done: 0 }).futures(4, 128);
+    let actor = root.spawn("a", props).unwrap();
+    root.seal();
+    for _ in 0..20 {
+        actor.tell(Msg::Wait).unwrap();
+    }
+    actor.tell(Msg::Large).unwrap();
+    actor.tell(Msg::Report).unwrap();
+    root.run_until_idle();
+    assert!(!actor.is_stopped(), "the fitting ones have ended, the large one was refused");
+}

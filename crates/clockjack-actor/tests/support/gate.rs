@@ -1,0 +1,79 @@
+//! A future that is opened by hand, and tells of its polls and of its end.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+};
+
+use super::bench::Log;
+
+#[derive(Default)]
+struct Inner {
+    output: Option<u32>,
+    waker: Option<Waker>,
+    polls: usize,
+}
+
+/// What opens the future.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<Mutex<Inner>>);
+
+impl Gate {
+    /// Lets the future be ready, and wakes who waits.
+    pub(crate) fn open(&self, output: u32) {
+        self.0.lock().unwrap().output = Some(output);
+        self.wake();
+    }
+
+    /// Wakes who waits, for nothing.
+    pub(crate) fn wake(&self) {
+        let waker = self.0.lock().unwrap().waker.clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// How often it was polled.
+    pub(crate) fn polls(&self) -> usize {
+        self.0.lock().unwrap().polls
+    }
+
+    /// The waker of the last poll.
+    pub(crate) fn waker(&self) -> Option<Waker> {
+        self.0.lock().unwrap().waker.clone()
+    }
+
+    /// Waits for the opening.
+    pub(crate) fn passing(&self, log: &Log) -> Passing {
+        Passing { gate: self.clone(), log: log.clone() }
+    }
+}
+
+/// Ready when the gate is open.
+pub(crate) struct Passing {
+    gate: Gate,
+    log: Log,
+}
+
+impl Future for Passing {
+    type Output = u32;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u32> {
+        let mut inner = self.gate.0.lock().unwrap();
+        inner.polls += 1;
+        match inner.output.take() {
+            Some(output) => Poll::Ready(output),
+            None => {
+                inner.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.log.add("future dropped");
+    }
+}
