@@ -20,6 +20,8 @@ pub mod events;
 pub mod failure_info;
 mod front;
 pub mod futures;
+#[doc(hidden)]
+pub mod generated;
 pub mod hub;
 mod notes;
 pub mod path;

@@ -1,5 +1,7 @@
 //! Futures of actors: what they keep the actor from, how they end, what they cost.
 
+extern crate alloc;
+
 #[path = "support/bench.rs"]
 mod bench;
 #[path = "futures/ends.rs"]

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+#[expect(dead_code, reason = "nothing is logged here, that would allocate")]
 #[path = "support/bench.rs"]
 mod bench;
 

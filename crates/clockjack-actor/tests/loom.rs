@@ -4,7 +4,15 @@
 //! it looks itself, because loom finds the steps to reorder from the last access to each object.
 #![cfg(loom)]
 
+extern crate alloc;
+
 #[path = "loom/ask.rs"]
 mod ask;
+#[path = "loom/ready.rs"]
+mod ready_models;
 #[path = "loom/send.rs"]
 mod send;
+
+/// The part under test, which knows nothing of actors.
+#[path = "../src/futures/ready.rs"]
+mod ready;

@@ -92,7 +92,7 @@ impl<N> Board<N> {
         // Relaxed: the exchange decides.
         let mut seen = self.list.load(Relaxed);
         loop {
-            if seen == closed() {
+            if seen == closed() && !mutant!("actor-bell-no-end") {
                 return false;
             }
             bell.link.with_mut(|link| {
@@ -197,7 +197,7 @@ impl<N> BellRef<N> {
     /// The same for another future, if nobody else has it. For the runner.
     pub(crate) fn renewed(self, label: u32) -> Option<Self> {
         // Acquire: pairs with the drops of all others. One stays one, for nobody can clone it.
-        if self.count.load(Acquire) != 1 {
+        if self.count.load(Acquire) != 1 && !mutant!("actor-bell-renewed-in-use") {
             return None;
         }
         // Relaxed: nobody else has it.
@@ -211,6 +211,10 @@ impl<N> BellRef<N> {
     where
         N: Notify,
     {
+        // Relaxed: a hint that only the planted fault believes.
+        if mutant!("actor-bell-ring-unseen") && self.state.load(Relaxed) & RUNG != 0 {
+            return;
+        }
         // Release: what was done before it; pairs with `take_down`. Acquire: the link comes after
         // the runner's look at it.
         if self.state.fetch_or(RUNG, AcqRel) == 0 && self.board.hang(self.clone()) {

@@ -89,3 +89,58 @@ unsafe fn release(data: *const ()) {
     // SAFETY: the data of our wakers; this one is used up.
     drop(ManuallyDrop::into_inner(unsafe { bell_of(data) }));
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+    use core::{future::poll_fn, task::Poll};
+    use std::{sync::Mutex, vec::Vec};
+
+    use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+
+    use super::*;
+    use crate::{ActorSystem, Next, Pid, Props, RootContext, Toolbox};
+
+    struct Hands(ManualClock, ManualDriver);
+
+    impl Toolbox for Hands {
+        fn clock(&self) -> &dyn MonotonicClock {
+            &self.0
+        }
+        fn driver(&self) -> &dyn TickDriver {
+            &self.1
+        }
+        fn park(&self, _until: Option<Tick>) {}
+        fn unpark(&self) {}
+    }
+
+    #[test]
+    fn a_waker_tells_whose_future_it_wakes_and_whether_the_actor_waits_for_it_alone() {
+        let hands =
+            Hands(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+        let mut root = RootContext::new(hands, ActorSystem::builder("t")).unwrap();
+        let seen: Arc<Mutex<Vec<Option<(Pid, bool)>>>> = Arc::default();
+        let to = Arc::clone(&seen);
+        let props = Props::from_fn(move |cx, is_exclusive: bool| {
+            let to = Arc::clone(&to);
+            let look = poll_fn(move |cx| {
+                let owner = owner_of(cx.waker());
+                to.lock().unwrap().push(owner.map(|it| (it.actor.pid(), it.is_exclusive)));
+                Poll::Ready(())
+            });
+            if is_exclusive {
+                cx.wait(look, |_, _, ()| Ok(Next::Stay))?;
+            } else {
+                cx.spawn(look, |_, _, ()| Ok(Next::Stay))?;
+            }
+            Ok(Next::Stay)
+        });
+        let actor = root.spawn("a", props).unwrap();
+        actor.tell(true).unwrap();
+        actor.tell(false).unwrap();
+        root.run_until_idle();
+        let pid = actor.pid();
+        assert_eq!(*seen.lock().unwrap(), [Some((pid, true)), Some((pid, false))]);
+        assert!(owner_of(Waker::noop()).is_none());
+    }
+}

@@ -1,5 +1,7 @@
 //! Many futures at a time: the bound, fairness, threads that wake.
 
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use clockjack_actor::{ActorSystem, FutureRefusedKind, Next, Props};
@@ -107,14 +109,14 @@ fn what_threads_open_arrives_once_each() {
     let actor = root.spawn("a", Props::new(puppet(&log)).futures(max, 64)).unwrap();
     let gates: Vec<Gate> = (0..THREADS * EACH).map(|_| Gate::default()).collect();
     let futures: Vec<_> = gates.iter().map(|gate| gate.passing(&quiet)).collect();
-    let done = std::sync::Arc::new(core::sync::atomic::AtomicU32::new(0));
-    let counted = std::sync::Arc::clone(&done);
+    let done = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&done);
     actor
         .tell(order(move |_, cx| {
             for future in futures {
-                let counted = std::sync::Arc::clone(&counted);
+                let counted = Arc::clone(&counted);
                 cx.spawn(future, move |_, _, output| {
-                    counted.fetch_add(output, core::sync::atomic::Ordering::Relaxed);
+                    counted.fetch_add(output, Relaxed);
                     Ok(Next::Stay)
                 })
                 .unwrap();
@@ -132,11 +134,11 @@ fn what_threads_open_arrives_once_each() {
             });
         }
         let all = u32::from(max);
-        while done.load(core::sync::atomic::Ordering::Relaxed) < all {
+        while done.load(Relaxed) < all {
             root.run_until_idle();
             thread::yield_now();
         }
     });
     root.run_until_idle();
-    assert_eq!(done.load(core::sync::atomic::Ordering::Relaxed), u32::from(max));
+    assert_eq!(done.load(Relaxed), u32::from(max));
 }

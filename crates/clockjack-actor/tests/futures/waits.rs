@@ -1,5 +1,6 @@
 //! What runs while a future is under way, and in which order.
 
+use alloc::rc::Rc;
 use core::time::Duration;
 
 use clockjack_actor::{ActorSystem, FutureRefusedKind, Next};
@@ -230,7 +231,7 @@ fn a_local_future_need_not_be_send() {
     let actor = root.spawn("a", puppet(&log)).unwrap();
     actor
         .tell(order(|_, cx| {
-            let shared = std::rc::Rc::new(5);
+            let shared = Rc::new(5);
             let future = async move { *shared };
             cx.spawn_local(future, |me, _, output| {
                 me.log.add(format!("got {output}"));

@@ -1,10 +1,12 @@
 //! A future that is opened by hand, and tells of its polls and of its end.
 
-use std::{
+use core::{
     pin::Pin,
-    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
+use std::sync::Mutex;
+
+use alloc::sync::Arc;
 
 use super::bench::Log;
 
