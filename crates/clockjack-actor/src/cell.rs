@@ -70,6 +70,7 @@ use clockjack_sync::{mail::Pop, mutant};
 
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
+    adapter::Adapters,
     base::{AnyActor, STOP},
     control::Control,
     envelope::{Attached, Envelope},
@@ -182,6 +183,7 @@ pub(crate) struct Extra<A: Actor> {
     /// The failure of a child that it fails with.
     pub(crate) escalated: Option<crate::FailureInfo>,
     pub(crate) futures: Futures<A>,
+    pub(crate) adapters: Adapters<A::Msg>,
 }
 
 /// A signal that waits, or a message that stands in its place.
@@ -229,6 +231,7 @@ impl<A: Actor> Default for Extra<A> {
             draws: 0,
             escalated: None,
             futures: Futures::default(),
+            adapters: Adapters::new(),
         }
     }
 }

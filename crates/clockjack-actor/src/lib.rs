@@ -7,6 +7,7 @@ extern crate std;
 
 pub mod actor;
 pub mod actor_ref;
+pub mod adapter;
 pub mod ask;
 mod base;
 mod cell;
@@ -38,6 +39,7 @@ pub mod system_message;
 
 pub use actor::{Actor, FnActor, Next, Signal};
 pub use actor_ref::ActorRef;
+pub use adapter::Foreign;
 pub use ask::{Ask, AskError, AskWithStatus};
 pub use clockjack_exec::{Coded, Failure, Limits, Pid, SendError, StartError, Toolbox};
 pub use clockjack_sched::{DispatcherId, ExecutionBatch, TaskRunPriority};

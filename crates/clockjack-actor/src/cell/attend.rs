@@ -15,6 +15,7 @@ use crate::{
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
+    failure_info::Panicked,
     notes::{Item, Note, Renewal},
     strategy::Layer,
 };
@@ -284,12 +285,19 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Tells the actor a signal, as a handler.
     pub(super) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
         let Some(actor) = &mut self.actor else { return };
-        let must_be_handled = matches!(signal, Signal::Terminated(_));
+        // What it fails with if it does not care.
+        let unless_handled = match &signal {
+            Signal::Terminated(_) => Some(super::DEATH_PACT.failure()),
+            Signal::AdapterFailed(failure) if !mutant!("actor-adapter-failure-ignored") => {
+                failure.downcast_ref::<Panicked>().cloned().map(Failure::from)
+            }
+            _ => None,
+        };
         let mut cx = Context::new(&mut self.state, turn);
-        let result = match actor.signal(&mut cx, signal) {
-            Ok(Next::Unhandled) if must_be_handled => Err(super::DEATH_PACT.failure()),
-            Ok(Next::Unhandled) => Ok(Next::Stay),
-            result => result,
+        let result = match (actor.signal(&mut cx, signal), unless_handled) {
+            (Ok(Next::Unhandled), Some(failure)) => Err(failure),
+            (Ok(Next::Unhandled), None) => Ok(Next::Stay),
+            (result, _) => result,
         };
         self.conclude::<Signal>(turn, result);
     }

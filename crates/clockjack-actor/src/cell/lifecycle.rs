@@ -151,7 +151,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.stop_children(turn);
     }
 
-    /// What belongs to this value of the actor ends with it: timers and futures.
+    /// What belongs to this value of the actor ends with it: timers, futures and adapters.
     pub(super) fn end_incarnation(&mut self, turn: &TurnOf<'_, A::Msg>) {
         self.end_futures(turn);
         if let Some(extra) = &mut self.state.extra {
@@ -161,6 +161,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 && !mutant!("actor-backoff-timer-stays")
             {
                 timer.cancel();
+            }
+            for adapter in core::mem::take(&mut extra.adapters) {
+                turn.drop_contained(adapter);
             }
         }
     }

@@ -92,14 +92,14 @@ unsafe fn release(data: *const ()) {
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
+    use alloc::{sync::Arc, vec::Vec};
     use core::{future::poll_fn, task::Poll};
-    use std::{sync::Mutex, vec::Vec};
+    use std::sync::Mutex;
 
     use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
     use super::*;
-    use crate::{ActorSystem, Next, Pid, Props, RootContext, Toolbox};
+    use crate::{ActorSystem, Next, Props, RootContext, Toolbox};
 
     struct Hands(ManualClock, ManualDriver);
 
@@ -119,7 +119,7 @@ mod tests {
         let hands =
             Hands(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
         let mut root = RootContext::new(hands, ActorSystem::builder("t")).unwrap();
-        let seen: Arc<Mutex<Vec<Option<(Pid, bool)>>>> = Arc::default();
+        let seen = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&seen);
         let props = Props::from_fn(move |cx, is_exclusive: bool| {
             let to = Arc::clone(&to);
