@@ -139,8 +139,8 @@ impl<A: Actor> Context<'_, A> {
     }
 
     /// What the adapter for it makes of something foreign; none if there is no such adapter, or if
-    /// it has panicked: then that is told as the [module](crate::adapter) says, and there is nothing
-    /// left to do.
+    /// it has panicked: that is told as the [module](crate::adapter) says, and nothing is left to
+    /// do.
     pub fn adapt(&mut self, foreign: Foreign) -> Option<A::Msg> {
         let (from, name) = (foreign.value.as_ref().type_id(), foreign.name);
         let adapters = &mut self.state.extra().adapters;

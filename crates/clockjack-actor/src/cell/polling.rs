@@ -19,9 +19,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         // SAFETY: body and function are those of one task, which is in its entry and marked as the
         // one that is being polled; it is pinned there, and the cell is borrowed by its runner.
         let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
-        if mutant!("actor-rung-down-late") {
-            due.bell.take_down();
-        }
         let name = due.name;
         state.extra().futures.was_polled(due);
         if let Poll::Ready(result) = polled {

@@ -17,8 +17,8 @@
 //!    takes the list, both while RUNG is up. So nobody else touches it.
 //! 3. The runner takes the whole list by one swap. It takes RUNG down before it polls the future of
 //!    the bell, by a read-modify-write: who rings during the poll hangs the bell up again.
-//! 4. When its future is gone the runner raises OVER. From then on ringing does nothing; a bell that
-//!    hangs is dropped when it is found.
+//! 4. When its future is gone the runner raises OVER. From then on ringing does nothing; a bell
+//!    that hangs is dropped when it is found.
 //! 5. A bell serves another future only if nobody but the runner has a reference to it.
 //! 6. At the end of the actor the runner swaps in CLOSED: a ringer that comes too late lets go of
 //!    its bell. Otherwise board and bell would hold one another for ever.

@@ -3,7 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 use core::mem::ManuallyDrop;
 
-use clockjack_sync::Counted;
+use clockjack_sync::{Counted, mutant};
 
 use super::{
     ready::{BellRef, Board},
@@ -151,7 +151,9 @@ impl<A: Actor> Futures<A> {
     pub(crate) fn next_due(&mut self) -> Option<Due<A>> {
         let bell = self.due.remove(self.next_at()?)?;
         let index = index_of(&bell);
-        if !bell.take_down() {
+        let is_under_way =
+            if mutant!("actor-bell-stays-rung") { !bell.is_over() } else { bell.take_down() };
+        if !is_under_way {
             return None;
         }
         let entry = self.entries.get(index as usize)?.as_ref()?;
