@@ -1,6 +1,6 @@
 //! Futures that borrow their actor.
 
-use clockjack_actor::{ActorRef, ActorSystem, Next, Props, Strategy};
+use clockjack_actor::{ActorRef, ActorSystem, Next, Props, Scope, Strategy};
 
 use super::{
     Order,
@@ -168,4 +168,28 @@ fn an_actor_is_lent_again_and_again() {
     actor.tell(order(|me, _| me.log.add(format!("sum {}", me.sum)))).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["started", "sum 100"]);
+}
+
+#[test]
+fn a_lent_actor_goes_on_when_a_failure_of_a_child_is_resumed_above() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, gate) = (Log::default(), Gate::default());
+    let props = Props::new(puppet(&log))
+        .supervise(Strategy::resume())
+        .supervise_children(Scope::OneForOne, Strategy::escalate());
+    let actor = root.spawn("a", props).unwrap();
+    let quiet = puppet(&Log::default());
+    actor.tell(order(move |_, cx| drop(cx.spawn_child("child", quiet)))).unwrap();
+    lend(&actor, &gate, &log);
+    root.run_until_idle();
+    let child = root.system().lookup::<Order>("/user/a/child").unwrap();
+    child.tell(super::fail()).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["started", "lent"]);
+    gate.open(1);
+    root.run_until_idle();
+    let lines = log.take();
+    assert_eq!(lines.first().map(String::as_str), Some("future dropped"));
+    assert_eq!(lines.get(1).map(String::as_str), Some("sum 2"));
+    assert!(!actor.is_stopped());
 }
