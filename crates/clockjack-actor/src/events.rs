@@ -1,17 +1,19 @@
 //! What the system tells whoever wants to know: lifecycle, failures, dead letters, warnings.
+//!
+//! What there is to be told is here; how it comes to those who want it, in [`EventStream`].
 
-use alloc::vec::Vec;
+pub(crate) mod backlog;
+mod bridge;
+mod stream;
+
 use core::{fmt, ops::BitOr};
 
 use clockjack_exec::Pid;
 use clockjack_sched::Warning;
-use clockjack_sync::{
-    Counted,
-    lock::Lock,
-    prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
-};
 
-use crate::{ActorPath, ActorRef, FailureInfo};
+pub(crate) use self::stream::RETRY;
+pub use self::stream::{EVENTS_WAITING_MAX, EventStream};
+use crate::{ActorPath, FailureInfo};
 
 /// Something that has happened in an actor system.
 #[derive(Clone, Debug)]
@@ -23,6 +25,9 @@ pub enum SystemEvent {
     Failure(FailureInfo),
     /// A message will not be handled.
     DeadLetter(DeadLetter),
+    /// As [`DeadLetter`](Self::DeadLetter), of a type that was marked as one whose loss is of no
+    /// interest: [`SystemBuilder::suppress_dead_letters_of`](crate::SystemBuilder).
+    SuppressedDeadLetter(DeadLetter),
     /// An actor did not know what to do with a message.
     Unhandled(Unhandled),
     /// The scheduler warns.
@@ -33,6 +38,9 @@ pub enum SystemEvent {
     Straggler(ActorPath),
     /// Actors wait for answers of each other.
     AskCycle(AskCycle),
+    /// So many events, the oldest of those that waited, had to go for newer ones before the one
+    /// that comes next. Told to the subscriber that they were for, whatever it has asked for.
+    EventsDropped(u64),
 }
 
 /// Actors that wait for answers of each other: each has asked the next, the last the first.
@@ -99,6 +107,24 @@ pub enum DeadLetterReason {
     NoReceiver,
 }
 
+impl DeadLetterReason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Stopped,
+        Self::MailboxFull,
+        Self::Evicted,
+        Self::StashFull,
+        Self::LateReply,
+        Self::Addressed,
+        Self::NoReceiver,
+    ];
+
+    /// Whether the receiver had no room, and goes on.
+    pub(crate) const fn is_overflow(self) -> bool {
+        matches!(self, Self::MailboxFull | Self::Evicted)
+    }
+}
+
 impl fmt::Display for DeadLetterReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -148,6 +174,17 @@ impl EventKinds {
     pub const STRAGGLER: Self = Self(1 << 6);
     /// [`SystemEvent::AskCycle`].
     pub const ASK_CYCLE: Self = Self(1 << 7);
+    /// [`SystemEvent::SuppressedDeadLetter`].
+    pub const SUPPRESSED_DEAD_LETTER: Self = Self(1 << 8);
+    /// The family of messages that will not be handled, also of those of no interest.
+    pub const ALL_DEAD_LETTERS: Self = Self(Self::DEAD_LETTER.0 | Self::SUPPRESSED_DEAD_LETTER.0);
+    /// The family of what becomes of actors: lifecycle and failures.
+    pub const ACTORS: Self = Self(Self::LIFECYCLE.0 | Self::FAILURE.0);
+    /// The family of messages that came to nothing: dead letters, and what was not handled.
+    pub const LOST_MESSAGES: Self = Self(Self::DEAD_LETTER.0 | Self::UNHANDLED.0);
+    /// The family of what somebody should look into: the scheduler's warnings, mailboxes that
+    /// overflow, failures.
+    pub const WARNINGS: Self = Self(Self::SCHEDULER.0 | Self::MAILBOX_OVERFLOW.0 | Self::FAILURE.0);
     /// All of them, and those that come with later versions.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -155,6 +192,12 @@ impl EventKinds {
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether some of `other` are in it.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 }
 
@@ -167,7 +210,7 @@ impl BitOr for EventKinds {
 }
 
 impl SystemEvent {
-    /// What kind it is of.
+    /// What kind it is of; none for [`EventsDropped`](Self::EventsDropped), which cannot be chosen.
     #[must_use]
     pub const fn kind(&self) -> EventKinds {
         match self {
@@ -179,101 +222,8 @@ impl SystemEvent {
             Self::MailboxOverflow(_) => EventKinds::MAILBOX_OVERFLOW,
             Self::Straggler(_) => EventKinds::STRAGGLER,
             Self::AskCycle(_) => EventKinds::ASK_CYCLE,
+            Self::SuppressedDeadLetter(_) => EventKinds::SUPPRESSED_DEAD_LETTER,
+            Self::EventsDropped(_) => EventKinds::NONE,
         }
-    }
-}
-
-/// Tells events to actors that have asked for them.
-pub struct EventStream {
-    /// The kinds that somebody wants; nobody looks further for others.
-    wanted: AtomicU32,
-    subscribers: Lock<Vec<Counted<Subscriber>>>,
-    dropped: AtomicU64,
-}
-
-struct Subscriber {
-    kinds: EventKinds,
-    to: ActorRef<SystemEvent>,
-}
-
-impl EventStream {
-    pub(crate) fn new() -> Self {
-        Self {
-            wanted: AtomicU32::new(0),
-            subscribers: Lock::new(Vec::new()),
-            dropped: AtomicU64::new(0),
-        }
-    }
-
-    /// Tells `to` all events of these kinds from now on. A second call for the same actor sets
-    /// other kinds.
-    pub fn subscribe(&self, kinds: EventKinds, to: ActorRef<SystemEvent>) {
-        let new = Counted::new(Subscriber { kinds, to });
-        let old = self.subscribers.with(|list| {
-            let old = list.iter().position(|one| one.to == new.to).map(|at| list.remove(at));
-            list.push(new);
-            self.count(list);
-            old
-        });
-        drop(old);
-    }
-
-    /// Tells `to` nothing any more. False if it was told nothing before.
-    pub fn unsubscribe(&self, to: &ActorRef<SystemEvent>) -> bool {
-        let old = self.subscribers.with(|list| {
-            let old = list.iter().position(|one| one.to == *to).map(|at| list.remove(at));
-            self.count(list);
-            old
-        });
-        old.is_some()
-    }
-
-    fn count(&self, list: &[Counted<Subscriber>]) {
-        let wanted = list.iter().fold(0, |wanted, one| wanted | one.kinds.0);
-        // Relaxed: who subscribes is told what is published after that, and no order is promised
-        // between the two.
-        self.wanted.store(wanted, Relaxed);
-    }
-
-    /// Whether anybody wants events of this kind.
-    #[inline]
-    pub(crate) fn wants(&self, kind: EventKinds) -> bool {
-        // Relaxed: as in `count`.
-        self.wanted.load(Relaxed) & kind.0 != 0
-    }
-
-    /// Tells an event to all who want it.
-    pub fn publish(&self, event: &SystemEvent) {
-        let kind = event.kind();
-        if !self.wants(kind) {
-            return;
-        }
-        let list = self.subscribers.with(|list| list.clone());
-        for subscriber in list.iter().filter(|one| one.kinds.0 & kind.0 != 0) {
-            match subscriber.to.tell(event.clone()) {
-                Ok(()) => {}
-                Err(refused) if refused.is_full() => {
-                    // Relaxed: a statistic.
-                    self.dropped.fetch_add(1, Relaxed);
-                }
-                Err(_) => {
-                    self.unsubscribe(&subscriber.to);
-                }
-            }
-        }
-    }
-
-    /// How many events subscribers had no room for.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        // Relaxed: a statistic.
-        self.dropped.load(Relaxed)
-    }
-}
-
-impl fmt::Debug for EventStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let len = self.subscribers.with(|list| list.len());
-        f.debug_struct("EventStream").field("subscribers", &len).finish_non_exhaustive()
     }
 }

@@ -29,6 +29,8 @@ pub struct RootContext {
     executor: LocalExecutor,
     system: ActorSystem,
     park: Box<dyn Fn(Option<Tick>)>,
+    /// Time passes only by a call, so there is no use in waiting for it.
+    is_manual: bool,
     /// Not `Send`: neither is what it runs.
     _here: PhantomData<*const ()>,
 }
@@ -106,6 +108,7 @@ impl RootContext {
         config.resolution = toolbox.clock().resolution();
         config.start = toolbox.clock().now().tick();
         config.shards = 1;
+        let is_manual = toolbox.clock().kind() == ClockKind::Deterministic;
         let toolbox = Counted::new(toolbox);
         let executor = LocalExecutor::new(Shared(toolbox.clone()), limits, commands)?;
         let scheduler = Scheduler::new(config, Shared(toolbox.clone()))
@@ -118,7 +121,7 @@ impl RootContext {
         };
         let system = builder.start_on(host)?;
         let park = Box::new(move |until| toolbox.park(until));
-        Ok(Self { executor, system, park, _here: PhantomData })
+        Ok(Self { executor, system, park, is_manual, _here: PhantomData })
     }
 
     /// The system.
@@ -239,12 +242,36 @@ impl RootContext {
         }
     }
 
-    /// Terminates the system and runs until that is done, or the time is over.
+    /// Terminates the system and runs until that is done, or the time is over: then what is alive
+    /// is reported, and ended by force. On a clock that is moved by hand nobody waits: it runs as
+    /// far as it comes.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         let end = self.system.terminate();
-        self.run_until_idle();
-        let _ = deadline;
-        end.report().unwrap_or_default()
+        let executor = self.executor.handle();
+        let host = executor.engine().host();
+        let until = host.deadline_after(deadline);
+        loop {
+            let turn = self.turn();
+            if let Some(report) = end.report() {
+                return report;
+            }
+            let is_idle = turn.steps == 0 && !turn.is_ready;
+            let is_late = !self.is_manual && host.tick_of(host.nanos()) >= until;
+            if is_late || (is_idle && self.is_manual) {
+                return self.system.report_by_force();
+            }
+            if is_idle {
+                (self.park)(Some(turn.next_wake.map_or(until, |wake| wake.min(until))));
+            }
+        }
+    }
+}
+
+impl Drop for RootContext {
+    /// Jobs that wait are cancelled and actors that are alive are ended by force, in that order: so
+    /// nothing is kept by what waits for it.
+    fn drop(&mut self) {
+        self.system.scheduler().shutdown();
     }
 }
 

@@ -200,6 +200,17 @@ impl CoordinatedShutdown {
         Some(waiting.remove(index).future)
     }
 
+    /// The system has ended without it: gives all tasks that wait, and takes no more.
+    pub fn give_up(&mut self) -> Vec<TaskFuture> {
+        if matches!(self.stage, Stage::Idle) {
+            let report = Report { reason: Reason::UNKNOWN, phases: Vec::new(), aborted: None };
+            self.stage = Stage::Done(report);
+        }
+        self.n_waiting = 0;
+        let waiting = self.phases.iter_mut().flat_map(|slot| mem::take(&mut slot.waiting));
+        waiting.map(|waiting| waiting.future).collect()
+    }
+
     /// Asks for the shutdown, beginning with the given phase or with the first.
     ///
     /// # Errors

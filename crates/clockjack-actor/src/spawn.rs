@@ -136,6 +136,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     };
     match started {
         Ok(cell) => {
+            system.spawned(cell.pid());
             let cell = ActorRef::from_cell(cell);
             if children.with(|children| children.is_closed) {
                 // The parent has begun to stop meanwhile, and did not find it.

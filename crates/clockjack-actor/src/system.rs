@@ -1,11 +1,20 @@
 //! A system of actors: its guardians, its scheduler, its events, its end.
 
 mod builder;
+mod ends;
 mod guardian;
+mod listed;
+mod metrics;
+mod shutdown;
 mod termination;
 
 use alloc::{boxed::Box, string::ToString as _, vec::Vec};
-use core::{any::type_name, fmt, mem::ManuallyDrop, time::Duration};
+use core::{
+    any::{TypeId, type_name},
+    fmt,
+    mem::ManuallyDrop,
+    time::Duration,
+};
 
 use clockjack_exec::{Handle, Pid};
 use clockjack_sched::{Cancellable, DispatcherId, FireContext, Scheduler};
@@ -13,29 +22,39 @@ use clockjack_sync::{
     Counted,
     lock::Lock,
     prim::atomic::{
-        AtomicBool,
-        Ordering::{Acquire, Release},
+        AtomicBool, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
 };
 
+use self::listed::Listed;
 pub use self::{
     builder::{HostParts, SystemBuilder},
+    ends::Stopped,
+    metrics::SystemMetrics,
+    shutdown::ShutdownTask,
     termination::{Termination, TerminationReport},
 };
 use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
-    NotAChild, SpawnError,
+    NotAChild, Receptionist, SpawnError,
     ask::{graph::Graph, pool::Pool},
     base::{AnyActor, STOP, Tell},
+    dead_letters::{self, Letter},
     escalation::Escalations,
-    events::{DeadLetter, DeadLetterReason, EventStream, SystemEvent},
+    events::{DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, SystemEvent},
     notes::Note,
+    shutdown::Reason,
     spawn,
 };
 
 /// A system of actors, to be cloned and given away.
-#[derive(Clone)]
 pub struct ActorSystem(Counted<SystemInner>);
+
+/// In the word of handles: the last actor has ended.
+const ENDED: usize = 1;
+/// In the word of handles: one of them.
+const HANDLE: usize = 2;
 
 /// What the actors of a system share.
 pub(crate) struct SystemInner {
@@ -55,6 +74,18 @@ pub(crate) struct SystemInner {
     patience: Duration,
     graves: Lock<Graves>,
     end: termination::End,
+    ending: shutdown::Ending,
+    ends: ends::Ends,
+    listed: Listed,
+    meters: metrics::Meters,
+    receptionist: Receptionist,
+    /// Messages whose loss is of no interest.
+    suppressed: Vec<TypeId>,
+    /// How many handles there are, and whether the system has ended.
+    handles: AtomicUsize,
+    /// The address of the dead letters. It keeps this alive, so it goes with the last handle, or
+    /// with the last actor, whichever is later.
+    letters: Lock<Option<ActorRef<Letter>>>,
     is_sealed: AtomicBool,
     dispatchers: Lock<Vec<(DispatcherId, Handle)>>,
     slots: Pool,
@@ -171,10 +202,37 @@ impl ActorSystem {
         &self.0.events
     }
 
-    /// Stops all actors, then the system. The first call decides; all get the same report.
-    pub fn terminate(&self) -> Termination {
-        self.0.terminate();
-        self.when_terminated()
+    /// Where actors are found by what they offer.
+    #[must_use]
+    pub fn receptionist(&self) -> &Receptionist {
+        &self.0.receptionist
+    }
+
+    /// An address whose messages become dead letters, for
+    /// [this reason](DeadLetterReason::Addressed). A message is dropped where it is sent.
+    #[must_use]
+    pub fn dead_letters<M: 'static>(&self) -> ActorRef<M> {
+        let letters = self.0.letters.with(|letters| letters.clone());
+        dead_letters::address(&letters.expect("it is there as long as there is a handle"))
+    }
+
+    /// Starts an actor below `/system`, one that others rely on: it is stopped after all below
+    /// `/user`.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_system<P>(&self, name: &str, props: P) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>>
+    where
+        P: IntoProps,
+        P::Actor: Send,
+        P::Factory: Send,
+        MsgOf<P>: Send,
+    {
+        match self.0.guardians() {
+            Some(guardians) => spawn::spawn_sent(&guardians.system, true, name, props),
+            None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
+        }
     }
 
     /// Waits until the system has terminated, for whatever reason.
@@ -246,13 +304,57 @@ impl SystemInner {
     }
 
     /// Tells of a message that will not be handled.
-    pub(crate) fn dead_letter<M>(&self, recipient: &ActorPath, reason: DeadLetterReason) {
-        if self.events.wants(EventKinds::DEAD_LETTER) {
-            self.events.publish(&SystemEvent::DeadLetter(DeadLetter {
-                recipient: recipient.clone(),
-                message_type: type_name::<M>(),
-                reason,
-            }));
+    pub(crate) fn dead_letter<M: 'static>(&self, recipient: &ActorPath, reason: DeadLetterReason) {
+        self.dead_letter_of(recipient, type_name::<M>(), TypeId::of::<M>(), reason);
+    }
+
+    #[cold]
+    pub(crate) fn dead_letter_of(
+        &self,
+        recipient: &ActorPath,
+        message_type: &'static str,
+        id: TypeId,
+        reason: DeadLetterReason,
+    ) {
+        let is_suppressed = self.suppressed.contains(&id);
+        self.meters.dead_letter(reason, is_suppressed);
+        let kind = if is_suppressed {
+            EventKinds::SUPPRESSED_DEAD_LETTER
+        } else {
+            EventKinds::DEAD_LETTER
+        };
+        if !self.events.wants(kind) {
+            return;
+        }
+        let letter = DeadLetter { recipient: recipient.clone(), message_type, reason };
+        self.events.publish(&if is_suppressed {
+            SystemEvent::SuppressedDeadLetter(letter)
+        } else {
+            SystemEvent::DeadLetter(letter)
+        });
+    }
+
+    /// Which actors may stand in a table of the system's.
+    pub(crate) fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    /// An actor was spawned.
+    pub(crate) fn spawned(&self, pid: Pid) {
+        self.meters.spawned(pid);
+    }
+
+    /// An actor has started, was made anew or has ended.
+    pub(crate) fn stepped(&self, pid: Pid, path: &ActorPath, step: LifecycleStep) {
+        self.meters.stepped(pid, step);
+        if step == LifecycleStep::Stopped && self.listed.may_have(pid) {
+            self.events.forget(pid);
+            self.receptionist.forget(pid);
+            self.ends.forget(pid);
+        }
+        if self.events.wants(EventKinds::LIFECYCLE) {
+            let path = path.clone();
+            self.events.publish(&SystemEvent::Lifecycle(Lifecycle { pid, path, step }));
         }
     }
 
@@ -262,6 +364,7 @@ impl SystemInner {
 
     /// An actor has failed, and what becomes of it was decided.
     pub(crate) fn failed(&self, info: &FailureInfo) {
+        self.meters.failed(info.actor);
         if self.events.wants(EventKinds::FAILURE) {
             self.events.publish(&SystemEvent::Failure(info.clone()));
         }
@@ -290,8 +393,7 @@ impl SystemInner {
         // counted there.
         guarded(&mut || _ = offer.take().map(|info| self.escalations.offer(info)));
         if self.terminates_on_escalation {
-            self.end.set_reason(&text);
-            self.terminate();
+            self.terminate(Reason::new(text));
         }
         !self.terminates_on_escalation
     }
@@ -349,14 +451,21 @@ impl SystemInner {
     /// The last actor has ended.
     pub(crate) fn root_ended(&self) {
         let guardians = self.guardians.with(Option::take);
-        self.end.reach();
+        self.events.close();
+        self.receptionist.close();
+        let settled = self.end.root_gone();
+        self.settled(settled);
+        // AcqRel: pairs with the last handle's; one of the two sees the other.
+        let before = self.handles.fetch_or(ENDED, AcqRel);
+        if before < HANDLE {
+            drop(self.letters.with(Option::take));
+        }
         drop(guardians);
     }
 
-    pub(crate) fn terminate(&self) {
-        if let Some(guardians) = self.guardians() {
-            guardians.root.order(STOP);
-        }
+    /// The system, counted, but not as a handle.
+    fn keep(&self) -> Counted<Self> {
+        self.handle().0.clone()
     }
 
     /// Leaves a note for an actor when some time has passed; none if that cannot be.
@@ -393,6 +502,37 @@ fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// Calls what may be the user's; a panic in it is contained, where the host can. False if there was
+/// one.
+pub(crate) fn contained(executor: &Handle, call: &mut dyn FnMut()) -> bool {
+    let host = executor.engine().host();
+    let Err(caught) = host.guarded(call) else { return true };
+    let mut caught = Some(caught);
+    if let Err(again) = host.guarded(&mut || drop(caught.take())) {
+        // Who knows what that does when it is dropped.
+        core::mem::forget(again);
+    }
+    false
+}
+
+impl Clone for ActorSystem {
+    fn clone(&self) -> Self {
+        // Relaxed: made from one that is there, or by an actor that has not ended.
+        self.0.handles.fetch_add(HANDLE, Relaxed);
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for ActorSystem {
+    fn drop(&mut self) {
+        // AcqRel: pairs with the end of the last actor; one of the two sees the other.
+        let before = self.0.handles.fetch_sub(HANDLE, AcqRel);
+        if before == HANDLE | ENDED {
+            drop(self.0.letters.with(Option::take));
+        }
+    }
 }
 
 impl fmt::Debug for ActorSystem {

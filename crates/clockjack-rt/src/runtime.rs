@@ -112,13 +112,15 @@ impl Runtime {
         self.pool().block_on(future)
     }
 
-    /// Waits until the system has terminated.
+    /// Waits until the system has terminated, by a call of [`ActorSystem::terminate`], a failure
+    /// that has come up to the root, or the end of `/user`.
     pub fn run(self) -> TerminationReport {
         let end = self.system.when_terminated();
         self.block_on(end)
     }
 
-    /// Terminates the system, waits until it has or the time is over, and ends the rest.
+    /// Terminates the system by the phases of its shutdown, waits until it has or the time is over,
+    /// and ends the rest by force: what is alive then is in the report.
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         self.stop(deadline)
     }
@@ -126,7 +128,7 @@ impl Runtime {
     fn stop(&mut self, deadline: Duration) -> TerminationReport {
         let Some(pool) = self.pool.take() else { return TerminationReport::default() };
         let mut end = self.system.terminate();
-        let _ = pool.block_on(async {
+        let ended = pool.block_on(async {
             let limit = pool.handle().sleep(deadline);
             let mut limit = core::pin::pin!(limit);
             core::future::poll_fn(|cx| {
@@ -137,8 +139,10 @@ impl Runtime {
             })
             .await
         });
+        // What is alive now, before it is ended by force.
+        let report = ended.unwrap_or_else(|| self.system.report_by_force());
         pool.shutdown(deadline);
-        self.system.when_terminated().report().unwrap_or_default()
+        report
     }
 }
 

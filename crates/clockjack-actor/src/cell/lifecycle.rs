@@ -9,7 +9,7 @@ use crate::{
     base::{ENDED, FAILED, REPORTS, RESTART, RESUME, STOP, Tell},
     control::Control,
     envelope::Envelope,
-    events::{DeadLetterReason, Lifecycle, LifecycleStep, SystemEvent},
+    events::{DeadLetterReason, LifecycleStep, SystemEvent},
     notes::{self, Item, Note, Renewal},
 };
 
@@ -118,14 +118,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     fn tell_step(&self, turn: &TurnOf<'_, A::Msg>, step: LifecycleStep) {
         let core = &turn.front().core;
-        let events = core.system().events();
-        if events.wants(crate::EventKinds::LIFECYCLE) {
-            events.publish(&SystemEvent::Lifecycle(Lifecycle {
-                pid: turn.pid(),
-                path: core.path.clone(),
-                step,
-            }));
-        }
+        core.system().stepped(turn.pid(), &core.path, step);
     }
 
     /// Begins to stop: nothing more is taken, and the children go first.

@@ -7,6 +7,7 @@
 //! 2. The driver leaves its waker before it looks; who asks for the shutdown wakes after the engine
 //!    knows. So either the driver's look finds the shutdown asked for, or it is woken.
 
+use alloc::vec::Vec;
 use core::{fmt, task::Context};
 
 use clockjack_sync::{Counted, lock::Lock, waker::AtomicWaker};
@@ -54,6 +55,11 @@ impl SharedShutdown {
     /// Takes a task back whose phase has not begun; none if it has, or if it was taken before.
     pub fn cancel(&self, task: &TaskHandle) -> Option<TaskFuture> {
         self.0.engine.with(|engine| engine.cancel(task))
+    }
+
+    /// As [`CoordinatedShutdown::give_up`].
+    pub fn give_up(&self) -> Vec<TaskFuture> {
+        self.0.engine.with(CoordinatedShutdown::give_up)
     }
 
     /// Asks for the shutdown and wakes the driver.

@@ -6,24 +6,35 @@ use alloc::{
     string::{String, ToString as _},
     vec::Vec,
 };
-use core::{fmt, mem::ManuallyDrop, time::Duration};
+use core::{any::TypeId, fmt, mem::ManuallyDrop, time::Duration};
 
 use clockjack_exec::{
     Commands, Handle, Limits, StartError,
     custom::{self, CustomRef},
 };
 use clockjack_sched::{DispatcherId, PolicyRegistry, Scheduler, SchedulerConfig};
-use clockjack_sync::{Counted, lock::Lock, prim::atomic::AtomicBool};
+use clockjack_sync::{
+    Counted,
+    lock::Lock,
+    prim::atomic::{AtomicBool, AtomicUsize},
+};
 
-use super::{ActorSystem, Guardians, OnEscalation, SystemInner, guardian::Guardian};
+use super::{
+    ActorSystem, Guardians, OnEscalation, SystemInner,
+    guardian::{Guardian, UserGuardian},
+    shutdown::Ending,
+};
 use crate::{
-    ActorPath, EscalationSink, EventStream, FailureInfo, Props, Scope, Strategy,
+    ActorPath, EscalationSink, EventStream, FailureInfo, Mailbox, Props, Receptionist, Scope,
+    Strategy,
     ask::{graph::Graph, pool::Pool},
     base::{AnyActor, Core},
     cell::Cell,
+    dead_letters::SystemGuardian,
     escalation::{ESCALATIONS_MAX, Escalations},
     front::Front,
     props::Overflow,
+    shutdown::ShutdownConfig,
     spawn::{self, Where},
 };
 
@@ -45,6 +56,8 @@ pub struct SystemBuilder {
     on_start: Vec<OnStart>,
     terminates_on_escalation: bool,
     patience: Duration,
+    shutdown: ShutdownConfig,
+    suppressed: Vec<TypeId>,
 }
 
 /// What a host has to give.
@@ -74,6 +87,8 @@ impl SystemBuilder {
             on_start: Vec::new(),
             terminates_on_escalation: true,
             patience: STOP_PATIENCE,
+            shutdown: ShutdownConfig::default(),
+            suppressed: Vec::new(),
         }
     }
 
@@ -137,6 +152,21 @@ impl SystemBuilder {
         Self { patience, ..self }
     }
 
+    /// The phases by which the system ends. One that cannot be is refused at the start.
+    #[must_use]
+    pub fn shutdown(self, shutdown: ShutdownConfig) -> Self {
+        Self { shutdown, ..self }
+    }
+
+    /// Marks a type of messages as one whose loss is of no interest: they become
+    /// [`SystemEvent::SuppressedDeadLetter`](crate::SystemEvent), which only those are told who
+    /// ask for that kind.
+    #[must_use]
+    pub fn suppress_dead_letters_of<M: 'static>(mut self) -> Self {
+        self.suppressed.push(TypeId::of::<M>());
+        self
+    }
+
     /// Is called when the system is there, before the host gives it to anybody.
     #[must_use]
     pub fn on_start(
@@ -168,12 +198,15 @@ impl SystemBuilder {
             Some(sink) => Escalations::new(sink, ESCALATIONS_MAX),
             None => Escalations::unattended(ESCALATIONS_MAX),
         };
+        let ending = Ending::new(&self.shutdown).map_err(|fault| StartError::thread(&fault))?;
+        let (executor, scheduler) = (host.executor, host.scheduler);
         let system = ActorSystem(Counted::new(SystemInner {
             name: self.name.into(),
             me: Lock::new(None),
-            default: host.executor,
-            scheduler: host.scheduler,
-            events: EventStream::new(),
+            events: EventStream::new(executor.clone(), scheduler.clone()),
+            receptionist: Receptionist::new(executor.clone(), scheduler.clone()),
+            default: executor,
+            scheduler,
             seed: host.seed,
             guardians: Lock::new(None),
             escalations,
@@ -183,6 +216,13 @@ impl SystemBuilder {
             on_escalation: Lock::new(self.on_escalation),
             terminates_on_escalation: self.terminates_on_escalation,
             end: super::termination::End::new(),
+            ending,
+            ends: super::ends::Ends::new(),
+            listed: super::listed::Listed::new(),
+            meters: super::metrics::Meters::new(),
+            suppressed: self.suppressed,
+            handles: AtomicUsize::new(super::HANDLE),
+            letters: Lock::new(None),
             is_sealed: AtomicBool::new(false),
             dispatchers: Lock::new(host.dispatchers),
             slots: Pool::new(),
@@ -236,23 +276,28 @@ fn start_guardians(
             return Err(no_room(&""));
         }
     };
-    let guardian = |name, props: Props<Guardian, fn() -> Guardian>| {
-        // SAFETY: a guardian is `Send`.
-        let made = unsafe { spawn::spawn(&root, true, Where::Dispatcher, name, props) };
-        made.map(|made| made.any().clone()).map_err(|refused| no_room(&refused))
-    };
-    let plain = || Props::<Guardian, fn() -> Guardian>::new(|| Guardian);
-    let users = match users {
-        Some((scope, strategy)) => plain().supervise_children(scope, strategy),
-        None => plain().supervise_children(Scope::OneForOne, Strategy::stop()),
-    };
+    system.0.spawned(root.pid());
     // `/system` first: those that are started last are stopped first.
-    let made = guardian("system", plain().supervise_children(Scope::OneForOne, Strategy::stop()))
-        .and_then(|system| Ok((system, guardian("user", users)?)));
+    let below = Props::<SystemGuardian, fn() -> SystemGuardian>::new(|| SystemGuardian)
+        .mailbox(Mailbox::DEFAULT.overflow(Overflow::DropNewest))
+        .supervise_children(Scope::OneForOne, Strategy::stop());
+    let (scope, strategy) = users.unwrap_or_else(|| (Scope::OneForOne, Strategy::stop()));
+    let users = Props::<UserGuardian, fn() -> UserGuardian>::new(|| UserGuardian)
+        .supervise_children(scope, strategy);
+    let place = Where::Dispatcher;
+    // SAFETY: a guardian is `Send`.
+    let below = unsafe { spawn::spawn(&root, true, place, "system", below) };
+    let made = below.map_err(|refused| no_room(&refused)).and_then(|below| {
+        // SAFETY: as above.
+        let user = unsafe { spawn::spawn(&root, true, Where::Dispatcher, "user", users) };
+        Ok((below, user.map_err(|refused| no_room(&refused))?))
+    });
     match made {
         Ok((below, user)) => {
-            let guardians = Guardians { root, user, system: below };
+            let (user, system_guardian) = (user.any().clone(), below.any().clone());
+            let guardians = Guardians { root, user, system: system_guardian };
             system.0.guardians.with(|place| *place = Some(guardians));
+            system.0.letters.with(|place| *place = Some(below));
             Ok(())
         }
         Err(error) => {

@@ -1,6 +1,16 @@
 //! The end of a system, and those who wait for it.
+//!
+//! Roles: the *driver* of the coordinated shutdown, if one runs; the *root*, which tells when the
+//! last actor has ended; and *waiters*.
+//!
+//! 1. While a driver runs, the root only wakes it; without one it settles the report.
+//! 2. A driver that is done settles the report, also if the root has not ended: then what is alive
+//!    are stragglers. A driver that is dropped before leaves that to the root, unless it has ended.
+//! 3. The report is settled once. Then the waiters are woken and the hooks called, outside of the
+//!    lock.
 
 use alloc::{
+    boxed::Box,
     string::{String, ToString as _},
     vec::Vec,
 };
@@ -10,10 +20,13 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_sync::lock::Lock;
+use clockjack_sync::{lock::Lock, mutant, waker::AtomicWaker};
 
 use super::ActorSystem;
-use crate::ActorPath;
+use crate::{
+    ActorPath,
+    shutdown::{Abort, Report},
+};
 
 /// How a system has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,24 +36,48 @@ pub struct TerminationReport {
     pub reason: String,
     /// Actors that had not stopped when the time was over.
     pub stragglers: Vec<ActorPath>,
+    /// What came of the phases; none if they did not run, or not to their end.
+    pub shutdown: Option<Report>,
 }
 
 impl TerminationReport {
-    /// Whether everything has stopped by itself.
+    /// Whether everything has stopped by itself, and all tasks of the shutdown succeeded.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.stragglers.is_empty()
+        self.stragglers.is_empty() && self.shutdown.as_ref().is_none_or(Report::is_clean)
+    }
+
+    /// Why phases were left out; none if none were. The actors were stopped all the same.
+    #[must_use]
+    pub fn aborted(&self) -> Option<&Abort> {
+        self.shutdown.as_ref().and_then(|report| report.aborted.as_ref())
     }
 }
 
+pub(super) type OnTerminated = Box<dyn FnOnce(&TerminationReport) + Send>;
+
 /// The state of a system's end.
-pub(super) struct End(Lock<State>);
+pub(super) struct End {
+    state: Lock<State>,
+    /// Of the task that waits for the root.
+    root: AtomicWaker,
+}
 
 #[derive(Default)]
 struct State {
     reason: Option<String>,
+    has_driver: bool,
+    is_root_gone: bool,
     report: Option<TerminationReport>,
     waiting: Vec<Waker>,
+    hooks: Vec<OnTerminated>,
+}
+
+/// Who has to be told of a report.
+pub(super) struct Settled {
+    pub(super) report: TerminationReport,
+    waiting: Vec<Waker>,
+    pub(super) hooks: Vec<OnTerminated>,
 }
 
 /// Why a system ends, if nobody has said more.
@@ -48,28 +85,103 @@ const ASKED: &str = "actor system terminate";
 
 impl End {
     pub(super) fn new() -> Self {
-        Self(Lock::new(State::default()))
+        Self { state: Lock::new(State::default()), root: AtomicWaker::new() }
     }
 
     /// Says why it will end; the first reason stays.
     pub(super) fn set_reason(&self, reason: &str) {
         let reason = reason.to_string();
-        self.0.with(|state| _ = state.reason.get_or_insert(reason));
+        self.state.with(|state| _ = state.reason.get_or_insert(reason));
     }
 
-    /// It has ended.
-    pub(super) fn reach(&self) {
+    pub(super) fn begin_driver(&self) {
+        self.state.with(|state| state.has_driver = true);
+    }
+
+    /// The last actor has ended.
+    #[must_use = "somebody waits for it"]
+    pub(super) fn root_gone(&self) -> Option<Settled> {
         let asked = ASKED.to_string();
-        let waiting = self.0.with(|state| {
-            let reason = state.reason.clone().unwrap_or(asked);
-            state.report = Some(TerminationReport { reason, stragglers: Vec::new() });
-            core::mem::take(&mut state.waiting)
+        let settled = self.state.with(|state| {
+            state.is_root_gone = true;
+            if state.has_driver { None } else { state.settle(asked, Vec::new(), None) }
         });
-        waiting.into_iter().for_each(Waker::wake);
+        self.root.wake();
+        settled
     }
 
-    fn report(&self) -> Option<TerminationReport> {
-        self.0.with(|state| state.report.clone())
+    /// The driver is done; or was dropped, if there is no report.
+    #[must_use = "somebody waits for it"]
+    pub(super) fn driver_over(
+        &self,
+        stragglers: Vec<ActorPath>,
+        report: Option<Report>,
+    ) -> Option<Settled> {
+        let asked = ASKED.to_string();
+        self.state.with(|state| {
+            state.has_driver = false;
+            if report.is_none() && !state.is_root_gone {
+                return None;
+            }
+            state.settle(asked, stragglers, report)
+        })
+    }
+
+    /// Whether the last actor has ended; if not, the waker is kept.
+    pub(super) fn poll_root(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.root.register(cx.waker());
+        if self.is_root_gone() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    pub(super) fn is_root_gone(&self) -> bool {
+        self.state.with(|state| state.is_root_gone)
+    }
+
+    pub(super) fn report(&self) -> Option<TerminationReport> {
+        self.state.with(|state| state.report.clone())
+    }
+
+    pub(super) fn reason(&self) -> String {
+        self.state.with(|state| state.reason.clone()).unwrap_or_else(|| ASKED.to_string())
+    }
+
+    /// Calls `hook` with the report, at once if there is one; then it comes back with that.
+    pub(super) fn add_hook(&self, hook: OnTerminated) -> Option<(OnTerminated, TerminationReport)> {
+        let mut hook = Some(hook);
+        let report = self.state.with(|state| {
+            if state.report.is_none() {
+                state.hooks.extend(hook.take());
+            }
+            state.report.clone()
+        });
+        hook.zip(report)
+    }
+}
+
+impl State {
+    fn settle(
+        &mut self,
+        asked: String,
+        stragglers: Vec<ActorPath>,
+        shutdown: Option<Report>,
+    ) -> Option<Settled> {
+        if self.report.is_some() && !mutant!("end-settles-twice") {
+            return None;
+        }
+        let reason = self.reason.clone().unwrap_or(asked);
+        let report = TerminationReport { reason, stragglers, shutdown };
+        self.report = Some(report.clone());
+        Some(Settled {
+            report,
+            waiting: core::mem::take(&mut self.waiting),
+            hooks: core::mem::take(&mut self.hooks),
+        })
+    }
+}
+
+impl Settled {
+    pub(super) fn wake(&mut self) {
+        core::mem::take(&mut self.waiting).into_iter().for_each(Waker::wake);
     }
 }
 
@@ -97,7 +209,7 @@ impl Future for Termination {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TerminationReport> {
         let waker = cx.waker().clone();
         let end = &self.system.inner().end;
-        let (report, old) = end.0.with(|state| match &state.report {
+        let (report, old) = end.state.with(|state| match &state.report {
             Some(report) => (Some(report.clone()), Some(waker)),
             None => {
                 let is_same = |one: &Waker| one.will_wake(&waker);

@@ -1,0 +1,123 @@
+//! Keys of services, and what is told about them.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{fmt, hash, marker::PhantomData};
+
+use clockjack_sync::Counted;
+
+use crate::ActorRef;
+
+/// A name for what actors offer that take messages of type `M`. Keys are equal if their names and
+/// types are. Cheap to clone.
+pub struct ServiceKey<M> {
+    name: Counted<Box<str>>,
+    _message: PhantomData<fn(M)>,
+}
+
+impl<M: 'static> ServiceKey<M> {
+    /// The key of this name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { name: Counted::new(name.into()), _message: PhantomData }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn shared_name(&self) -> &Counted<Box<str>> {
+        &self.name
+    }
+}
+
+impl<M> Clone for ServiceKey<M> {
+    fn clone(&self) -> Self {
+        Self { name: self.name.clone(), _message: PhantomData }
+    }
+}
+
+impl<M> PartialEq for ServiceKey<M> {
+    fn eq(&self, other: &Self) -> bool {
+        *self.name == *other.name
+    }
+}
+
+impl<M> Eq for ServiceKey<M> {}
+
+impl<M> hash::Hash for ServiceKey<M> {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl<M> fmt::Debug for ServiceKey<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServiceKey").field(&&**self.name).finish()
+    }
+}
+
+/// An acknowledgement: the actor is registered.
+pub struct Registered<M> {
+    /// Under which key.
+    pub key: ServiceKey<M>,
+    /// Which actor.
+    pub service: ActorRef<M>,
+}
+
+impl<M> Clone for Registered<M> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), service: self.service.clone() }
+    }
+}
+
+impl<M: 'static> fmt::Debug for Registered<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, service } = self;
+        f.debug_struct("Registered").field("key", key).field("service", service).finish()
+    }
+}
+
+/// Who was registered under a key at some moment. Cheap to clone.
+pub struct Listing<M> {
+    key: ServiceKey<M>,
+    services: Counted<Vec<ActorRef<M>>>,
+}
+
+impl<M: 'static> Listing<M> {
+    pub(super) fn empty(key: ServiceKey<M>) -> Self {
+        Self::new(key, Vec::new())
+    }
+
+    pub(super) fn new(key: ServiceKey<M>, services: Vec<ActorRef<M>>) -> Self {
+        Self { key, services: Counted::new(services) }
+    }
+
+    /// Under which key.
+    #[must_use]
+    pub fn key(&self) -> &ServiceKey<M> {
+        &self.key
+    }
+
+    /// The actors, in the order of registration.
+    #[must_use]
+    pub fn services(&self) -> &[ActorRef<M>] {
+        &self.services
+    }
+}
+
+impl<M> Clone for Listing<M> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), services: self.services.clone() }
+    }
+}
+
+impl<M: 'static> fmt::Debug for Listing<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listing")
+            .field("key", &self.key)
+            .field("services", &self.services())
+            .finish()
+    }
+}
