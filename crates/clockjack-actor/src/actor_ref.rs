@@ -68,6 +68,7 @@ struct MappedHead<N> {
     push: PushMade<N>,
     line_up: LineUp<N>,
     any: unsafe fn(&MappedHead<N>) -> &AnyActor,
+    len: unsafe fn(&MappedHead<N>) -> usize,
     free: unsafe fn(NonNull<MappedHead<N>>),
 }
 
@@ -284,6 +285,15 @@ impl<M: 'static> ActorRef<M> {
         self.any().path.clone()
     }
 
+    /// How many messages wait, at about this time.
+    pub(crate) fn mailbox_len(&self) -> usize {
+        match self.target() {
+            Target::Cell(cell) => cell.mail.len(),
+            // SAFETY: the functions are those of the block.
+            Target::Mapped(block) => unsafe { (block.len)(block) },
+        }
+    }
+
     /// Whether it takes no more messages. Once true, it stays so.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
@@ -369,6 +379,10 @@ impl<N: 'static, M: 'static> Mapped<N, M> {
             any: |head| {
                 // SAFETY: as above.
                 unsafe { &*core::ptr::from_ref(head).cast::<Self>() }.inner.any()
+            },
+            len: |head| {
+                // SAFETY: as above.
+                unsafe { &*core::ptr::from_ref(head).cast::<Self>() }.inner.mailbox_len()
             },
             free: |head| {
                 // SAFETY: the block was boxed by `map`, and its last ref is gone.

@@ -31,6 +31,7 @@ pub mod props;
 pub mod receptionist;
 pub mod reply;
 pub mod root;
+pub mod router;
 pub mod router_logic;
 pub mod send;
 pub mod shutdown;
@@ -60,6 +61,8 @@ pub use props::{BoxedProps, IntoProps, Mailbox, MessageCodec, MsgOf, Overflow, P
 pub use receptionist::{Listing, Receptionist, ServiceKey};
 pub use reply::ReplyTo;
 pub use root::RootContext;
+pub use router::{Group, Pool, PoolHandle};
+
 pub use send::Sending;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
 pub use system::{ActorSystem, SystemBuilder, SystemMetrics, Termination, TerminationReport};

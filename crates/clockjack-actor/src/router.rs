@@ -1,0 +1,183 @@
+//! Routers: one address in front of many actors.
+//!
+//! A [`Pool`] starts its routees itself, as its children, supervises them and changes their number.
+//! A [`Group`] routes to whoever is registered under a key. Both are spawned like any actor, and
+//! what comes back is an `ActorRef` of the routees' messages.
+//!
+//! The router is an actor of its own, so messages from one sender to one routee keep their order.
+//! A message is moved from mailbox to mailbox, not boxed.
+//!
+//! # What happens to a message
+//!
+//! * If the mailbox of the routee that was chosen is full, the next one that has room gets it. With
+//!   consistent hashing and for a broadcast it has to be this one, and it becomes a dead letter.
+//! * A routee of a pool that has stopped, by itself or because its strategy has given up, is
+//!   replaced by a fresh one when the next message would go to it, which then gets it.
+//! * A routee of a group that has stopped is not in the listing any more.
+//! * Without a routee it becomes a dead letter: [`DeadLetterReason::NoReceiver`].
+
+mod group;
+mod pool;
+mod shared;
+
+use alloc::vec::Vec;
+
+pub use self::{
+    group::{Group, GroupRouter},
+    pool::{Pool, PoolRouter},
+    shared::PoolHandle,
+};
+use crate::{
+    ActorRef, DeadLetterReason,
+    router_logic::{PLACES_DEFAULT, Random, Ring, RoundRobin, SmallestMailbox},
+};
+
+/// Which routee a message goes to.
+pub(crate) enum Logic<M> {
+    RoundRobin(RoundRobin),
+    Random(Random),
+    Smallest(SmallestMailbox),
+    Hash(fn(&M) -> u64),
+    Broadcast(fn(&M) -> M),
+}
+
+impl<M> Clone for Logic<M> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::RoundRobin(logic) => Self::RoundRobin(logic.clone()),
+            Self::Random(logic) => Self::Random(logic.clone()),
+            Self::Smallest(logic) => Self::Smallest(logic.clone()),
+            Self::Hash(key) => Self::Hash(*key),
+            Self::Broadcast(clone) => Self::Broadcast(*clone),
+        }
+    }
+}
+
+/// Routees, and how one of them is chosen.
+pub(crate) struct Routing<M> {
+    logic: Logic<M>,
+    routees: Vec<ActorRef<M>>,
+    /// Numbers of the routees on it, and the routee of each number.
+    ring: Ring,
+    numbers: Vec<u64>,
+}
+
+/// A message that found no routee: whose it would have been, and why.
+pub(crate) struct Lost {
+    /// None if there is no routee.
+    pub(crate) index: Option<usize>,
+    pub(crate) reason: DeadLetterReason,
+}
+
+impl<M: 'static> Routing<M> {
+    pub(crate) fn new(logic: Logic<M>) -> Self {
+        let ring = Ring::new(PLACES_DEFAULT);
+        Self { logic, routees: Vec::new(), ring, numbers: Vec::new() }
+    }
+
+    pub(crate) fn routees(&self) -> &[ActorRef<M>] {
+        &self.routees
+    }
+
+    /// Other routees. The number of each stays its own, so that keys stay with their routees.
+    pub(crate) fn set(&mut self, routees: Vec<ActorRef<M>>, number: impl Fn(usize) -> u64) {
+        self.routees = routees;
+        if let Logic::Hash(_) = self.logic {
+            let numbers: Vec<_> = (0..self.routees.len()).map(number).collect();
+            if numbers != self.numbers {
+                self.ring = Ring::new(PLACES_DEFAULT);
+                numbers.iter().for_each(|number| _ = self.ring.insert(*number));
+                self.numbers = numbers;
+            }
+        }
+    }
+
+    /// Sends a message on. `replace` may put another routee in the place of one that has stopped;
+    /// `lose` is told of what has no receiver.
+    pub(crate) fn route(
+        &mut self,
+        msg: M,
+        replace: &mut dyn FnMut(usize) -> Option<ActorRef<M>>,
+        lose: &mut dyn FnMut(Lost),
+    ) {
+        let n = self.routees.len();
+        let picked = match &mut self.logic {
+            Logic::RoundRobin(logic) => logic.pick(n),
+            Logic::Random(logic) => logic.pick(n),
+            Logic::Smallest(logic) => logic.pick(n, |index| self.routees[index].mailbox_len()),
+            Logic::Hash(key) => {
+                let number = self.ring.pick(key(&msg));
+                number.and_then(|number| self.numbers.iter().position(|one| *one == number))
+            }
+            Logic::Broadcast(clone) => {
+                let clone = *clone;
+                return self.broadcast(clone, msg, replace, lose);
+            }
+        };
+        let Some(first) = picked else {
+            return lose(Lost { index: None, reason: DeadLetterReason::NoReceiver });
+        };
+        let tries = if let Logic::Hash(_) = self.logic { 1 } else { n };
+        let mut msg = Some(msg);
+        let mut lost = Lost { index: Some(first), reason: DeadLetterReason::Stopped };
+        for index in (first..n).chain(0..first).take(tries) {
+            let Some(one) = msg.take() else { return };
+            match self.tell(index, one, replace) {
+                Ok(()) => return,
+                Err((one, reason)) => {
+                    msg = Some(one);
+                    if index == first {
+                        lost.reason = reason;
+                    }
+                }
+            }
+        }
+        lose(lost);
+    }
+
+    fn broadcast(
+        &mut self,
+        clone: fn(&M) -> M,
+        msg: M,
+        replace: &mut dyn FnMut(usize) -> Option<ActorRef<M>>,
+        lose: &mut dyn FnMut(Lost),
+    ) {
+        let n = self.routees.len();
+        let mut original = Some(msg);
+        for index in 0..n {
+            let one = if index + 1 == n { original.take() } else { original.as_ref().map(clone) };
+            let Some(one) = one else { return };
+            if let Err((_, reason)) = self.tell(index, one, replace) {
+                lose(Lost { index: Some(index), reason });
+            }
+        }
+        if n == 0 {
+            lose(Lost { index: None, reason: DeadLetterReason::NoReceiver });
+        }
+    }
+
+    fn tell(
+        &mut self,
+        index: usize,
+        msg: M,
+        replace: &mut dyn FnMut(usize) -> Option<ActorRef<M>>,
+    ) -> Result<(), (M, DeadLetterReason)> {
+        let refused = match self.routees[index].tell(msg) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        if refused.is_full() {
+            return Err((refused.into_inner(), DeadLetterReason::MailboxFull));
+        }
+        let Some(fresh) = replace(index) else {
+            return Err((refused.into_inner(), DeadLetterReason::Stopped));
+        };
+        self.routees[index] = fresh;
+        self.routees[index].tell(refused.into_inner()).map_err(|refused| {
+            let is_full = refused.is_full();
+            let reason =
+                if is_full { DeadLetterReason::MailboxFull } else { DeadLetterReason::Stopped };
+            (refused.into_inner(), reason)
+        })
+    }
+}

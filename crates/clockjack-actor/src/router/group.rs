@@ -1,0 +1,154 @@
+//! A router over the actors that are registered under a key.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{Logic, Lost, Routing};
+use crate::{
+    Actor, Context, Failure, IntoProps, Mailbox, Next, Props, ServiceKey,
+    props::SettingsRef,
+    receptionist::View,
+    router_logic::{Random, RoundRobin, SmallestMailbox, hash_of},
+};
+
+/// A router over the actors that are registered under a key, as the receptionist knows them when a
+/// message is routed. See the [module](super) for what happens to a message.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_actor::{ActorRef, ActorSystem, Group, ServiceKey};
+///
+/// fn workers(system: &ActorSystem) -> ActorRef<String> {
+///     let key = ServiceKey::new("workers");
+///     system.spawn("workers", Group::round_robin(&key)).expect("the name is free")
+/// }
+/// ```
+pub struct Group<M: Send + 'static> {
+    key: ServiceKey<M>,
+    logic: Logic<M>,
+    mailbox: Mailbox,
+}
+
+impl<M: Send + 'static> Group<M> {
+    fn new(key: &ServiceKey<M>, logic: Logic<M>) -> Self {
+        Self { key: key.clone(), logic, mailbox: Mailbox::DEFAULT }
+    }
+
+    /// Each in its turn.
+    #[must_use]
+    pub fn round_robin(key: &ServiceKey<M>) -> Self {
+        Self::new(key, Logic::RoundRobin(RoundRobin::new()))
+    }
+
+    /// Any, drawn from the stream of this seed.
+    #[must_use]
+    pub fn random(key: &ServiceKey<M>, seed: u64) -> Self {
+        Self::new(key, Logic::Random(Random::new(seed)))
+    }
+
+    /// The one with the fewest messages.
+    #[must_use]
+    pub fn smallest_mailbox(key: &ServiceKey<M>) -> Self {
+        Self::new(key, Logic::Smallest(SmallestMailbox::new()))
+    }
+
+    /// Messages of one hash go to one actor, as long as it is there. If others come or go, only
+    /// those messages move that have to.
+    #[must_use]
+    pub fn consistent_hash(key: &ServiceKey<M>, hash: fn(&M) -> u64) -> Self {
+        Self::new(key, Logic::Hash(hash))
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn broadcast(key: &ServiceKey<M>) -> Self
+    where
+        M: Clone,
+    {
+        Self::new(key, Logic::Broadcast(M::clone))
+    }
+
+    /// With this mailbox of the router itself.
+    #[must_use]
+    pub fn mailbox(self, mailbox: Mailbox) -> Self {
+        Self { mailbox, ..self }
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Group<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl<M: Send + 'static> IntoProps for Group<M> {
+    type Actor = GroupRouter<M>;
+    type Factory = Box<dyn FnMut() -> GroupRouter<M> + Send>;
+
+    fn into_props(self) -> Props<GroupRouter<M>, Self::Factory> {
+        let Self { key, logic, mailbox } = self;
+        let factory: Self::Factory = Box::new(move || GroupRouter {
+            key: key.clone(),
+            routing: Routing::new(logic.clone()),
+            view: None,
+            seen: None,
+        });
+        Props::new(factory).mailbox(mailbox)
+    }
+
+    fn peek_settings(&self) -> Option<SettingsRef> {
+        None
+    }
+}
+
+/// The actor behind a [`Group`].
+pub struct GroupRouter<M: Send + 'static> {
+    key: ServiceKey<M>,
+    routing: Routing<M>,
+    view: Option<View<M>>,
+    seen: Option<usize>,
+}
+
+impl<M: Send + 'static> GroupRouter<M> {
+    fn refresh(&mut self) {
+        let Some(view) = &self.view else { return };
+        let version = view.version();
+        if self.seen == Some(version) {
+            return;
+        }
+        self.seen = Some(version);
+        let listing = view.listing();
+        // By its path: the same in every run.
+        let number = |index: usize| hash_of(&listing.services()[index].path());
+        self.routing.set(listing.services().to_vec(), number);
+    }
+}
+
+impl<M: Send + 'static> Actor for GroupRouter<M> {
+    type Msg = M;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        self.view = Some(cx.system().receptionist().view(&self.key));
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, msg: M) -> Result<Next, Failure> {
+        self.refresh();
+        let system = cx.system().inner();
+        let mut lost = alloc::vec::Vec::new();
+        self.routing.route(msg, &mut |_| None, &mut |one| lost.push(one));
+        for Lost { index, reason } in lost {
+            let routee = index.and_then(|index| self.routing.routees().get(index));
+            let path = routee.map_or_else(|| cx.path().clone(), |routee| routee.path());
+            system.dead_letter::<M>(&path, reason);
+        }
+        Ok(Next::Stay)
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for GroupRouter<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupRouter").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,442 @@
+//! Pools and groups: which routee a message goes to, and what becomes of routees.
+
+#[path = "support/bench.rs"]
+mod bench;
+
+use std::{collections::BTreeMap, thread, time::Duration};
+
+use bench::{Log, start};
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, Group, Mailbox,
+    Next, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy, SystemEvent,
+    router_logic::Resizer,
+};
+
+/// Writes down who got what.
+#[derive(Clone)]
+struct Worker(Log);
+
+#[derive(Clone)]
+enum Job {
+    Do(u64),
+    Fail,
+    Stop,
+}
+
+impl Actor for Worker {
+    type Msg = Job;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, job: Job) -> Result<Next, Failure> {
+        match job {
+            Job::Do(n) => self.0.add(format!("{} {n}", cx.path().name())),
+            Job::Fail => return Err(Failure::msg("failed")),
+            Job::Stop => {
+                self.0.add(format!("{} stops", cx.path().name()));
+                return Ok(Next::Stop);
+            }
+        }
+        Ok(Next::Stay)
+    }
+}
+
+fn worker(log: &Log) -> impl FnMut() -> Worker + Clone + Send + Sync + 'static + use<> {
+    let log = log.clone();
+    move || Worker(log.clone())
+}
+
+fn send(to: &ActorRef<Job>, jobs: impl IntoIterator<Item = u64>) {
+    for n in jobs {
+        to.tell(Job::Do(n)).unwrap();
+    }
+}
+
+/// What each routee got, in its order.
+fn by_routee(lines: &[String]) -> BTreeMap<String, Vec<u64>> {
+    let mut got: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for line in lines {
+        if let Some((name, n)) = line.split_once(' ')
+            && let Ok(n) = n.parse()
+        {
+            got.entry(name.to_owned()).or_default().push(n);
+        }
+    }
+    got
+}
+
+fn letters(root: &RootContext, reason: DeadLetterReason) -> usize {
+    root.system().metrics().dead_letters(reason)
+}
+
+#[test]
+fn a_pool_takes_its_routees_in_turn_and_keeps_the_order_of_each() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = root.spawn("pool", Pool::round_robin(3, worker(&log))).unwrap();
+    send(&pool, 0..9);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!(got["$1"], [0, 3, 6]);
+    assert_eq!(got["$2"], [1, 4, 7]);
+    assert_eq!(got["$3"], [2, 5, 8]);
+    let tree: Vec<_> = root.system().tree().iter().map(ToString::to_string).collect();
+    assert!(tree.contains(&"/user/pool/$2".to_owned()), "{tree:?}");
+}
+
+#[test]
+fn a_broadcast_reaches_all_routees() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = root.spawn("pool", Pool::broadcast(3, worker(&log))).unwrap();
+    send(&pool, 0..2);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!(got.len(), 3);
+    assert!(got.values().all(|got| *got == [0, 1]));
+}
+
+#[test]
+fn messages_of_one_hash_go_to_one_routee_and_few_move_at_a_resize() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let hash = |job: &Job| if let Job::Do(n) = job { n % 100 } else { 0 };
+    let pool = Pool::consistent_hash(8, hash, worker(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    let home = |root: &mut RootContext| {
+        send(&pool, 0..300);
+        root.run_until_idle();
+        let mut home = BTreeMap::new();
+        for (routee, got) in by_routee(&log.take()) {
+            for n in got {
+                let before = home.insert(n % 100, routee.clone());
+                assert!(before.is_none_or(|before| before == routee), "{n} is at two routees");
+            }
+        }
+        home
+    };
+    let before = home(&mut root);
+    assert!(before.values().collect::<std::collections::BTreeSet<_>>().len() > 4);
+    handle.resize(7).unwrap();
+    clock.advance(Duration::from_millis(50));
+    root.run_until_idle();
+    let after = home(&mut root);
+    for (key, routee) in &before {
+        assert!(routee == "$8" || after[key] == *routee, "{key} moved without need");
+    }
+}
+
+#[test]
+fn the_smallest_mailbox_is_preferred() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = root.spawn("pool", Pool::smallest_mailbox(2, worker(&log))).unwrap();
+    root.run_until_idle();
+    // One of them has a lot to do already.
+    let busy = root.system().lookup::<Job>("/user/pool/$1").unwrap();
+    send(&pool, 0..6);
+    send(&busy, 100..106);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert!(got["$2"].len() >= 4, "{got:?}");
+}
+
+#[test]
+fn random_choices_repeat_with_their_seed() {
+    let run = |seed| {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let log = Log::default();
+        let pool = root.spawn("pool", Pool::random(4, seed, worker(&log))).unwrap();
+        send(&pool, 0..50);
+        root.run_until_idle();
+        log.take()
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+    assert_eq!(by_routee(&run(7)).len(), 4);
+}
+
+#[test]
+fn routees_that_fail_are_treated_by_the_strategy_of_the_pool() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(2, worker(&log)).supervise(Strategy::restart());
+    let pool = root.spawn("pool", pool).unwrap();
+    pool.tell(Job::Fail).unwrap();
+    send(&pool, 0..3);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!(got["$1"], [1]);
+    assert_eq!(got["$2"], [0, 2]);
+    assert_eq!(root.system().metrics().restarts, 1);
+}
+
+#[test]
+fn a_routee_that_has_stopped_is_replaced_when_it_is_its_turn() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(2, worker(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    pool.tell(Job::Stop).unwrap();
+    // Without a strategy a failure stops it.
+    pool.tell(Job::Fail).unwrap();
+    root.run_until_idle();
+    send(&pool, 0..4);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!(got["$3"], [0, 2]);
+    assert_eq!(got["$4"], [1, 3]);
+    assert_eq!(handle.len(), 2);
+    assert_eq!(root.system().metrics().dead_letters_total(), 0);
+}
+
+#[test]
+fn a_pool_grows_at_once_and_shrinks_without_losing_messages() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(4, worker(&log));
+    let handle = pool.handle();
+    assert!(handle.is_empty());
+    let pool = root.spawn("pool", pool).unwrap();
+    send(&pool, 0..40);
+    root.run_until_idle();
+    log.take();
+    assert_eq!(handle.len(), 4);
+    handle.resize(6).unwrap();
+    assert_eq!(handle.len(), 6);
+    send(&pool, 0..60);
+    root.run_until_idle();
+    assert_eq!(by_routee(&log.take()).len(), 6);
+    let live = root.system().metrics().live;
+    // While messages are under way.
+    send(&pool, 0..60);
+    handle.resize(1).unwrap();
+    send(&pool, 60..80);
+    for _ in 0..5 {
+        root.run_until_idle();
+        clock.advance(Duration::from_millis(20));
+    }
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!(got.values().map(Vec::len).sum::<usize>(), 80);
+    assert_eq!(got["$1"].len(), 80, "the router had not looked yet");
+    assert_eq!(root.system().metrics().dead_letters_total(), 0);
+    assert_eq!(root.system().metrics().live, live - 5);
+    assert_eq!((handle.len(), handle.wanted()), (1, 1));
+    handle.resize(0).unwrap();
+    assert_eq!(handle.len(), 1, "one is the least");
+}
+
+#[test]
+fn a_retired_routee_handles_what_it_has_before_it_stops() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(2, worker(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    root.run_until_idle();
+    let second = root.system().lookup::<Job>("/user/pool/$2").unwrap();
+    send(&second, 0..100);
+    handle.resize(1).unwrap();
+    // The time for the look is there before it has had a turn.
+    clock.advance(Duration::from_millis(20));
+    root.run_until_idle();
+    assert_eq!(by_routee(&log.take())["$2"].len(), 100);
+    clock.advance(Duration::from_millis(20));
+    root.run_until_idle();
+    assert!(second.is_stopped());
+    drop(pool);
+}
+
+#[test]
+fn a_resizer_grows_a_pool_under_pressure_and_shrinks_it_later() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let resizer = Resizer { routees_max: 5, ..Resizer::DEFAULT };
+    let pool = Pool::round_robin(1, worker(&log)).resizer(resizer);
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    send(&pool, 0..200);
+    root.run_until_idle();
+    assert_eq!(handle.len(), 5);
+    assert_eq!(by_routee(&log.take()).values().map(Vec::len).sum::<usize>(), 200);
+    for n in 0..100 {
+        send(&pool, [n]);
+        root.run_until_idle();
+        clock.advance(Duration::from_millis(20));
+    }
+    assert!(handle.len() < 3, "{}", handle.len());
+}
+
+#[test]
+fn a_full_routee_is_passed_over_and_only_if_all_are_full_something_is_lost() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool =
+        Pool::round_robin(2, worker(&log)).routees(|props| props.mailbox(Mailbox::bounded(4)));
+    let pool = root.spawn("pool", pool).unwrap();
+    root.run_until_idle();
+    let first = root.system().lookup::<Job>("/user/pool/$1").unwrap();
+    // Before the router has its turn, one of them is full.
+    send(&pool, 0..6);
+    send(&first, 100..104);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!(got["$1"], [100, 101, 102, 103]);
+    assert_eq!(got["$2"], [0, 1, 2, 3]);
+    assert_eq!(letters(&root, DeadLetterReason::MailboxFull), 2);
+}
+
+#[test]
+fn pools_that_cannot_be_are_refused() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let refused = root.spawn("pool", Pool::round_robin(0, worker(&log))).unwrap_err();
+    assert!(matches!(refused.kind(), SpawnErrorKind::InvalidProps(_)));
+    let resizer = Resizer { step: 0, ..Resizer::DEFAULT };
+    let refused = root.spawn("pool", Pool::round_robin(1, worker(&log)).resizer(resizer));
+    assert!(matches!(refused.unwrap_err().kind(), SpawnErrorKind::InvalidProps(_)));
+}
+
+#[test]
+fn a_pool_that_ends_takes_its_routees_along_and_leaves_nothing() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(3, worker(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    root.run_until_idle();
+    let live = root.system().metrics().live;
+    root.system().stop(&pool).unwrap();
+    root.run_until_idle();
+    assert_eq!(root.system().metrics().live, live - 4);
+    assert!(handle.is_empty());
+    handle.resize(9).unwrap();
+    assert!(handle.is_empty());
+}
+
+#[test]
+fn a_pool_may_be_resized_by_other_threads_while_it_works() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(2, worker(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool.mailbox(Mailbox::unbounded())).unwrap();
+    let resizer = thread::spawn(move || {
+        for n in 0..200 {
+            handle.resize(1 + n % 7).unwrap();
+        }
+        handle.resize(3).unwrap();
+        handle
+    });
+    let mut sent = 0;
+    while !resizer.is_finished() || sent < 2_000 {
+        send(&pool, [sent]);
+        sent += 1;
+        root.run_until_idle();
+        clock.advance(Duration::from_millis(1));
+    }
+    let handle = resizer.join().unwrap();
+    for _ in 0..5 {
+        root.run_until_idle();
+        clock.advance(Duration::from_millis(20));
+    }
+    root.run_until_idle();
+    assert_eq!(handle.len(), 3);
+    assert_eq!(root.system().metrics().dead_letters_total(), 0);
+    assert_eq!(log.take().len() as u64, sent);
+    // The guardians, the router and its routees.
+    assert_eq!(root.system().metrics().live, 3 + 1 + 3);
+}
+
+fn registered(root: &mut RootContext, name: &str, log: &Log) -> ActorRef<Job> {
+    let worker = worker(log);
+    let actor = root.spawn(name, worker).unwrap();
+    root.system().receptionist().register(&key(), &actor).unwrap();
+    actor
+}
+
+fn key() -> ServiceKey<Job> {
+    ServiceKey::new("workers")
+}
+
+#[test]
+fn a_group_follows_the_listing_of_its_key() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let group = root.spawn("group", Group::round_robin(&key())).unwrap();
+    send(&group, [0]);
+    root.run_until_idle();
+    assert_eq!(letters(&root, DeadLetterReason::NoReceiver), 1);
+    let a = registered(&mut root, "a", &log);
+    let _b = registered(&mut root, "b", &log);
+    send(&group, 1..5);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    assert_eq!((got["a"].len(), got["b"].len()), (2, 2));
+    a.tell(Job::Stop).unwrap();
+    root.run_until_idle();
+    log.take();
+    send(&group, 5..8);
+    root.run_until_idle();
+    assert_eq!(by_routee(&log.take())["b"], [5, 6, 7]);
+    assert_eq!(root.system().metrics().dead_letters_total(), 1);
+    root.system().stop(&group).unwrap();
+    root.run_until_idle();
+    assert_eq!(root.system().receptionist().listed(), 1, "the group has left");
+}
+
+#[test]
+fn groups_broadcast_hash_and_choose_like_pools() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    for name in ["a", "b", "c"] {
+        registered(&mut root, name, &log);
+    }
+    let all = root.spawn("all", Group::broadcast(&key())).unwrap();
+    send(&all, 0..2);
+    root.run_until_idle();
+    assert!(by_routee(&log.take()).values().all(|got| *got == [0, 1]));
+    let hash = |job: &Job| if let Job::Do(n) = job { n % 10 } else { 0 };
+    let hashed = root.spawn("hashed", Group::consistent_hash(&key(), hash)).unwrap();
+    send(&hashed, 0..100);
+    root.run_until_idle();
+    let got = by_routee(&log.take());
+    for key in 0..10 {
+        let homes = got.values().filter(|got| got.iter().any(|n| n % 10 == key)).count();
+        assert_eq!(homes, 1, "{key}");
+    }
+    for (name, group) in
+        [("random", Group::random(&key(), 3)), ("small", Group::smallest_mailbox(&key()))]
+    {
+        let group = root.spawn(name, group).unwrap();
+        send(&group, 0..60);
+        root.run_until_idle();
+        let got = by_routee(&log.take());
+        assert_eq!(got.len(), 3, "{name}");
+        assert_eq!(got.values().map(Vec::len).sum::<usize>(), 60, "{name}");
+    }
+}
+
+#[test]
+fn what_finds_no_routee_is_told_with_the_path_of_the_router() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let to = log.clone();
+    let listener = Props::from_fn(move |_, event: SystemEvent| {
+        if let SystemEvent::DeadLetter(letter) = event {
+            to.add(format!("{} {:?}", letter.recipient, letter.reason));
+        }
+        Ok(Next::Stay)
+    });
+    let listener = root.spawn("listener", listener).unwrap();
+    root.system().events().subscribe(EventKinds::DEAD_LETTER, listener);
+    for group in [Group::round_robin(&key()), Group::broadcast(&key())] {
+        let group = root.spawn("group", group).unwrap();
+        send(&group, [0]);
+        root.run_until_idle();
+        assert_eq!(log.take(), ["/user/group NoReceiver"]);
+        root.system().stop(&group).unwrap();
+        root.run_until_idle();
+    }
+}
