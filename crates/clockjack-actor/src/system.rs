@@ -21,6 +21,7 @@ use clockjack_sched::{Cancellable, DispatcherId, FireContext, Scheduler};
 use clockjack_sync::{
     Counted,
     lock::Lock,
+    mutant,
     prim::atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -457,7 +458,7 @@ impl SystemInner {
         self.settled(settled);
         // AcqRel: pairs with the last handle's; one of the two sees the other.
         let before = self.handles.fetch_or(ENDED, AcqRel);
-        if before < HANDLE {
+        if before < HANDLE && !mutant!("letters-kept") {
             drop(self.letters.with(Option::take));
         }
         drop(guardians);
@@ -529,7 +530,7 @@ impl Drop for ActorSystem {
     fn drop(&mut self) {
         // AcqRel: pairs with the end of the last actor; one of the two sees the other.
         let before = self.0.handles.fetch_sub(HANDLE, AcqRel);
-        if before == HANDLE | ENDED {
+        if before == HANDLE | ENDED && !mutant!("letters-outlive-handles") {
             drop(self.0.letters.with(Option::take));
         }
     }

@@ -5,7 +5,8 @@ mod bench;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    ActorSystem, DeadLetterReason, EventKinds, Next, Props, RootContext, SystemEvent,
+    ActorSystem, DeadLetterReason, EventKinds, Mailbox, Next, Overflow, Props, RootContext,
+    SystemEvent,
 };
 
 fn listen(root: &mut RootContext, kinds: EventKinds) -> Log {
@@ -90,5 +91,22 @@ fn dead_letters_of_a_marked_type_are_told_only_to_who_wants_those() {
         let metrics = root.system().metrics();
         assert_eq!(metrics.suppressed_dead_letters, 1);
         assert_eq!(metrics.dead_letters(DeadLetterReason::Stopped), 2);
+    }
+}
+
+#[test]
+fn a_mailbox_that_drops_does_not_spin() {
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let mailbox = Mailbox::bounded(1).overflow(overflow);
+        let props = Props::from_fn(|_, _: u8| Ok(Next::Stay)).mailbox(mailbox);
+        let actor = root.spawn("a", props).unwrap();
+        root.run_until_idle();
+        for _ in 0..1_000 {
+            actor.tell(0).unwrap();
+        }
+        assert!(root.run_until_idle() <= 2);
+        assert_eq!(root.run_until_idle(), 0);
+        assert_eq!(root.system().metrics().dead_letters_total(), 999);
     }
 }

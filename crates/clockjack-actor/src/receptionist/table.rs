@@ -81,7 +81,9 @@ impl<M: Send + 'static> Entry<M> {
         }
         let mut told = Vec::with_capacity(self.subscribers.len());
         for subscriber in &mut self.subscribers {
-            old.extend(subscriber.backlog.push(self.listing.clone()));
+            if !mutant!("receptionist-change-untold") {
+                old.extend(subscriber.backlog.push(self.listing.clone()));
+            }
             told.push((subscriber.id, subscriber.to.clone()));
         }
         (told, old)

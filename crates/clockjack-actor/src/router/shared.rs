@@ -19,6 +19,7 @@ use clockjack_sched::{DispatcherId, FireContext};
 use clockjack_sync::{
     Counted,
     lock::Lock,
+    mutant,
     prim::atomic::{
         AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
@@ -262,7 +263,7 @@ fn retire<A, F>(
         // Acquire: pairs with `refresh`.
         let has_seen = shared.seen.load(Acquire) >= version;
         let is_left = has_seen || !is_busy(&router) || router.is_ended();
-        if is_left && routee.mailbox_len() == 0 {
+        if is_left && (routee.mailbox_len() == 0 || mutant!("pool-retires-at-once")) {
             routee.any().order(STOP);
         } else if !routee.is_stopped() {
             retire(shared.clone(), router.clone(), routee.clone(), version);

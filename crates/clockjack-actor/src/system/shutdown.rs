@@ -251,7 +251,9 @@ impl SystemInner {
     pub(super) fn settled(&self, settled: Option<Settled>) {
         let Some(mut settled) = settled else { return };
         // Tasks that will not run any more are not kept.
-        drop(self.ending.phases.give_up());
+        if !mutant!("shutdown-tasks-kept") {
+            drop(self.ending.phases.give_up());
+        }
         settled.wake();
         for hook in core::mem::take(&mut settled.hooks) {
             let mut hook = Some(hook);
