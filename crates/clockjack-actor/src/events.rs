@@ -183,8 +183,9 @@ impl EventKinds {
     /// The family of messages that came to nothing: dead letters, and what was not handled.
     pub const LOST_MESSAGES: Self = Self(Self::DEAD_LETTER.0 | Self::UNHANDLED.0);
     /// The family of what somebody should look into: the scheduler's warnings, mailboxes that
-    /// overflow, failures.
-    pub const WARNINGS: Self = Self(Self::SCHEDULER.0 | Self::MAILBOX_OVERFLOW.0 | Self::FAILURE.0);
+    /// overflow, actors that do not stop, failures.
+    pub const WARNINGS: Self =
+        Self(Self::SCHEDULER.0 | Self::MAILBOX_OVERFLOW.0 | Self::STRAGGLER.0 | Self::FAILURE.0);
     /// All of them, and those that come with later versions.
     pub const ALL: Self = Self(u32::MAX);
 

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 
 pub use self::{
     group::{Group, GroupRouter},
-    pool::{Pool, PoolRouter},
+    pool::{MESSAGES_PER_LOOK, Pool, PoolRouter},
     shared::PoolHandle,
 };
 use crate::{

@@ -3,7 +3,7 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::time::Duration;
+use core::time::Duration;
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -139,7 +139,7 @@ fn a_second_subscription_sets_other_kinds() {
 }
 
 /// Publishes numbered events, as paths.
-fn publish(root: &RootContext, range: std::ops::Range<usize>) {
+fn publish(root: &RootContext, range: core::ops::Range<usize>) {
     for n in range {
         let path = clockjack_actor::ActorPath::root().child(&n.to_string());
         root.system().events().publish(&SystemEvent::MailboxOverflow(path));

@@ -3,7 +3,8 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::{thread, time::Duration};
+use core::time::Duration;
+use std::thread;
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -222,19 +223,20 @@ fn threads_may_register_while_services_end_and_none_stays() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let desk = root.system().receptionist().clone();
     let system = root.system().clone();
-    let registrar = thread::spawn(move || {
-        let worker = || Props::from_fn(|_, Job::Stop| Ok(Next::Stop));
-        for n in 0..200 {
-            let worker = system.spawn(&format!("w{n}"), worker()).unwrap();
-            worker.tell(Job::Stop).unwrap();
-            // It ends before, meanwhile or after.
-            let _ = system.receptionist().register(&key(), &worker);
+    thread::scope(|scope| {
+        let registrar = scope.spawn(move || {
+            let worker = || Props::from_fn(|_, Job::Stop| Ok(Next::Stop));
+            for n in 0..200 {
+                let worker = system.spawn(&format!("w{n}"), worker()).unwrap();
+                worker.tell(Job::Stop).unwrap();
+                // It ends before, meanwhile or after.
+                let _ = system.receptionist().register(&key(), &worker);
+            }
+        });
+        while !registrar.is_finished() {
+            root.run_until_idle();
         }
     });
-    while !registrar.is_finished() {
-        root.run_until_idle();
-    }
-    registrar.join().unwrap();
     root.run_until_idle();
     assert_eq!(desk.listed(), 0);
 }

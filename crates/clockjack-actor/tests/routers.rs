@@ -3,7 +3,8 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::{collections::BTreeMap, thread, time::Duration};
+use core::time::Duration;
+use std::{collections::BTreeMap, thread};
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -322,21 +323,21 @@ fn a_pool_may_be_resized_by_other_threads_while_it_works() {
     let pool = Pool::round_robin(2, worker(&log));
     let handle = pool.handle();
     let pool = root.spawn("pool", pool.mailbox(Mailbox::unbounded())).unwrap();
-    let resizer = thread::spawn(move || {
-        for n in 0..200 {
-            handle.resize(1 + n % 7).unwrap();
-        }
-        handle.resize(3).unwrap();
-        handle
-    });
     let mut sent = 0;
-    while !resizer.is_finished() || sent < 2_000 {
-        send(&pool, [sent]);
-        sent += 1;
-        root.run_until_idle();
-        clock.advance(Duration::from_millis(1));
-    }
-    let handle = resizer.join().unwrap();
+    thread::scope(|scope| {
+        let resizer = scope.spawn(|| {
+            for n in 0..200 {
+                handle.resize(1 + n % 7).unwrap();
+            }
+            handle.resize(3).unwrap();
+        });
+        while !resizer.is_finished() || sent < 2_000 {
+            send(&pool, [sent]);
+            sent += 1;
+            root.run_until_idle();
+            clock.advance(Duration::from_millis(1));
+        }
+    });
     for _ in 0..5 {
         root.run_until_idle();
         clock.advance(Duration::from_millis(20));

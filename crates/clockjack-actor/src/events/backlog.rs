@@ -62,7 +62,8 @@ impl<T> Backlog<T> {
 
     /// Begins to serve, if nobody does and there is something.
     pub(crate) fn begin(&mut self) -> bool {
-        let begins = !self.is_served && !(self.waiting.is_empty() && self.lost == 0);
+        let has_some = !self.waiting.is_empty() || self.lost > 0;
+        let begins = has_some && !self.is_served;
         self.is_served |= begins;
         begins
     }

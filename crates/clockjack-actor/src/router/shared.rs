@@ -44,9 +44,12 @@ pub(super) struct PoolShared<A: Actor, F> {
     wanted: AtomicUsize,
 }
 
+/// What is set for each routee.
+pub(super) type Shape<A, F> = fn(Props<A, F>) -> Props<A, F>;
+
 /// What is set for a pool.
 pub(super) struct Config<A: Actor, F> {
-    pub(super) shape: Option<fn(Props<A, F>) -> Props<A, F>>,
+    pub(super) shape: Option<Shape<A, F>>,
     pub(super) resizer: Option<Resizer>,
     pub(super) is_supervised: bool,
 }
