@@ -263,8 +263,14 @@ impl<M: 'static> ActorRef<M> {
     ///     (actor.map(Msg::Line), actor.map(|()| Msg::Tick))
     /// }
     /// ```
+    ///
+    /// The messages of the actor must be `Send`: the new address may go to other threads if `N`
+    /// may, and there makes an `M`.
     #[must_use]
-    pub fn map<N: 'static>(&self, f: fn(N) -> M) -> ActorRef<N> {
+    pub fn map<N: 'static>(&self, f: fn(N) -> M) -> ActorRef<N>
+    where
+        M: Send,
+    {
         let head = Mapped::<N, M>::head();
         let block = Box::into_raw(Box::new(Mapped { head, inner: self.clone(), f }));
         let raw = block.cast::<()>().map_addr(|addr| addr | MAPPED);

@@ -126,7 +126,7 @@ impl<A: Actor> Context<'_, A> {
     ) -> ActorRef<N>
     where
         N: Send + 'static,
-        A::Msg: From<Foreign>,
+        A::Msg: From<Foreign> + Send,
     {
         let adapt = Box::new(move |foreign: Foreign| foreign.downcast().ok().map(&mut f));
         let adapter = Adapter { from: TypeId::of::<N>(), adapt };

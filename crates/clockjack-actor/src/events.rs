@@ -6,6 +6,7 @@ pub(crate) mod backlog;
 mod bridge;
 mod stream;
 
+use alloc::vec::Vec;
 use core::{fmt, ops::BitOr};
 
 use clockjack_exec::Pid;

@@ -48,13 +48,19 @@ impl<R> ReplyTo<R> {
         Self { replier }
     }
 
+    /// Whether somebody waits for the answer. Once false, it stays so.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.replier.is_wanted()
+    }
+}
+
+impl<R: 'static> ReplyTo<R> {
     /// Answers. An answer that nobody waits for any more becomes a dead letter.
     pub fn reply(self, answer: R) {
         if let Err((answer, late)) = self.replier.reply(answer) {
             let system = late.home().system();
-            if system.events().wants(crate::EventKinds::DEAD_LETTER) {
-                system.dead_letter::<R>(&path_of(&late), DeadLetterReason::LateReply);
-            }
+            system.dead_letter::<R>(&path_of(&late), DeadLetterReason::LateReply);
             drop(late);
             drop(answer);
         }
@@ -67,12 +73,6 @@ impl<R> ReplyTo<R> {
     /// The answer comes back if the asker has given up: its time was over, or it was dropped.
     pub fn try_reply(self, answer: R) -> Result<(), R> {
         self.replier.reply(answer).map_err(|(answer, _late)| answer)
-    }
-
-    /// Whether somebody waits for the answer. Once false, it stays so.
-    #[must_use]
-    pub fn is_wanted(&self) -> bool {
-        self.replier.is_wanted()
     }
 }
 
