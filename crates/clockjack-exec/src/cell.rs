@@ -91,6 +91,8 @@ pub(crate) struct VTable {
     pub(crate) panicked: Option<unsafe fn(&Head, &Engine, Caught) -> Verdict>,
     /// What a custom body says of its kind.
     pub(crate) kind: Option<fn() -> TypeId>,
+    /// What a custom body is sent, as reports call it.
+    pub(crate) input: Option<fn() -> &'static str>,
     /// What the process is called in reports.
     pub(crate) name: fn() -> &'static str,
 }

@@ -45,6 +45,16 @@ pub trait Body: Sized + 'static {
     /// What whoever has a reference of unknown type may ask: the type of its messages, say.
     fn kind() -> TypeId;
 
+    /// What reports call it.
+    fn name() -> &'static str {
+        type_name::<Self>()
+    }
+
+    /// What reports call that which it is sent.
+    fn input() -> &'static str {
+        type_name::<Self::Front>()
+    }
+
     /// One turn. It is never called at the same time twice, nor after it has said
     /// [`Outcome::End`].
     fn step(&mut self, turn: &Turn<'_, Self::Front>) -> Outcome;
@@ -233,6 +243,18 @@ impl<F: 'static> CustomRef<F> {
         self.cell.head().vtable.kind.map(|kind| kind())
     }
 
+    /// What reports call it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        (self.cell.head().vtable.name)()
+    }
+
+    /// What reports call that which it is sent.
+    #[must_use]
+    pub fn input(&self) -> &'static str {
+        self.cell.head().vtable.input.map_or("", |input| input())
+    }
+
     /// What it does, at about this time.
     #[must_use]
     pub fn state(&self) -> State {
@@ -391,9 +413,10 @@ impl<B: Body> Table<B> {
         take_output: take_nothing,
         deliver: refuse,
         free: free::<B>,
-        name: type_name::<B>,
+        name: B::name,
         panicked: Some(panicked::<B>),
         kind: Some(B::kind),
+        input: Some(B::input),
     };
 }
 

@@ -297,9 +297,10 @@ impl Engine {
 
 /// Running processes.
 impl Engine {
-    /// Gives a process its turn. The caller took the entry from a run queue.
-    pub(crate) fn run(&self, entry: Entry) {
-        let Some(life) = self.begin(entry) else { return };
+    /// Gives a process its turn. The caller took the entry from a run queue. Says whether it had
+    /// more to do than the turn had room for.
+    pub(crate) fn run(&self, entry: Entry) -> bool {
+        let Some(life) = self.begin(entry) else { return false };
         let mut verdict = None;
         let guarded = self.host.guarded(&mut || {
             // SAFETY: `begin` made this thread the runner.
@@ -310,7 +311,9 @@ impl Engine {
             (Ok(()), Some(verdict)) => verdict,
             (Ok(()), None) => unreachable!("the host did not call what it was to guard"),
         };
+        let is_again = matches!(verdict, Verdict::Again);
         self.conclude(life, verdict);
+        is_again
     }
 
     /// As [`run`](Self::run), for a caller that guards many turns by one call: if a panic gets

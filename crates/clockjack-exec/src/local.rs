@@ -207,6 +207,11 @@ impl LocalExecutor {
         }
     }
 
+    /// Fires what is due, and steps nothing; gives the number of timers that fired.
+    pub fn fire_due(&mut self) -> usize {
+        self.poll_timers()
+    }
+
     /// Fires what is due, then steps each process once that is ready now.
     pub fn turn(&mut self) -> LocalTurn {
         let fired = self.poll_timers();
@@ -222,14 +227,17 @@ impl LocalExecutor {
     }
 
     /// Steps at most `max` processes, also such as become ready meanwhile; timers are not looked
-    /// at. Gives the number of steps.
+    /// at. It ends early behind one that had more to do than its turn had room for. Gives the
+    /// number of steps.
     pub fn step_many(&mut self, max: usize) -> usize {
         for steps in 0..max {
             if self.ready.is_empty() {
                 self.collect();
             }
             let Some(entry) = self.choose() else { return steps };
-            self.engine.run(entry);
+            if self.engine.run(entry) {
+                return steps + 1;
+            }
         }
         max
     }

@@ -141,6 +141,7 @@ impl<P: Process> Table<P> {
         name: type_name::<P>,
         panicked: None,
         kind: None,
+        input: None,
     };
 }
 

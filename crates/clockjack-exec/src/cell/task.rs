@@ -79,6 +79,7 @@ impl<F: Future + 'static> Table<F> {
         name: type_name::<F>,
         panicked: None,
         kind: None,
+        input: None,
     };
 }
 
