@@ -72,7 +72,8 @@ struct MappedHead<N> {
     free: unsafe fn(NonNull<MappedHead<N>>),
 }
 
-type PushMade<N> = unsafe fn(&MappedHead<N>, Way, &mut dyn FnMut() -> N) -> Result<(), Refusal>;
+type PushMade<N> =
+    unsafe fn(&MappedHead<N>, Way, &mut dyn FnMut() -> Envelope<N>) -> Result<(), Refusal>;
 
 type LineUp<N> = unsafe fn(&MappedHead<N>, Box<dyn Unsent<N>>, bool, &mut dyn Any) -> Lined;
 
@@ -85,7 +86,7 @@ struct Mapped<N, M> {
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Refusal {
+pub(crate) enum Refusal {
     Full,
     Stopped,
 }
@@ -154,13 +155,13 @@ impl<M: 'static> ActorRef<M> {
     /// The message comes back if the actor has stopped.
     pub fn tell_control(&self, msg: M) -> Result<(), SendError<M>> {
         match self.target() {
-            Target::Cell(cell) => Self::control(cell, msg),
+            Target::Cell(cell) => Self::control(cell, Envelope::new(msg)),
             Target::Mapped(block) => Self::tell_mapped(block, Way::Control, msg),
         }
     }
 
-    fn control(cell: &CustomRef<Front<M>>, msg: M) -> Result<(), SendError<M>> {
-        let item = Control::Message(Envelope::new(msg));
+    fn control(cell: &CustomRef<Front<M>>, envelope: Envelope<M>) -> Result<(), SendError<M>> {
+        let item = Control::Message(envelope);
         // SAFETY: the lane is that of an actor with this message type.
         match unsafe { cell.core.notes.push_control(item) } {
             Ok(()) => {
@@ -169,13 +170,14 @@ impl<M: 'static> ActorRef<M> {
                 Ok(())
             }
             Err(Control::Message(envelope)) => Err(SendError::stopped(envelope.msg)),
+            Err(_) => unreachable!("what is refused comes back"),
         }
     }
 
     #[cold]
     fn tell_mapped(block: &MappedHead<M>, way: Way, msg: M) -> Result<(), SendError<M>> {
         let mut msg = Some(msg);
-        let mut make = || msg.take().expect("it is asked for once");
+        let mut make = || Envelope::new(msg.take().expect("it is asked for once"));
         // SAFETY: the functions are those of the block.
         let pushed = unsafe { (block.push)(block, way, &mut make) };
         match (pushed, msg) {
@@ -186,7 +188,7 @@ impl<M: 'static> ActorRef<M> {
     }
 
     /// Makes a message when there is room for it.
-    fn push_made(&self, way: Way, make: &mut dyn FnMut() -> M) -> Result<(), Refusal> {
+    fn push_made(&self, way: Way, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
         match self.target() {
             Target::Mapped(block) => {
                 // SAFETY: the functions are those of the block.
@@ -231,6 +233,12 @@ impl<M: 'static> ActorRef<M> {
                 (block.line_up)(block, letter.boxed(), is_request, back)
             },
         }
+    }
+
+    /// Sends a message with what comes along with it, by the rules of the mailbox; it is asked for
+    /// if there is room.
+    pub(crate) fn push_with(&self, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
+        self.push_made(Way::User, make)
     }
 
     /// Sends a message, or makes a dead letter of it.
@@ -312,7 +320,7 @@ impl<M: 'static> Front<M> {
         &self,
         cell: &CustomRef<Self>,
         way: Way,
-        make: &mut dyn FnMut() -> M,
+        make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
         if way == Way::Control {
             // The lane takes everything until the end, and what comes then is a dead letter.
@@ -328,8 +336,8 @@ impl<M: 'static> Front<M> {
             Ok(permit) => {
                 // Whoever has the permit has the duty to wake, also if the function panics.
                 let duty = permit.wakes().then_some(WakeOnDrop(cell));
-                let msg = make();
-                let _ = permit.write(Envelope::new(msg));
+                let envelope = make();
+                let _ = permit.write(envelope);
                 drop(duty);
                 Ok(())
             }
@@ -342,13 +350,13 @@ impl<M: 'static> Front<M> {
     fn push_made_full(
         &self,
         cell: &CustomRef<Self>,
-        make: &mut dyn FnMut() -> M,
+        make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
         if self.core.overflow == crate::Overflow::Fail {
             return Err(Refusal::Full);
         }
         // All other answers take the message.
-        match self.push(make()) {
+        match self.push_envelope(make()) {
             Ok(Sent::Wake) => cell.wake(),
             Ok(Sent::Quiet) => {}
             Err(_) => {
@@ -374,7 +382,7 @@ impl<N: 'static, M: 'static> Mapped<N, M> {
             push: |head, way, make| {
                 // SAFETY: called with its own block, of which the head is the first field.
                 let block = unsafe { &*core::ptr::from_ref(head).cast::<Self>() };
-                block.inner.push_made(way, &mut || (block.f)(make()))
+                block.inner.push_made(way, &mut || make().map(block.f))
             },
             line_up: |head, from, is_request, back| {
                 // SAFETY: as above.

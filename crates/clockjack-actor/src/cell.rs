@@ -80,6 +80,7 @@ use crate::{
     futures::Futures,
     props::Settings,
     strategy::{Layer, Ledger},
+    timers::Timed,
 };
 
 /// After how many messages the time that a turn has used is looked at, at most.
@@ -114,6 +115,10 @@ pub(crate) const IN_HANDLER: u8 = 1 << 3;
 pub(crate) const UNSTASHES: u8 = 1 << 5;
 /// It was told to stop from outside.
 pub(crate) const WAS_STOPPED: u8 = 1 << 4;
+/// A receive time-out is set.
+pub(crate) const LOOKS_AT_TIME: u8 = 1 << 6;
+/// It was set by the handler that runs, and begins when that returns.
+pub(crate) const SETS_TIMEOUT: u8 = 1 << 7;
 
 /// The body of an actor's cell; see the [module](self).
 pub(crate) struct Cell<A: Actor, F> {
@@ -175,6 +180,9 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) is_ordered: bool,
     /// Of the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
+    pub(crate) sender: Option<Pid>,
+    /// Timers, and what else it has to do with time.
+    pub(crate) timed: Option<Box<Timed<A::Msg>>>,
     /// How often it was made anew.
     pub(crate) restarts: u32,
     pub(crate) last_restart_nanos: Option<u64>,
@@ -226,6 +234,8 @@ impl<A: Actor> Default for Extra<A> {
             keeps_children: false,
             is_ordered: false,
             batch: None,
+            sender: None,
+            timed: None,
             restarts: 0,
             last_restart_nanos: None,
             draws: 0,
@@ -324,8 +334,12 @@ impl Budget {
         if now >= until {
             return false;
         }
-        // Known to be fast only when the clock was read before and has hardly moved.
-        let is_fast = until - now > budget / 2 && self.n_taken > UNTIMED;
+        // Known to be fast only when the clock was read before, and as many more would take what is
+        // left at the most.
+        let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED) as u64);
+        let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_LOOK as u64);
+        let is_fast = (n_timed > 0 && spent <= left_nanos.saturating_mul(n_timed))
+            || mutant!("actor-budget-optimistic");
         self.look_at = self.n_taken + if is_fast { MESSAGES_PER_LOOK.min(left) } else { 1 };
         true
     }
@@ -336,6 +350,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
 
     fn kind() -> TypeId {
         TypeId::of::<A::Msg>()
+    }
+
+    fn name() -> &'static str {
+        type_name::<A>()
+    }
+
+    fn input() -> &'static str {
+        type_name::<A::Msg>()
     }
 
     fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
@@ -368,6 +390,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         turn.discard(caught);
         self.state.set(IN_HANDLER, false);
         self.end_polled(turn);
+        self.state.end_run(false);
         // What is done about it calls much that is not this crate's: that is for the next turn.
         let earlier = self.state.extra().panicked.replace(failure);
         turn.drop_contained(earlier);
@@ -392,6 +415,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Handles a user message.
     #[inline]
     fn receive(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
+        if self.state.flags & LOOKS_AT_TIME != 0 {
+            self.receive_timed(turn, msg);
+            return;
+        }
         let Some(actor) = &mut self.actor else { return };
         let mut cx = Context::new(&mut self.state, turn);
         let result = actor.receive(&mut cx, msg);
@@ -403,24 +430,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.receive_attached(turn, envelope.header.attached, envelope.msg);
     }
 
-    /// Handles a user message with what came along.
-    #[cold]
-    fn receive_attached(
-        &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        attached: Option<Box<Attached>>,
-        msg: A::Msg,
-    ) {
-        self.state.extra().batch = attached.and_then(|attached| attached.parcel);
-        self.receive(turn, msg);
-        if let Some(extra) = &mut self.state.extra {
-            extra.batch = None;
-        }
-    }
-
     /// What a handler has returned.
     #[inline]
-    fn conclude<T>(&mut self, turn: &TurnOf<'_, A::Msg>, result: Result<Next, Failure>) {
+    pub(crate) fn conclude<T>(&mut self, turn: &TurnOf<'_, A::Msg>, result: Result<Next, Failure>) {
         self.concluded(turn, result, type_name::<T>());
     }
 
@@ -438,8 +450,22 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             Ok(Next::Unhandled) => unhandled(turn, name),
             Err(failure) => self.fail(turn, failure, Some(name)),
         }
-        if self.state.flags & UNSTASHES != 0 {
+        if self.state.flags & (UNSTASHES | SETS_TIMEOUT) != 0 {
+            self.settle(turn);
+        }
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// Does what a handler has asked for, for when it returns.
+    #[cold]
+    fn settle(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        if self.state.has(UNSTASHES) {
             self.state.put_back();
+        }
+        if self.state.has(SETS_TIMEOUT) {
+            self.state.set(SETS_TIMEOUT, false);
+            self.state.restart_idle(turn);
         }
     }
 }

@@ -9,10 +9,9 @@ use clockjack_time::TimerInstant;
 
 use crate::{
     Actor, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, NotAChild, SpawnError, StashFull,
-    WatchError,
+    Timers, WatchError,
     base::{STOP, Tell},
     cell::{State, TurnOf},
-    envelope::Envelope,
     spawn,
 };
 
@@ -62,6 +61,17 @@ impl<'c, A: Actor> Context<'c, A> {
     #[must_use]
     pub fn scheduler_batch(&self) -> Option<ExecutionBatch> {
         self.state.extra.as_ref().and_then(|extra| extra.batch)
+    }
+
+    /// Of a message that the scheduler has sent: in whose name.
+    #[must_use]
+    pub fn sender_pid(&self) -> Option<Pid> {
+        self.state.extra.as_ref().and_then(|extra| extra.sender)
+    }
+
+    /// The actor's timers.
+    pub fn timers(&mut self) -> Timers<'_, A> {
+        Timers::new(self.state, self.turn)
     }
 
     /// Starts a child.
@@ -188,7 +198,8 @@ impl<'c, A: Actor> Context<'c, A> {
         if self.stash_len() >= capacity {
             return Err(StashFull { capacity, message: msg });
         }
-        self.state.extra().stash.push_back(Envelope::new(msg));
+        let envelope = self.state.put_aside(msg);
+        self.state.extra().stash.push_back(envelope);
         Ok(())
     }
 

@@ -2,12 +2,25 @@
 
 use core::fmt;
 
+use clockjack_sched::Parcel;
+
 use crate::envelope::Envelope;
 
 /// An item of the control lane.
 pub(crate) enum Control<M> {
     /// A message that was sent by `tell_control`.
     Message(Envelope<M>),
+    /// A timer of the actor's own is due.
+    Fire(Fire),
+    /// The job of a receive time-out has come: the number says which.
+    Idle(u32),
+}
+
+/// A timer that is due: where it stands, and which one it was when it was set.
+pub(crate) struct Fire {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    pub(crate) parcel: Parcel,
 }
 
 impl<M> fmt::Debug for Control<M> {

@@ -3,6 +3,9 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use clockjack_exec::Pid;
+use clockjack_sched::{ExecutionBatch, Parcel};
+
 /// A message with what travels with it.
 ///
 /// The header has room for the context of a trace and for an absolute deadline, so that using them
@@ -24,15 +27,36 @@ pub(crate) struct Header {
 }
 
 /// What may come along with a message.
+#[derive(Default)]
 pub(crate) struct Attached {
     /// Decided at the dequeue: whether the message is still wanted.
-    pub(crate) parcel: Option<clockjack_sched::ExecutionBatch>,
+    pub(crate) parcel: Option<Parcel>,
+    /// Of a message that was put back: how many runs it stands for.
+    pub(crate) batch: Option<ExecutionBatch>,
+    /// In whose name the scheduler has sent it.
+    pub(crate) sender: Option<Pid>,
 }
 
 impl<M> Envelope<M> {
     #[inline]
     pub(crate) fn new(msg: M) -> Self {
         Self { header: Header::default(), msg }
+    }
+
+    /// With something that comes along.
+    pub(crate) fn with(msg: M, attached: Box<Attached>) -> Self {
+        Self { header: Header { attached: Some(attached), ..Header::default() }, msg }
+    }
+
+    /// The same with another message.
+    pub(crate) fn map<N>(self, f: impl FnOnce(M) -> N) -> Envelope<N> {
+        Envelope { header: self.header, msg: f(self.msg) }
+    }
+
+    /// Whether it was cancelled on its way, so that nobody misses it.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let parcel = self.header.attached.as_ref().and_then(|attached| attached.parcel.as_ref());
+        parcel.is_some_and(Parcel::is_cancelled)
     }
 }
 

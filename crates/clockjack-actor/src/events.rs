@@ -14,7 +14,7 @@ use clockjack_sched::Warning;
 
 pub(crate) use self::stream::RETRY;
 pub use self::stream::{EVENTS_WAITING_MAX, EventStream};
-use crate::{ActorPath, FailureInfo};
+use crate::{ActorPath, FailureInfo, stuck::Stuck};
 
 /// Something that has happened in an actor system.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub enum SystemEvent {
     MailboxOverflow(ActorPath),
     /// An actor was told to stop and has not ended for longer than its parent is patient.
     Straggler(ActorPath),
+    /// A handler runs for long.
+    Stuck(Stuck),
     /// Actors wait for answers of each other.
     AskCycle(AskCycle),
     /// So many events, the oldest of those that waited, had to go for newer ones before the one
@@ -187,6 +189,8 @@ impl EventKinds {
     /// overflow, actors that do not stop, failures.
     pub const WARNINGS: Self =
         Self(Self::SCHEDULER.0 | Self::MAILBOX_OVERFLOW.0 | Self::STRAGGLER.0 | Self::FAILURE.0);
+    /// [`SystemEvent::Stuck`].
+    pub const STUCK: Self = Self(1 << 16);
     /// All of them, and those that come with later versions.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -222,6 +226,7 @@ impl SystemEvent {
             Self::Unhandled(_) => EventKinds::UNHANDLED,
             Self::Scheduler(_) => EventKinds::SCHEDULER,
             Self::MailboxOverflow(_) => EventKinds::MAILBOX_OVERFLOW,
+            Self::Stuck(_) => EventKinds::STUCK,
             Self::Straggler(_) => EventKinds::STRAGGLER,
             Self::AskCycle(_) => EventKinds::ASK_CYCLE,
             Self::SuppressedDeadLetter(_) => EventKinds::SUPPRESSED_DEAD_LETTER,

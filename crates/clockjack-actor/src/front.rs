@@ -47,7 +47,13 @@ impl<M: 'static> Front<M> {
     /// Puts a message into the mailbox, by the rules of its overflow.
     #[inline]
     pub(crate) fn push(&self, msg: M) -> Result<Sent, SendError<M>> {
-        match self.mail.push(Envelope::new(msg)) {
+        self.push_envelope(Envelope::new(msg))
+    }
+
+    /// As [`push`](Self::push), with what comes along.
+    #[inline]
+    pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Sent, SendError<M>> {
+        match self.mail.push(envelope) {
             Ok(pushed) if pushed.wake => Ok(Sent::Wake),
             Ok(_) => Ok(Sent::Quiet),
             Err(refused) => self.refuse(refused),

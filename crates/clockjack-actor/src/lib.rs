@@ -28,24 +28,30 @@ pub mod hub;
 mod notes;
 pub mod path;
 pub mod props;
+pub mod receive_timeout;
 pub mod receptionist;
 pub mod reply;
 pub mod root;
 pub mod router;
 pub mod router_logic;
+pub mod scheduler;
 pub mod send;
 pub mod shutdown;
 mod spawn;
 pub mod strategy;
+pub mod stuck;
 pub mod system;
 pub mod system_message;
+pub mod timers;
 
 pub use actor::{Actor, FnActor, Next, Signal};
 pub use actor_ref::ActorRef;
 pub use adapter::Foreign;
 pub use ask::{Ask, AskError, AskWithStatus};
 pub use clockjack_exec::{Coded, Failure, Limits, Pid, SendError, StartError, Toolbox};
-pub use clockjack_sched::{DispatcherId, ExecutionBatch, TaskRunPriority};
+pub use clockjack_sched::{
+    Cancellable, DispatcherId, ExecutionBatch, ScheduleError, TaskRunPriority,
+};
 pub use context::Context;
 pub use error::{LookupError, NotAChild, SpawnError, SpawnErrorKind, StashFull, WatchError};
 pub use escalation::EscalationSink;
@@ -62,8 +68,10 @@ pub use receptionist::{Listing, Receptionist, ServiceKey};
 pub use reply::ReplyTo;
 pub use root::RootContext;
 pub use router::{Group, Pool, PoolHandle};
-
+pub use scheduler::Scheduler;
 pub use send::Sending;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
+pub use stuck::Stuck;
 pub use system::{ActorSystem, SystemBuilder, SystemMetrics, Termination, TerminationReport};
 pub use system_message::{SystemMessage, Terminated};
+pub use timers::{Key, Timers};

@@ -29,8 +29,9 @@ use clockjack_sync::prim::atomic::{
 };
 
 use crate::{
-    ActorPath, FailureInfo, FailureReport, SystemMessage, Terminated, base::AnyActor,
-    control::Control,
+    ActorPath, FailureInfo, FailureReport, SystemMessage, Terminated,
+    base::AnyActor,
+    control::{Control, Fire},
 };
 
 /// What the system tells a cell.
@@ -63,6 +64,10 @@ pub(crate) enum Note {
     WatchFor { who: AnyActor },
     /// Or not to watch it any more.
     UnwatchFor { who: AnyActor },
+    /// A timer of the actor's own is due; it takes its place in the control lane.
+    Fire(Fire),
+    /// The job of a receive time-out has come: the number says which.
+    Idle(u32),
     /// What a host has put in by hand.
     System(Box<SystemMessage>),
 }

@@ -128,7 +128,7 @@ impl ActorPath {
         names
     }
 
-    fn up(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn up(&self) -> impl Iterator<Item = &Self> {
         core::iter::successors(Some(self), |path| path.parent())
     }
 }

@@ -8,7 +8,7 @@ use core::{
 
 use clockjack_exec::{Caught, LocalExecutor, StartError, Toolbox};
 use clockjack_sched::{HandlerError, Scheduler, SchedulerHost};
-use clockjack_sync::Counted;
+use clockjack_sync::{Counted, mutant};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
@@ -19,8 +19,12 @@ use crate::{
 
 /// How many jobs of the scheduler run between two looks at the actors.
 const JOBS_PER_TURN: usize = 64;
-/// How many actors are stepped between two looks at the time.
+/// How many actors are stepped between two looks at the timers, at most.
 const STEPS_PER_TURN: usize = 64;
+/// For how long actors are stepped between two looks at the timers, but for the last few steps.
+const TURN_MAX: Duration = Duration::from_millis(1);
+/// How many actors are stepped between two looks at the clock, at most.
+const STEPS_PER_LOOK: usize = 4;
 
 /// A system of actors on the thread that made it; nothing needs to be `Send`.
 ///
@@ -165,17 +169,37 @@ impl RootContext {
         }
     }
 
-    /// Runs what is due, then steps each actor once that is ready.
+    /// Runs what is due, then steps actors that are ready, for a while.
     fn turn(&mut self) -> Turn {
         let jobs = self.system.scheduler().turn(0, 0, JOBS_PER_TURN);
-        let turn = self.executor.turn();
-        let next_wake = match (jobs.next_wake, turn.next_wake) {
+        let fired = self.executor.fire_due();
+        let stepped = self.step_some();
+        let next_wake = match (jobs.next_wake, self.executor.next_wake()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        let more = self.executor.step_many(STEPS_PER_TURN);
-        let steps = jobs.ran + turn.steps + turn.fired + more + usize::from(jobs.is_more);
+        let steps = jobs.ran + fired + stepped + usize::from(jobs.is_more);
         Turn { steps, next_wake, is_ready: self.executor.is_ready() }
+    }
+
+    /// Steps actors until none is ready, or timers are to be looked at again. The clock is read
+    /// the more seldom the faster they are; a slow one is noticed after a few steps at the latest.
+    fn step_some(&mut self) -> usize {
+        let clock = self.system.scheduler();
+        let begun = clock.now();
+        let (mut steps, mut until_look) = (0, 1);
+        while steps < STEPS_PER_TURN {
+            let stepped = self.executor.step_many(until_look);
+            steps += stepped;
+            // One that goes on and on has ended these early, for a look at the clock.
+            let is_idle = stepped < until_look && !self.executor.is_ready();
+            let is_over = clock.now().since(begun) >= TURN_MAX && !mutant!("root-turn-untimed");
+            if stepped == 0 || is_idle || is_over {
+                break;
+            }
+            until_look = (2 * until_look).min(STEPS_PER_LOOK);
+        }
+        steps
     }
 
     /// When something is due next, if nothing is ready before.

@@ -17,7 +17,7 @@ use core::{
 };
 
 use clockjack_exec::{Handle, Pid};
-use clockjack_sched::{Cancellable, DispatcherId, FireContext, Scheduler};
+use clockjack_sched::{Cancellable, DispatcherId, FireContext};
 use clockjack_sync::{
     Counted,
     lock::Lock,
@@ -38,7 +38,7 @@ pub use self::{
 };
 use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
-    NotAChild, Receptionist, SpawnError,
+    NotAChild, Receptionist, Scheduler, SpawnError,
     ask::{graph::Graph, pool::Pool},
     base::{AnyActor, STOP, Tell},
     dead_letters::{self, Letter},
@@ -191,7 +191,7 @@ impl ActorSystem {
         self.0.escalations.take_escalations()
     }
 
-    /// What runs jobs by the clock.
+    /// What sends messages and runs jobs by the clock.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {
         &self.0.scheduler
@@ -267,6 +267,11 @@ impl SystemInner {
 
     pub(crate) fn events(&self) -> &EventStream {
         &self.events
+    }
+
+    /// What runs jobs by the clock.
+    pub(crate) fn jobs(&self) -> &clockjack_sched::Scheduler {
+        &self.scheduler
     }
 
     /// The executor of a dispatcher.

@@ -32,6 +32,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let core = &turn.front().core;
         if let Some(failure) = self.state.extra.as_mut().and_then(|extra| extra.panicked.take()) {
             self.fail(turn, failure, None);
+            self.state.restart_idle(turn);
         }
         let bits = core.take_bits();
         let is_new = self.state.stage == Stage::Unborn && !self.state.has(WAS_STARTED);
@@ -46,10 +47,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         for item in core.notes.take::<A::Msg>() {
             match item {
                 Item::Note(note) => self.note(turn, note),
-                Item::Control(item) => {
-                    self.state.extra().control.push_back(item);
-                    self.state.set(PENDING, true);
-                }
+                Item::Control(item) => self.control_later(item),
             }
         }
         if let Some(extra) = &mut self.state.extra
@@ -194,6 +192,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     extra.backoff = 0;
                 }
             }
+            Note::Fire(fire) => self.control_later(Control::Fire(fire)),
+            Note::Idle(number) => self.control_later(Control::Idle(number)),
             Note::System(message) => self.system_message(turn, *message),
         }
     }
@@ -224,6 +224,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 }));
             }
         }
+    }
+
+    fn control_later(&mut self, item: Control<A::Msg>) {
+        self.state.extra().control.push_back(item);
+        self.state.set(PENDING, true);
     }
 
     pub(super) fn signal_later(&mut self, signal: Signal) {
@@ -279,11 +284,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
         match item {
             Control::Message(envelope) => self.receive_envelope(turn, envelope),
+            Control::Fire(fire) => self.fire(turn, fire),
+            Control::Idle(number) => self.idle(turn, number),
         }
     }
 
     /// Tells the actor a signal, as a handler.
-    pub(super) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
+    pub(crate) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
         let Some(actor) = &mut self.actor else { return };
         // What it fails with if it does not care.
         let unless_handled = match &signal {
@@ -300,6 +307,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             (result, _) => result,
         };
         self.conclude::<Signal>(turn, result);
+        self.state.restart_idle(turn);
     }
 
     /// Calls something of the actor's in a guard. The failure, if it came to one.

@@ -146,10 +146,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// What belongs to this value of the actor ends with it: timers, futures and adapters.
     pub(super) fn end_incarnation(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        self.end_timers(turn);
         self.end_futures(turn);
         if let Some(extra) = &mut self.state.extra {
             extra.backoff = 0;
-            extra.batch = None;
             if let Some(timer) = extra.backoff_timer.take()
                 && !mutant!("actor-backoff-timer-stays")
             {
@@ -375,13 +375,18 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     fn lose(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
-        tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
+        // One that was cancelled nobody misses.
+        if !envelope.is_cancelled() {
+            tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
+        }
         self.drop_told(turn, envelope);
     }
 
     fn lose_control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
         match item {
             Control::Message(envelope) => self.lose(turn, envelope),
+            // Its timer was cancelled.
+            Control::Fire(_) | Control::Idle(_) => {}
         }
     }
 
@@ -392,6 +397,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         turn.front().mail.close();
         Self::refuse_waiters(turn);
+        self.end_timers(turn);
         self.end_futures(turn);
         turn.drop_contained(self.actor.take());
         while let Pop::Item(envelope) = pop(turn.front()) {

@@ -206,7 +206,7 @@ impl SystemBuilder {
             events: EventStream::new(executor.clone(), scheduler.clone()),
             receptionist: Receptionist::new(executor.clone(), scheduler.clone()),
             default: executor,
-            scheduler,
+            scheduler: crate::Scheduler::new(scheduler),
             seed: host.seed,
             guardians: Lock::new(None),
             escalations,

@@ -40,8 +40,16 @@ pub(crate) fn start(builder: SystemBuilder) -> (RootContext, Arc<ManualClock>) {
 }
 
 pub(crate) fn start_seeded(builder: SystemBuilder, seed: u64) -> (RootContext, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new(Resolution::MILLI));
-    let driver = ManualDriver::new(Resolution::MILLI);
+    start_ticking(builder, seed, Resolution::MILLI)
+}
+
+pub(crate) fn start_ticking(
+    builder: SystemBuilder,
+    seed: u64,
+    resolution: Resolution,
+) -> (RootContext, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(resolution));
+    let driver = ManualDriver::new(resolution);
     let bench = Bench { clock: Arc::clone(&clock), driver, seed };
     (RootContext::new(bench, builder).expect("it fits"), clock)
 }

@@ -1,0 +1,494 @@
+//! Timers of an actor: messages that it sends to itself, by the clock.
+//!
+//! # Roles and rules
+//!
+//! The **cell** has a [table](Table) of timers, by key, with the message of each, or the closure that
+//! makes it. The **scheduler** has a job for each, which knows the actor, a slot and a generation,
+//! and nothing of the message. A **fire** is what the job sends when it is due: the two numbers and
+//! a [`Parcel`]. It takes the control lane, so a full mailbox cannot lose it.
+//!
+//! 1. One timer a key. Setting a key again takes the slot of the old timer with a new generation;
+//!    generations are never reused by one actor, over restarts either.
+//! 2. A fire that is taken out of the lane is wanted if its slot is taken, the generation is the
+//!    same, and its parcel opens. Else it is dropped, and the scheduler counts it. So a timer that
+//!    was cancelled, replaced, or set by an earlier value of the actor never arrives, wherever its
+//!    fire was by then.
+//! 3. A timer that fires once is out of the table before its message reaches the handler.
+//! 4. The open parcel is kept in the cell until the handler has returned, also by a panic, or, if it
+//!    has begun a wait, until that is over; its drop completes the run. So at most one fire of a
+//!    timer is under way, and a fixed delay counts from the end of the handler.
+//! 5. Before [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop) the
+//!    table is emptied; after these hooks once more. Timers survive nothing else.
+//! 6. A request that is refused changes nothing: the message comes back, and a timer that the key
+//!    had goes on. (Pekko cancels it first.) So the new job is made before the old one is
+//!    cancelled, and for that moment counts beside it in the quota.
+//!
+//! Nobody waits here: a fire is one push on a list, and who takes it decides alone.
+
+mod table;
+
+use alloc::boxed::Box;
+use core::{any::type_name, fmt, time::Duration};
+
+use clockjack_exec::Pid;
+use clockjack_sched::{
+    Cancellable, Courier, DispatcherId, ExecutionBatch, JobSpec, OpenParcel, Parcel, ParcelTask,
+    ScheduleError,
+};
+use clockjack_sync::mutant;
+use clockjack_time::TimerInstant;
+
+pub(crate) use self::table::{Source, Table, Timer};
+use crate::{
+    Actor, Context,
+    base::{AnyActor, Tell},
+    cell::{Cell, State, TurnOf},
+    control::{Control, Fire},
+    envelope::{Attached, Envelope},
+    notes::Note,
+    receive_timeout::Idle,
+    scheduler,
+};
+
+/// What a timer is known by: a text, a number, or both.
+///
+/// # Examples
+///
+/// ```
+/// use clockjack_actor::Key;
+///
+/// assert_ne!(Key::from("retry"), Key::from(("retry", 7)));
+/// assert_eq!(Key::from(7).to_string(), "7");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Name);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Name {
+    Text(&'static str),
+    Number(u64),
+    Both(&'static str, u64),
+}
+
+impl From<&'static str> for Key {
+    fn from(text: &'static str) -> Self {
+        Self(Name::Text(text))
+    }
+}
+
+impl From<u64> for Key {
+    fn from(number: u64) -> Self {
+        Self(Name::Number(number))
+    }
+}
+
+impl From<(&'static str, u64)> for Key {
+    fn from((text, number): (&'static str, u64)) -> Self {
+        Self(Name::Both(text, number))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Name::Text(text) => f.write_str(text),
+            Name::Number(number) => write!(f, "{number}"),
+            Name::Both(text, number) => write!(f, "{text} {number}"),
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}
+
+/// What an actor has to do with time; made when it is first used.
+pub(crate) struct Timed<M> {
+    pub(crate) timers: Table<M>,
+    pub(crate) idle: Idle,
+    /// The run that the handler was called for.
+    pub(crate) run: Option<OpenParcel>,
+    /// The run whose handler has begun the wait that is under way.
+    pub(crate) in_wait: Option<OpenParcel>,
+}
+
+impl<M> Default for Timed<M> {
+    fn default() -> Self {
+        Self { timers: Table::default(), idle: Idle::default(), run: None, in_wait: None }
+    }
+}
+
+/// The timers of an actor: [`Context::timers`].
+///
+/// A timer that was cancelled, replaced, or set before a restart never arrives, even if its message
+/// was under way. See the [module](self) for the rules.
+///
+/// # Examples
+///
+/// ```
+/// # use clockjack_actor::{Actor, Context, Failure, Next};
+/// # use core::time::Duration;
+/// enum Msg {
+///     Connected,
+///     Beat,
+///     TooLate,
+/// }
+/// # struct Session;
+///
+/// impl Actor for Session {
+///     type Msg = Msg;
+///
+///     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+///         cx.timers().single("login", Duration::from_secs(5), Msg::TooLate)?;
+///         cx.timers().fixed_rate("beat", Duration::from_secs(10), || Msg::Beat)?;
+///         Ok(Next::Stay)
+///     }
+///
+///     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+///         match msg {
+///             Msg::Connected => _ = cx.timers().cancel("login"),
+///             Msg::Beat => {}
+///             Msg::TooLate => return Ok(Next::Stop),
+///         }
+///         Ok(Next::Stay)
+///     }
+/// }
+/// ```
+pub struct Timers<'c, A: Actor> {
+    state: &'c mut State<A>,
+    turn: &'c TurnOf<'c, A::Msg>,
+}
+
+impl<'c, A: Actor> Timers<'c, A> {
+    pub(crate) fn new(state: &'c mut State<A>, turn: &'c TurnOf<'c, A::Msg>) -> Self {
+        Self { state, turn }
+    }
+}
+
+impl<A: Actor> Timers<'_, A> {
+    /// Sends `msg` once, after `delay`. It is not active any more when the message is handled.
+    ///
+    /// # Errors
+    ///
+    /// The message comes back if the scheduler refuses it: for a delay that cannot be, for want of
+    /// room, or after its shutdown. A timer that the key had goes on then.
+    pub fn single(
+        &mut self,
+        key: impl Into<Key>,
+        delay: Duration,
+        msg: A::Msg,
+    ) -> Result<(), ScheduleError<A::Msg>> {
+        match self.set(key.into(), JobSpec::once(delay)) {
+            Ok(place) => {
+                self.fill(place, Source::Once(msg));
+                Ok(())
+            }
+            Err(refused) => Err(refused.map(|()| msg)),
+        }
+    }
+
+    /// Sends `msg` once, at an instant; at once if that is past.
+    ///
+    /// # Errors
+    ///
+    /// As [`single`](Self::single).
+    pub fn at(
+        &mut self,
+        key: impl Into<Key>,
+        instant: TimerInstant,
+        msg: A::Msg,
+    ) -> Result<(), ScheduleError<A::Msg>> {
+        let now = self.turn.front().core.system().jobs().now();
+        self.single(key, instant.since(now), msg)
+    }
+
+    /// Sends what `msg` makes at a fixed rate, for the first time after one period. What comes due
+    /// while a message of it is under way is told in the
+    /// [batch](Context::scheduler_batch) of a later one, or sent one by one, as the policy says.
+    ///
+    /// # Errors
+    ///
+    /// As [`single`](Self::single); the closure is dropped.
+    pub fn fixed_rate(
+        &mut self,
+        key: impl Into<Key>,
+        period: Duration,
+        msg: impl FnMut() -> A::Msg + Send + 'static,
+    ) -> Result<(), ScheduleError<()>> {
+        self.fixed_rate_after(key, period, period, msg)
+    }
+
+    /// As [`fixed_rate`](Self::fixed_rate), for the first time after `initial`.
+    ///
+    /// # Errors
+    ///
+    /// As [`single`](Self::single); the closure is dropped.
+    pub fn fixed_rate_after(
+        &mut self,
+        key: impl Into<Key>,
+        initial: Duration,
+        period: Duration,
+        msg: impl FnMut() -> A::Msg + Send + 'static,
+    ) -> Result<(), ScheduleError<()>> {
+        let place = self.set(key.into(), JobSpec::fixed_rate(initial, period))?;
+        self.fill(place, Source::Every(Box::new(msg)));
+        Ok(())
+    }
+
+    /// Sends what `msg` makes, for the first time after `delay`, and then each time `delay` after
+    /// the handler has returned, or the wait that it began is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`single`](Self::single); the closure is dropped.
+    pub fn fixed_delay(
+        &mut self,
+        key: impl Into<Key>,
+        delay: Duration,
+        msg: impl FnMut() -> A::Msg + Send + 'static,
+    ) -> Result<(), ScheduleError<()>> {
+        self.fixed_delay_after(key, delay, delay, msg)
+    }
+
+    /// As [`fixed_delay`](Self::fixed_delay), for the first time after `initial`.
+    ///
+    /// # Errors
+    ///
+    /// As [`single`](Self::single); the closure is dropped.
+    pub fn fixed_delay_after(
+        &mut self,
+        key: impl Into<Key>,
+        initial: Duration,
+        delay: Duration,
+        msg: impl FnMut() -> A::Msg + Send + 'static,
+    ) -> Result<(), ScheduleError<()>> {
+        let place = self.set(key.into(), JobSpec::fixed_delay(initial, delay))?;
+        self.fill(place, Source::Every(Box::new(msg)));
+        Ok(())
+    }
+
+    /// Cancels a timer: nothing of it arrives any more, also if it was due already. False if there
+    /// is none.
+    pub fn cancel(&mut self, key: impl Into<Key>) -> bool {
+        let Some(timed) = self.state.timed_mut() else { return false };
+        let Some(timer) = timed.timers.remove(key.into()) else { return false };
+        let was_active = timer.is_active();
+        timer.job.cancel();
+        was_active
+    }
+
+    /// Cancels all timers.
+    pub fn cancel_all(&mut self) {
+        let Some(timed) = self.state.timed_mut() else { return };
+        while let Some(timer) = timed.timers.remove_last() {
+            timer.job.cancel();
+        }
+    }
+
+    /// Whether something of it may still arrive.
+    #[must_use]
+    pub fn is_active(&self, key: impl Into<Key>) -> bool {
+        let timed = self.state.extra.as_ref().and_then(|extra| extra.timed.as_ref());
+        timed.is_some_and(|timed| timed.timers.get(key.into()).is_some_and(Timer::is_active))
+    }
+
+    /// Makes the job of a timer. What the key had is as it was until the place is filled.
+    fn set(&mut self, key: Key, spec: JobSpec) -> Result<Place, ScheduleError<()>> {
+        let core = &self.turn.front().core;
+        let jobs = core.system().jobs();
+        let dispatcher = self.state.dispatcher();
+        let class = type_name::<A>();
+        let spec = spec.policy(scheduler::policy(jobs, dispatcher, &core.path, class));
+        let timers = &mut self.state.timed().timers;
+        let (slot, generation) = timers.reserve(key);
+        let actor = crate::actor_ref::untyped(self.turn.me());
+        let task = Ring { actor, slot, generation };
+        let job = jobs.schedule_parcel(spec, task).map_err(ScheduleError::discard)?;
+        Ok(Place { key, slot, generation, job })
+    }
+
+    fn fill(&mut self, place: Place, source: Source<A::Msg>) {
+        let Place { key, slot, generation, job } = place;
+        let timers = &mut self.state.timed().timers;
+        if let Some(old) = timers.insert(slot, Timer { key, generation, job, source }) {
+            old.job.cancel();
+        }
+    }
+}
+
+impl<A: Actor> fmt::Debug for Timers<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timers").finish_non_exhaustive()
+    }
+}
+
+/// A timer that has its job, but not its message yet.
+struct Place {
+    key: Key,
+    slot: u32,
+    generation: u32,
+    job: Cancellable,
+}
+
+/// What the scheduler has of a timer.
+struct Ring {
+    actor: AnyActor,
+    slot: u32,
+    generation: u32,
+}
+
+impl ParcelTask for Ring {
+    type Courier = Self;
+
+    const TELLS_CANCEL: bool = false;
+
+    fn courier(&self) -> Self {
+        Self { actor: self.actor.clone(), slot: self.slot, generation: self.generation }
+    }
+}
+
+impl Courier for Ring {
+    fn carry(self, parcel: Parcel) {
+        let Self { actor, slot, generation } = self;
+        if let Err(Note::Fire(fire)) = actor.note(Note::Fire(Fire { slot, generation, parcel })) {
+            // The actor has ended, and its timers with it.
+            fire.parcel.end_job();
+        }
+    }
+}
+
+impl<A: Actor> State<A> {
+    pub(crate) fn timed(&mut self) -> &mut Timed<A::Msg> {
+        self.extra().timed.get_or_insert_default()
+    }
+
+    pub(crate) fn timed_mut(&mut self) -> Option<&mut Timed<A::Msg>> {
+        self.extra.as_mut()?.timed.as_deref_mut()
+    }
+
+    pub(crate) fn dispatcher(&self) -> DispatcherId {
+        let settings = self.settings.as_ref();
+        settings.map_or(DispatcherId::DEFAULT, |settings| settings.dispatcher)
+    }
+
+    /// A message as it is put aside by the handler it came to: with its batch.
+    pub(crate) fn put_aside(&mut self, msg: A::Msg) -> Envelope<A::Msg> {
+        let (batch, sender) = self.extra.as_ref().map_or((None, None), |e| (e.batch, e.sender));
+        if batch.is_none() && sender.is_none() {
+            return Envelope::new(msg);
+        }
+        Envelope::with(msg, Box::new(Attached { parcel: None, batch, sender }))
+    }
+
+    /// Whether a future that it waits for keeps user messages away.
+    pub(crate) fn is_waiting(&self) -> bool {
+        false
+    }
+
+    /// Notes for what the handler is called that comes next.
+    pub(crate) fn begin_run(&mut self, batch: Option<ExecutionBatch>, sender: Option<Pid>) {
+        let extra = self.extra();
+        extra.batch = batch;
+        extra.sender = sender;
+    }
+
+    /// The handler has returned, or panicked. Its run is complete, unless it `waits`: then that is
+    /// so when the wait is over.
+    pub(crate) fn end_run(&mut self, waits: bool) {
+        let Some(extra) = &mut self.extra else { return };
+        extra.batch = None;
+        extra.sender = None;
+        let Some(timed) = &mut extra.timed else { return };
+        let Some(run) = timed.run.take() else { return };
+        if waits && !mutant!("actor-run-ends-in-wait") {
+            timed.in_wait = Some(run);
+        }
+    }
+
+    /// The wait that a handler began is over.
+    pub(crate) fn end_wait(&mut self) {
+        if let Some(timed) = self.timed_mut() {
+            timed.in_wait = None;
+        }
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// A timer is due: handles its message, if it is still wanted.
+    pub(crate) fn fire(&mut self, turn: &TurnOf<'_, A::Msg>, fire: Fire) {
+        let Fire { slot, generation, parcel } = fire;
+        let Some(timed) = self.state.timed_mut() else { return };
+        if !timed.timers.is_current(slot, generation) {
+            return;
+        }
+        let Some(run) = parcel.open() else {
+            // The scheduler has cancelled it: it was too far behind, or there is a shutdown.
+            turn.drop_contained(timed.timers.remove_slot(slot));
+            return;
+        };
+        let batch = run.fire().batch();
+        timed.run = Some(run);
+        // Unguarded, as a handler: if it panics, the run is complete, and the actor has failed.
+        let Some(msg) = timed.timers.take_message(slot) else { return };
+        self.state.begin_run(Some(batch), None);
+        self.receive_timed(turn, msg);
+    }
+
+    /// Handles a message with what came along, if it is still wanted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn receive_attached(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        attached: Option<Box<Attached>>,
+        msg: A::Msg,
+    ) {
+        if let Some(attached) = attached {
+            let Attached { parcel, mut batch, sender } = *attached;
+            if let Some(parcel) = parcel {
+                let Some(run) = parcel.open() else {
+                    turn.drop_contained(msg);
+                    return;
+                };
+                batch = Some(run.fire().batch());
+                self.state.timed().run = Some(run);
+            }
+            self.state.begin_run(batch, sender);
+        }
+        self.receive_timed(turn, msg);
+    }
+
+    /// Handles a message in an actor that has to do with time.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn receive_timed(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
+        let was_waiting = self.state.is_waiting();
+        let influences = self.state.influences(&msg);
+        let Some(actor) = &mut self.actor else { return };
+        let mut cx = Context::new(&mut self.state, turn);
+        let result = actor.receive(&mut cx, msg);
+        self.state.end_run(!was_waiting && self.state.is_waiting());
+        self.conclude::<A::Msg>(turn, result);
+        if influences {
+            self.state.restart_idle(turn);
+        }
+    }
+
+    /// Ends what this value of the actor has begun by the clock.
+    pub(crate) fn end_timers(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        self.state.end_run(false);
+        self.state.end_wait();
+        self.state.cancel_idle();
+        let Some(extra) = &mut self.state.extra else { return };
+        let Some(timed) = &mut extra.timed else { return };
+        while let Some(timer) = timed.timers.remove_last() {
+            if !mutant!("actor-timers-outlive-restart") {
+                timer.job.cancel();
+            }
+            turn.drop_contained(timer);
+        }
+        extra.control.retain(|item| matches!(item, Control::Message(_)));
+    }
+}

@@ -1,0 +1,426 @@
+//! The scheduler over refs, with the calls of Pekko's, in virtual time.
+
+use crate::bench::Log;
+use crate::puppet::{Msg, Stage, act, ms, tell};
+use alloc::sync::Arc;
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Cancellable, Context, DispatcherId, Failure, Mailbox, Next,
+    Overflow, Pid, Props, ScheduleError, Scheduler, Scope, Strategy,
+};
+use clockjack_sched::{
+    Affinity, CatchUp, Class, FireContext, Policy, PolicyRegistry, ScheduleErrorKind,
+    TaskRunPriority,
+};
+use clockjack_time::{ManualClock, MonotonicClock};
+use core::time::Duration;
+
+const ANY: DispatcherId = DispatcherId::DEFAULT;
+
+/// Notes what it is sent, and when, how many runs that stands for, and in whose name.
+struct Ear {
+    log: Log,
+    clock: Arc<ManualClock>,
+    takes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Word {
+    Say(&'static str),
+    Fail,
+    Stop,
+}
+use Word::Say;
+
+impl Actor for Ear {
+    type Msg = Word;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, word: Word) -> Result<Next, Failure> {
+        match word {
+            Word::Fail => return Err(Failure::msg("failed")),
+            Word::Stop => return Ok(Next::Stop),
+            Say(text) => {
+                let runs = cx.scheduler_batch().map_or(0, |batch| batch.runs.get());
+                let from = cx.sender_pid().map_or(String::new(), |pid| format!(" from {pid}"));
+                self.log.add(format!("{} {text} x{runs}{from}", self.clock.now().ticks));
+                self.clock.advance(ms(self.takes));
+            }
+        }
+        Ok(Next::Stay)
+    }
+}
+
+fn ear_props(stage: &Stage, takes: u64) -> Props<Ear, impl FnMut() -> Ear + use<>> {
+    let (log, clock) = (stage.log.clone(), Arc::clone(&stage.clock));
+    Props::new(move || Ear { log: log.clone(), clock: Arc::clone(&clock), takes })
+}
+
+fn ear(stage: &mut Stage, takes: u64) -> ActorRef<Word> {
+    let props = ear_props(stage, takes);
+    let ear = stage.root.spawn("ear", props).unwrap();
+    stage.root.run_until_idle();
+    ear
+}
+
+fn jobs(stage: &Stage) -> Scheduler {
+    stage.root.system().scheduler().clone()
+}
+
+/// Both kinds of periodic jobs.
+type Periodic = fn(
+    &Scheduler,
+    Duration,
+    Duration,
+    &ActorRef<Word>,
+    Word,
+    Option<Pid>,
+) -> Result<Cancellable, ScheduleError<Word>>;
+
+const RATE: Periodic = |jobs, initial, every, to, word, sender| {
+    jobs.schedule_at_fixed_rate(initial, every, to, word, ANY, sender)
+};
+const DELAY: Periodic = |jobs, initial, every, to, word, sender| {
+    jobs.schedule_with_fixed_delay(initial, every, to, word, ANY, sender)
+};
+
+#[test]
+fn a_message_that_is_scheduled_once_comes_once() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let job = jobs(&stage).schedule_once(ms(300), &ear, Say("once"), ANY, Some(ear.pid())).unwrap();
+    stage.pass(299);
+    assert!(stage.heard().is_empty() && !job.is_completed());
+    stage.pass(1_000);
+    assert_eq!(stage.heard(), [format!("300 once x1 from {}", ear.pid())]);
+    assert!(job.is_completed() && !job.cancel() && !job.is_cancelled());
+}
+
+#[test]
+fn a_delay_of_zero_goes_through_the_mailbox_at_once() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    ear.tell(Say("told")).unwrap();
+    jobs(&stage).schedule_once(Duration::ZERO, &ear, Say("at once"), ANY, None).unwrap();
+    assert!(stage.heard().is_empty(), "the scheduler never runs an actor");
+    stage.root.run_until_idle();
+    assert_eq!(stage.heard(), ["0 told x0", "0 at once x1"]);
+}
+
+#[test]
+fn messages_of_one_tick_come_in_the_order_of_their_jobs_behind_what_waits() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    for word in ["a", "b", "c"] {
+        jobs(&stage).schedule_once(ms(5), &ear, Say(word), ANY, None).unwrap();
+    }
+    ear.tell(Say("told")).unwrap();
+    stage.clock.advance(ms(5));
+    stage.root.run_until_idle();
+    assert_eq!(stage.heard(), ["5 told x0", "5 a x1", "5 b x1", "5 c x1"]);
+}
+
+#[test]
+fn periodic_messages_repeat_to_an_actor_and_as_a_closure() {
+    for periodic in [RATE, DELAY] {
+        let mut stage = Stage::new();
+        let ear = ear(&mut stage, 0);
+        periodic(&jobs(&stage), Duration::ZERO, ms(50), &ear, Say("tick"), None).unwrap();
+        let log = stage.log.clone();
+        let f = move |_: &FireContext| log.add("closure");
+        jobs(&stage).schedule_at_fixed_rate_fn(Duration::ZERO, ms(50), ANY, f).unwrap();
+        stage.root.run_until_idle();
+        stage.pass(100);
+        let heard = stage.heard();
+        let ticks: Vec<_> = heard.iter().filter(|line| line.contains("tick")).collect();
+        assert_eq!(ticks, ["0 tick x1", "50 tick x1", "100 tick x1"]);
+        assert_eq!(heard.len(), 6);
+    }
+}
+
+#[test]
+fn a_periodic_job_ends_quietly_when_its_receiver_has_stopped() {
+    for periodic in [RATE, DELAY] {
+        let mut stage = Stage::new();
+        let ear = ear(&mut stage, 0);
+        let job =
+            periodic(&jobs(&stage), Duration::ZERO, ms(100), &ear, Say("tick"), None).unwrap();
+        stage.root.run_until_idle();
+        stage.pass(150);
+        assert_eq!(stage.heard().len(), 2);
+        ear.tell(Word::Stop).unwrap();
+        stage.root.run_until_idle();
+        assert!(!job.is_completed());
+        stage.pass(500);
+        assert!(stage.heard().is_empty() && stage.dead.take().is_empty());
+        assert!(job.is_completed() && !job.is_cancelled());
+        assert_eq!(jobs(&stage).metrics().active_total, 0);
+    }
+}
+
+#[test]
+fn a_message_that_finds_its_receiver_stopped_is_a_dead_letter() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let job = jobs(&stage).schedule_once(ms(10), &ear, Say("late"), ANY, None).unwrap();
+    ear.tell(Word::Stop).unwrap();
+    stage.root.run_until_idle();
+    stage.pass(10);
+    assert_eq!(stage.dead.take(), ["stopped"]);
+    assert!(job.is_completed());
+}
+
+#[test]
+fn a_receiver_that_is_known_to_have_stopped_is_refused() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    ear.tell(Word::Stop).unwrap();
+    stage.root.run_until_idle();
+    let refused = jobs(&stage).schedule_once(ms(1), &ear, Say("a"), ANY, None).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::ReceiverGone);
+    assert_eq!(refused.into_inner(), Say("a"));
+    for periodic in [RATE, DELAY] {
+        let refused = periodic(&jobs(&stage), ms(1), ms(1), &ear, Say("b"), None).unwrap_err();
+        assert_eq!(refused.kind(), ScheduleErrorKind::ReceiverGone);
+        assert_eq!(refused.into_inner(), Say("b"));
+    }
+    assert_eq!(jobs(&stage).metrics().accepted_total, 0);
+}
+
+#[test]
+fn a_refused_message_comes_back() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let s = jobs(&stage);
+    let refused = s.schedule_once(Duration::MAX, &ear, Say("a"), ANY, None).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::InvalidDelay);
+    assert_eq!(refused.into_inner(), Say("a"));
+    for periodic in [RATE, DELAY] {
+        let refused = periodic(&s, ms(1), Duration::ZERO, &ear, Say("b"), None).unwrap_err();
+        assert_eq!(refused.into_inner(), Say("b"));
+    }
+    s.shutdown();
+    let refused = s.schedule_once(Duration::ZERO, &ear, Say("a"), ANY, None).unwrap_err();
+    assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
+}
+
+#[test]
+fn a_cancel_wins_until_the_message_is_taken_out_of_the_mailbox() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let s = jobs(&stage);
+    let once = s.schedule_once(ms(5), &ear, Say("once"), ANY, None).unwrap();
+    let every = RATE(&s, ms(5), ms(5), &ear, Say("every"), None).unwrap();
+    let kept = s.schedule_once(ms(5), &ear, Say("kept"), ANY, None).unwrap();
+    // The fires are in the mailbox, since the scheduler has had its turn, and the actor none.
+    stage.clock.advance(ms(5));
+    s.turn(0, 0, 10);
+    assert_eq!(s.metrics().fired_total, 3);
+    assert!(once.cancel() && every.cancel());
+    stage.root.run_until_idle();
+    stage.pass(20);
+    assert_eq!(stage.heard(), ["5 kept x1"]);
+    assert!(once.is_cancelled() && every.is_cancelled() && kept.is_completed());
+    assert_eq!(s.metrics().discarded_total, 2);
+    assert!(stage.dead.take().is_empty());
+}
+
+#[test]
+fn a_cancelled_message_in_the_mailbox_of_an_actor_that_stops_is_no_dead_letter() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let s = jobs(&stage);
+    ear.tell(Word::Stop).unwrap();
+    let cancelled = s.schedule_once(ms(5), &ear, Say("cancelled"), ANY, None).unwrap();
+    s.schedule_once(ms(5), &ear, Say("lost"), ANY, None).unwrap();
+    stage.clock.advance(ms(5));
+    s.turn(0, 0, 10);
+    assert!(cancelled.cancel());
+    stage.root.run_until_idle();
+    assert_eq!(stage.dead.take(), ["stopped"]);
+}
+
+#[test]
+fn a_fixed_delay_counts_from_the_return_of_the_handler_and_a_rate_keeps_its_grid() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 100);
+    let job = DELAY(&jobs(&stage), ms(125), ms(125), &ear, Say("d"), None).unwrap();
+    stage.pass(450);
+    assert_eq!(stage.heard(), ["125 d x1", "350 d x1", "575 d x1"]);
+    job.cancel();
+    let at = stage.clock.now().ticks;
+    RATE(&jobs(&stage), ms(225), ms(225), &ear, Say("r"), None).unwrap();
+    stage.pass(500);
+    assert_eq!(stage.heard(), [225, 450, 675].map(|n| format!("{} r x1", at + n)));
+}
+
+#[test]
+fn one_message_of_a_job_is_in_the_mailbox_and_what_is_missed_is_told() {
+    let policies = PolicyRegistry::new().set_default(Policy::DEFAULT.catch_up(CatchUp::Folded));
+    let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
+    let props = ear_props(&stage, 0).mailbox(Mailbox::bounded(2));
+    let ear = stage.root.spawn("ear", props).unwrap();
+    stage.root.run_until_idle();
+    RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+    for _ in 0..5 {
+        stage.clock.advance(ms(10));
+        jobs(&stage).turn(0, 0, 10);
+    }
+    assert!(ear.tell(Say("there is room")).is_ok());
+    stage.root.run_until_idle();
+    assert_eq!(stage.heard(), ["50 tick x5", "50 there is room x0"]);
+    assert!(stage.dead.take().is_empty());
+}
+
+#[test]
+fn what_the_mailbox_has_no_room_for_is_a_dead_letter_and_does_not_end_the_job() {
+    for overflow in [Overflow::Fail, Overflow::DropNewest] {
+        let mut stage = Stage::new();
+        let props = ear_props(&stage, 0).mailbox(Mailbox::bounded(1).overflow(overflow));
+        let ear = stage.root.spawn("ear", props).unwrap();
+        stage.root.run_until_idle();
+        RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+        ear.tell(Say("full")).unwrap();
+        stage.clock.advance(ms(10));
+        jobs(&stage).turn(0, 0, 10);
+        stage.root.run_until_idle();
+        assert_eq!(stage.dead.take(), ["full"]);
+        stage.pass(10);
+        assert_eq!(stage.heard(), ["10 full x0", "20 tick x1"]);
+    }
+}
+
+#[test]
+fn an_evicted_message_completes_its_run() {
+    let mut stage = Stage::new();
+    let props = ear_props(&stage, 0).mailbox(Mailbox::bounded(1).overflow(Overflow::DropOldest));
+    let ear = stage.root.spawn("ear", props).unwrap();
+    stage.root.run_until_idle();
+    DELAY(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+    stage.clock.advance(ms(10));
+    jobs(&stage).turn(0, 0, 10);
+    ear.tell(Say("newer")).unwrap();
+    stage.pass(10);
+    assert_eq!(stage.heard(), ["11 newer x0", "20 tick x1"]);
+    assert_eq!(stage.dead.take(), ["other"]);
+}
+
+#[test]
+fn a_mapped_ref_makes_each_message() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let each: ActorRef<()> = ear.map(|()| Say("made"));
+    let s = jobs(&stage);
+    s.schedule_at_fixed_rate(ms(1), ms(1), &each, (), ANY, None).unwrap();
+    let once = s.schedule_once(
+        ms(2),
+        &ear.map(|n: u8| [Say("0"), Say("1")][n as usize].clone()),
+        1,
+        ANY,
+        None,
+    );
+    stage.pass(2);
+    assert_eq!(stage.heard(), ["1 made x1", "2 1 x1", "2 made x1"]);
+    assert!(once.unwrap().is_completed());
+}
+
+#[test]
+fn periodic_messages_survive_a_restart_of_their_receiver() {
+    for periodic in [RATE, DELAY] {
+        let users = Strategy::restart().limit(3, Duration::from_secs(1));
+        let mut stage =
+            Stage::with(ActorSystem::builder("t").supervise_users(Scope::AllForOne, users));
+        let ear = ear(&mut stage, 0);
+        periodic(&jobs(&stage), ms(500), ms(500), &ear, Say("ping"), None).unwrap();
+        stage.pass(1_000);
+        ear.tell(Word::Fail).unwrap();
+        stage.root.run_until_idle();
+        stage.pass(2_000);
+        let expected: Vec<_> = (1..=6).map(|n| format!("{} ping x1", n * 500)).collect();
+        assert_eq!(stage.heard(), expected);
+    }
+}
+
+#[test]
+fn a_handler_that_fails_by_its_own_message_does_not_end_the_job() {
+    let mut stage = Stage::new();
+    let props = ear_props(&stage, 0).supervise(Strategy::restart());
+    let ear = stage.root.spawn("ear", props).unwrap();
+    stage.root.run_until_idle();
+    let job = DELAY(&jobs(&stage), ms(10), ms(10), &ear, Word::Fail, None).unwrap();
+    stage.pass(100);
+    assert_eq!(jobs(&stage).metrics().fired_total, 10);
+    assert!(!job.is_completed() && !ear.is_stopped());
+}
+
+#[test]
+fn a_context_schedules_in_the_name_of_its_actor_and_beyond_its_life() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let puppet = stage.puppet();
+    let to = ear.clone();
+    act(&puppet, move |cx| {
+        drop(cx.schedule_once(ms(10), &to, Say("posthumous"))?);
+        Ok(Next::Stop)
+    });
+    stage.root.run_until_idle();
+    stage.heard();
+    stage.pass(10);
+    assert_eq!(stage.heard(), [format!("10 posthumous x1 from {}", puppet.pid())]);
+}
+
+#[test]
+fn a_stashed_message_keeps_its_batch_and_is_no_parcel_any_more() {
+    let mut stage = Stage::new();
+    let props = stage.props(|_| Ok(Next::Stay)).stash(1);
+    let a = stage.root.spawn("a", props).unwrap();
+    stage.root.run_until_idle();
+    let deed = Msg::Do(Box::new(|cx| {
+        cx.stash(Msg::Say("stashed")).map_err(|_| Failure::msg("full"))?;
+        Ok(Next::Stay)
+    }));
+    let job = jobs(&stage).schedule_once(ms(1), &a, deed, ANY, None).unwrap();
+    stage.pass(1);
+    assert!(job.is_completed());
+    tell(
+        &a,
+        Msg::Do(Box::new(|cx| {
+            cx.unstash_all();
+            Ok(Next::Stay)
+        })),
+    );
+    stage.root.run_until_idle();
+    assert_eq!(stage.heard(), ["1 stashed x1"]);
+}
+
+#[test]
+fn policies_are_found_by_dispatcher_guardian_and_class() {
+    let folded = Policy::DEFAULT.catch_up(CatchUp::Folded);
+    let of = [
+        Affinity::Dispatcher(ANY),
+        Affinity::Guardian("/user".into()),
+        Affinity::ActorClass(core::any::type_name::<Ear>().into()),
+    ];
+    for affinity in of {
+        let policies = PolicyRegistry::new()
+            .set(Affinity::Guardian("/system".into()), Policy::DEFAULT.priority(Class::Low))
+            .set(affinity, folded);
+        let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
+        let ear = ear(&mut stage, 0);
+        RATE(&jobs(&stage), ms(10), ms(10), &ear, Say("tick"), None).unwrap();
+        stage.clock.advance(ms(30));
+        stage.root.run_until_idle();
+        assert_eq!(stage.heard(), ["30 tick x3"]);
+    }
+}
+
+#[test]
+fn everything_else_of_the_scheduler_is_there_too() {
+    let stage = Stage::new();
+    let s = jobs(&stage);
+    let log = stage.log.clone();
+    s.register_on_close(move || Ok(log.add("closed")), TaskRunPriority::User).unwrap();
+    assert_eq!(s.max_frequency(), 1_000);
+    assert!(!s.is_closed());
+    let report = s.shutdown();
+    assert_eq!(report.accepted, report.executed + report.cancelled);
+    assert_eq!(stage.heard(), ["closed"]);
+}
