@@ -30,7 +30,7 @@ use crate::{
 };
 use clockjack_exec::{
     Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
-    StartError, SubmitError,
+    StartError, StuckWorker, SubmitError,
     engine::{Engine, EngineConfig},
     engine_ref::EngineRef,
     worker,
@@ -75,7 +75,11 @@ struct Inner {
     reactor: tokio_host::Reactor,
     /// Made when it is first asked for. The metronome looks at it, too.
     scheduler: Arc<OnceLock<PoolScheduler>>,
+    /// Who else is told of stuck workers.
+    on_stuck: Arc<OnceLock<OnStuck>>,
 }
+
+type OnStuck = Box<dyn Fn(StuckWorker) + Send + Sync>;
 
 /// The threads of a pool.
 #[derive(Default)]
@@ -125,12 +129,19 @@ impl WorkerPool {
             is_over: AtomicBool::new(false),
             reactor,
             scheduler: Arc::default(),
+            on_stuck: Arc::default(),
         });
         // From here on a failure shuts down what was started, by the drop.
         let pool = Self { inner, handle: Handle::new(engine) };
         pool.inner.start_metronome()?;
         pool.inner.resize(workers)?;
         Ok(pool)
+    }
+
+    /// Tells somebody of stuck workers, beside who is named in the configuration. Only the first
+    /// call counts.
+    pub(crate) fn tell_of_stuck(&self, tell: impl Fn(StuckWorker) + Send + Sync + 'static) {
+        let _ = self.inner.on_stuck.set(Box::new(tell));
     }
 
     /// A handle for other threads and tasks. It does not keep the pool running.

@@ -77,6 +77,12 @@ impl Runtime {
             dispatchers: Vec::new(),
             seed,
         })?;
+        let told = system.clone();
+        pool.tell_of_stuck(move |stuck| {
+            if let Some(pid) = stuck.pid {
+                told.report_stuck(pid, Duration::from_nanos(stuck.for_nanos));
+            }
+        });
         Ok(Self { system, pool: Some(pool) })
     }
 

@@ -22,6 +22,7 @@ impl Inner {
         let (engine, threads) = (self.engine.clone(), alloc::sync::Arc::clone(&self.threads));
         let stuck_after = u64::try_from(self.config.stuck_after.as_nanos()).unwrap_or(u64::MAX);
         let on_stuck = self.config.on_stuck;
+        let others = alloc::sync::Arc::clone(&self.on_stuck);
         let seats = threads.seats.len();
         let scheduler = alloc::sync::Arc::clone(&self.scheduler);
         let mut silence = Silence::new(scheduler, &self.config.scheduler);
@@ -33,6 +34,9 @@ impl Inner {
                 let look = catch_unwind(AssertUnwindSafe(|| {
                     silence.look();
                     watch.look(&engine, |stuck| {
+                        if let Some(tell) = others.get() {
+                            tell(stuck);
+                        }
                         if let Some(report) = on_stuck {
                             report(stuck);
                         }

@@ -1,0 +1,86 @@
+//! One worker, an actor that is flooded without end by handlers of a millisecond: neither its own
+//! timer, nor another actor's, nor its stop is held up. The bounds are generous, for the machine may
+//! be busy; without fairness none of it would ever come.
+
+use core::time::Duration;
+use std::{sync::mpsc, time::Instant};
+
+use clockjack_rt::{
+    PoolConfig, Runtime,
+    actor::{Actor, ActorSystem, Context, Failure, Next},
+};
+
+/// By far more than it takes, and by far less than for ever.
+const GENEROUS: Duration = Duration::from_secs(5);
+
+enum Msg {
+    More,
+    Tick,
+}
+
+struct Flooded(mpsc::Sender<&'static str>);
+
+impl Actor for Flooded {
+    type Msg = Msg;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        cx.timers().fixed_rate("own", Duration::from_millis(10), || Msg::Tick)?;
+        cx.self_ref().tell(Msg::More)?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+        if let Msg::Tick = msg {
+            self.0.send("own")?;
+            return Ok(Next::Stay);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(1) {
+            core::hint::spin_loop();
+        }
+        // Two for one: the mailbox fills up and stays full.
+        let _ = cx.self_ref().tell(Msg::More);
+        let _ = cx.self_ref().tell(Msg::More);
+        Ok(Next::Stay)
+    }
+}
+
+struct Timed(mpsc::Sender<&'static str>);
+
+impl Actor for Timed {
+    type Msg = ();
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        cx.timers().fixed_rate("own", Duration::from_millis(10), || ())?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        self.0.send("other")?;
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn a_flooded_actor_holds_up_neither_timers_nor_its_stop() {
+    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let (told, heard) = mpsc::channel();
+    let to = told.clone();
+    let flooded = rt.spawn("flooded", move || Flooded(to.clone())).unwrap();
+    rt.spawn("timed", move || Timed(told.clone())).unwrap();
+    let (mut own, mut other) = (0, 0);
+    while own < 10 || other < 10 {
+        match heard.recv_timeout(GENEROUS).unwrap() {
+            "own" => own += 1,
+            _ => other += 1,
+        }
+    }
+    rt.system().stop(&flooded).unwrap();
+    let begun = Instant::now();
+    while !flooded.is_stopped() {
+        assert!(begun.elapsed() < GENEROUS);
+        std::thread::yield_now();
+    }
+    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+}
