@@ -139,7 +139,8 @@ impl<M: 'static> ActorRef<M> {
         match self.target() {
             Target::Cell(cell) => {
                 if cell.push(msg)? == Sent::Wake {
-                    cell.wake();
+                    // SAFETY: the push has ended its sleep.
+                    unsafe { cell.queue() };
                 }
                 Ok(())
             }
@@ -357,7 +358,8 @@ impl<M: 'static> Front<M> {
         }
         // All other answers take the message.
         match self.push_envelope(make()) {
-            Ok(Sent::Wake) => cell.wake(),
+            // SAFETY: the push has ended its sleep.
+            Ok(Sent::Wake) => unsafe { cell.queue() },
             Ok(Sent::Quiet) => {}
             Err(_) => {
                 self.core.system().dead_letter::<M>(&self.core.path, DeadLetterReason::Stopped);
@@ -371,7 +373,8 @@ struct WakeOnDrop<'c, M: 'static>(&'c CustomRef<Front<M>>);
 
 impl<M> Drop for WakeOnDrop<'_, M> {
     fn drop(&mut self) {
-        self.0.wake();
+        // SAFETY: the claim has ended its sleep.
+        unsafe { self.0.queue() };
     }
 }
 

@@ -62,10 +62,11 @@ pub(crate) const RESTART: u32 = 1 << 5;
 pub(crate) const ENDED: u32 = 1 << 6;
 pub(crate) const WAITERS: u32 = 1 << 7;
 pub(crate) const FAILED: u32 = 1 << 8;
+pub(crate) const WOKEN: u32 = 1 << 9;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// What the runner takes down when it looks.
-const TAKEN: u32 = NOTES | REPORTS | FUTURES | RESUME | RESTART;
+const TAKEN: u32 = WOKEN | NOTES | REPORTS | FUTURES | RESUME | RESTART;
 
 /// From this depth on, a cell that is freed does not let go of its parent within its own drop:
 /// each level would take a piece of the stack.

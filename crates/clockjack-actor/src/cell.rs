@@ -62,7 +62,7 @@ pub(crate) use supervise::retry;
 
 use clockjack_exec::{
     Coded, Failure, Pid,
-    custom::{Body, Outcome, Turn},
+    custom::{self, Body, Turn},
     exit::Caught,
 };
 use clockjack_sched::{Cancellable, ExecutionBatch};
@@ -71,7 +71,7 @@ use clockjack_sync::{mail::Pop, mutant};
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
     adapter::Adapters,
-    base::{AnyActor, STOP},
+    base::{AnyActor, STOP, WOKEN},
     control::Control,
     envelope::{Attached, Envelope},
     events::{SystemEvent, Unhandled},
@@ -296,6 +296,19 @@ impl<A: Actor> State<A> {
 /// A turn of an actor whose messages are of type `M`.
 pub(crate) type TurnOf<'t, M> = Turn<'t, Front<M>>;
 
+/// How attending ends a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// There is more to do.
+    Again,
+    /// There is nothing to do before a note comes; the mailbox is left alone.
+    Wait,
+    /// The actor is idle already, by an empty mailbox: it is not to be touched any more.
+    Idle,
+    /// It is over.
+    End,
+}
+
 /// How far a turn may go. A turn of one or two messages does not even look at it.
 struct Budget {
     n_taken: usize,
@@ -360,32 +373,49 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         type_name::<A::Msg>()
     }
 
-    fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
+    fn unpark(front: &Front<A::Msg>) -> bool {
+        front.core.raise(WOKEN);
+        front.mail.call()
+    }
+
+    fn is_parked(front: &Front<A::Msg>) -> bool {
+        front.mail.is_asleep()
+    }
+
+    fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> custom::Outcome {
         let front = turn.front();
-        if turn.take_cancel().is_some() {
-            front.core.raise(STOP);
-        }
         let mut budget = Budget::new();
         loop {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
-            if (front.core.peek() != 0 || !is_calm)
-                && let Some(outcome) = self.attend(turn, &mut budget)
-            {
-                return outcome;
+            if front.core.peek() != 0 || !is_calm {
+                look(front);
+                if turn.take_cancel().is_some() {
+                    front.core.raise(STOP);
+                }
+                match self.attend(turn, &mut budget) {
+                    None => {}
+                    Some(Outcome::Again) => return custom::Outcome::Again,
+                    Some(Outcome::End) => return custom::Outcome::End,
+                    // Nothing of the cell is touched after this.
+                    Some(Outcome::Wait) if park(front) => return custom::Outcome::Parked,
+                    Some(Outcome::Wait) => return custom::Outcome::Again,
+                    Some(Outcome::Idle) => return custom::Outcome::Parked,
+                }
             }
             if !budget.take(turn) {
-                return Outcome::Again;
+                return custom::Outcome::Again;
             }
             match next_message(front) {
                 Pop::Item((None, msg)) => self.receive(turn, msg),
                 Pop::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
-                Pop::Empty => return Outcome::Wait,
-                Pop::Busy => return Outcome::Again,
+                // Nothing of the cell is touched after this.
+                Pop::Empty => return custom::Outcome::Parked,
+                Pop::Busy => return custom::Outcome::Again,
             }
         }
     }
 
-    fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> Outcome {
+    fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> custom::Outcome {
         let failure = of_panic(&caught);
         turn.discard(caught);
         self.state.set(IN_HANDLER, false);
@@ -395,7 +425,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         let earlier = self.state.extra().panicked.replace(failure);
         turn.drop_contained(earlier);
         self.state.set(PENDING, true);
-        Outcome::Again
+        custom::Outcome::Again
     }
 
     fn ended(&mut self, turn: &TurnOf<'_, A::Msg>) {
@@ -506,6 +536,20 @@ impl<A: Actor> State<A> {
 fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
     // SAFETY: called in a turn only, and a cell has one runner at a time.
     unsafe { front.mail.pop() }
+}
+
+/// Notes that the runner looks at what it was called for.
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn look<M: 'static>(front: &Front<M>) {
+    // SAFETY: as in `pop`.
+    unsafe { front.mail.look() }
+}
+
+/// Sleeps until somebody calls; false if somebody has.
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn park<M: 'static>(front: &Front<M>) -> bool {
+    // SAFETY: as in `pop`.
+    unsafe { front.mail.park() }
 }
 
 /// Whether the mailbox is empty; then the next push wakes.

@@ -34,7 +34,10 @@ use core::{
 
 use clockjack_sync::{
     link::{Link, Linked},
-    prim::UnsafeCell,
+    prim::{
+        UnsafeCell,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use crate::{
@@ -47,7 +50,7 @@ use crate::{
     pid::Pid,
     registry::{Last, Slot},
     signal::{Lane, Signal},
-    state::{Notify, Waiting, Word},
+    state::{Notify, State, Waiting, Word},
     ties::Ties,
 };
 
@@ -55,6 +58,8 @@ use crate::{
 #[repr(C)]
 pub(crate) struct Head {
     pub(crate) word: Word,
+    /// Of a custom cell: whether it is in a turn. For reports.
+    pub(crate) is_in_turn: AtomicBool,
     pub(crate) link: Link,
     pub(crate) vtable: &'static VTable,
     /// Taken out by `VTable::free`, so that it outlives the cell's memory.
@@ -89,18 +94,30 @@ pub(crate) struct VTable {
     pub(crate) free: unsafe fn(NonNull<Head>) -> EngineRef,
     /// Tells the body of a panic that ended its turn; without it that ends the process.
     pub(crate) panicked: Option<unsafe fn(&Head, &Engine, Caught) -> Verdict>,
-    /// What a custom body says of its kind.
-    pub(crate) kind: Option<fn() -> TypeId>,
-    /// What a custom body is sent, as reports call it.
-    pub(crate) input: Option<fn() -> &'static str>,
+    /// What a custom cell does in its own way.
+    pub(crate) custom: Option<&'static Custom>,
     /// What the process is called in reports.
     pub(crate) name: fn() -> &'static str,
+}
+
+/// What a custom cell does in its own way: the word of its front, and not the state word, says
+/// whether it waits; see [`custom`](crate::custom).
+pub(crate) struct Custom {
+    /// What its body says of its kind.
+    pub(crate) kind: fn() -> TypeId,
+    /// What it is sent, as reports call it.
+    pub(crate) input: fn() -> &'static str,
+    /// Ends its sleep; true if it slept, and is to be queued by the caller.
+    pub(crate) unpark: unsafe fn(&Head) -> bool,
+    pub(crate) is_parked: unsafe fn(&Head) -> bool,
 }
 
 /// What is to become of a process after a step.
 pub(crate) enum Verdict {
     Again,
     Wait(Waiting),
+    /// It sleeps already, and may even have been woken: it must not be touched any more.
+    Parked,
     /// It asked for commands, and then goes on like this.
     Dispatch(Next),
     End(Ending),
@@ -139,7 +156,8 @@ impl Head {
         joined: bool,
     ) -> Self {
         Self {
-            word: Word::new(joined),
+            word: if vtable.custom.is_some() { Word::running() } else { Word::new(joined) },
+            is_in_turn: AtomicBool::new(false),
             link: Link::new(),
             vtable,
             engine: ManuallyDrop::new(engine),
@@ -171,8 +189,38 @@ impl Head {
     /// Makes the process run, if it does not anyway. The event that it is about was left before.
     #[inline]
     pub(crate) fn wake(&self) {
-        if matches!(self.word.notify(), Notify::Enqueue) {
+        let is_enqueued = match self.vtable.custom {
+            None => matches!(self.word.notify(), Notify::Enqueue),
+            Some(custom) => {
+                // SAFETY: the table is that of the cell.
+                let slept = unsafe { (custom.unpark)(self) };
+                if slept {
+                    // Relaxed: a hint; until it is queued it is this caller's.
+                    self.is_in_turn.store(false, Relaxed);
+                }
+                slept
+            }
+        };
+        if is_enqueued {
             self.engine.schedule_woken(Entry::of(self));
+        }
+    }
+
+    /// What it does, at about this time.
+    pub(crate) fn state(&self) -> State {
+        match self.vtable.custom {
+            Some(custom) if !self.word.is_complete() => {
+                // SAFETY: the table is that of the cell.
+                if unsafe { (custom.is_parked)(self) } {
+                    State::Idle
+                // Relaxed: a hint.
+                } else if self.is_in_turn.load(Relaxed) {
+                    State::Running
+                } else {
+                    State::Ready
+                }
+            }
+            _ => self.word.state(),
         }
     }
 
@@ -180,6 +228,7 @@ impl Head {
     pub(crate) fn terminate(&self) -> bool {
         match self.word.terminate() {
             Notify::Enqueue => self.engine.schedule_woken(Entry::of(self)),
+            Notify::Already if self.vtable.custom.is_some() => self.wake(),
             Notify::Already => {}
             Notify::Complete => return false,
         }

@@ -6,6 +6,17 @@
 //! touches. What the front holds and how it is filled is the maker's affair: whoever has left
 //! something in it calls [`CustomRef::wake`].
 //!
+//! The state word of a custom process says Running for all its life. Whether it sleeps is decided by
+//! a word of its front, so that whoever leaves something there finds out by the same
+//! read-modify-write whether it has to queue the process:
+//!
+//! 1. A body that has nothing to do puts itself to sleep, by an exchange that fails if somebody has
+//!    called since it looked, and returns [`Outcome::Parked`]. From the moment of sleep on another
+//!    thread may have its next turn, or may even free the cell: nothing of it is touched any more.
+//! 2. Whoever leaves something calls ([`Body::unpark`]), by a read-modify-write of the same word
+//!    that ends the sleep and is remembered until the body looks; exactly one finds it asleep, and
+//!    queues it ([`CustomRef::queue`], or [`CustomRef::wake`] for both).
+//!
 //! A panic in a turn does not end the process: the body is told ([`Body::panicked`]) and decides.
 #![expect(unsafe_code, reason = "lays out cells of the maker's types, and calls into them")]
 
@@ -20,11 +31,11 @@ use core::{
     task::{Context, Waker},
 };
 
-use clockjack_sync::prim::UnsafeCell;
+use clockjack_sync::prim::{UnsafeCell, atomic::Ordering::Relaxed};
 use clockjack_time::TimerInstant;
 
 use crate::{
-    cell::{self, CellRef, Ending, Head, VTable, Verdict},
+    cell::{self, CellRef, Custom, Ending, Head, VTable, Verdict},
     engine::Engine,
     engine_ref::EngineRef,
     error::SendError,
@@ -32,7 +43,7 @@ use crate::{
     handle::Handle,
     payload::Payload,
     pid::Pid,
-    state::{State, Waiting},
+    state::State,
     ties::{self, Told},
 };
 
@@ -54,6 +65,12 @@ pub trait Body: Sized + 'static {
     fn input() -> &'static str {
         type_name::<Self::Front>()
     }
+    /// Somebody has something for the process: leaves a mark that its runner will see, and ends its
+    /// sleep. True if it slept.
+    fn unpark(front: &Self::Front) -> bool;
+
+    /// Whether it sleeps.
+    fn is_parked(front: &Self::Front) -> bool;
 
     /// One turn. It is never called at the same time twice, nor after it has said
     /// [`Outcome::End`].
@@ -72,8 +89,8 @@ pub trait Body: Sized + 'static {
 pub enum Outcome {
     /// It has another turn soon.
     Again,
-    /// It waits for whoever wakes it.
-    Wait,
+    /// It has put itself to sleep (rule 1 of the [module](self)).
+    Parked,
     /// It is over.
     End,
 }
@@ -225,6 +242,19 @@ impl<F: 'static> CustomRef<F> {
         unsafe { self.cell.as_ptr().cast::<Prefix<F>>().as_ref() }
     }
 
+    /// Queues the process, whose sleep the caller has ended (rule 2).
+    ///
+    /// # Safety
+    ///
+    /// It slept, and it is this caller who has ended that.
+    #[inline]
+    pub unsafe fn queue(&self) {
+        let head = self.cell.head();
+        // Relaxed: a hint; until it is queued it is this caller's.
+        head.is_in_turn.store(false, Relaxed);
+        head.engine.schedule_woken(cell::Entry::of(head));
+    }
+
     /// Gives the process a turn, unless it has one anyway. What it is to find was left before.
     #[inline]
     pub fn wake(&self) {
@@ -240,7 +270,7 @@ impl<F: 'static> CustomRef<F> {
     /// What its maker calls its [kind](Body::kind).
     #[must_use]
     pub fn kind(&self) -> Option<TypeId> {
-        self.cell.head().vtable.kind.map(|kind| kind())
+        self.cell.head().vtable.custom.map(|custom| (custom.kind)())
     }
 
     /// What reports call it.
@@ -252,13 +282,13 @@ impl<F: 'static> CustomRef<F> {
     /// What reports call that which it is sent.
     #[must_use]
     pub fn input(&self) -> &'static str {
-        self.cell.head().vtable.input.map_or("", |input| input())
+        self.cell.head().vtable.custom.map_or("", |custom| (custom.input)())
     }
 
     /// What it does, at about this time.
     #[must_use]
     pub fn state(&self) -> State {
-        self.cell.head().word.state()
+        self.cell.head().state()
     }
 
     /// Whether it is over, as the executor sees it.
@@ -415,8 +445,12 @@ impl<B: Body> Table<B> {
         free: free::<B>,
         name: B::name,
         panicked: Some(panicked::<B>),
-        kind: Some(B::kind),
-        input: Some(B::input),
+        custom: Some(&Custom {
+            kind: B::kind,
+            input: B::input,
+            unpark: unpark::<B>,
+            is_parked: is_parked::<B>,
+        }),
     };
 }
 
@@ -433,6 +467,24 @@ unsafe fn body<B: Body>(head: &Head) -> &mut Option<B> {
     body.with_mut(|body| unsafe { &mut *body })
 }
 
+/// # Safety
+///
+/// The head is that of a `CustomCell<B>`.
+unsafe fn front<B: Body>(head: &Head) -> &B::Front {
+    // SAFETY: by the contract.
+    unsafe { &(*core::ptr::from_ref(head).cast::<Prefix<B::Front>>()).front }
+}
+
+unsafe fn unpark<B: Body>(head: &Head) -> bool {
+    // SAFETY: the table is that of the cell.
+    B::unpark(unsafe { front::<B>(head) })
+}
+
+unsafe fn is_parked<B: Body>(head: &Head) -> bool {
+    // SAFETY: the table is that of the cell.
+    B::is_parked(unsafe { front::<B>(head) })
+}
+
 fn turn<'t, B: Body>(head: &'t Head, engine: &'t Engine) -> Turn<'t, B::Front> {
     Turn { head, engine, _front: PhantomData }
 }
@@ -440,7 +492,7 @@ fn turn<'t, B: Body>(head: &'t Head, engine: &'t Engine) -> Turn<'t, B::Front> {
 fn verdict(outcome: Outcome) -> Verdict {
     match outcome {
         Outcome::Again => Verdict::Again,
-        Outcome::Wait => Verdict::Wait(Waiting::Idle),
+        Outcome::Parked => Verdict::Parked,
         Outcome::End => Verdict::End(Ending::Result(Payload::unit())),
     }
 }

@@ -355,7 +355,7 @@ impl Engine {
     #[inline]
     fn begin(&self, entry: Entry) -> Option<ManuallyDrop<CellRef>> {
         let life = ManuallyDrop::new(entry.into_ref());
-        if life.head().word.start().terminate {
+        if start(life.head()) {
             self.finish(ManuallyDrop::into_inner(life), Ending::Exit(Exit::terminated()));
             return None;
         }
@@ -374,8 +374,8 @@ impl Engine {
     /// Does what the step has asked for.
     #[inline]
     fn conclude(&self, life: ManuallyDrop<CellRef>, verdict: Verdict) {
-        let head = life.head();
         let waiting = match verdict {
+            Verdict::Parked => return,
             Verdict::Wait(waiting) => waiting,
             Verdict::Dispatch(Next::Wait) => {
                 self.dispatch(&life);
@@ -390,7 +390,7 @@ impl Engine {
         };
         // After this another worker may run it, or even end it, unless it is ready: then its life
         // is still here.
-        match head.word.end(waiting) {
+        match life.head().word.end(waiting) {
             Ended::Waiting => {}
             Ended::Ready => {
                 self.schedule_again(Entry::from_ref(ManuallyDrop::into_inner(life)));
@@ -401,7 +401,13 @@ impl Engine {
     /// Gives a process another turn, whose runner this thread is.
     #[inline]
     fn go_on(&self, life: CellRef) {
-        life.head().word.again();
+        let head = life.head();
+        if head.vtable.custom.is_some() {
+            // Relaxed: a hint.
+            head.is_in_turn.store(false, Relaxed);
+        } else {
+            head.word.again();
+        }
         self.schedule_again(Entry::from_ref(life));
     }
 
@@ -697,7 +703,7 @@ impl Engine {
     /// Ends a process whose entry was taken from a run queue, without stepping it.
     pub(crate) fn end(&self, entry: Entry) {
         let life = entry.into_ref();
-        let _ = life.head().word.start();
+        let _ = start(life.head());
         self.finish(life, Ending::Exit(Exit::terminated()));
     }
 
@@ -736,7 +742,19 @@ impl Engine {
     /// What state a process is in; `None` if there is no such process.
     #[must_use]
     pub fn state(&self, pid: Pid) -> Option<State> {
-        self.get(pid).map(|cell| cell.head().word.state())
+        self.get(pid).map(|cell| cell.head().state())
+    }
+}
+
+/// Makes this thread the runner of a process whose entry it has; whether it is to be ended instead.
+#[inline]
+fn start(head: &Head) -> bool {
+    if head.vtable.custom.is_some() {
+        // Relaxed: a hint.
+        head.is_in_turn.store(true, Relaxed);
+        head.word.is_terminated()
+    } else {
+        head.word.start().terminate
     }
 }
 

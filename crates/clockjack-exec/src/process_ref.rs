@@ -73,7 +73,7 @@ impl<M: 'static> ProcessRef<M> {
     /// What it does, at about this time.
     #[must_use]
     pub fn state(&self) -> State {
-        self.cell.head().word.state()
+        self.cell.head().state()
     }
 
     /// Waits for its end and takes its result. A result can be taken once: the second who asks is

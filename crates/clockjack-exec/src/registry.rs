@@ -112,10 +112,9 @@ pub struct Registry {
     hint: Padded<AtomicU32>,
 }
 
-/// The place of one process. Half a cache line: every waker of the process counts in it, and
-/// processes that are neighbours here run on different workers. A line each would be better for
-/// those that are woken from everywhere, but costs each idle process, of which there are more.
-#[repr(align(32))]
+/// The place of one process. Every waker of the process counts in it, and processes that are
+/// neighbours here run on different workers: a cache line each would be better for those that are
+/// woken from everywhere, but costs each idle process, of which there are more.
 pub struct Slot {
     refs: AtomicU32,
     index: u32,

@@ -214,6 +214,22 @@ impl Word {
         }
     }
 
+    const_unless_loom! {
+        /// The word of a process that is Running for life: who enqueues it is decided elsewhere.
+        #[must_use]
+        pub const fn running() -> Self {
+            Self(AtomicU32::new(RUNNING))
+        }
+    }
+
+    /// Whether it shall end at its next start.
+    #[inline]
+    #[must_use]
+    pub fn is_terminated(&self) -> bool {
+        // Acquire: pairs with `terminate`.
+        self.0.load(Acquire) & TERMINATE != 0
+    }
+
     /// Says that there is an event, which was pushed before.
     pub fn notify(&self) -> Notify {
         // Relaxed: only the planted fault loads here.

@@ -63,7 +63,7 @@ pub struct Alive {
 impl From<&CellRef> for Alive {
     fn from(cell: &CellRef) -> Self {
         let head = cell.head();
-        Self { pid: cell.pid(), name: (head.vtable.name)(), state: head.word.state() }
+        Self { pid: cell.pid(), name: (head.vtable.name)(), state: head.state() }
     }
 }
 

@@ -73,7 +73,7 @@
 //! is behind it is delayed until that producer goes on.
 //!
 //! A position has 57 bits, or 25 on targets without 64-bit atomics. There a producer that is held
-//! up between its look and its exchange for exactly a multiple of 2^25 messages would trust a look
+//! up between its look and its exchange for exactly a multiple of 2^23 messages would trust a look
 //! that is too old.
 //!
 //! # Memory

@@ -2,11 +2,10 @@
 
 use core::task::Waker;
 
-use clockjack_exec::custom::Outcome;
 use clockjack_sync::mutant;
 
 use super::{
-    Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, WAS_STOPPED,
+    Budget, Cell, Outcome, PENDING, Pending, Stage, TurnOf, WAS_STARTED, WAS_STOPPED,
     lifecycle::{Waiting, tell_lost},
 };
 use crate::{

@@ -1,9 +1,9 @@
 //! The life of an actor: how it starts, is made anew and ends.
 
-use clockjack_exec::{Failure, custom::Outcome};
+use clockjack_exec::Failure;
 use clockjack_sync::{mail::Pop, mutant};
 
-use super::{Budget, Cell, PENDING, Pending, Stage, TurnOf, WAS_STARTED, pop, try_idle};
+use super::{Budget, Cell, Outcome, PENDING, Pending, Stage, TurnOf, WAS_STARTED, pop, try_idle};
 use crate::{
     Actor, Next, Signal,
     base::{ENDED, FAILED, REPORTS, RESTART, RESUME, STOP, Tell},
@@ -276,9 +276,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                         self.drop_told(turn, envelope);
                     }
                 }
-                Pop::Empty if try_idle(front) => return Outcome::Wait,
-                Pop::Empty => {}
-                Pop::Busy => return Outcome::Again,
+                Pop::Empty if try_idle(front) => return Outcome::Idle,
+                Pop::Empty | Pop::Busy => return Outcome::Again,
             }
         }
     }

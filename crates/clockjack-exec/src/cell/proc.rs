@@ -140,8 +140,7 @@ impl<P: Process> Table<P> {
         free: free::<P>,
         name: type_name::<P>,
         panicked: None,
-        kind: None,
-        input: None,
+        custom: None,
     };
 }
 

@@ -78,8 +78,7 @@ impl<F: Future + 'static> Table<F> {
         free: free::<F>,
         name: type_name::<F>,
         panicked: None,
-        kind: None,
-        input: None,
+        custom: None,
     };
 }
 

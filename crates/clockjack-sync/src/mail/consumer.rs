@@ -10,7 +10,7 @@ use core::{
 use super::{
     Mailbox, Pop,
     store::{Block, GIVEN_UP, Root, UNWRITTEN, WRITTEN},
-    tail::{ONE, SLOTS, Tail, slot},
+    tail::{CALLED, ONE, PARKED, SLOTS, Tail, slot},
 };
 use crate::{
     mail_word::Word,
@@ -71,7 +71,8 @@ impl<T> Mailbox<T> {
 
     /// As [`pop`](Self::pop), but the value is moved out by `read`, which may leave parts of it
     /// that need no drop; and where there is nothing the consumer is idle at once, as by
-    /// [`try_idle`](Self::try_idle): [`Pop::Empty`] says that the next push wakes.
+    /// [`try_idle`](Self::try_idle): [`Pop::Empty`] says that the next push wakes, [`Pop::Busy`]
+    /// also that the consumer was [called](Self::call).
     ///
     /// # Safety
     ///
@@ -122,6 +123,8 @@ impl<T> Mailbox<T> {
                 Pop::Busy => return Pop::Busy,
                 // SAFETY: by the caller's promise.
                 Pop::Empty if unsafe { self.try_idle() } => return Pop::Empty,
+                // It was called, or something has come.
+                Pop::Empty if self.tail(Relaxed).is_called() => return Pop::Busy,
                 Pop::Empty => {}
             }
         }
@@ -184,7 +187,8 @@ impl<T> Mailbox<T> {
         self.publish(freed.wrapping_add((held - left) as Word * ONE));
     }
 
-    /// Says that the consumer sleeps, unless something is inside or on its way. After `true`, the
+    /// Says that the consumer sleeps, unless something is inside or on its way, or it was
+    /// [called](Self::call). After `true`, the
     /// next push tells its caller to wake the consumer.
     ///
     /// # Safety
@@ -196,7 +200,7 @@ impl<T> Mailbox<T> {
         // Acquire: pairs with the claims; who is told that something came looks for it.
         let mut tail = self.tail(Acquire);
         loop {
-            if tail.position() != head {
+            if tail.position() != head || (tail.is_called() && !mutant!("mail-idle-called")) {
                 return false;
             }
             if mutant!("mail-idle-blindly") {
@@ -211,6 +215,64 @@ impl<T> Mailbox<T> {
                 Err(now) => tail = Tail(now),
             }
         }
+    }
+
+    /// Says that the consumer sleeps although something may be inside: no push wakes it, only a
+    /// [`call`](Self::call) does. False if it was called since it last [looked](Self::look).
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn park(&self) -> bool {
+        // Acquire: pairs with `call`; who is told that it was called looks for the reason.
+        let mut tail = self.tail(Acquire);
+        loop {
+            if tail.is_called() {
+                return false;
+            }
+            // AcqRel: who calls sees all that the consumer has done. The loop ends: only a claim,
+            // a close or a call interferes, and claims are bounded by the room.
+            match self.tail.compare_exchange(tail.0, tail.0 | PARKED, AcqRel, Acquire) {
+                Ok(_) => return true,
+                Err(now) => tail = Tail(now),
+            }
+        }
+    }
+
+    /// Calls the consumer, for something that was left elsewhere: it sleeps no more, idle or parked,
+    /// and will not before it has looked. True if it slept: then it is this caller who has to wake
+    /// it. Anybody may call.
+    pub fn call(&self) -> bool {
+        // Relaxed: the exchange decides.
+        let mut tail = self.tail(Relaxed);
+        loop {
+            // AcqRel: what was left is seen by who looks; and who wakes the consumer sees what it
+            // has done. The loop repeats only after somebody else's change.
+            if mutant!("mail-call-unremembered") && !tail.is_asleep() {
+                return false;
+            }
+            match self.tail.compare_exchange_weak(tail.0, tail.called().0, AcqRel, Relaxed) {
+                Ok(_) => return tail.is_asleep(),
+                Err(now) => tail = Tail(now),
+            }
+        }
+    }
+
+    /// To be called by the consumer before it looks for what it was called for.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn look(&self) {
+        // Acquire: pairs with `call`.
+        self.tail.fetch_and(!CALLED, AcqRel);
+    }
+
+    /// Whether the consumer sleeps.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        // Relaxed: a hint.
+        self.tail(Relaxed).is_asleep()
     }
 
     /// Frees all but one block, if the box is empty; says whether that is so now. It allocates

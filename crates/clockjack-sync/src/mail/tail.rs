@@ -1,7 +1,7 @@
 //! The word that producers and the consumer agree on, and the arithmetic of positions.
 //!
 //! ```text
-//!   [ position ...... | awaited : 1 | level : 3 | generation : 1 | closed : 1 | idle : 1 ]
+//!   [ position | awaited | level : 3 | generation | closed | called | parked | idle ]
 //! ```
 //!
 //! A position alone is the same word with its flags zero, so that sums and differences wrap where
@@ -21,17 +21,21 @@ const LEVEL_BITS: u32 = if IS_MODEL { 1 } else { 3 };
 /// Levels of directories; the largest has room for [`CAPACITY_MAX`] and a block more.
 pub(super) const LEVELS: usize = 7;
 
-/// The largest capacity of a mailbox: 2^24, and half of that on targets without 64-bit atomics.
+/// The largest capacity of a mailbox: 2^24, and 2^21 on targets without 64-bit atomics.
 pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
 
 const IDLE: Word = 1;
-const CLOSED: Word = 1 << 1;
-const GENERATION: Word = 1 << 2;
-const LEVEL_SHIFT: u32 = 3;
+pub(super) const PARKED: Word = 1 << 1;
+/// Either of the ways to sleep.
+pub(super) const ASLEEP: Word = IDLE | PARKED;
+pub(super) const CALLED: Word = 1 << 2;
+const CLOSED: Word = 1 << 3;
+const GENERATION: Word = 1 << 4;
+const LEVEL_SHIFT: u32 = 5;
 const LEVEL: Word = 0b111 << LEVEL_SHIFT;
-const AWAITED: Word = 1 << 6;
+const AWAITED: Word = 1 << 8;
 /// One position.
-pub(super) const ONE: Word = 1 << 7;
+pub(super) const ONE: Word = 1 << 9;
 const FLAGS: Word = ONE - 1;
 /// The positions of a block.
 pub(super) const BLOCK: Word = ONE * SLOTS as Word;
@@ -41,7 +45,7 @@ const _: () = {
     assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
     assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
-    assert!(CAPACITY_MAX < 1 << (Word::BITS - 8), "half of the positions");
+    assert!(CAPACITY_MAX < 1 << (Word::BITS - 10), "half of the positions");
 };
 
 /// The entries of a level's directory.
@@ -123,6 +127,23 @@ impl Tail {
     #[inline]
     pub(super) const fn is_idle(self) -> bool {
         self.0 & IDLE != 0
+    }
+
+    /// Whether the consumer sleeps, whoever is to wake it.
+    #[inline]
+    pub(super) const fn is_asleep(self) -> bool {
+        self.0 & ASLEEP != 0
+    }
+
+    /// Whether somebody has called the consumer since it looked.
+    #[inline]
+    pub(super) const fn is_called(self) -> bool {
+        self.0 & CALLED != 0
+    }
+
+    /// The consumer is called, and sleeps no more.
+    pub(super) const fn called(self) -> Self {
+        Self((self.0 | CALLED) & !ASLEEP)
     }
 
     /// How many positions from `freed` on are surely inside the directory of this level.

@@ -5,7 +5,10 @@
 use alloc::sync::Arc;
 
 use clockjack_sync::mail::{Mailbox, Pop};
-use loom::thread::{self, JoinHandle};
+use loom::{
+    sync::atomic::Ordering::Relaxed,
+    thread::{self, JoinHandle},
+};
 
 use crate::{
     model_within,
@@ -146,6 +149,57 @@ fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
         let wakes = pusher.join().unwrap().1;
         let (idle, mut seen) = taker.join().unwrap();
         assert_eq!(wakes, u32::from(idle));
+        take_rest(&mailbox, &mut seen);
+        assert_eq!(seen, [1]);
+    });
+}
+
+/// Something is left beside the mailbox and the consumer called: whoever sleeps is woken, and who is
+/// not has seen it.
+#[test]
+fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
+    for is_parking in [false, true] {
+        loom::model(move || {
+            let mailbox = Arc::new(Mailbox::<u32>::new(4));
+            let left = Arc::new(loom::sync::atomic::AtomicU32::new(0));
+            let (caller, leaving) = (Arc::clone(&mailbox), Arc::clone(&left));
+            let caller = thread::spawn(move || {
+                leaving.store(7, Relaxed);
+                caller.call()
+            });
+            let (consumer, looking) = (Arc::clone(&mailbox), Arc::clone(&left));
+            let sleeper = thread::spawn(move || {
+                // SAFETY: the model's only consumer.
+                unsafe { consumer.look() };
+                let seen = looking.load(Relaxed);
+                // SAFETY: as above.
+                let slept =
+                    unsafe { if is_parking { consumer.park() } else { consumer.try_idle() } };
+                // Who was called meanwhile looks again, and sees it.
+                if slept { (seen, true) } else { (looking.load(Relaxed), false) }
+            });
+            let wakes = caller.join().unwrap();
+            let (seen, slept) = sleeper.join().unwrap();
+            // What it saw before its sleep need not wake it; what it did not see must.
+            assert!(seen == 7 || (slept && wakes), "seen {seen}, slept {slept}, woken {wakes}");
+            assert_eq!(mailbox.is_asleep(), slept && !wakes);
+        });
+    }
+}
+
+/// A push and a call meet a consumer that is idle: one of the two wakes it.
+#[test]
+fn of_a_push_and_a_call_one_wakes_an_idle_consumer() {
+    loom::model(|| {
+        let live = Live::default();
+        let mailbox = Arc::new(Mailbox::new(4));
+        // SAFETY: the model's only consumer.
+        assert!(unsafe { mailbox.try_idle() });
+        let pusher = push(&mailbox, &live, &[1]);
+        let caller = Arc::clone(&mailbox);
+        let caller = thread::spawn(move || u32::from(caller.call()));
+        assert_eq!(pusher.join().unwrap().1 + caller.join().unwrap(), 1);
+        let mut seen = Vec::new();
         take_rest(&mailbox, &mut seen);
         assert_eq!(seen, [1]);
     });
