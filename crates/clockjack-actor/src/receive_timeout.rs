@@ -7,9 +7,9 @@
 //!    cancelled. Other signals count as messages; results of futures do not.
 //! 2. Messages for which [`Props::receive_timeout_ignores`](crate::Props::receive_timeout_ignores)
 //!    is true change nothing, however they came: by a timer, from the stash, in whatever lane.
-//! 3. Setting and cancelling take effect in whatever handler, also in that of an ignored message; the
-//!    last call decides. What is set begins when the handler returns. Cancelled, it does not come,
-//!    also if it was due already.
+//! 3. Setting and cancelling take effect in whatever handler, also in that of an ignored message;
+//!    the last call decides. What is set begins when the handler returns. Cancelled, it does not
+//!    come, also if it was due already.
 //! 4. It belongs to the value of the actor that has set it, and is cancelled before
 //!    [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop).
 //! 5. A message that waits in the mailbox goes first, if none is ever ignored: then it would begin
@@ -17,8 +17,8 @@
 //!
 //! # How
 //!
-//! Messages only move the deadline that the cell keeps, which is a look at the clock. The job that is
-//! armed stays where it is; when it comes, and the deadline lies further on, it is armed for the
+//! Messages only move the deadline that the cell keeps, which is a look at the clock. The job that
+//! is armed stays where it is; when it comes, and the deadline lies further on, it is armed for the
 //! rest. So an actor that is busy has one job in each time-out, and not one for each message. It is
 //! armed anew at once only for an earlier deadline. The number of the job is what tells its coming
 //! from that of one that was cancelled.

@@ -6,15 +6,15 @@
 //! into the receiver's mailbox, as `tell` does, with its [`Parcel`] in the header. The **receiver**
 //! opens the parcel when it takes the message out.
 //!
-//! 1. A message goes through the user lane, by the overflow policy of the mailbox; one that does not
-//!    get in is a dead letter. Order among the messages of jobs that are due in one tick is that in
-//!    which they were scheduled.
+//! 1. A message goes through the user lane, by the overflow policy of the mailbox; one that does
+//!    not get in is a dead letter. Order among the messages of jobs that are due in one tick is
+//!    that in which they were scheduled.
 //! 2. A cancel wins until the message is taken out. What does not open then is dropped, and counted
 //!    by the scheduler; it is no dead letter, wherever it ends.
 //! 3. The parcel is kept until the handler has returned, or the wait that it has begun is over; its
-//!    drop completes the run. So one message of a job is under way at the most, a fixed delay counts
-//!    from the end of the handler (an extension: Pekko counts from the send), and a message that is
-//!    lost with the mailbox it was in does not end the job.
+//!    drop completes the run. So one message of a job is under way at the most, a fixed delay
+//!    counts from the end of the handler (an extension: Pekko counts from the send), and a message
+//!    that is lost with the mailbox it was in does not end the job.
 //! 4. If the receiver has stopped, a message that was to come once is a dead letter, and a periodic
 //!    job ends quietly. One that is known to have stopped is refused at once.
 //! 5. A restart of the receiver changes nothing: what is scheduled belongs to whoever scheduled it.
@@ -48,12 +48,12 @@ use crate::{
 /// # Examples
 ///
 /// ```no_run
-/// # use clockjack_actor::{ActorRef, ActorSystem, DispatcherId};
+/// # use clockjack_actor::{ActorRef, ActorSystem, DispatcherId, Failure};
 /// # use core::time::Duration;
 /// #[derive(Clone)]
 /// struct Ping;
 ///
-/// fn jobs(system: &ActorSystem, pong: &ActorRef<Ping>) -> Result<(), Box<dyn core::error::Error>> {
+/// fn jobs(system: &ActorSystem, pong: &ActorRef<Ping>) -> Result<(), Failure> {
 ///     let (jobs, ms, any) = (system.scheduler(), Duration::from_millis, DispatcherId::DEFAULT);
 ///     let once = jobs.schedule_once(ms(300), pong, Ping, any, None)?;
 ///     jobs.schedule_at_fixed_rate(Duration::ZERO, ms(50), pong, Ping, any, Some(pong.pid()))?;

@@ -2,14 +2,14 @@
 //!
 //! On a pool of workers the thread that watches over them, the metronome, sees that one has been in
 //! one step for longer than `PoolConfig::stuck_after`, and whose step that is. Each such step is
-//! told once, as [`SystemEvent::Stuck`], while it still runs. The workers do nothing for it but count
-//! their steps: no message costs a look at the clock.
+//! told once, as [`SystemEvent::Stuck`], while it still runs. The workers do nothing for it but
+//! count their steps: no message costs a look at the clock.
 //!
-//! A step of an actor has several messages, but ends within its budget of time if they are short. So
-//! a step that takes as long as that is one handler, or a hook, that does not return.
+//! A step of an actor has several messages, but ends within its budget of time if they are short.
+//! So a step that takes as long as that is one handler, or a hook, that does not return.
 //!
-//! A [`RootContext`](crate::RootContext) has one thread, and nobody is outside to see it stuck: there
-//! a watchdog of the host, or of the hardware, has to do.
+//! A [`RootContext`](crate::RootContext) has one thread, and nobody is outside to see it stuck:
+//! there a watchdog of the host, or of the hardware, has to do.
 
 use core::time::Duration;
 

@@ -2,10 +2,10 @@
 //!
 //! # Roles and rules
 //!
-//! The **cell** has a [table](Table) of timers, by key, with the message of each, or the closure that
-//! makes it. The **scheduler** has a job for each, which knows the actor, a slot and a generation,
-//! and nothing of the message. A **fire** is what the job sends when it is due: the two numbers and
-//! a [`Parcel`]. It takes the control lane, so a full mailbox cannot lose it.
+//! The **cell** has a [table](Table) of timers, by key, with the message of each, or the closure
+//! that makes it. The **scheduler** has a job for each, which knows the actor, a slot and a
+//! generation, and nothing of the message. A **fire** is what the job sends when it is due: the two
+//! numbers and a [`Parcel`]. It takes the control lane, so a full mailbox cannot lose it.
 //!
 //! 1. One timer a key. Setting a key again takes the slot of the old timer with a new generation;
 //!    generations are never reused by one actor, over restarts either.
@@ -14,11 +14,11 @@
 //!    was cancelled, replaced, or set by an earlier value of the actor never arrives, wherever its
 //!    fire was by then.
 //! 3. A timer that fires once is out of the table before its message reaches the handler.
-//! 4. The open parcel is kept in the cell until the handler has returned, also by a panic, or, if it
-//!    has begun a wait, until that is over; its drop completes the run. So at most one fire of a
+//! 4. The open parcel is kept in the cell until the handler has returned, also by a panic, or, if
+//!    it has begun a wait, until that is over; its drop completes the run. So at most one fire of a
 //!    timer is under way, and a fixed delay counts from the end of the handler.
-//! 5. Before [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop) the
-//!    table is emptied; after these hooks once more. Timers survive nothing else.
+//! 5. Before [`PreRestart`](crate::Signal::PreRestart) and [`PostStop`](crate::Signal::PostStop)
+//!    the table is emptied; after these hooks once more. Timers survive nothing else.
 //! 6. A request that is refused changes nothing: the message comes back, and a timer that the key
 //!    had goes on. (Pekko cancels it first.) So the new job is made before the old one is
 //!    cancelled, and for that moment counts beside it in the quota.
@@ -384,7 +384,7 @@ impl<A: Actor> State<A> {
 
     /// Whether a future that it waits for keeps user messages away.
     pub(crate) fn is_waiting(&self) -> bool {
-        false
+        self.extra.as_ref().is_some_and(|extra| extra.futures.is_waiting())
     }
 
     /// Notes for what the handler is called that comes next.
@@ -407,8 +407,15 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// The wait that a handler began is over.
-    pub(crate) fn end_wait(&mut self) {
+    /// Completes the run whose handler has begun a wait, if that is over. One that follows at once
+    /// counts as the same.
+    pub(crate) fn settle_wait(&mut self) {
+        if !self.is_waiting() {
+            self.end_wait();
+        }
+    }
+
+    fn end_wait(&mut self) {
         if let Some(timed) = self.timed_mut() {
             timed.in_wait = None;
         }
@@ -483,10 +490,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.cancel_idle();
         let Some(extra) = &mut self.state.extra else { return };
         let Some(timed) = &mut extra.timed else { return };
+        if mutant!("actor-timers-outlive-restart") {
+            return;
+        }
         while let Some(timer) = timed.timers.remove_last() {
-            if !mutant!("actor-timers-outlive-restart") {
-                timer.job.cancel();
-            }
+            timer.job.cancel();
             turn.drop_contained(timer);
         }
         extra.control.retain(|item| matches!(item, Control::Message(_)));

@@ -14,3 +14,5 @@ mod puppet;
 mod receive_timeout;
 #[path = "timers/scheduler.rs"]
 mod scheduler;
+#[path = "timers/waits.rs"]
+mod waits;

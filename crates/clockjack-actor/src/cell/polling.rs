@@ -21,6 +21,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
         let name = due.name;
         state.extra().futures.was_polled(due);
+        state.settle_wait();
         if let Poll::Ready(result) = polled {
             self.concluded(turn, result, name);
         }
@@ -37,6 +38,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             turn.drop_contained(task);
             self.take_back();
         }
+        // What comes after a wait may have panicked, and is out of its place by then.
+        self.state.settle_wait();
     }
 
     /// All futures end, and the actor is where it belongs.

@@ -417,7 +417,11 @@ fn everything_else_of_the_scheduler_is_there_too() {
     let stage = Stage::new();
     let s = jobs(&stage);
     let log = stage.log.clone();
-    s.register_on_close(move || Ok(log.add("closed")), TaskRunPriority::User).unwrap();
+    let note = move || {
+        log.add("closed");
+        Ok(())
+    };
+    s.register_on_close(note, TaskRunPriority::User).unwrap();
     assert_eq!(s.max_frequency(), 1_000);
     assert!(!s.is_closed());
     let report = s.shutdown();

@@ -1,6 +1,6 @@
 //! One worker, an actor that is flooded without end by handlers of a millisecond: neither its own
-//! timer, nor another actor's, nor its stop is held up. The bounds are generous, for the machine may
-//! be busy; without fairness none of it would ever come.
+//! timer, nor another actor's, nor its stop is held up. The bounds are generous, for the machine
+//! may be busy; without fairness none of it would ever come.
 
 use core::time::Duration;
 use std::{sync::mpsc, time::Instant};
