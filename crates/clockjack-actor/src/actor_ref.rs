@@ -336,7 +336,7 @@ impl<M: 'static> Front<M> {
         match self.mail.claim() {
             Ok(permit) => {
                 // Whoever has the permit has the duty to wake, also if the function panics.
-                let duty = permit.wakes().then_some(WakeOnDrop(cell));
+                let duty = permit.wakes().then(|| WakeOnDrop(cell));
                 let envelope = make();
                 let _ = permit.write(envelope);
                 drop(duty);

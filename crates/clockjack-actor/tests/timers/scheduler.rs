@@ -428,3 +428,16 @@ fn everything_else_of_the_scheduler_is_there_too() {
     assert_eq!(report.accepted, report.executed + report.cancelled);
     assert_eq!(stage.heard(), ["closed"]);
 }
+
+#[test]
+fn messages_by_a_mapped_ref_give_an_actor_that_is_awake_no_second_turn() {
+    let mut stage = Stage::new();
+    let ear = ear(&mut stage, 0);
+    let mapped: ActorRef<()> = ear.map(|()| Say("made"));
+    ear.tell(Word::Stop).unwrap();
+    mapped.tell(()).unwrap();
+    mapped.tell(()).unwrap();
+    stage.root.run_until_idle();
+    assert!(ear.is_stopped());
+    assert_eq!(stage.dead.take().len(), 2);
+}
