@@ -351,8 +351,7 @@ impl Budget {
         // left at the most.
         let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED) as u64);
         let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_LOOK as u64);
-        let is_fast = (n_timed > 0 && spent <= left_nanos.saturating_mul(n_timed))
-            || mutant!("actor-budget-optimistic");
+        let is_fast = n_timed > 0 && spent <= left_nanos.saturating_mul(n_timed);
         self.look_at = self.n_taken + if is_fast { MESSAGES_PER_LOOK.min(left) } else { 1 };
         true
     }
