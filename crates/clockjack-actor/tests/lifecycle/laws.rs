@@ -251,6 +251,12 @@ fn many_actors_stop_at_once() {
 
 #[test]
 fn a_line_of_ten_thousand_parents_ends_without_deep_calls() {
+    // A call for each level would not fit.
+    let small = std::thread::Builder::new().stack_size(256 << 10);
+    small.spawn(end_a_long_line).unwrap().join().unwrap();
+}
+
+fn end_a_long_line() {
     const DEPTH: u32 = 10_000;
     let (mut root, _) = start(ActorSystem::builder("t"));
     let top = root.spawn("c", || Leaf).unwrap();
@@ -266,4 +272,32 @@ fn a_line_of_ten_thousand_parents_ends_without_deep_calls() {
     // The last one keeps all above it, and goes with them.
     drop(last);
     drop(deepest);
+}
+
+#[test]
+fn twenty_thousand_actors_that_came_and_went_leave_nothing_behind() {
+    for listens in [false, true] {
+        // Room for a few at a time: what stays behind takes it.
+        let limits = clockjack_actor::Limits::DEFAULT.processes(20);
+        let (mut root, _) = start(ActorSystem::builder("t").limits(limits));
+        let told = Log::default();
+        if listens {
+            events(&mut root, EventKinds::ALL, &told);
+        }
+        let held = alloc::sync::Arc::new(());
+        for n in 0..2_000 {
+            for m in 0..10 {
+                let held = alloc::sync::Arc::clone(&held);
+                let keeps = clockjack_actor::Props::from_fn(move |_, (): ()| {
+                    let _ = &held;
+                    Ok(Next::Stop)
+                });
+                root.spawn(&format!("{n}-{m}"), keeps).unwrap().tell(()).unwrap();
+            }
+            root.run_until_idle();
+        }
+        assert_eq!(alloc::sync::Arc::strong_count(&held), 1);
+        assert_eq!(root.system().tree().len(), 3 + usize::from(listens));
+        assert_eq!(told.take().len(), if listens { 40_001 } else { 0 });
+    }
 }
