@@ -564,10 +564,14 @@ fn try_idle<M: 'static>(front: &Front<M>) -> bool {
 #[inline]
 fn next_message<M: 'static>(front: &Front<M>) -> Pop<(Option<Box<Attached>>, M)> {
     let read = |envelope: *const Envelope<M>| {
-        // SAFETY: the mailbox hands out a valid value, and each part is read once.
-        let attached = unsafe { (&raw const (*envelope).header.attached).read() };
+        // SAFETY: the mailbox hands out a valid value.
+        let attached = unsafe { &raw const (*envelope).header.attached };
         // SAFETY: as above.
-        let msg = unsafe { (&raw const (*envelope).msg).read() };
+        let msg = unsafe { &raw const (*envelope).msg };
+        // SAFETY: a field of a valid value, which is read once.
+        let attached = unsafe { attached.read() };
+        // SAFETY: as above.
+        let msg = unsafe { msg.read() };
         (attached, msg)
     };
     // SAFETY: as in `pop`; what is not read are numbers.

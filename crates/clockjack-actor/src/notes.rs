@@ -267,9 +267,9 @@ impl<M> Iterator for Taken<M> {
         }
         let node = self.next;
         // SAFETY: the list is this iterator's own.
-        let (next, kind) = unsafe { ((*node).next, (*node).kind) };
-        self.next = next;
-        Some(match kind {
+        let Link { next, kind } = unsafe { &*node };
+        self.next = *next;
+        Some(match *kind {
             Kind::Note => {
                 // SAFETY: a node of this kind was boxed by `push`.
                 Item::Note(unsafe { Box::from_raw(node.cast::<NoteNode>()) }.note)

@@ -147,7 +147,7 @@ impl Drop for Token {
 
 #[test]
 fn what_is_accepted_is_handled_or_a_dead_letter_while_all_fail_and_restart() {
-    const EACH: u64 = if cfg!(debug_assertions) { 3_000 } else { 30_000 };
+    const EACH: u64 = 5_000;
     let users = ActorSystem::builder("t").supervise_users(Scope::AllForOne, Strategy::restart());
     let rt = runtime(users, 2);
     let (handled, letters, accepted) =
@@ -246,7 +246,7 @@ impl Actor for Leaf {
 
 #[test]
 fn many_actors_and_a_long_line_of_them_stop_at_once() {
-    const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
+    const MANY: usize = 100_000;
     let limits = Limits::DEFAULT.processes(200_000);
     let rt = runtime(ActorSystem::builder("t").limits(limits), 2);
     let refs: Vec<_> = (0..MANY).map(|n| rt.spawn(&format!("n{n}"), || Leaf).unwrap()).collect();
