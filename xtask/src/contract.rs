@@ -1,7 +1,7 @@
 //! `cargo xtask contract`: every promise in a contract names a test, and that test ran and passed.
 //!
-//! A contract is a `contract.md` or `requirements.md` in `crates/*/tests`. Its tables whose last
-//! column is headed `test` are read: each row names one or more tests in back quotes, as
+//! A contract is a `contract.md` or `requirements.md` in `crates/*/tests`, or a part of one, as
+//! `contract_timers.md`. Its tables whose last column is headed `test` are read: each row names one or more tests in back quotes, as
 //! `path::to::test` or `file.rs::test_name`, or says `planned` and why. Tests of the same crate
 //! only; what ran is taken from the log of `cargo xtask test`.
 
@@ -20,8 +20,8 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The file names of contracts.
-const NAMES: [&str; 2] = ["contract.md", "requirements.md"];
+/// How the file names of contracts begin.
+const NAMES: [&str; 2] = ["contract", "requirements"];
 
 /// One row of a contract's table.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,15 +46,11 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn check_workspace(workspace: &Workspace) -> Result<String> {
-    let contracts: Vec<(String, PathBuf)> = workspace
-        .packages
-        .iter()
-        .flat_map(|package| {
-            NAMES.map(|name| (&package.name, package.dir().join("tests").join(name)))
-        })
-        .filter(|(_, path)| path.is_file())
-        .map(|(package, path)| (package.clone(), path))
-        .collect();
+    let mut contracts: Vec<(String, PathBuf)> = Vec::new();
+    for package in &workspace.packages {
+        let found = contracts_in(&package.dir().join("tests"))?;
+        contracts.extend(found.into_iter().map(|path| (package.name.clone(), path)));
+    }
     if contracts.is_empty() {
         return Ok("no contract.md or requirements.md under crates/*/tests".to_owned());
     }
@@ -78,6 +74,30 @@ fn check_workspace(workspace: &Workspace) -> Result<String> {
     }
     let n_kept = n_rows - n_planned;
     Ok(format!("{n_rows} rows, {n_kept} shown by tests, {n_planned} planned"))
+}
+
+/// The contracts in a folder of tests, in the order of their names.
+fn contracts_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("cannot read {dir:?}"))? {
+        let path = entry?.path();
+        if path.is_file()
+            && path.file_name().is_some_and(|name| is_contract(&name.to_string_lossy()))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_contract(name: &str) -> bool {
+    let Some(stem) = name.strip_suffix(".md") else { return false };
+    let rest = NAMES.iter().find_map(|begin| stem.strip_prefix(begin));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 /// A log from before the last change says nothing about the code of now.
@@ -221,6 +241,16 @@ mod tests {
             target: target.to_owned(),
             test: test.to_owned(),
             outcome,
+        }
+    }
+
+    #[test]
+    fn contracts_may_come_in_parts() {
+        for name in ["contract.md", "requirements.md", "contract_services.md"] {
+            assert!(is_contract(name), "{name}");
+        }
+        for name in ["README.md", "contract.rs", "contracts.md", "my_contract.md"] {
+            assert!(!is_contract(name), "{name}");
         }
     }
 

@@ -78,6 +78,8 @@ pub enum ReceptionistError {
     Stopped,
     /// The system has terminated. Permanent.
     Terminated,
+    /// The system allocates no more, since it was sealed. Permanent.
+    Sealed,
 }
 
 impl fmt::Display for ReceptionistError {
@@ -86,6 +88,7 @@ impl fmt::Display for ReceptionistError {
             Self::Full => "the receptionist has no room for more",
             Self::Stopped => "the actor has ended",
             Self::Terminated => "the system has terminated",
+            Self::Sealed => "the system is sealed and allocates no more",
         })
     }
 }
@@ -104,7 +107,7 @@ impl Receptionist {
     ///
     /// # Errors
     ///
-    /// If the actor has ended, the system has terminated or there is no room.
+    /// If the actor has ended, the system has terminated or is sealed, or there is no room.
     pub fn register<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -176,7 +179,7 @@ impl Receptionist {
     ///
     /// # Errors
     ///
-    /// If `to` has ended, the system has terminated or there is no room.
+    /// If `to` has ended, the system has terminated or is sealed, or there is no room.
     pub fn subscribe<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -209,6 +212,9 @@ impl Receptionist {
     /// Rule 3: an actor is about to be listed.
     fn begin<M: 'static>(&self, actor: &ActorRef<M>) -> Result<Pid, ReceptionistError> {
         let actor = actor.any();
+        if actor.system().is_sealed() {
+            return Err(ReceptionistError::Sealed);
+        }
         actor.system().listed().begin(actor.pid());
         if actor.is_ended() { Err(ReceptionistError::Stopped) } else { Ok(actor.pid()) }
     }

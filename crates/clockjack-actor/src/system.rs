@@ -237,7 +237,6 @@ impl ActorSystem {
     }
 
     /// Waits until the system has terminated, for whatever reason.
-    #[must_use]
     pub fn when_terminated(&self) -> Termination {
         Termination::new(self.clone())
     }

@@ -1,10 +1,12 @@
 //! How a system ends: phases, their tasks and time, and what is reported.
 
+extern crate alloc;
+
 #[path = "support/bench.rs"]
 mod bench;
 
+use alloc::sync::Arc;
 use core::{future::pending, time::Duration};
-use std::sync::Arc;
 
 use bench::{Log, start};
 use clockjack_actor::{

@@ -1,7 +1,11 @@
 //! Messages that nobody handles.
 
+extern crate alloc;
+
 #[path = "support/bench.rs"]
 mod bench;
+
+use alloc::rc::Rc;
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -44,7 +48,6 @@ fn what_is_sent_to_the_dead_letters_is_told_as_one() {
 
 #[test]
 fn a_message_to_the_dead_letters_is_dropped_and_need_not_be_send() {
-    use std::rc::Rc;
     let (mut root, _) = start(ActorSystem::builder("t"));
     let message = Rc::new(1);
     root.system().dead_letters::<Rc<i32>>().tell(Rc::clone(&message)).unwrap();

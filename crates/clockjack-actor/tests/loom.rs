@@ -6,13 +6,20 @@
 
 extern crate alloc;
 
+use clockjack_actor::router_logic;
+
 #[path = "loom/ask.rs"]
 mod ask;
+#[path = "loom/listed.rs"]
+mod listed_models;
 #[path = "loom/ready.rs"]
 mod ready_models;
 #[path = "loom/send.rs"]
 mod send;
 
+/// The part under test, which knows nothing of actors.
+#[path = "../src/system/listed.rs"]
+mod listed;
 /// The part under test, which knows nothing of actors.
 #[path = "../src/futures/ready.rs"]
 mod ready;

@@ -240,3 +240,12 @@ fn threads_may_register_while_services_end_and_none_stays() {
     root.run_until_idle();
     assert_eq!(desk.listed(), 0);
 }
+
+#[test]
+fn a_sealed_system_lists_nothing_more() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let a = worker(&mut root, "a");
+    root.seal();
+    let refused = root.system().receptionist().register(&key(), &a).unwrap_err();
+    assert_eq!(refused, ReceptionistError::Sealed);
+}

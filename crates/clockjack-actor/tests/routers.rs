@@ -1,10 +1,13 @@
 //! Pools and groups: which routee a message goes to, and what becomes of routees.
 
+extern crate alloc;
+
 #[path = "support/bench.rs"]
 mod bench;
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
-use std::{collections::BTreeMap, thread};
+use std::thread;
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -116,7 +119,7 @@ fn messages_of_one_hash_go_to_one_routee_and_few_move_at_a_resize() {
         home
     };
     let before = home(&mut root);
-    assert!(before.values().collect::<std::collections::BTreeSet<_>>().len() > 4);
+    assert!(before.values().collect::<BTreeSet<_>>().len() > 4);
     handle.resize(7).unwrap();
     clock.advance(Duration::from_millis(50));
     root.run_until_idle();

@@ -216,7 +216,8 @@ impl Publish for Counted<Inner> {
             }
         }
         for subscriber in list.iter().filter(|one| one.kinds.intersects(kind)) {
-            let evicted = subscriber.backlog.with(|backlog| backlog.push(event.clone()));
+            let event = event.clone();
+            let evicted = subscriber.backlog.with(|backlog| backlog.push(event));
             if evicted.is_some() {
                 self.dropped.increment();
             }

@@ -254,20 +254,18 @@ fn start_guardians(
     let no_room = |_: &dyn fmt::Display| StartError::thread(&"no room for the guardians");
     // The root's cell keeps the system, and all cells keep the root's.
     let kept = Counted::into_raw(system.0.clone());
-    // SAFETY: a guardian is `Send`.
-    let root = unsafe {
-        custom::start::<Cell<Guardian, fn() -> Guardian>>(
-            system.0.default.engine(),
-            || {
-                let core = Core::new(ActorPath::root(), None, kept, Overflow::Fail);
-                let settings = Props::<Guardian, fn() -> Guardian>::new(|| Guardian)
-                    .supervise_children(Scope::OneForOne, Strategy::escalate());
-                let (factory, settings) = settings.into_parts();
-                (Front::new(core, 1), Cell::new(factory, settings, false))
-            },
-            |_: &CustomRef<Front<core::convert::Infallible>>| {},
-        )
+    let make = || {
+        // SAFETY: it has no parent, and the count is given away.
+        let core = unsafe { Core::new(ActorPath::root(), None, kept, Overflow::Fail) };
+        let settings = Props::<Guardian, fn() -> Guardian>::new(|| Guardian)
+            .supervise_children(Scope::OneForOne, Strategy::escalate());
+        let (factory, settings) = settings.into_parts();
+        (Front::new(core, 1), Cell::new(factory, settings, false))
     };
+    let before = |_: &CustomRef<Front<core::convert::Infallible>>| {};
+    let engine = system.0.default.engine();
+    // SAFETY: a guardian is `Send`.
+    let root = unsafe { custom::start::<Cell<Guardian, fn() -> Guardian>>(engine, make, before) };
     let root: AnyActor = match root {
         Ok(root) => crate::actor_ref::untyped(root),
         Err(_) => {

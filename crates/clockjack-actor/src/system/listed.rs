@@ -53,8 +53,10 @@ impl Listed {
 
     /// Whether an actor that has ended may be listed.
     pub(crate) fn may_have(&self, pid: Pid) -> bool {
-        // SeqCst: pairs with that of `begin`.
-        fence(SeqCst);
+        if !mutant!("listed-unfenced") {
+            // SeqCst: pairs with that of `begin`.
+            fence(SeqCst);
+        }
         let (word, bit) = self.place(pid);
         // Relaxed: the fence orders it.
         word.load(Relaxed) & bit != 0 && !mutant!("listed-overlooked")

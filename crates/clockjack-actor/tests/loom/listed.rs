@@ -1,0 +1,53 @@
+//! The tables of a system: listers against the last turn of an actor.
+
+use alloc::sync::Arc;
+
+use clockjack_actor::Pid;
+use clockjack_sync::{
+    lock::Lock,
+    prim::atomic::{
+        AtomicBool,
+        Ordering::{AcqRel, Acquire},
+    },
+};
+use loom::thread;
+
+use crate::listed::Listed;
+
+struct Scene {
+    listed: Listed,
+    has_ended: AtomicBool,
+    is_in_table: Lock<bool>,
+}
+
+#[test]
+fn an_actor_that_ends_while_it_is_listed_does_not_stay() {
+    loom::model(|| {
+        let pid: Pid = "{0|1.1}".parse().expect("a pid");
+        let scene = Arc::new(Scene {
+            listed: Listed::new(),
+            has_ended: AtomicBool::new(false),
+            is_in_table: Lock::new(false),
+        });
+        let of_runner = Arc::clone(&scene);
+        let runner = thread::spawn(move || {
+            let Scene { listed, has_ended, is_in_table } = &*of_runner;
+            has_ended.fetch_or(true, AcqRel);
+            if listed.may_have(pid) {
+                is_in_table.with(|is_in| *is_in = false);
+            }
+        });
+        let of_lister = Arc::clone(&scene);
+        let lister = thread::spawn(move || {
+            let Scene { listed, has_ended, is_in_table } = &*of_lister;
+            listed.begin(pid);
+            is_in_table.with(|is_in| *is_in = true);
+            if has_ended.load(Acquire) {
+                is_in_table.with(|is_in| *is_in = false);
+            }
+        });
+        runner.join().expect("no panic");
+        lister.join().expect("no panic");
+        assert!(!scene.is_in_table.with(|is_in| *is_in), "it has ended and is listed");
+    });
+}
