@@ -361,6 +361,10 @@ impl SystemInner {
             let path = path.clone();
             self.events.publish(&SystemEvent::Lifecycle(Lifecycle { pid, path, step }));
         }
+        if step == LifecycleStep::Stopped && is_user_guardian(path) {
+            // Without effect if the system ends anyway.
+            self.terminate(Reason::new("the user guardian has stopped"));
+        }
     }
 
     pub(crate) fn mailbox_overflowed(&self, path: &ActorPath) {
@@ -462,7 +466,7 @@ impl SystemInner {
         self.settled(settled);
         // AcqRel: pairs with the last handle's; one of the two sees the other.
         let before = self.handles.fetch_or(ENDED, AcqRel);
-        if before < HANDLE && !mutant!("letters-kept") {
+        if before < HANDLE {
             drop(self.letters.with(Option::take));
         }
         drop(guardians);
@@ -507,6 +511,11 @@ fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// Whether this is `/user`. Its end, for whatever reason, is that of the system.
+fn is_user_guardian(path: &ActorPath) -> bool {
+    path.name() == "user" && path.parent().is_some_and(|above| above.parent().is_none())
 }
 
 /// Calls what may be the user's; a panic in it is contained, where the host can. False if there was

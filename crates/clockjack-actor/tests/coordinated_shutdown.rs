@@ -377,11 +377,13 @@ fn shutdown_of_a_root_context_runs_the_phases() {
 #[derive(Clone)]
 struct Dropped(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
-/// A root context with an actor, a subscriber, a service, a job and a task, each of which holds
-/// something; the system is held by all.
+/// A root context with an actor, a subscriber, a service, a job, a task and a listener, each of
+/// which holds something; the system is held by all.
 fn full(counter: &Arc<()>) -> RootContext {
     let held = Dropped(Arc::clone(counter));
-    let (mut root, _) = start(ActorSystem::builder("t"));
+    let with = held.clone();
+    let builder = ActorSystem::builder("t").on_escalation(move |_| _ = &with);
+    let (mut root, _) = start(builder);
     let system = root.system().clone();
     let (with, keeps) = (held.clone(), system.clone());
     let actor = Props::from_fn(move |_, _: u8| {

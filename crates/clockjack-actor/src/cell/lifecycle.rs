@@ -364,7 +364,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         match &core.parent {
             Some(parent) => {
                 parent.report(crate::actor_ref::untyped(turn.me()));
-                parent.order(REPORTS);
+                if parent.raise(REPORTS) & ENDED == 0 {
+                    parent.wake();
+                } else {
+                    // Ended by force before its children: nobody else takes them off its list, and
+                    // they would keep each other. Either this sees that it has ended, or its end
+                    // sees the report: both change one word.
+                    drop(parent.take_reports());
+                }
             }
             None => {
                 core.system().retry_escalations(&|call| contain(turn, call));
@@ -403,6 +410,18 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             turn.drop_contained(envelope);
         }
         self.let_go(turn);
+        let core = &turn.front().core;
+        drop(core.take_reports());
+        // Children that are there end by force too, and would be kept here.
+        while let Some(children) = core.children()
+            && let Some(child) = children.with(|children| {
+                children.is_closed = true;
+                let last = children.newest_first().next().cloned()?;
+                children.remove(&last)
+            })
+        {
+            drop(child);
+        }
     }
 }
 

@@ -20,9 +20,7 @@ use clockjack_sync::{
 };
 
 use super::{
-    ActorSystem, Guardians, OnEscalation, SystemInner,
-    guardian::{Guardian, UserGuardian},
-    shutdown::Ending,
+    ActorSystem, Guardians, OnEscalation, SystemInner, guardian::Guardian, shutdown::Ending,
 };
 use crate::{
     ActorPath, EscalationSink, EventStream, FailureInfo, Mailbox, Props, Receptionist, Scope,
@@ -280,8 +278,8 @@ fn start_guardians(
         .mailbox(Mailbox::DEFAULT.overflow(Overflow::DropNewest))
         .supervise_children(Scope::OneForOne, Strategy::stop());
     let (scope, strategy) = users.unwrap_or_else(|| (Scope::OneForOne, Strategy::stop()));
-    let users = Props::<UserGuardian, fn() -> UserGuardian>::new(|| UserGuardian)
-        .supervise_children(scope, strategy);
+    let users =
+        Props::<Guardian, fn() -> Guardian>::new(|| Guardian).supervise_children(scope, strategy);
     let place = Where::Dispatcher;
     // SAFETY: a guardian is `Send`.
     let below = unsafe { spawn::spawn(&root, true, place, "system", below) };
