@@ -1,9 +1,9 @@
 //! `cargo xtask contract`: every promise in a contract names a test, and that test ran and passed.
 //!
 //! A contract is a `contract.md` or `requirements.md` in `crates/*/tests`, or a part of one, as
-//! `contract_timers.md`. Its tables whose last column is headed `test` are read: each row names one or more tests in back quotes, as
-//! `path::to::test` or `file.rs::test_name`, or says `planned` and why. Tests of the same crate
-//! only; what ran is taken from the log of `cargo xtask test`.
+//! `contract_timers.md`. Its tables whose last column is headed `test` are read: each row names one
+//! or more tests in back quotes, as `path::to::test` or `file.rs::test_name`, or says `planned` and
+//! why. Tests of the same crate only; what ran is taken from the log of `cargo xtask test`.
 
 use std::{
     fs,
