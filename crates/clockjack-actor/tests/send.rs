@@ -231,6 +231,8 @@ fn who_waits_for_an_actor_that_is_gone_with_its_system_gets_its_message_back() {
     let (actor, _log) = clerk(&mut root, Mailbox::bounded(1));
     actor.tell(1).unwrap();
     let waiting = actor.send(2);
+    // The phases of the shutdown would let it handle what it has.
+    root.system().stop(&actor).unwrap();
     let _end = root.system().terminate();
     root.run_until_idle();
     drop((root, actor));
