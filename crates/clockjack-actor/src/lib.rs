@@ -72,6 +72,8 @@ pub use scheduler::Scheduler;
 pub use send::Sending;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
 pub use stuck::Stuck;
-pub use system::{ActorSystem, SystemBuilder, SystemMetrics, Termination, TerminationReport};
+pub use system::{
+    ActorSystem, Pinned, SystemBuilder, SystemMetrics, Termination, TerminationReport,
+};
 pub use system_message::{SystemMessage, Terminated};
 pub use timers::{Key, Timers};

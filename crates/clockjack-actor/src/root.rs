@@ -121,6 +121,7 @@ impl RootContext {
             executor: executor.handle(),
             scheduler,
             dispatchers: alloc::vec::Vec::new(),
+            dispatcher_host: None,
             seed,
         };
         let system = builder.start_on(host)?;

@@ -28,6 +28,8 @@ pub(crate) enum Where {
     Dispatcher,
     /// On the executor of this thread.
     Here(Handle),
+    /// On the executor of another thread, which makes it and drops it.
+    On(Handle),
 }
 
 /// Starts an actor that may change threads.
@@ -64,7 +66,8 @@ pub(crate) fn spawn_here<P: IntoProps>(
 /// # Safety
 ///
 /// For [`Where::Dispatcher`] actor, factory and messages are `Send`; for [`Where::Here`] this is
-/// the thread of the executor, if it has only one.
+/// the thread of the executor, if it has only one; for [`Where::On`] factory and messages are
+/// `Send`, and the executor has one thread.
 pub(crate) unsafe fn spawn<P: IntoProps>(
     parent: &AnyActor,
     supervises: bool,
@@ -93,7 +96,10 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
     let system = parent.system();
     let settings = props.peek_settings();
-    let dispatcher = settings.as_ref().map_or(DispatcherId::DEFAULT, |one| one.dispatcher);
+    let dispatcher = match place {
+        Where::Dispatcher => settings.as_ref().map_or(DispatcherId::DEFAULT, |one| one.dispatcher),
+        Where::Here(_) | Where::On(_) => DispatcherId::DEFAULT,
+    };
     if let Some(why) = settings.and_then(|settings| settings.invalid) {
         return Err(SpawnError::new(SpawnErrorKind::InvalidProps(why), props));
     }
@@ -101,7 +107,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         Where::Here(handle) if !handle.is_local() => {
             return Err(SpawnError::new(SpawnErrorKind::NotLocal, props));
         }
-        Where::Here(handle) => handle,
+        Where::Here(handle) | Where::On(handle) => handle,
         Where::Dispatcher => match system.executor(dispatcher) {
             Some(handle) => handle,
             None => return Err(SpawnError::new(SpawnErrorKind::NoDispatcher, props)),
@@ -120,7 +126,8 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         drop(parent.note(Note::Starting(path.clone())));
     }
     let mut props = Some(props);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract. Before its first turn the cell has no actor, only factory and
+    // settings; the turns, and the end of what had one, are on the executor's thread.
     let started = unsafe {
         custom::start::<Cell<P::Actor, P::Factory>>(
             executor.engine(),
@@ -137,6 +144,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     match started {
         Ok(cell) => {
             system.spawned(cell.pid());
+            system.started_on(dispatcher);
             let cell = ActorRef::from_cell(cell);
             if children.with(|children| children.is_closed) {
                 // The parent has begun to stop meanwhile, and did not find it.

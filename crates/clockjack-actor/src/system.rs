@@ -1,6 +1,7 @@
 //! A system of actors: its guardians, its scheduler, its events, its end.
 
 mod builder;
+mod dispatchers;
 mod ends;
 mod guardian;
 mod listed;
@@ -31,6 +32,7 @@ use clockjack_sync::{
 use self::listed::Listed;
 pub use self::{
     builder::{HostParts, SystemBuilder},
+    dispatchers::{DispatcherHost, Pinned},
     ends::Stopped,
     metrics::SystemMetrics,
     shutdown::ShutdownTask,
@@ -88,7 +90,7 @@ pub(crate) struct SystemInner {
     /// with the last actor, whichever is later.
     letters: Lock<Option<ActorRef<Letter>>>,
     is_sealed: AtomicBool,
-    dispatchers: Lock<Vec<(DispatcherId, Handle)>>,
+    dispatchers: dispatchers::Dispatchers,
     slots: Pool,
     asks: Graph<usize, ActorPath>,
 }
@@ -278,9 +280,14 @@ impl SystemInner {
         if dispatcher == DispatcherId::DEFAULT {
             return Some(self.default.clone());
         }
-        self.dispatchers.with(|list| {
-            list.iter().find(|(id, _)| *id == dispatcher).map(|(_, handle)| handle.clone())
-        })
+        self.dispatchers.find(dispatcher)
+    }
+
+    /// An actor was started on a dispatcher.
+    pub(crate) fn started_on(&self, dispatcher: DispatcherId) {
+        if dispatcher != DispatcherId::DEFAULT {
+            self.dispatchers.started(dispatcher);
+        }
     }
 
     /// The executor whose timers end asks.

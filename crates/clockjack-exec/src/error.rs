@@ -275,6 +275,8 @@ enum StartKind {
     Thread(Box<str>),
     DuplicateCommand(u16),
     Stopped,
+    Unsupported,
+    NameTaken(Box<str>),
 }
 
 #[doc(hidden)]
@@ -307,6 +309,18 @@ impl StartError {
     #[must_use]
     pub const fn stopped() -> Self {
         Self(StartKind::Stopped)
+    }
+
+    /// The host has no threads to give.
+    #[must_use]
+    pub const fn unsupported() -> Self {
+        Self(StartKind::Unsupported)
+    }
+
+    /// There is an executor of this name already.
+    #[must_use]
+    pub fn name_taken(name: &str) -> Self {
+        Self(StartKind::NameTaken(name.into()))
     }
 }
 
@@ -341,6 +355,18 @@ impl StartError {
         matches!(self.0, StartKind::Stopped)
     }
 
+    /// Whether this host cannot have such an executor at all: it has no threads to give.
+    #[must_use]
+    pub const fn is_unsupported(&self) -> bool {
+        matches!(self.0, StartKind::Unsupported)
+    }
+
+    /// Whether there is an executor of this name already.
+    #[must_use]
+    pub const fn is_name_taken(&self) -> bool {
+        matches!(self.0, StartKind::NameTaken(_))
+    }
+
     /// How many workers there can be, if more were asked for.
     #[must_use]
     pub const fn workers_max(&self) -> Option<usize> {
@@ -371,6 +397,8 @@ impl fmt::Display for StartError {
             StartKind::Thread(says) => write!(f, "no thread for a worker: {says}"),
             StartKind::DuplicateCommand(id) => write!(f, "two handlers for command {id}"),
             StartKind::Stopped => f.write_str("it has stopped"),
+            StartKind::Unsupported => f.write_str("this host has no threads for it"),
+            StartKind::NameTaken(name) => write!(f, "there is one called {name}"),
         }
     }
 }

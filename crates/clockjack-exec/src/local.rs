@@ -119,17 +119,26 @@ impl LocalExecutor {
         limits: Limits,
         commands: Commands,
     ) -> Result<Self, StartError> {
+        Self::on_node(0, toolbox, limits, commands)
+    }
+
+    /// As [`new`](Self::new), for one of several executors whose processes know each other: `node`
+    /// tells their pids apart.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn on_node(
+        node: u32,
+        toolbox: impl Toolbox + Send + 'static,
+        limits: Limits,
+        commands: Commands,
+    ) -> Result<Self, StartError> {
         let resolution = toolbox.clock().resolution();
         let seed = toolbox.seed();
         let host = Box::new(OneThread { toolbox, resolution });
-        let config = EngineConfig {
-            seats: 0,
-            node: 0,
-            limits,
-            resolution,
-            grace_ticks: 1,
-            quiet_looks_max: 1,
-        };
+        let config =
+            EngineConfig { seats: 0, node, limits, resolution, grace_ticks: 1, quiet_looks_max: 1 };
         let engine = Engine::new(host, &config, commands)?;
         let home = engine.shards.attach(0);
         Ok(Self {

@@ -7,7 +7,7 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{Parker, host};
+use crate::{OsInstant, Parker, host};
 
 /// Ends the sleep of the thread that waits.
 struct Unparker(Parker);
@@ -29,6 +29,11 @@ thread_local! {
 
 /// Polls a future until it is ready, and sleeps in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    block_on_until(future, OsInstant::MAX).expect("that time never comes")
+}
+
+/// As [`block_on`], until some time. It needs no timer of a pool, whose workers may all be stuck.
+pub(crate) fn block_on_until<F: Future>(future: F, until: OsInstant) -> Option<F::Output> {
     assert!(
         !host::is_worker(),
         "block_on was called on a worker, which would wait for itself: await there, or use \
@@ -45,10 +50,14 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
             Poll::Ready(output) => {
                 // At the end of a thread there is nothing to keep it for.
                 let _ = SPARE.try_with(|spare| spare.set(Some(unparker)));
-                return output;
+                return Some(output);
             }
-            Poll::Pending => {
+            Poll::Pending if until == OsInstant::MAX => {
                 unparker.0.park(None);
+            }
+            Poll::Pending if OsInstant::now() >= until => return None,
+            Poll::Pending => {
+                unparker.0.park(Some(until));
             }
         }
     }

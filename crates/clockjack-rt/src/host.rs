@@ -6,13 +6,18 @@ use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
 use std::panic::catch_unwind;
 
 use clockjack_exec::{Caught, Host, engine::Engine, worker::Local};
-use clockjack_time::{Resolution, Tick};
+use clockjack_time::{MonotonicClock as _, Tick};
 
 use crate::{OsClock, Parker};
 
 thread_local! {
     /// The worker that this thread is.
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+}
+
+thread_local! {
+    /// Whether this thread runs an executor of its own.
+    static IS_PINNED: Cell<bool> = const { Cell::new(false) };
 }
 
 thread_local! {
@@ -33,21 +38,27 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn new(resolution: Resolution, seats: usize, seed: u64) -> Arc<Self> {
+    pub(crate) fn new(clock: OsClock, seats: usize, seed: u64) -> Arc<Self> {
         Arc::new(Self {
-            clock: OsClock::new(resolution),
+            clock,
             seats: (0..seats).map(|_| Parker::new()).collect(),
             metronome: Parker::new(),
             stopper: Parker::new(),
-            nanos_per_tick: u64::from(resolution.nanos().get()),
+            nanos_per_tick: u64::from(clock.resolution().nanos().get()),
             seed,
         })
     }
 }
 
-/// Whether this thread is a worker of some pool.
+/// Whether this thread is a worker of some pool, or runs an executor of its own: one that must not
+/// wait for what it would have to do itself.
 pub(crate) fn is_worker() -> bool {
-    !LOCAL.get().is_null()
+    !LOCAL.get().is_null() || IS_PINNED.get()
+}
+
+/// From here on this thread runs an executor of its own.
+pub(crate) fn pin() {
+    IS_PINNED.set(true);
 }
 
 /// The deadline by the clock of the pool that this thread works for, if it does.

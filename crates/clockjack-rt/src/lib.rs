@@ -179,6 +179,9 @@ pub mod blocking;
 mod blocking_command;
 pub mod clock;
 mod current;
+mod dispatchers;
+#[cfg(all(feature = "tokio", not(loom)))]
+mod failure_bridge;
 mod host;
 #[cfg(target_os = "linux")]
 #[path = "clock/linux.rs"]
@@ -241,6 +244,8 @@ pub use clockjack_exec as exec;
 pub use clockjack_exec::yield_now;
 pub use clockjack_sched as sched;
 pub use current::{interval, sleep, spawn};
+#[cfg(all(feature = "tokio", not(loom)))]
+pub use failure_bridge::TokioFailureEventBridge;
 pub use pool::{PoolConfig, ShutdownReport, Straggler, WorkerPool};
 pub use runtime::Runtime;
 pub use scheduler::{

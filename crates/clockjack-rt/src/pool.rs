@@ -99,19 +99,31 @@ impl WorkerPool {
     /// For zero workers, more than `workers_max`, two handlers of one number, a thread or a CPU
     /// that the system refuses, or tokio where the feature is not compiled in.
     pub fn new(config: PoolConfig, commands: Commands) -> Result<Self, StartError> {
+        let clock = OsClock::new(config.resolution);
+        Self::on_node(0, clock, config, commands)
+    }
+
+    /// As [`new`](Self::new), for one of several executors of one system: `node` tells their pids
+    /// apart, and they count from one start.
+    pub(crate) fn on_node(
+        node: u32,
+        clock: OsClock,
+        config: PoolConfig,
+        commands: Commands,
+    ) -> Result<Self, StartError> {
         let workers = workers_of(&config)?;
         let seats = config.workers_max.clamp(1, SEATS_MAX);
         check_count(workers, seats)?;
         let blocking = BlockingPool::new(config.blocking.clone());
         let blocking = Arc::new(blocking.map_err(|invalid| StartError::thread(&invalid))?);
         let reactor = tokio_host::Reactor::start(config.tokio)?;
-        let threads = Threads::new(config.resolution, seats, config.seed);
+        let threads = Threads::new(clock, seats, config.seed);
         let commands = blocking_command::add_to(commands, &blocking);
         let nanos_per_tick = u128::from(config.resolution.nanos().get());
         let grace_ticks = config.grace.as_nanos().div_ceil(nanos_per_tick).max(1);
         let engine_config = EngineConfig {
             seats,
-            node: 0,
+            node,
             limits: config.limits,
             resolution: config.resolution,
             grace_ticks: u64::try_from(grace_ticks).unwrap_or(u64::MAX),
@@ -287,6 +299,19 @@ impl WorkerPool {
     #[must_use]
     pub fn runner_stats(&self) -> RunnerStats {
         self.inner.scheduler.get().map_or(RunnerStats::default(), PoolScheduler::stats)
+    }
+
+    /// What a thread enters that is to use the sockets of this pool.
+    pub(crate) fn reactor(&self) -> tokio_host::ReactorHandle {
+        self.inner.reactor.handle()
+    }
+
+    /// Closes the scheduler, if there is one, before the shutdown does; waits until then for
+    /// handlers that run elsewhere.
+    pub(crate) fn close_scheduler(&self, until: OsInstant) {
+        if let Some(scheduler) = self.inner.scheduler.get() {
+            scheduler.close(until);
+        }
     }
 
     /// What has happened so far.

@@ -1,19 +1,48 @@
 //! A pool of workers with a system of actors on it.
+//!
+//! # The end
+//!
+//! 1. The system terminates by the phases of its shutdown, children before parents, on all dispatchers, with everything at work.
+//!    That is waited for until the deadline; actors that are left then are stragglers.
+//! 2. The scheduler is closed: what is due runs, the rest is cancelled.
+//! 3. The dispatchers beside the pool end, and their threads are joined.
+//! 4. The pool ends. What is still there by then, in this step and the one before, is ended by
+//!    force: an actor between two messages is dropped, its watchers and its parent are told, and
+//!    what it had not handled are dead letters. A thread that does not come back from a handler is
+//!    left behind with it.
+//!
+//! Steps 3 and 4 take a fraction of a second beyond the deadline where something has to be forced.
+//! *Why it cannot hang*: each wait has a time, and none needs a timer of a pool. A thread that runs
+//! actors of the runtime would have to wait for itself: there, a thread is started that does all
+//! this, and nobody waits.
 
-use core::{fmt, time::Duration};
+mod ctrl_c;
+
+use alloc::sync::Arc;
+use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder, TerminationReport,
-    system::HostParts,
+    shutdown::Reason, system::HostParts,
 };
 use clockjack_exec::StartError;
 
-use crate::{PoolConfig, WorkerPool};
+use self::ctrl_c::Listening;
+use crate::{
+    OsInstant, PoolConfig, WorkerPool,
+    block_on::block_on_until,
+    dispatchers::{Dispatchers, Office},
+    host,
+    thread::{self, ThreadConfig},
+};
 
-/// How long a runtime that is dropped waits for its actors.
+/// How long a runtime that is dropped, or was interrupted, waits for its actors.
 const DROP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Threads, a clock, and one system of actors. Dropping it is an orderly shutdown.
+/// Threads, a clock, and one system of actors.
+///
+/// Dropping it is an orderly shutdown that waits at most ten seconds. A panic in an actor is a
+/// failure of that actor, and the threads live on; under `panic = "abort"` it ends the program.
 ///
 /// # Examples
 ///
@@ -34,7 +63,13 @@ const DROP_DEADLINE: Duration = Duration::from_secs(10);
 pub struct Runtime {
     system: ActorSystem,
     /// Taken out by the shutdown.
-    pool: Option<WorkerPool>,
+    threads: Option<AllThreads>,
+}
+
+/// All that has threads.
+struct AllThreads {
+    pool: WorkerPool,
+    dispatchers: Arc<Dispatchers>,
 }
 
 impl Runtime {
@@ -57,7 +92,7 @@ impl Runtime {
         Self::start_with(system, PoolConfig::DEFAULT)
     }
 
-    /// A runtime with this system and these workers.
+    /// A runtime with this system and these workers. Limits and scheduler are those of the system.
     ///
     /// # Errors
     ///
@@ -70,20 +105,31 @@ impl Runtime {
         config.limits = limits;
         config.scheduler.settings = scheduler;
         let seed = config.seed;
-        let pool = WorkerPool::new(config, commands)?;
-        let system = system.start_on(HostParts {
+        let pool = WorkerPool::new(config.clone(), commands)?;
+        let dispatchers = Dispatchers::new(config, &pool);
+        let host = HostParts {
             executor: pool.handle(),
             scheduler: pool.scheduler().clone(),
             dispatchers: Vec::new(),
+            dispatcher_host: Some(Box::new(Office(Arc::clone(&dispatchers)))),
             seed,
-        })?;
-        let told = system.clone();
-        pool.tell_of_stuck(move |stuck| {
-            if let Some(pid) = stuck.pid {
-                told.report_stuck(pid, Duration::from_nanos(stuck.for_nanos));
+        };
+        match system.start_on(host) {
+            Ok(system) => {
+                let told = system.clone();
+                pool.tell_of_stuck(move |stuck| {
+                    if let Some(pid) = stuck.pid {
+                        told.report_stuck(pid, Duration::from_nanos(stuck.for_nanos));
+                    }
+                });
+                Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
             }
-        });
-        Ok(Self { system, pool: Some(pool) })
+            Err(refused) => {
+                // A hook may have made some before another failed.
+                dispatchers.shutdown(OsInstant::now().saturating_add(DROP_DEADLINE));
+                Err(refused)
+            }
+        }
     }
 
     /// Starts an actor below `/user`.
@@ -110,44 +156,87 @@ impl Runtime {
     /// The workers.
     #[must_use]
     pub fn pool(&self) -> &WorkerPool {
-        self.pool.as_ref().expect("it is taken out by the shutdown only")
+        &self.threads.as_ref().expect("they are taken out by the shutdown only").pool
     }
 
     /// Runs a future on this thread, which sleeps while it waits.
+    ///
+    /// # Panics
+    ///
+    /// On a thread that runs actors: it would have to wait for itself. Await there.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.pool().block_on(future)
     }
 
-    /// Waits until the system has terminated, by a call of [`ActorSystem::terminate`], a failure
-    /// that has come up to the root, or the end of `/user`.
-    pub fn run(self) -> TerminationReport {
-        let end = self.system.when_terminated();
-        self.block_on(end)
+    /// Waits until the system has terminated, or somebody has pressed Ctrl-C, which terminates it:
+    /// then its actors have ten seconds. A second Ctrl-C ends the program at once.
+    ///
+    /// Ctrl-C is heard by a handler of the whole program, which stays when this returns, and then
+    /// ends the program as if it were not there. If the program has set another by the crate
+    /// `ctrlc`, that one hears it, and not this.
+    ///
+    /// # Panics
+    ///
+    /// As [`block_on`](Self::block_on).
+    pub fn run(mut self) -> TerminationReport {
+        // There until all has ended: who was told and is still there makes the next the second.
+        let listening = Listening::new();
+        let mut end = self.system.when_terminated();
+        let is_interrupted = self.block_on(poll_fn(|cx| {
+            if Pin::new(&mut end).poll(cx).is_ready() {
+                return Poll::Ready(false);
+            }
+            listening.poll(cx).map(|()| true)
+        }));
+        if is_interrupted {
+            drop(self.system.terminate_for(Reason::new("Ctrl-C")));
+        }
+        self.stop(DROP_DEADLINE)
     }
 
-    /// Terminates the system by the phases of its shutdown, waits until it has or the time is over,
-    /// and ends the rest by force: what is alive then is in the report.
+    /// Terminates the system by the phases of its shutdown and waits until it has, then ends all threads. What has not stopped in
+    /// time is ended by force, and its paths are in the report: a parent that waits for a child is
+    /// among them.
+    ///
+    /// On a thread that runs actors of a runtime it does not wait: a thread is started that does
+    /// the rest, and the report tells of actors that are there at this moment. The real one is that
+    /// of [`ActorSystem::when_terminated`].
     pub fn shutdown(mut self, deadline: Duration) -> TerminationReport {
         self.stop(deadline)
     }
 
     fn stop(&mut self, deadline: Duration) -> TerminationReport {
-        let Some(pool) = self.pool.take() else { return TerminationReport::default() };
-        let mut end = self.system.terminate();
-        let ended = pool.block_on(async {
-            let limit = pool.handle().sleep(deadline);
-            let mut limit = core::pin::pin!(limit);
-            core::future::poll_fn(|cx| {
-                if let core::task::Poll::Ready(report) = core::pin::Pin::new(&mut end).poll(cx) {
-                    return core::task::Poll::Ready(Some(report));
-                }
-                limit.as_mut().poll(cx).map(|_| None)
-            })
-            .await
-        });
+        let Some(threads) = self.threads.take() else { return TerminationReport::default() };
+        let system = self.system.clone();
+        if !host::is_worker() {
+            return threads.end(&system, deadline);
+        }
+        let end = system.terminate();
+        let mut report = TerminationReport::default();
+        report.reason = "shut down by a thread that it waits for".into();
+        report.stragglers = system.tree().into_iter().filter(|path| path.depth() > 1).collect();
+        let dispatchers = Arc::clone(&threads.dispatchers);
+        let config = ThreadConfig { name: "cj-shutdown".into(), ..ThreadConfig::DEFAULT };
+        if thread::start(&config, move || drop(threads.end(&system, deadline))).is_err() {
+            // The pool has been dropped with the closure, which does not wait either.
+            dispatchers.let_go();
+        }
+        end.report().unwrap_or(report)
+    }
+}
+
+impl AllThreads {
+    /// See the [module](self).
+    fn end(self, system: &ActorSystem, deadline: Duration) -> TerminationReport {
+        let Self { pool, dispatchers } = self;
+        let until = OsInstant::now().saturating_add(deadline);
+        let end = block_on_until(system.terminate(), until);
         // What is alive now, before it is ended by force.
-        let report = ended.unwrap_or_else(|| self.system.report_by_force());
-        pool.shutdown(deadline);
+        let report = end.unwrap_or_else(|| system.give_up());
+        pool.close_scheduler(until);
+        dispatchers.shutdown(until);
+        pool.shutdown(until.saturating_since(OsInstant::now()));
+        system.host_ended();
         report
     }
 }

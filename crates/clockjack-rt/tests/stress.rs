@@ -26,6 +26,8 @@ use clockjack_rt::{
     },
 };
 
+#[path = "actors/load.rs"]
+mod actors;
 #[path = "support/eventually.rs"]
 mod eventually;
 

@@ -407,6 +407,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.end_futures(turn);
         turn.drop_contained(self.actor.take());
         while let Pop::Item(envelope) = pop(turn.front()) {
+            tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
             turn.drop_contained(envelope);
         }
         self.let_go(turn);

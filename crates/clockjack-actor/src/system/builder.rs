@@ -68,6 +68,8 @@ pub struct HostParts {
     pub scheduler: Scheduler,
     /// Other dispatchers.
     pub dispatchers: Vec<(DispatcherId, Handle)>,
+    /// What makes more of them, if the host has threads.
+    pub dispatcher_host: Option<Box<dyn super::DispatcherHost>>,
     /// The seed of every choice that is left open.
     pub seed: u64,
 }
@@ -222,7 +224,10 @@ impl SystemBuilder {
             handles: AtomicUsize::new(super::HANDLE),
             letters: Lock::new(None),
             is_sealed: AtomicBool::new(false),
-            dispatchers: Lock::new(host.dispatchers),
+            dispatchers: super::dispatchers::Dispatchers::new(
+                host.dispatchers,
+                host.dispatcher_host,
+            ),
             slots: Pool::new(),
             asks: Graph::new(),
         }));

@@ -193,6 +193,30 @@ impl ActorSystem {
         }
     }
 
+    /// As [`terminate`](Self::terminate), for a reason of the host's.
+    #[doc(hidden)]
+    pub fn terminate_for(&self, reason: Reason) -> Termination {
+        self.0.terminate(reason);
+        self.when_terminated()
+    }
+
+    /// The host waits no longer, and is about to end what is left by force: those are stragglers,
+    /// and that is what all who wait are told.
+    #[doc(hidden)]
+    pub fn give_up(&self) -> TerminationReport {
+        let settled = self.0.end.give_up(self.0.alive(), self.shutdown_so_far());
+        self.0.settled(settled);
+        self.report_by_force()
+    }
+
+    /// The host has ended everything that there was.
+    #[doc(hidden)]
+    pub fn host_ended(&self) {
+        if !self.0.end.is_root_gone() {
+            self.0.root_ended();
+        }
+    }
+
     /// The report, or what it would be if all that is alive now were a straggler. For hosts that
     /// end a system by force.
     #[doc(hidden)]

@@ -110,6 +110,17 @@ impl End {
         settled
     }
 
+    /// A host gives up waiting, and tells what is so now.
+    #[must_use = "somebody waits for it"]
+    pub(super) fn give_up(
+        &self,
+        stragglers: Vec<ActorPath>,
+        report: Option<Report>,
+    ) -> Option<Settled> {
+        let asked = ASKED.to_string();
+        self.state.with(|state| state.settle(asked, stragglers, report))
+    }
+
     /// The driver is done; or was dropped, if there is no report.
     #[must_use = "somebody waits for it"]
     pub(super) fn driver_over(

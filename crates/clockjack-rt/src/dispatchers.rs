@@ -1,0 +1,179 @@
+//! The executors of a runtime beside its pool: where else actors can run.
+//!
+//! | dispatcher | made by | threads | for |
+//! |---|---|---|---|
+//! | default | the runtime | the workers of its pool | actors that do not wait |
+//! | [`BLOCKING_DISPATCHER`] | the first actor on it | one for each actor, at most [`BlockingConfig::threads_max`] | actors whose handlers wait |
+//! | `ActorSystem::dispatcher` | the user | as many as asked for | keeping loads apart |
+//! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
+//!
+//! [`BlockingConfig::threads_max`]: crate::BlockingConfig::threads_max
+//!
+//! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
+//! as the number of actors that live there, up to the bound; when much fewer live, the next start
+//! makes it smaller. So up to the bound no actor waits for another's handler, and behind it they
+//! share. A thread that the system refuses is missed, and the actors share what there is.
+//!
+//! Each of these pools has its metronome, and, if the runtime's pool has one, its own tokio
+//! reactor. A pinned thread uses that of the runtime's pool.
+//!
+//! # The end
+//!
+//! 1. [`shutdown`](Dispatchers::shutdown) takes everything out under the lock, and sets that it is
+//!    over: what is asked for later is refused. So each executor is shut down once, or was never
+//!    made.
+//! 2. All are told to stop, then each is waited for, until a common time. A thread that does not
+//!    come back from a handler is left behind.
+
+mod pinned;
+
+use alloc::{borrow::Cow, sync::Arc};
+use core::{fmt, mem};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clockjack_actor::system::DispatcherHost;
+use clockjack_exec::{Commands, Handle, StartError};
+use clockjack_sched::DispatcherId;
+
+use self::pinned::PinnedThread;
+use crate::{BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_host};
+
+/// The most threads of one dispatcher.
+const THREADS_MAX: usize = 1024;
+
+/// See the [module](self).
+pub(crate) struct Dispatchers {
+    config: PoolConfig,
+    clock: OsClock,
+    reactor: tokio_host::ReactorHandle,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_over: bool,
+    pools: Vec<WorkerPool>,
+    blocking: Option<WorkerPool>,
+    pinned: Vec<PinnedThread>,
+}
+
+impl Dispatchers {
+    /// None yet, beside a pool of this kind.
+    pub(crate) fn new(config: PoolConfig, pool: &WorkerPool) -> Arc<Self> {
+        let (clock, reactor) = (pool.clock(), pool.reactor());
+        Arc::new(Self { config, clock, reactor, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done by a panic under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_pool(
+        &self,
+        id: DispatcherId,
+        name: &str,
+        workers: usize,
+        workers_max: usize,
+    ) -> Result<WorkerPool, StartError> {
+        let config = PoolConfig {
+            workers: Some(workers),
+            workers_max,
+            name: Cow::Owned(name.into()),
+            pin_workers: false,
+            ..self.config.clone()
+        };
+        WorkerPool::on_node(u32::from(id.0), self.clock, config, Commands::new())
+    }
+
+    /// Ends all of them, until some time; see the [module](self).
+    pub(crate) fn shutdown(&self, until: OsInstant) {
+        let State { pools, blocking, pinned, .. } = self.close();
+        pinned.iter().for_each(|thread| thread.stop(until));
+        for pool in pools.into_iter().chain(blocking) {
+            pool.shutdown(until.saturating_since(OsInstant::now()));
+        }
+        for thread in pinned {
+            thread.join(until);
+        }
+    }
+
+    /// Ends all of them without waiting for anybody.
+    pub(crate) fn let_go(&self) {
+        let now = OsInstant::now();
+        self.close().pinned.iter().for_each(|thread| thread.stop(now));
+    }
+
+    /// Rule 1.
+    fn close(&self) -> State {
+        mem::replace(&mut *self.state(), State { is_over: true, ..State::default() })
+    }
+}
+
+impl fmt::Debug for Dispatchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatchers").finish_non_exhaustive()
+    }
+}
+
+/// The dispatchers, as a system asks for them.
+#[derive(Debug)]
+pub(crate) struct Office(pub(crate) Arc<Dispatchers>);
+
+impl DispatcherHost for Office {
+    fn create(&self, id: DispatcherId, name: &str, threads: usize) -> Result<Handle, StartError> {
+        let this = &self.0;
+        let mut state = this.state();
+        if state.is_over {
+            return Err(StartError::stopped());
+        }
+        if threads > THREADS_MAX {
+            return Err(StartError::too_many_workers(THREADS_MAX));
+        }
+        let pool = this.start_pool(id, name, threads, threads)?;
+        let handle = pool.handle();
+        state.pools.push(pool);
+        Ok(handle)
+    }
+
+    fn pinned(&self, id: DispatcherId, name: &str) -> Result<Handle, StartError> {
+        let this = &self.0;
+        let mut state = this.state();
+        if state.is_over {
+            return Err(StartError::stopped());
+        }
+        let thread = PinnedThread::start(id, name, &this.config, this.clock, this.reactor.clone())?;
+        let handle = thread.handle();
+        state.pinned.push(thread);
+        Ok(handle)
+    }
+
+    fn find(&self, id: DispatcherId) -> Option<Handle> {
+        let this = &self.0;
+        let mut state = this.state();
+        if id != BLOCKING_DISPATCHER || state.is_over {
+            return None;
+        }
+        if state.blocking.is_none() {
+            let threads_max = this.config.blocking.threads_max.clamp(1, THREADS_MAX);
+            state.blocking = this.start_pool(id, "cj-actors", 1, threads_max).ok();
+        }
+        state.blocking.as_ref().map(WorkerPool::handle)
+    }
+
+    fn started(&self, id: DispatcherId) {
+        if id != BLOCKING_DISPATCHER {
+            return;
+        }
+        // Looked at behind the start, and under the lock: whoever looks last has seen all.
+        let state = self.0.state();
+        let Some(pool) = &state.blocking else { return };
+        let threads_max = self.0.config.blocking.threads_max.clamp(1, THREADS_MAX);
+        let wanted = pool.handle().engine().live_len().clamp(1, threads_max);
+        let workers = pool.workers();
+        if wanted > workers || wanted < workers / 2 {
+            // Refused, the actors share what there is.
+            _ = pool.resize(wanted);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A thread with an executor of its own, for actors that are not `Send`.
+//!
+//! Roles: the *thread*, which makes the executor, drives it and drops it, so that nothing of it
+//! leaves the thread; the *owner*, who stops it.
+//!
+//! 1. The thread drives the executor until `stop` is set, then shuts it down until the time that
+//!    stands beside it, and drops it.
+//! 2. The owner writes the time, sets `stop`, and unparks. The thread looks at `stop` before each
+//!    turn, and parks behind it: the unpark leaves a token, so it looks again.
+//! 3. The thread holds one end of `gone` as long as it runs. The owner waits for that to hang up,
+//!    and leaves the thread behind if it does not in time.
+
+use alloc::{borrow::Cow, sync::Arc};
+use core::{
+    future::poll_fn,
+    panic::AssertUnwindSafe,
+    sync::atomic::{
+        AtomicBool, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    task::Poll,
+    time::Duration,
+};
+use std::{panic::catch_unwind, sync::mpsc, thread::JoinHandle};
+
+use clockjack_exec::{Caught, Commands, Handle, LocalExecutor, StartError, Toolbox};
+use clockjack_sched::DispatcherId;
+use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
+
+use crate::{
+    OsClock, OsInstant, Parker, PoolConfig,
+    current::Entered,
+    host,
+    thread::{self, ThreadConfig},
+    tokio_host,
+};
+
+/// How long the end of a thread is waited for beyond the time: it has only to notice.
+const LEAVES_IN: Duration = Duration::from_millis(500);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct PinnedThread {
+    handle: Handle,
+    shared: Arc<Shared>,
+    gone: mpsc::Receiver<()>,
+    join: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: OsClock,
+    /// The executor has no scheduler whose time somebody would have to drive.
+    driver: ManualDriver,
+    parker: Parker,
+    seed: u64,
+    stop: AtomicBool,
+    /// Until when, in nanoseconds of [`OsInstant`].
+    until: AtomicU64,
+}
+
+/// What the thread gives its executor.
+struct Tools(Arc<Shared>);
+
+impl Toolbox for Tools {
+    fn clock(&self) -> &dyn MonotonicClock {
+        &self.0.clock
+    }
+
+    fn driver(&self) -> &dyn TickDriver {
+        &self.0.driver
+    }
+
+    fn park(&self, until: Option<Tick>) {
+        self.0.parker.park(until.map(|tick| self.0.clock.instant_of(tick)));
+    }
+
+    fn unpark(&self) {
+        self.0.parker.unpark();
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed
+    }
+
+    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+        // As in a pool: the engine's own state is not touched while user code runs.
+        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    }
+}
+
+impl PinnedThread {
+    /// Starts the thread, and waits until it has its executor.
+    pub(super) fn start(
+        id: DispatcherId,
+        name: &str,
+        config: &PoolConfig,
+        clock: OsClock,
+        reactor: tokio_host::ReactorHandle,
+    ) -> Result<Self, StartError> {
+        let shared = Arc::new(Shared {
+            clock,
+            driver: ManualDriver::new(clock.resolution()),
+            parker: Parker::new(),
+            seed: config.seed,
+            stop: AtomicBool::new(false),
+            until: AtomicU64::new(0),
+        });
+        let (report, reported) = mpsc::channel();
+        let (running, gone) = mpsc::channel::<()>();
+        let thread_config =
+            ThreadConfig { name: Cow::Owned(name.into()), stack_size: config.stack_size };
+        let (tools, limits, node) = (Tools(Arc::clone(&shared)), config.limits, u32::from(id.0));
+        let mine = Arc::clone(&shared);
+        let started = thread::start(&thread_config, move || {
+            // Hangs up last, when everything of the executor is gone.
+            let _running = running;
+            thread::sleep_precisely();
+            let executor = match LocalExecutor::on_node(node, tools, limits, Commands::new()) {
+                Ok(executor) => executor,
+                Err(refused) => return drop(report.send(Err(refused))),
+            };
+            host::pin();
+            let _reactor = reactor.enter();
+            let _entered = Entered::enter(executor.handle());
+            drop(report.send(Ok(executor.handle())));
+            drive(executor, &mine);
+        });
+        let join = started.map_err(|refused| StartError::thread(&refused))?;
+        let handle = reported.recv().map_err(|_| StartError::stopped())??;
+        Ok(Self { handle, shared, gone, join })
+    }
+
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Tells the thread to end, until some time.
+    pub(super) fn stop(&self, until: OsInstant) {
+        // Relaxed: published by the flag.
+        self.shared.until.store(until.as_nanos(), Relaxed);
+        // Release: pairs with the thread's look.
+        self.shared.stop.store(true, Release);
+        self.shared.parker.unpark();
+    }
+
+    /// Waits for its end.
+    pub(super) fn join(self, until: OsInstant) {
+        let rest = until.saturating_since(OsInstant::now());
+        // Nobody sends; it hangs up.
+        let left = self.gone.recv_timeout(rest.saturating_add(LEAVES_IN));
+        if left == Err(mpsc::RecvTimeoutError::Disconnected) {
+            // What it runs is guarded.
+            drop(self.join.join());
+        }
+    }
+}
+
+/// Rule 1.
+fn drive(mut executor: LocalExecutor, shared: &Shared) {
+    executor.block_on(poll_fn(|_| {
+        // Acquire: pairs with `stop`.
+        if shared.stop.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }));
+    // Relaxed: behind the flag.
+    let until = OsInstant::from_nanos(shared.until.load(Relaxed));
+    executor.shutdown(until.saturating_since(OsInstant::now()));
+}

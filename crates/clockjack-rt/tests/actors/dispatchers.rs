@@ -1,0 +1,242 @@
+//! Actors on threads of their own kind: pinned, apart, blocking.
+
+use alloc::{rc::Rc, sync::Arc};
+use core::{
+    cell::Cell,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+};
+use std::{
+    sync::{Barrier, mpsc},
+    thread::{self, ThreadId},
+};
+
+use clockjack_rt::{
+    BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, Runtime,
+    actor::{Actor, ActorSystem, Context, Failure, Next, Props, Signal, SpawnErrorKind},
+    sched::DispatcherId,
+};
+
+use crate::{LONG, eventually::eventually, start};
+
+/// Not `Send`; tells on which thread each part of its life was.
+struct Local {
+    count: Rc<Cell<u32>>,
+    told: mpsc::Sender<(&'static str, ThreadId)>,
+}
+
+impl Local {
+    fn tell(&self, what: &'static str) {
+        drop(self.told.send((what, thread::current().id())));
+    }
+
+    fn new(told: mpsc::Sender<(&'static str, ThreadId)>) -> Self {
+        let this = Self { count: Rc::default(), told };
+        this.tell("made");
+        this
+    }
+}
+
+impl Actor for Local {
+    type Msg = u32;
+
+    fn started(&mut self, _: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        self.tell("started");
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, n: u32) -> Result<Next, Failure> {
+        self.tell("handled");
+        let shared = Rc::clone(&self.count);
+        shared.set(shared.get() + n);
+        if n > 0 {
+            let told = self.told.clone();
+            let child = cx.spawn_local_child(&format!("below-{n}"), move || {
+                // What is not `Send` goes to the child as it is.
+                let _ = &shared;
+                Self { count: Rc::clone(&shared), told: told.clone() }
+            });
+            let child = child.map_err(clockjack_rt::actor::SpawnError::discard)?;
+            child.tell(0)?;
+        }
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, _: Signal) -> Result<Next, Failure> {
+        self.tell("signalled");
+        Ok(Next::Stay)
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.tell("dropped");
+    }
+}
+
+#[test]
+fn an_actor_that_is_not_send_lives_and_dies_on_its_thread_and_so_do_its_children() {
+    let runtime = start(2);
+    let pinned = runtime.system().pinned("pinned").unwrap();
+    let (told, heard) = mpsc::channel();
+    let make = move || Local::new(told.clone());
+    let local = runtime.system().spawn_pinned(&pinned, "local", make).unwrap();
+    local.tell(3).unwrap();
+    assert_eq!(local.pid().node(), u32::from(pinned.id().0));
+    let mut parts = Vec::new();
+    while parts.iter().filter(|(what, _)| *what == "handled").count() < 2 {
+        parts.push(heard.recv_timeout(LONG).unwrap());
+    }
+    assert!(runtime.shutdown(LONG).is_clean());
+    // The last ref goes elsewhere, and takes nothing of the actor with it.
+    drop(local);
+    parts.extend(heard.iter());
+    let names: Vec<_> = parts.iter().map(|(what, _)| *what).collect();
+    let expected = [
+        "made",
+        "started",
+        "handled",
+        "started",
+        "handled", // the child is not made by `new`
+        "signalled",
+        "dropped",
+        "signalled",
+        "dropped",
+    ];
+    assert_eq!(names, expected);
+    assert!(parts.iter().all(|(_, id)| *id == parts[0].1));
+    assert_ne!(parts[0].1, thread::current().id());
+}
+
+#[test]
+fn what_is_not_send_is_refused_where_threads_change() {
+    let runtime = start(2);
+    let (told, heard) = mpsc::channel();
+    let props = Props::from_fn(move |cx, (): ()| {
+        let not_send = Rc::new(());
+        let props = Props::new(move || {
+            let _ = &not_send;
+            Empty
+        });
+        let refused = cx.spawn_local_child("below", props).map(drop);
+        told.send(refused.unwrap_err().kind().clone())?;
+        Ok(Next::Stay)
+    });
+    runtime.spawn("a", props).unwrap().tell(()).unwrap();
+    assert_eq!(heard.recv_timeout(LONG).unwrap(), SpawnErrorKind::NotLocal);
+}
+
+struct Empty;
+
+impl Actor for Empty {
+    type Msg = ();
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn a_dispatcher_has_a_name_of_its_own_threads_and_a_system() {
+    let runtime = start(1);
+    let system = runtime.system();
+    let first = system.dispatcher("first", 2).unwrap();
+    assert!(system.dispatcher("first", 2).unwrap_err().is_name_taken());
+    assert!(system.pinned("first").unwrap_err().is_name_taken());
+    assert!(system.dispatcher("none", 0).unwrap_err().is_zero_workers());
+    assert!(system.dispatcher("many", 5000).unwrap_err().is_too_many_workers());
+    // What could not be made has not taken its name.
+    assert_ne!(system.dispatcher("none", 1).unwrap(), first);
+    let unknown = Props::new(|| Empty).dispatcher(DispatcherId(999));
+    assert_eq!(*runtime.spawn("a", unknown).unwrap_err().kind(), SpawnErrorKind::NoDispatcher);
+    let other = start(1);
+    let foreign = other.system().pinned("foreign").unwrap();
+    let refused = system.spawn_pinned(&foreign, "a", || Empty).unwrap_err();
+    assert_eq!(*refused.kind(), SpawnErrorKind::NoDispatcher);
+}
+
+#[test]
+fn pids_of_all_dispatchers_differ() {
+    let runtime = start(1);
+    let system = runtime.system();
+    let (a, b) = (system.dispatcher("a", 1).unwrap(), system.dispatcher("b", 1).unwrap());
+    let pinned = system.pinned("p").unwrap().id();
+    let all = [DispatcherId::DEFAULT, BLOCKING_DISPATCHER, a, b, pinned];
+    let mut pids = Vec::new();
+    for (n, dispatcher) in all.into_iter().enumerate() {
+        for m in 0..50 {
+            let props = Props::new(|| Empty).dispatcher(dispatcher);
+            pids.push(runtime.spawn(&format!("{n}-{m}"), props).unwrap().pid());
+        }
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    assert_eq!(pids.len(), 250);
+}
+
+#[test]
+fn handlers_that_wait_for_each_other_all_run_on_the_blocking_dispatcher() {
+    const ACTORS: usize = 12;
+    let runtime = start(1);
+    let barrier = Arc::new(Barrier::new(ACTORS));
+    let n_through = Arc::new(AtomicUsize::new(0));
+    for round in 0..3 {
+        let actors: Vec<_> = (0..ACTORS)
+            .map(|n| {
+                let (barrier, n_through) = (Arc::clone(&barrier), Arc::clone(&n_through));
+                let props = Props::from_fn(move |_, (): ()| {
+                    barrier.wait();
+                    n_through.fetch_add(1, SeqCst);
+                    Ok(Next::Stop)
+                });
+                let props = props.dispatcher(BLOCKING_DISPATCHER);
+                runtime.spawn(&format!("{round}-{n}"), props).unwrap()
+            })
+            .collect();
+        actors.iter().for_each(|actor| actor.tell(()).unwrap());
+        eventually("all are through", || n_through.load(SeqCst) == ACTORS * (round + 1));
+        eventually("all have stopped", || {
+            actors.iter().all(clockjack_rt::actor::ActorRef::is_stopped)
+        });
+    }
+    assert!(runtime.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
+    let blocking = BlockingConfig { threads_max: 2, ..BlockingConfig::DEFAULT };
+    let config = PoolConfig { workers: Some(1), blocking, ..PoolConfig::DEFAULT };
+    let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let (told, heard) = mpsc::channel();
+    for n in 0..20 {
+        let told = told.clone();
+        let props = Props::from_fn(move |_, (): ()| {
+            told.send(thread::current().id())?;
+            Ok(Next::Stay)
+        });
+        let props = props.dispatcher(BLOCKING_DISPATCHER);
+        runtime.spawn(&format!("{n}"), props).unwrap().tell(()).unwrap();
+    }
+    let ids: Vec<_> = (0..20).map(|_| heard.recv_timeout(LONG).unwrap()).collect();
+    let mut apart = Vec::new();
+    ids.iter().for_each(|id| {
+        if !apart.contains(id) {
+            apart.push(*id)
+        }
+    });
+    assert!(apart.len() <= 2, "{apart:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_threads_of_dispatchers_end_with_the_runtime() {
+    use crate::switches::n_threads;
+    let runtime = start(1);
+    let system = runtime.system();
+    system.dispatcher("cjt-apart", 3).unwrap();
+    let pinned = system.pinned("cjt-pin").unwrap();
+    system.spawn_pinned(&pinned, "a", || Empty).unwrap();
+    let count = || (n_threads("cjt-apart").unwrap(), n_threads("cjt-pin").unwrap());
+    assert_eq!(count(), (3, 1));
+    assert!(runtime.shutdown(LONG).is_clean());
+    assert_eq!(count(), (0, 0));
+}

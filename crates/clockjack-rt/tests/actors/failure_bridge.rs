@@ -1,0 +1,58 @@
+//! Failures of a runtime's actors, heard by a task of tokio's.
+
+use clockjack_rt::{
+    TokioFailureEventBridge,
+    actor::{ActorPath, ActorSystem, Failure, FailureEventHub, FailureInfo, FailureReport, Props},
+    actor::{Scope, Strategy},
+};
+use tokio::{
+    runtime::Builder,
+    sync::broadcast::error::{RecvError, TryRecvError},
+};
+
+use crate::{LONG, start_with};
+
+fn info(n: usize) -> FailureInfo {
+    let path = ActorPath::root().child("user").child("a");
+    FailureInfo::new("{1|2.1}".parse().unwrap(), path, FailureReport::new(&n.to_string()))
+}
+
+#[test]
+fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
+    let hub = FailureEventHub::new();
+    let bridge = TokioFailureEventBridge::new(&hub, 8).unwrap();
+    let tokio = Builder::new_current_thread().build().unwrap();
+    let heard: Vec<_> = (0..2)
+        .map(|_| {
+            let mut failures = bridge.subscribe();
+            tokio.spawn(async move { failures.recv().await.unwrap().reason.to_string() })
+        })
+        .collect();
+    let builder = ActorSystem::builder("t")
+        .supervise_users(Scope::OneForOne, Strategy::escalate())
+        .on_escalation(move |info| _ = hub.publish(info));
+    let runtime = start_with(builder, 2);
+    let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
+    runtime.spawn("printer", props).unwrap().tell(()).unwrap();
+    for task in heard {
+        assert!(tokio.block_on(task).unwrap().contains("out of paper"));
+    }
+    assert!(runtime.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn who_is_too_slow_is_told_how_many_it_has_missed_and_who_publishes_never_waits() {
+    let hub = FailureEventHub::new();
+    let bridge = TokioFailureEventBridge::new(&hub, 4).unwrap();
+    let mut failures = bridge.subscribe();
+    (0..10).for_each(|n| _ = hub.publish(&info(n)));
+    let tokio = Builder::new_current_thread().build().unwrap();
+    assert_eq!(tokio.block_on(failures.recv()).unwrap_err(), RecvError::Lagged(6));
+    for n in 6..10 {
+        assert_eq!(failures.try_recv().unwrap().reason.to_string(), n.to_string());
+    }
+    drop(bridge);
+    hub.publish(&info(10));
+    assert_eq!(failures.try_recv().unwrap_err(), TryRecvError::Closed);
+    assert_eq!(hub.n_subscribers(), 0);
+}

@@ -1,0 +1,55 @@
+//! Actors on threads: what a runtime adds to a system that one thread could run as well.
+//!
+//! Nothing waits in order to pass; a bound is reached only by a fault.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[cfg(target_os = "linux")]
+mod ctrl_c;
+mod dispatchers;
+#[path = "../support/eventually.rs"]
+mod eventually;
+#[cfg(feature = "tokio")]
+mod failure_bridge;
+mod panics;
+mod portable;
+mod shutdown;
+#[cfg(target_os = "linux")]
+#[path = "../support/switches.rs"]
+#[expect(dead_code, reason = "others count switches, too")]
+mod switches;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+use clockjack_rt::{
+    PoolConfig, Runtime,
+    actor::{ActorSystem, SystemBuilder},
+};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn start_with(builder: SystemBuilder, workers: usize) -> Runtime {
+    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    Runtime::start_with(builder, config).expect("a few threads start")
+}
+
+fn start(workers: usize) -> Runtime {
+    start_with(ActorSystem::builder("t"), workers)
+}
+
+/// What has happened, in order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn add(&self, line: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.into());
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

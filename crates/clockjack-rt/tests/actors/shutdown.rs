@@ -1,0 +1,198 @@
+//! The end of a runtime: in order, in time, from anywhere.
+
+use core::time::Duration;
+use std::sync::mpsc;
+
+use clockjack_rt::{
+    BLOCKING_DISPATCHER, PoolConfig, Runtime, WorkerPool,
+    actor::{
+        Actor, ActorSystem, Context, Failure, Next, Props, Scope, Signal, SpawnErrorKind, Strategy,
+        Termination, TerminationReport,
+    },
+    exec::Commands,
+};
+
+use crate::{LONG, Log, eventually::eventually, start, start_with};
+
+struct Node {
+    log: Log,
+    below: Vec<Below>,
+}
+
+type Below = (&'static str, clockjack_rt::sched::DispatcherId);
+
+impl Actor for Node {
+    type Msg = ();
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        for (name, dispatcher) in &self.below {
+            let log = self.log.clone();
+            let props = Props::new(move || Self { log: log.clone(), below: Vec::new() });
+            cx.spawn_child(name, props.dispatcher(*dispatcher))?;
+        }
+        self.log.add("started");
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, cx: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        self.log.add(format!("{} {signal:?}", cx.path()));
+        Ok(Next::Stay)
+    }
+}
+
+/// Waits for the end on a thread that belongs to nobody.
+fn wait(end: Termination) -> TerminationReport {
+    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    WorkerPool::new(config, Commands::new()).unwrap().block_on(end)
+}
+
+#[test]
+fn children_end_before_parents_on_whatever_thread_they_are() {
+    let runtime = start(2);
+    let log = Log::default();
+    let other = runtime.system().dispatcher("other", 2).unwrap();
+    let pinned = runtime.system().pinned("pinned").unwrap();
+    let to = log.clone();
+    let below = vec![
+        ("a", clockjack_rt::sched::DispatcherId::DEFAULT),
+        ("b", other),
+        ("c", pinned.id()),
+        ("d", BLOCKING_DISPATCHER),
+    ];
+    let make = move || Node { log: to.clone(), below: below.clone() };
+    runtime.system().spawn_pinned(&pinned, "top", make).unwrap();
+    // Who was stopped before it was started has nothing to say at its end.
+    eventually("all have started", || log.lines().len() == 5);
+    let report = runtime.shutdown(LONG);
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(report.reason, "actor system terminate");
+    let names = ["top/d", "top/c", "top/b", "top/a", "top"];
+    assert_eq!(log.lines()[5..], names.map(|name| format!("/user/{name} PostStop")));
+}
+
+/// Waits in its handler for as long as the other end lives.
+struct Stuck(mpsc::Receiver<()>, mpsc::Sender<()>);
+
+impl Actor for Stuck {
+    type Msg = ();
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        self.1.send(())?;
+        drop(self.0.recv());
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn who_does_not_stop_in_time_is_reported_to_all_and_left_behind() {
+    for on_pinned in [false, true] {
+        let runtime = start(2);
+        let (hold, held) = mpsc::channel();
+        let (told, heard) = mpsc::channel();
+        let mut stuck = Some(Stuck(held, told));
+        let props = Props::new(move || stuck.take().expect("it is made once"));
+        let actor = if on_pinned {
+            let pinned = runtime.system().pinned("pinned").unwrap();
+            runtime.system().spawn_pinned(&pinned, "stuck", props)
+        } else {
+            runtime.spawn("stuck", props)
+        };
+        let actor = actor.unwrap();
+        runtime.spawn("well", || Node { log: Log::default(), below: Vec::new() }).unwrap();
+        actor.tell(()).unwrap();
+        heard.recv_timeout(LONG).unwrap();
+        let end = runtime.system().when_terminated();
+        let report = runtime.shutdown(Duration::from_millis(20));
+        let paths: Vec<_> = report.stragglers.iter().map(ToString::to_string).collect();
+        // Who was to stop after it is not at fault, and there all the same.
+        assert!(paths.contains(&"/user/stuck".into()), "{paths:?}");
+        assert!(paths.iter().all(|path| path == "/user/stuck" || path == "/user/well"));
+        assert!(!report.is_clean());
+        assert_eq!(end.report(), Some(report));
+        drop(hold);
+    }
+}
+
+/// Owns the runtime on which it runs.
+struct Owner {
+    drops: bool,
+    told: mpsc::Sender<TerminationReport>,
+}
+
+impl Actor for Owner {
+    type Msg = Runtime;
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, runtime: Runtime) -> Result<Next, Failure> {
+        if self.drops {
+            drop(runtime);
+        } else {
+            self.told.send(runtime.shutdown(LONG))?;
+        }
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
+    for (on_pinned, drops) in [(false, false), (false, true), (true, false), (true, true)] {
+        let runtime = start(1);
+        let (told, heard) = mpsc::channel();
+        let make = move || Owner { drops, told: told.clone() };
+        let owner = if on_pinned {
+            let pinned = runtime.system().pinned("pinned").unwrap();
+            runtime.system().spawn_pinned(&pinned, "owner", make)
+        } else {
+            runtime.spawn("owner", make)
+        };
+        let owner = owner.unwrap();
+        let end = runtime.system().when_terminated();
+        owner.tell(runtime).unwrap();
+        if !drops {
+            let now = heard.recv_timeout(LONG).unwrap();
+            assert_eq!(now.reason, "shut down by a thread that it waits for");
+            assert_eq!(now.stragglers, [owner.path()]);
+        }
+        let report = wait(end);
+        assert!(report.is_clean(), "{report:?}");
+        assert!(owner.is_stopped());
+    }
+}
+
+#[test]
+fn a_failure_that_comes_up_to_the_root_ends_the_run() {
+    let builder = ActorSystem::builder("t").supervise_users(Scope::AllForOne, Strategy::escalate());
+    let runtime = start_with(builder, 2);
+    let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
+    runtime.spawn("printer", props).unwrap().tell(()).unwrap();
+    let report = runtime.run();
+    assert!(report.reason.contains("out of paper"), "{report:?}");
+    assert!(report.is_clean(), "{report:?}");
+}
+
+#[test]
+fn after_the_end_everything_is_refused() {
+    let runtime = start(1);
+    let pinned = runtime.system().pinned("pinned").unwrap();
+    let system = runtime.system().clone();
+    assert!(runtime.shutdown(LONG).is_clean());
+    let node = || Node { log: Log::default(), below: Vec::new() };
+    assert_eq!(*system.spawn("a", node).unwrap_err().kind(), SpawnErrorKind::Stopping);
+    let refused = system.spawn_pinned(&pinned, "a", node).unwrap_err();
+    assert_eq!(*refused.kind(), SpawnErrorKind::Stopping);
+    assert!(system.pinned("again").unwrap_err().is_stopped());
+    assert!(system.dispatcher("more", 1).unwrap_err().is_stopped());
+}
+
+#[test]
+fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
+    let builder = ActorSystem::builder("t").on_start(|system| {
+        system.pinned("pinned")?;
+        Err(Failure::msg("no licence"))
+    });
+    let refused = Runtime::start(builder).unwrap_err();
+    assert!(refused.to_string().contains("no licence"), "{refused}");
+}
