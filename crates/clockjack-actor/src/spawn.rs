@@ -95,27 +95,10 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
     let system = parent.system();
-    let settings = props.peek_settings();
-    let dispatcher = match place {
-        Where::Dispatcher => settings.as_ref().map_or(DispatcherId::DEFAULT, |one| one.dispatcher),
-        Where::Here(_) | Where::On(_) => DispatcherId::DEFAULT,
+    let (executor, dispatcher) = match choose(parent, place, &props) {
+        Ok(chosen) => chosen,
+        Err(kind) => return Err(SpawnError::new(kind, props)),
     };
-    if let Some(why) = settings.and_then(|settings| settings.invalid) {
-        return Err(SpawnError::new(SpawnErrorKind::InvalidProps(why), props));
-    }
-    let executor = match place {
-        Where::Here(handle) if !handle.is_local() => {
-            return Err(SpawnError::new(SpawnErrorKind::NotLocal, props));
-        }
-        Where::Here(handle) | Where::On(handle) => handle,
-        Where::Dispatcher => match system.executor(dispatcher) {
-            Some(handle) => handle,
-            None => return Err(SpawnError::new(SpawnErrorKind::NoDispatcher, props)),
-        },
-    };
-    if system.is_sealed() {
-        return Err(SpawnError::new(SpawnErrorKind::Sealed, props));
-    }
     let path = parent.path.child(name);
     let children = parent.children_or_new();
     let index = match children.with(|children| children.reserve(path.clone())) {
@@ -176,6 +159,29 @@ fn kind_of(refused: NotReserved, path: crate::ActorPath) -> SpawnErrorKind {
         NotReserved::Closed => SpawnErrorKind::Stopping,
         NotReserved::Full => SpawnErrorKind::Full,
     }
+}
+
+/// The executor that it is to run on, and the number of its dispatcher, if that was chosen.
+fn choose<P: IntoProps>(
+    parent: &AnyActor,
+    place: Where,
+    props: &P,
+) -> Result<(Handle, DispatcherId), SpawnErrorKind> {
+    let system = parent.system();
+    let settings = props.peek_settings();
+    let dispatcher = settings.as_ref().map_or(DispatcherId::DEFAULT, |one| one.dispatcher);
+    if let Some(why) = settings.and_then(|settings| settings.invalid) {
+        return Err(SpawnErrorKind::InvalidProps(why));
+    }
+    let chosen = match place {
+        Where::Here(handle) if !handle.is_local() => return Err(SpawnErrorKind::NotLocal),
+        Where::Here(handle) | Where::On(handle) => (handle, DispatcherId::DEFAULT),
+        Where::Dispatcher => {
+            let handle = system.executor(dispatcher).ok_or(SpawnErrorKind::NoDispatcher)?;
+            (handle, dispatcher)
+        }
+    };
+    if system.is_sealed() { Err(SpawnErrorKind::Sealed) } else { Ok(chosen) }
 }
 
 fn make<A: Actor, F: FnMut() -> A + 'static>(

@@ -1,6 +1,8 @@
 //! The examples run to their end, and what they assert holds.
 #![cfg(not(loom))]
 
+#[path = "../examples/actors_dispatchers.rs"]
+mod actors_dispatchers;
 #[path = "../examples/process.rs"]
 mod process;
 #[path = "../examples/scheduler.rs"]
@@ -9,6 +11,11 @@ mod scheduler;
 mod supervise;
 #[path = "../examples/timers.rs"]
 mod timers;
+
+#[test]
+fn the_example_of_dispatchers_runs() {
+    actors_dispatchers::main().unwrap();
+}
 
 #[test]
 fn the_example_of_processes_runs() {

@@ -11,8 +11,8 @@ use std::thread;
 use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime,
     actor::{
-        Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Limits, Mailbox, Next,
-        Overflow, Props, Signal, SystemEvent,
+        Actor, ActorPath, ActorRef, ActorSystem, Context, EventKinds, Failure, Limits, Mailbox,
+        Next, Overflow, Props, Signal, SystemEvent,
     },
     sched::DispatcherId,
 };
@@ -31,13 +31,14 @@ fn start(workers: usize) -> Runtime {
     Runtime::start_with(ActorSystem::builder("t").limits(limits), config).expect("it starts")
 }
 
-/// Counts the dead letters for one path.
-fn count_letters(runtime: &Runtime, path: &'static str) -> Arc<AtomicUsize> {
+/// Counts the dead letters for an actor below `/user`.
+fn count_letters(runtime: &Runtime, name: &str) -> Arc<AtomicUsize> {
     let letters = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&letters);
+    let path = ActorPath::root().child("user").child(name);
     let props = Props::from_fn(move |_: &mut Context<'_, _>, event: SystemEvent| {
         if let SystemEvent::DeadLetter(letter) = event {
-            count.fetch_add(usize::from(letter.recipient.to_string() == path), SeqCst);
+            count.fetch_add(usize::from(letter.recipient == path), SeqCst);
         }
         Ok(Next::Stay)
     });
@@ -90,7 +91,7 @@ fn tell_control(actor: &ActorRef<(usize, usize)>, msg: (usize, usize)) -> bool {
 /// A million messages by four senders: in order, and none unaccounted for.
 fn keeps_order(mailbox: Mailbox, send: Send) {
     let runtime = start(2);
-    let letters = count_letters(&runtime, "/user/judge");
+    let letters = count_letters(&runtime, "judge");
     let handled = Arc::new(AtomicUsize::new(0));
     let is_wrong = Arc::new(AtomicBool::new(false));
     let (counts, wrong) = (Arc::clone(&handled), Arc::clone(&is_wrong));
@@ -145,7 +146,7 @@ fn the_control_lane_keeps_the_order_of_each_sender() {
 #[test]
 fn a_stop_under_fire_loses_no_message_that_was_accepted() {
     let runtime = start(2);
-    let letters = count_letters(&runtime, "/user/judge");
+    let letters = count_letters(&runtime, "judge");
     let (mut accepted, mut rounds) = (0, 0);
     let handled = Arc::new(AtomicUsize::new(0));
     for round in 0..1_000 {
@@ -165,7 +166,8 @@ fn a_stop_under_fire_loses_no_message_that_was_accepted() {
             for sender in 0..2 {
                 let (judge, sent) = (&judge, &sent);
                 scope.spawn(move || {
-                    for n in 0.. {
+                    // Enough to be in the middle of it, also where threads have to wait.
+                    for n in 0..5_000 {
                         let is_accepted = match (n + sender) % 8 {
                             0 => judge.tell_control((sender, n)).is_ok(),
                             _ => insist(judge, (sender, n)),
@@ -344,7 +346,7 @@ fn a_spawn_beside_the_end_is_refused_or_ends_with_the_rest() {
                 let (system, pinned) = (&system, &pinned);
                 let (dropped, n_made) = (&dropped, &n_made);
                 scope.spawn(move || {
-                    for n in 0.. {
+                    for n in 0..300 {
                         let (to, n_made) = (Arc::clone(dropped), Arc::clone(n_made));
                         let make = move || {
                             n_made.fetch_add(1, SeqCst);
@@ -361,7 +363,7 @@ fn a_spawn_beside_the_end_is_refused_or_ends_with_the_rest() {
                     }
                 });
             }
-            for _ in 0..round {
+            for _ in 0..round % 50 {
                 thread::yield_now();
             }
             let report = runtime.shutdown(LONG);
@@ -457,7 +459,7 @@ impl Parent {
             let child = cx.spawn_child(&format!("{n}"), props.dispatcher(dispatcher))?;
             cx.watch(&child)?;
             self.watcher.tell(child.clone())?;
-            if (n + self.left) % 2 == 0 {
+            if (n + self.left).is_multiple_of(2) {
                 cx.stop_child(&child)?;
             } else {
                 child.tell(())?;

@@ -1,10 +1,7 @@
 //! The same actors on a runtime and on one thread.
 
-use core::num::ParseIntError;
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::mpsc,
-};
+use core::{num::ParseIntError, panic::AssertUnwindSafe};
+use std::{panic::catch_unwind, sync::mpsc};
 
 use clockjack_rt::{
     actor::{
@@ -104,7 +101,7 @@ fn the_same_actors_do_the_same_on_threads_and_on_one_thread() {
     let log = on_one.clone();
     let make = move || Boss { log: log.clone(), child: None, told: told.clone() };
     let boss = root.spawn("boss", make).unwrap();
-    TEXTS.map(|text| boss.tell(Msg::Read(text)).unwrap());
+    TEXTS.iter().for_each(|text| boss.tell(Msg::Read(text)).unwrap());
     root.run_until_idle();
     heard.try_recv().unwrap();
 
@@ -114,7 +111,7 @@ fn the_same_actors_do_the_same_on_threads_and_on_one_thread() {
     let log = on_threads.clone();
     let make = move || Boss { log: log.clone(), child: None, told: told.clone() };
     let boss = runtime.spawn("boss", make).unwrap();
-    TEXTS.map(|text| boss.tell(Msg::Read(text)).unwrap());
+    TEXTS.iter().for_each(|text| boss.tell(Msg::Read(text)).unwrap());
     heard.recv_timeout(crate::LONG).unwrap();
 
     let expected = ["read 2", "read 3", "reader PreRestart", "read 4", "reader PostStop", "done"];
