@@ -3,14 +3,12 @@
 //! | dispatcher | made by | threads | for |
 //! |---|---|---|---|
 //! | default | the runtime | the workers of its pool | actors that do not wait |
-//! | [`BLOCKING_DISPATCHER`] | the first actor on it | one for each actor, at most [`BlockingConfig::threads_max`] | actors whose handlers wait |
+//! | [`BLOCKING_DISPATCHER`] | the first actor on it | one for each actor | handlers that wait |
 //! | `ActorSystem::dispatcher` | the user | as many as asked for | keeping loads apart |
 //! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
 //!
-//! [`BlockingConfig::threads_max`]: crate::BlockingConfig::threads_max
-//!
 //! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
-//! as the number of actors that live there, up to the bound; when much fewer live, the next start
+//! as the number of actors that live there, up to the bound of blocking work; when much fewer live, the next start
 //! makes it smaller. So up to the bound no actor waits for another's handler, and behind it they
 //! share. A thread that the system refuses is missed, and the actors share what there is.
 //!

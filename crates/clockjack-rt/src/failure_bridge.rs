@@ -22,7 +22,8 @@ use tokio::sync::broadcast;
 /// let hub = FailureEventHub::new();
 /// let bridge = TokioFailureEventBridge::new(&hub, 16)?;
 /// let mut failures = bridge.subscribe();
-/// # async fn print(mut failures: tokio::sync::broadcast::Receiver<clockjack_rt::actor::FailureInfo>) {
+/// # type Failures = tokio::sync::broadcast::Receiver<clockjack_rt::actor::FailureInfo>;
+/// # async fn print(mut failures: Failures) {
 /// while let Ok(info) = failures.recv().await {
 ///     println!("{info}");
 /// }

@@ -2,8 +2,8 @@
 //!
 //! # The end
 //!
-//! 1. The system terminates by the phases of its shutdown, children before parents, on all dispatchers, with everything at work.
-//!    That is waited for until the deadline; actors that are left then are stragglers.
+//! 1. The system terminates by the phases of its shutdown, children before parents, on all
+//!    dispatchers, with everything at work. That is waited for until the deadline; actors that are left then are stragglers.
 //! 2. The scheduler is closed: what is due runs, the rest is cancelled.
 //! 3. The dispatchers beside the pool end, and their threads are joined.
 //! 4. The pool ends. What is still there by then, in this step and the one before, is ended by
@@ -194,9 +194,9 @@ impl Runtime {
         self.stop(DROP_DEADLINE)
     }
 
-    /// Terminates the system by the phases of its shutdown and waits until it has, then ends all threads. What has not stopped in
-    /// time is ended by force, and its paths are in the report: a parent that waits for a child is
-    /// among them.
+    /// Terminates the system by the phases of its shutdown and waits until it has, then ends all
+    /// threads. What has not stopped in time is ended by force, and its paths are in the report: a
+    /// parent that waits for a child is among them.
     ///
     /// On a thread that runs actors of a runtime it does not wait: a thread is started that does
     /// the rest, and the report tells of actors that are there at this moment. The real one is that

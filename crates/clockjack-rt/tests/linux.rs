@@ -1,8 +1,12 @@
-//! What only Linux shows: how often a thread was switched.
+//! What only Linux shows: which threads there are, how often one was switched, signals.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 extern crate alloc;
 
+#[path = "linux/ctrl_c.rs"]
+mod ctrl_c;
+#[path = "linux/dispatchers.rs"]
+mod dispatchers;
 #[path = "support/eventually.rs"]
 mod eventually;
 #[path = "linux/idle_pool.rs"]

@@ -226,18 +226,3 @@ fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
     });
     assert!(apart.len() <= 2, "{apart:?}");
 }
-
-#[cfg(target_os = "linux")]
-#[test]
-fn the_threads_of_dispatchers_end_with_the_runtime() {
-    use crate::switches::n_threads;
-    let runtime = start(1);
-    let system = runtime.system();
-    system.dispatcher("cjt-apart", 3).unwrap();
-    let pinned = system.pinned("cjt-pin").unwrap();
-    system.spawn_pinned(&pinned, "a", || Empty).unwrap();
-    let count = || (n_threads("cjt-apart").unwrap(), n_threads("cjt-pin").unwrap());
-    assert_eq!(count(), (3, 1));
-    assert!(runtime.shutdown(LONG).is_clean());
-    assert_eq!(count(), (0, 0));
-}

@@ -5,20 +5,12 @@
 
 extern crate alloc;
 
-#[cfg(target_os = "linux")]
-mod ctrl_c;
 mod dispatchers;
 #[path = "../support/eventually.rs"]
 mod eventually;
-#[cfg(feature = "tokio")]
-mod failure_bridge;
 mod panics;
 mod portable;
 mod shutdown;
-#[cfg(target_os = "linux")]
-#[path = "../support/switches.rs"]
-#[expect(dead_code, reason = "others count switches, too")]
-mod switches;
 
 use alloc::sync::Arc;
 use core::time::Duration;

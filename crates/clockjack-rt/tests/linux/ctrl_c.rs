@@ -8,9 +8,12 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use clockjack_rt::actor::{Actor, Context, Failure, Next, Signal};
+use clockjack_rt::{
+    Runtime,
+    actor::{Actor, Context, Failure, Next, Signal},
+};
 
-use crate::start;
+use crate::eventually::eventually;
 
 /// Says in the environment what the child is to do.
 const ROLE: &str = "CLOCKJACK_TEST_CTRL_C";
@@ -41,7 +44,7 @@ impl Actor for Talker {
 #[expect(clippy::print_stdout, reason = "its parent reads it")]
 fn what_the_child_does() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let runtime = start(1);
+    let runtime = Runtime::new("t").unwrap();
     let is_deaf = role == "deaf";
     runtime.spawn("talker", move || Talker { is_deaf }).unwrap();
     println!("ready");
@@ -85,7 +88,7 @@ fn interrupt_once_it_runs(child: &Child) {
             std::fs::read_to_string(comm).is_ok_and(|name| name.trim_end() == "ctrl-c")
         })
     };
-    crate::eventually::eventually("the child listens", is_there);
+    eventually("the child listens", is_there);
     interrupt(child);
 }
 

@@ -1,16 +1,18 @@
 //! Failures of a runtime's actors, heard by a task of tokio's.
 
 use clockjack_rt::{
-    TokioFailureEventBridge,
-    actor::{ActorPath, ActorSystem, Failure, FailureEventHub, FailureInfo, FailureReport, Props},
-    actor::{Scope, Strategy},
+    Runtime, TokioFailureEventBridge,
+    actor::{
+        ActorPath, ActorSystem, Failure, FailureEventHub, FailureInfo, FailureReport, Props, Scope,
+        Strategy,
+    },
 };
 use tokio::{
     runtime::Builder,
     sync::broadcast::error::{RecvError, TryRecvError},
 };
 
-use crate::{LONG, start_with};
+use crate::LONG;
 
 fn info(n: usize) -> FailureInfo {
     let path = ActorPath::root().child("user").child("a");
@@ -31,7 +33,7 @@ fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
     let builder = ActorSystem::builder("t")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
         .on_escalation(move |info| _ = hub.publish(info));
-    let runtime = start_with(builder, 2);
+    let runtime = Runtime::start(builder).unwrap();
     let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     for task in heard {
