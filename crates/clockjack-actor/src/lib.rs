@@ -42,6 +42,8 @@ pub mod strategy;
 pub mod stuck;
 pub mod system;
 pub mod system_message;
+#[doc(hidden)]
+pub mod testing;
 pub mod timers;
 
 pub use actor::{Actor, FnActor, Next, Signal};
