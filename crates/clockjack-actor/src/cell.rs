@@ -190,6 +190,8 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) draws: u64,
     /// The failure of a child that it fails with.
     pub(crate) escalated: Option<crate::FailureInfo>,
+    /// What it has done by its context, if a test wants to know.
+    pub(crate) effects: Option<Vec<crate::testing::Effect>>,
     pub(crate) futures: Futures<A>,
     pub(crate) adapters: Adapters<A::Msg>,
 }
@@ -240,6 +242,7 @@ impl<A: Actor> Default for Extra<A> {
             last_restart_nanos: None,
             draws: 0,
             escalated: None,
+            effects: None,
             futures: Futures::default(),
             adapters: Adapters::new(),
         }

@@ -13,6 +13,7 @@ use crate::{
     base::{STOP, Tell},
     cell::{State, TurnOf},
     spawn,
+    testing::Effect,
 };
 
 /// What an actor is handed with each message: itself, its children, its clock.
@@ -92,7 +93,9 @@ impl<'c, A: Actor> Context<'c, A> {
         MsgOf<P>: Send,
     {
         let parent = crate::actor_ref::untyped(self.turn.me());
-        spawn::spawn_sent(&parent, self.state.supervises(), name, props)
+        let child = spawn::spawn_sent(&parent, self.state.supervises(), name, props)?;
+        self.state.record(|| Effect::Spawned { name: name.into() });
+        Ok(child)
     }
 
     /// Starts a child on the thread of this actor; nothing needs to be `Send`.
@@ -106,7 +109,10 @@ impl<'c, A: Actor> Context<'c, A> {
         props: P,
     ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
         let parent = crate::actor_ref::untyped(self.turn.me());
-        spawn::spawn_here(&parent, self.state.supervises(), self.turn.handle(), name, props)
+        let (supervises, here) = (self.state.supervises(), self.turn.handle());
+        let child = spawn::spawn_here(&parent, supervises, here, name, props)?;
+        self.state.record(|| Effect::Spawned { name: name.into() });
+        Ok(child)
     }
 
     /// Stops a child: its own children first. Stopping one that has stopped is fine.
@@ -122,6 +128,7 @@ impl<'c, A: Actor> Context<'c, A> {
             return Err(NotAChild { path: child.path.clone() });
         }
         child.order(STOP);
+        self.state.record(|| Effect::Stopped(child.path.clone()));
         Ok(())
     }
 
@@ -149,7 +156,9 @@ impl<'c, A: Actor> Context<'c, A> {
     ///
     /// If it is watched by [`watch_with`](Self::watch_with).
     pub fn watch<M: 'static>(&mut self, who: &ActorRef<M>) -> Result<(), WatchError<()>> {
-        self.state.watch(self.turn, who.any(), None).map_err(WatchError::discard)
+        self.state.watch(self.turn, who.any(), None).map_err(WatchError::discard)?;
+        self.state.record(|| Effect::Watched(who.path()));
+        Ok(())
     }
 
     /// Wants to be told `msg` when an actor ends, instead of a signal.
@@ -166,12 +175,15 @@ impl<'c, A: Actor> Context<'c, A> {
         self.state.watch(self.turn, who.any(), Some(msg)).map_err(|refused| WatchError {
             path: refused.path,
             message: refused.message.expect("a message was given"),
-        })
+        })?;
+        self.state.record(|| Effect::WatchedWith(who.path()));
+        Ok(())
     }
 
     /// Does not want to be told any more, also if the end has come and was not told yet.
     pub fn unwatch<M: 'static>(&mut self, who: &ActorRef<M>) {
         self.state.unwatch(self.turn, who.any());
+        self.state.record(|| Effect::Unwatched(who.path()));
     }
 
     /// Which actors this one watches.
@@ -200,6 +212,7 @@ impl<'c, A: Actor> Context<'c, A> {
         }
         let envelope = self.state.put_aside(msg);
         self.state.extra().stash.push_back(envelope);
+        self.state.record(|| Effect::Stashed);
         Ok(())
     }
 
@@ -222,7 +235,9 @@ impl<'c, A: Actor> Context<'c, A> {
             && !extra.stash.is_empty()
         {
             extra.unstash = extra.unstash.saturating_add(n).min(extra.stash.len());
+            let n = extra.unstash;
             self.state.set(crate::cell::UNSTASHES, true);
+            self.state.record(|| Effect::Unstashed(n));
         }
     }
 

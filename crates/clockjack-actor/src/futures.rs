@@ -60,6 +60,7 @@ use crate::{
     Actor, Context, Next,
     cell::{PENDING, Stage},
     props::FUTURES_MAX,
+    testing::Effect,
 };
 
 /// A future was not started; it and what was to come after it come back.
@@ -274,6 +275,10 @@ impl<A: Actor> Context<'_, A> {
     fn insert(&mut self, task: Task<A>, claim: Claim) {
         let me = crate::actor_ref::untyped(self.turn.me());
         self.state.extra().futures.insert(&me, task, claim);
+        self.state.record(|| match claim {
+            Claim::Shared => Effect::FutureStarted,
+            Claim::Exclusive | Claim::Lent => Effect::FutureAwaited,
+        });
         self.state.set(PENDING, true);
     }
 }

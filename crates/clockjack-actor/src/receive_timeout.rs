@@ -34,6 +34,7 @@ use crate::{
     base::Tell,
     cell::{Cell, LOOKS_AT_TIME, SETS_TIMEOUT, State, TurnOf},
     notes::Note,
+    testing::Effect,
 };
 
 /// The receive time-out of an actor; see the [module](self).
@@ -64,11 +65,13 @@ impl<A: Actor> Context<'_, A> {
         self.state.timed().idle.after = Some(after);
         self.state.set(LOOKS_AT_TIME | SETS_TIMEOUT, true);
         self.state.restart_idle(self.turn);
+        self.state.record(|| Effect::ReceiveTimeoutSet(after));
     }
 
     /// Wants no time-out any more, also if it was due already.
     pub fn cancel_receive_timeout(&mut self) {
         self.state.cancel_idle();
+        self.state.record(|| Effect::ReceiveTimeoutCancelled);
     }
 }
 

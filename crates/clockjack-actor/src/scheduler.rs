@@ -285,6 +285,10 @@ impl<A: Actor> Context<'_, A> {
         message: M,
     ) -> Result<Cancellable, ScheduleError<M>> {
         let (dispatcher, sender) = (self.state.dispatcher(), Some(self.pid()));
-        self.system().scheduler().schedule_once(delay, receiver, message, dispatcher, sender)
+        let jobs = self.system().scheduler();
+        let job = jobs.schedule_once(delay, receiver, message, dispatcher, sender)?;
+        self.state
+            .record(|| crate::testing::Effect::Scheduled { delay, receiver: receiver.path() });
+        Ok(job)
     }
 }

@@ -1,9 +1,16 @@
-//! What a kit for tests sees of a system, beyond what users may.
+//! What a kit for tests sees of a system and of an actor, beyond what users may.
+
+mod effect;
+mod puppet;
 
 use alloc::vec::Vec;
 
 use clockjack_exec::state::State as Running;
 
+pub use self::{
+    effect::{Effect, TimerMode},
+    puppet::{Puppet, TimerHandle},
+};
 use crate::{ActorPath, ActorSystem, base::AnyActor, spawn};
 
 /// An actor, as a look at the whole tree finds it.

@@ -48,6 +48,7 @@ use crate::{
     notes::Note,
     receive_timeout::Idle,
     scheduler,
+    testing::{Effect, TimerMode},
 };
 
 /// What a timer is known by: a text, a number, or both.
@@ -273,17 +274,24 @@ impl<A: Actor> Timers<'_, A> {
     /// is none.
     pub fn cancel(&mut self, key: impl Into<Key>) -> bool {
         let Some(timed) = self.state.timed_mut() else { return false };
-        let Some(timer) = timed.timers.remove(key.into()) else { return false };
+        let key = key.into();
+        let Some(timer) = timed.timers.remove(key) else { return false };
         let was_active = timer.is_active();
         timer.job.cancel();
+        if was_active {
+            self.state.record(|| Effect::TimerCancelled { key });
+        }
         was_active
     }
 
     /// Cancels all timers.
     pub fn cancel_all(&mut self) {
-        let Some(timed) = self.state.timed_mut() else { return };
-        while let Some(timer) = timed.timers.remove_last() {
+        while let Some(timer) = self.state.timed_mut().and_then(|one| one.timers.remove_last()) {
+            let was_active = timer.is_active();
             timer.job.cancel();
+            if was_active {
+                self.state.record(|| Effect::TimerCancelled { key: timer.key });
+            }
         }
     }
 
@@ -306,6 +314,9 @@ impl<A: Actor> Timers<'_, A> {
         let actor = crate::actor_ref::untyped(self.turn.me());
         let task = Ring { actor, slot, generation };
         let job = jobs.schedule_parcel(spec, task).map_err(ScheduleError::discard)?;
+        let overriding = timers.get(key).is_some_and(Timer::is_active);
+        let (delay, mode) = (spec.delay, TimerMode::of(&spec));
+        self.state.record(|| Effect::TimerScheduled { key, delay, mode, overriding });
         Ok(Place { key, slot, generation, job })
     }
 

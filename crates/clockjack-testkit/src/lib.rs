@@ -1,11 +1,12 @@
 //! Tests of actors in virtual time.
 //!
-//! Three things, from the whole to the part:
+//! Four things, from the whole to the part:
 //!
 //! * [`ManualTime`] is a whole system on the thread of the test. Nothing runs but when the test
 //!   says so, and no time passes but what the test lets pass; a day takes no longer than the
 //!   messages that are sent in it. The same test takes the same course each time.
 //! * [`TestProbe`] stands in for an actor that others talk to, and shows what they have said.
+//! * [`ActorTestKit`] calls one actor by hand, message by message, and writes down what it does.
 //! * [`for_each_seed`] runs a test in many orders of delivery, and names the one that failed.
 //!
 //! # The model
@@ -45,11 +46,15 @@
 
 extern crate alloc;
 
+mod kit;
 mod manual_time;
 mod probe;
 mod seeds;
 mod toolbox;
 
+#[doc(inline)]
+pub use clockjack_actor::testing::{Effect, TimerHandle, TimerMode};
+pub use kit::ActorTestKit;
 pub use manual_time::ManualTime;
 pub use probe::{Fish, TestProbe};
 pub use seeds::{SEED_VARIABLE, for_each_seed};

@@ -69,6 +69,12 @@ impl<M> Table<M> {
         self.slots[slot as usize].as_ref()
     }
 
+    /// Where the timer of this key stands, and its generation.
+    pub(crate) fn place(&self, key: Key) -> Option<(u32, u32)> {
+        let slot = *self.by_key.get(&key)?;
+        Some((slot, self.slots[slot as usize].as_ref()?.generation))
+    }
+
     pub(super) fn remove(&mut self, key: Key) -> Option<Timer<M>> {
         let slot = *self.by_key.get(&key)?;
         self.remove_slot(slot)
@@ -88,14 +94,14 @@ impl<M> Table<M> {
     }
 
     /// Whether a fire is of the timer that stands there now.
-    pub(super) fn is_current(&self, slot: u32, generation: u32) -> bool {
+    pub(crate) fn is_current(&self, slot: u32, generation: u32) -> bool {
         let timer = self.slots.get(slot as usize).and_then(Option::as_ref);
         let is_any = mutant!("actor-timer-any-generation");
         timer.is_some_and(|timer| timer.generation == generation || is_any)
     }
 
     /// The message of a timer that has fired. One that fires once is taken out.
-    pub(super) fn take_message(&mut self, slot: u32) -> Option<M> {
+    pub(crate) fn take_message(&mut self, slot: u32) -> Option<M> {
         let timer = self.slots.get_mut(slot as usize)?.as_mut()?;
         if let Source::Every(make) = &mut timer.source {
             return Some(make());
