@@ -15,6 +15,7 @@ use core::{
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Props, Strategy,
+    shutdown::{Phase, PhaseOutcome, ShutdownConfig},
 };
 use clockjack_testkit::ManualTime;
 use panics::panic_of;
@@ -265,6 +266,48 @@ fn the_end_stops_all_actors() {
     let report = time.shutdown();
     assert!(report.is_clean(), "{report:?}");
     assert!(a.is_stopped());
+}
+
+#[test]
+fn the_end_takes_the_time_that_its_tasks_need() {
+    let time = ManualTime::start();
+    let system = time.system().clone();
+    let delay = system.scheduler().delays().delay(3 * SECOND);
+    let task = async move { delay.await.map_err(|_| Failure::msg("no delay")) };
+    assert!(system.on_shutdown(Phase::SERVICE_STOP, "slow", task).is_ok());
+    drop(time);
+    let report = system.when_terminated().report().expect("it has ended");
+    let phases = report.shutdown.expect("its phases were run");
+    let phase = phases.phase(Phase::SERVICE_STOP).expect("it was run");
+    assert_eq!(phase.outcome, PhaseOutcome::Completed);
+}
+
+#[test]
+fn an_end_that_does_not_come_is_told_with_those_that_are_left() {
+    let mut config = ShutdownConfig::default();
+    config.phase_mut(Phase::SERVICE_STOP).expect("a default").timeout = Duration::MAX;
+    let time = ManualTime::start_with(ActorSystem::builder("test").shutdown(config));
+    let _a = doer(&time, "a");
+    assert!(time.system().on_shutdown(Phase::SERVICE_STOP, "stuck", pending()).is_ok());
+    let text = panic_of(|| drop(time));
+    assert!(
+        text.starts_with("ManualTime: the system does not terminate\nactors:\n  /\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n  /user/a"), "{text}");
+}
+
+#[test]
+fn a_test_that_panics_is_not_told_of_the_end() {
+    let mut config = ShutdownConfig::default();
+    config.phase_mut(Phase::SERVICE_STOP).expect("a default").timeout = Duration::MAX;
+    let time = ManualTime::start_with(ActorSystem::builder("test").shutdown(config));
+    assert!(time.system().on_shutdown(Phase::SERVICE_STOP, "stuck", pending()).is_ok());
+    let text = panic_of(move || {
+        let _time = time;
+        panic!("what is wrong");
+    });
+    assert_eq!(text, "what is wrong");
 }
 
 #[test]
