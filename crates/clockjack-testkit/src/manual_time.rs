@@ -35,6 +35,8 @@ const TURNS_SAMPLED: usize = 16;
 const BUSIEST_SHOWN: usize = 5;
 /// How often time is moved on for one future, or one end, before that is given up.
 const JUMPS_MAX: usize = 100_000;
+/// How often something may be said to be due now, and nothing run, before that is given up.
+const STALLS_MAX: usize = 1_000;
 /// The name of the actor that collects failures.
 const COLLECTOR: &str = "testkit-failures";
 
@@ -78,6 +80,8 @@ pub(crate) struct Inner {
     nanos: Cell<u128>,
     seed: u64,
     turns_max: Cell<usize>,
+    /// How often in a row something was due and nothing ran.
+    n_stalls: Cell<usize>,
     n_probes: Cell<usize>,
     failures: Rc<RefCell<Vec<FailureInfo>>>,
 }
@@ -125,6 +129,7 @@ impl ManualTime {
             nanos: Cell::new(0),
             seed,
             turns_max: Cell::new(TURNS_MAX),
+            n_stalls: Cell::new(0),
             n_probes: Cell::new(0),
             failures: Rc::default(),
         };
@@ -388,8 +393,15 @@ impl Inner {
     pub(crate) fn jump(&self, until: u128) -> bool {
         self.settle();
         let next = self.next_nanos().filter(|next| *next <= until);
+        let before = self.nanos.get();
         self.set_time(next.unwrap_or(until));
-        self.settle();
+        let is_stalled = self.settle() == 0 && next.is_some() && self.nanos.get() == before;
+        self.n_stalls.set(if is_stalled { self.n_stalls.get() + 1 } else { 0 });
+        assert!(
+            self.n_stalls.get() < STALLS_MAX,
+            "ManualTime: something is due at {:?} and does not run",
+            self.elapsed()
+        );
         next.is_some()
     }
 
