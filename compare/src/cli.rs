@@ -11,7 +11,7 @@ use crate::machine;
 use crate::report::{Column, Progress, Reporter, Standing};
 use crate::selection::{Effort, Selection};
 use crate::table::Table;
-use crate::{executor, jitter, scheduler, timers};
+use crate::{actors, executor, jitter, scheduler, timers};
 
 /// Runs the same loads on Clockjack and on the crates people would use instead.
 ///
@@ -34,6 +34,8 @@ enum Suite {
     Jitter(JitterArgs),
     /// One-shots on two workers: schedule and cancel, schedule and fire.
     Scheduler(SchedulerArgs),
+    /// Actors on one thread and on two: messages, questions, starts, stops, bytes an actor.
+    Actors(ActorsArgs),
     /// Leaves one executor alone in this process; what `executor` starts for its last case.
     #[command(hide = true)]
     Idle(IdleArgs),
@@ -108,6 +110,18 @@ struct SchedulerArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct ActorsArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this case; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<actors::Case>,
+    /// This number of messages, actors or rounds, in place of the usual ones.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(actors::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
 struct IdleArgs {
     subject: String,
     millis: u32,
@@ -160,6 +174,16 @@ pub(crate) fn run(cli: &Cli, out: &mut dyn Write) -> Result<(), Failure> {
             };
             present(suite, &args.common, out, |reporter| scheduler::run(&selection, reporter))
         }
+        Suite::Actors(args) => {
+            let selection = args.common.selection(&args.cases, args.n);
+            let suite = Head {
+                name: actors::NAME,
+                caption: actors::CAPTION,
+                cases: actors::Case::ALL.map(actors::Case::name).to_vec(),
+                columns: actors::columns(&selection)?,
+            };
+            present(suite, &args.common, out, |reporter| actors::run(&selection, reporter))
+        }
         Suite::Idle(args) => {
             let idleness = executor::idle(&args.subject, args.millis)?;
             writeln!(out, "{idleness}").map_err(to_stdout)
@@ -180,8 +204,9 @@ impl CommonArgs {
 }
 
 /// Further figures that have a table of their own, where a suite has them.
-const BESIDE: [(&str, &str); 3] = [
+const BESIDE: [(&str, &str); 4] = [
     ("cpu", "the CPU time of all threads beside it"),
+    ("wall_time", "the wall time beside it"),
     ("schedule", "the wall time of a call that schedules"),
     ("cancel", "the wall time of a call that cancels"),
 ];

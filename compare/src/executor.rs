@@ -22,7 +22,6 @@
 //!   milliseconds in a process of its own; microseconds of CPU time and voluntary switches of its
 //!   threads, added up. Less than one counts as one in the ratio, so that zero is the best.
 
-mod bell;
 mod clockjack;
 mod idle;
 mod load;

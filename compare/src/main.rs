@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+mod actors;
+mod bell;
 mod cli;
 mod clock;
 mod executor;

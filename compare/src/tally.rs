@@ -1,17 +1,17 @@
 //! The allocator of this program: the system's, with two tallies of what is asked of it.
 //!
 //! One tally belongs to a thread, for subjects that work on the thread that measures them; memory
-//! handed to another thread would be missed. The other one counts the calls of all threads, for
-//! subjects with workers. Both are off unless somebody counts, so that timed runs pay two untaken
+//! handed to another thread would be missed. The other one is that of all threads, for subjects
+//! with workers. Both are off unless somebody counts, so that timed runs pay two untaken
 //! branches per allocation, equally for every subject.
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait by definition")]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::alloc::System;
 
-/// What a thread asked of the allocator while it counted.
+/// What was asked of the allocator while it was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Calls that gave out memory: allocations and reallocations.
@@ -55,7 +55,7 @@ impl Drop for Counting {
 /// Counts the allocations of all threads from its construction until it is stopped or dropped.
 #[derive(Debug)]
 pub(crate) struct CountingAll {
-    first: u64,
+    first: Tally,
 }
 
 impl CountingAll {
@@ -69,12 +69,23 @@ impl CountingAll {
         // work, and hands back its end, by ways of its own, which order the counts behind them.
         let was_active = ALL_ACTIVE.swap(true, Ordering::Relaxed);
         assert!(!was_active, "the allocations of all threads are counted already");
-        Self { first: ALL_ALLOCS.load(Ordering::Relaxed) }
+        Self { first: Self::totals() }
     }
 
-    /// Ends the count: calls that gave out memory.
-    pub(crate) fn stop(self) -> u64 {
-        ALL_ALLOCS.load(Ordering::Relaxed) - self.first
+    /// Ends the count.
+    pub(crate) fn stop(self) -> Tally {
+        let last = Self::totals();
+        Tally {
+            n_allocs: last.n_allocs - self.first.n_allocs,
+            live_bytes: last.live_bytes - self.first.live_bytes,
+        }
+    }
+
+    fn totals() -> Tally {
+        Tally {
+            n_allocs: ALL_ALLOCS.load(Ordering::Relaxed),
+            live_bytes: ALL_LIVE_BYTES.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -86,6 +97,7 @@ impl Drop for CountingAll {
 
 static ALL_ACTIVE: AtomicBool = AtomicBool::new(false);
 static ALL_ALLOCS: AtomicU64 = AtomicU64::new(0);
+static ALL_LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     // Constant and without a destructor: reading them never allocates, not even the first time,
@@ -100,10 +112,10 @@ pub(crate) struct TallyAllocator;
 
 #[inline]
 fn note(n_allocs: u64, given: usize, taken: usize) {
+    // A `Layout` is at most `isize::MAX` bytes, so neither cast changes a value.
+    let grown = given as i64 - taken as i64;
     if ACTIVE.get() {
         let tally = TALLY.get();
-        // A `Layout` is at most `isize::MAX` bytes, so neither cast changes a value.
-        let grown = given as i64 - taken as i64;
         TALLY.set(Tally {
             n_allocs: tally.n_allocs + n_allocs,
             live_bytes: tally.live_bytes + grown,
@@ -111,6 +123,7 @@ fn note(n_allocs: u64, given: usize, taken: usize) {
     }
     if ALL_ACTIVE.load(Ordering::Relaxed) {
         ALL_ALLOCS.fetch_add(n_allocs, Ordering::Relaxed);
+        ALL_LIVE_BYTES.fetch_add(grown, Ordering::Relaxed);
     }
 }
 
@@ -202,8 +215,8 @@ mod tests {
             }
         });
         // Other tests of this process run meanwhile, so that there may be more.
-        let n_allocs = counting.stop();
-        assert!(n_allocs >= 2_000, "{n_allocs}");
+        let tally = counting.stop();
+        assert!(tally.n_allocs >= 2_000, "{tally:?}");
     }
 
     #[test]

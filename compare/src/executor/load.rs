@@ -12,8 +12,8 @@ use core::time::Duration;
 
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
-use super::bell::Bell;
 use super::subject::{Case, N_WORKERS, Subject};
+use crate::bell::Bell;
 
 /// Tasks of `yield`: more than workers, so that there is somebody to yield to.
 pub(crate) const N_YIELDERS: u32 = 4;

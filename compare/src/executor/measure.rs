@@ -87,7 +87,7 @@ struct Begun {
 impl Begun {
     fn end(self, sum: u64) -> Spent {
         let elapsed = self.started.stop();
-        Spent { sum, elapsed, n_allocs: self.counting.map_or(0, CountingAll::stop) }
+        Spent { sum, elapsed, n_allocs: self.counting.map_or(0, |all| all.stop().n_allocs) }
     }
 }
 

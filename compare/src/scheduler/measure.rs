@@ -118,7 +118,7 @@ fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Spent, Fai
     let ends = receiver.wait(due + PATIENCE);
     let behind = due.elapsed();
     let elapsed = started.stop();
-    let n_allocs = counting.map_or(0, CountingAll::stop);
+    let n_allocs = counting.map_or(0, |all| all.stop().n_allocs);
     check(&S::FACTS, case, n, ends)?;
     Ok(Spent { elapsed, scheduling: scheduled.in_calls, cancelling, behind, n_allocs })
 }

@@ -1,0 +1,281 @@
+//! Suite `actors`: the same actors in every actor crate.
+//!
+//! Figures are CPU time of all threads an operation, because with one thread that is what the crate
+//! costs, whoever else uses the machine; wall time stands beside it, and allocations. On one thread
+//! actors and driver share it; cases that end in `_2t` are the same load on two. A subject is
+//! started anew for each run and stopped behind it, and no two run at once. They take turns as in
+//! the suite `timers`: each round starts at another one, every second goes backwards, round 0
+//! counts allocations and is not timed.
+//!
+//! What the actors do is written once (`parts.rs`), and each crate plays it by the means it has.
+//! Bare tokio tasks with channels stand beside the crates and are never the best peer.
+//!
+//! * `ping_pong`: two actors send each other a ball, n (100,000) times there and back; ns a message.
+//! * `tell`, `tell_64`: the driver sends n (1,000,000) messages of 8 or 64 bytes to one actor with
+//!   an unbounded mailbox; ns a message, until the last is handled.
+//! * `tell_bounded`: the same with 8 bytes and a mailbox for 1,000; where that is full, the driver
+//!   waits for room.
+//! * `mpsc4`: four tasks share the n (1,000,000) messages and yield every 64; else as `tell`.
+//! * `ask`: the driver asks one actor n (100,000) questions, each after the last answer; ns an
+//!   answer.
+//! * `spawn`: n (100,000) actors are started; ns an actor, until all have begun.
+//! * `stop`: n (100,000) idle actors are stopped; ns an actor, until the state of all is dropped.
+//! * `ring`: a token goes n (1,000) times round 1,000 actors; ns a message.
+//! * `skynet`: each actor starts ten, down to n (1,000,000) leaves that hand up their numbers, and
+//!   goes when it has handed up the sum; ns an actor, of which there are a ninth more than leaves.
+//! * `big`: each of 200 actors pings every other one n (10) times, the next one after the pong; ns a
+//!   message.
+//! * `memory`: heap bytes an idle actor with a word of state, after n (100,000) have each answered
+//!   once. The references that the driver holds are not counted.
+//! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of 8 or 64 bytes,
+//!   after half as many to warm up.
+
+mod actix;
+mod kameo;
+mod load;
+mod measure;
+mod part;
+mod parts;
+mod ractor;
+mod roll;
+mod subject;
+mod tokio;
+mod xtra;
+
+use measure::{Entry, Figure, Mode, Run};
+pub(crate) use subject::Case;
+use subject::{Load, Role, Threads};
+
+use crate::clock::{Scope, Watch};
+use crate::failure::Failure;
+use crate::order::turn_order;
+use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
+use crate::selection::{Effort, Selection};
+use crate::stats::Quartiles;
+
+/// The name of this suite in JSON.
+pub(crate) const NAME: &str = "actors";
+
+/// What its figures are.
+pub(crate) const CAPTION: &str = "medians of CPU time an operation, on one thread or on two (_2t)";
+
+/// The largest size one may ask for: a million actors at once are a few gigabytes.
+pub(crate) const N_MAX: u32 = 1_000_000;
+
+/// What the project promises of a case.
+const fn target(case: Case) -> Option<Target> {
+    match (case.load, case.threads) {
+        (_, Threads::Two) | (Load::Tell64, _) => None,
+        (Load::PingPong | Load::Tell | Load::Spawn | Load::Stop, _) => {
+            Some(Target::RatioAtLeast(3.0))
+        }
+        (Load::Memory, _) => Some(Target::OursAtMost(320.0)),
+        (Load::AllocsTell | Load::AllocsTell64, _) => Some(Target::OursAtMost(0.0)),
+        _ => Some(Target::RatioAtLeast(2.0)),
+    }
+}
+
+/// Every subject, in the order of the table. A new one needs its file and its line here.
+const SUBJECTS: &[Entry] = &[
+    Entry::of::<ractor::Ractor>(),
+    Entry::of::<kameo::Kameo>(),
+    Entry::of::<actix::Actix>(),
+    Entry::of::<xtra::Xtra>(),
+    Entry::of::<tokio::TokioMpsc>(),
+];
+
+/// The size of a load if none is given.
+const fn size(effort: Effort, load: Load) -> u32 {
+    match (load, effort) {
+        (Load::PingPong | Load::Ask, Effort::Quick) => 10_000,
+        (Load::PingPong | Load::Ask, Effort::Full) => 100_000,
+        (Load::Ring, Effort::Quick) => 20,
+        (Load::Ring, Effort::Full) => 1_000,
+        (Load::Big, Effort::Quick) => 1,
+        (Load::Big, Effort::Full) => 10,
+        (Load::Spawn | Load::Stop | Load::Memory, Effort::Quick) => 10_000,
+        (Load::Spawn | Load::Stop | Load::Memory, Effort::Full) => 100_000,
+        (Load::Skynet, Effort::Quick) => 10_000,
+        (Load::Skynet, Effort::Full) => 1_000_000,
+        (_, Effort::Quick) => 50_000,
+        (_, Effort::Full) => 1_000_000,
+    }
+}
+
+/// Timed rounds. Odd, so that the median is a round that happened.
+const fn n_rounds(effort: Effort, load: Load) -> u32 {
+    match (load, effort) {
+        (Load::Skynet, Effort::Full) | (_, Effort::Quick) => 3,
+        (_, Effort::Full) => 9,
+    }
+}
+
+fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
+    selection.subjects(SUBJECTS, |entry| entry.facts.name)
+}
+
+/// What is known about the subjects, for the head of the table and for `--list`.
+pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
+    let column = |entry: &Entry| Column {
+        name: entry.facts.name,
+        package: Some(entry.facts.package),
+        standing: match entry.facts.role {
+            Role::Crate => Standing::Rival,
+            Role::Reference => Standing::Reference,
+        },
+        note: entry.facts.note.to_owned(),
+    };
+    Ok(subjects(selection)?.iter().map(column).collect())
+}
+
+/// Runs what was selected and reports each case as soon as it is known.
+///
+/// # Errors
+///
+/// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
+/// be written.
+pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    let subjects = subjects(selection)?;
+    let watch = Watch::calibrated(Scope::Process);
+    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
+        let able = |entry: &&Entry| !entry.facts.lacks.contains(&case.load);
+        let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
+        let n = selection.n.unwrap_or_else(|| size(selection.effort, case.load));
+        let usual = if case.load.is_counted() { 0 } else { n_rounds(selection.effort, case.load) };
+        let timed = if case.load.is_counted() { 0 } else { selection.n_rounds.unwrap_or(usual) };
+        let all = rounds(case, n, timed, &able, watch, reporter)?;
+        let row = if case.load.is_counted() {
+            counted_row(case, n, &all)
+        } else {
+            timed_row(case, n, &all)
+        };
+        reporter.report(row)?;
+    }
+    Ok(())
+}
+
+/// Who ran, and what came out in each round: that of the count first, then those that were timed.
+type Results = Vec<(Entry, Vec<Figure>)>;
+
+/// Runs all subjects interleaved, round after round.
+fn rounds(
+    case: Case,
+    n: u32,
+    n_rounds: u32,
+    subjects: &[Entry],
+    watch: Watch,
+    reporter: &mut Reporter<'_>,
+) -> Result<Results, Failure> {
+    let mut all: Results = subjects.iter().map(|&entry| (entry, vec![])).collect();
+    for round in 0..=n_rounds {
+        for index in turn_order(round as usize, all.len()) {
+            let (entry, figures) = &mut all[index];
+            let (name, who) = (case.name, entry.facts.name);
+            reporter.progress(&format!("{name} n={n}: round {round}/{n_rounds}, {who}"));
+            let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
+            figures.push((entry.run)(&Run { case, n, mode, watch })?);
+        }
+    }
+    Ok(all)
+}
+
+/// A row without figures yet.
+fn row(case: Case, n: u32, n_rounds: usize) -> Row {
+    // A tree has full levels only.
+    let leaves = || u32::try_from(load::n_leaves(n)).expect("at most the size that was asked for");
+    Row {
+        case: case.name,
+        n: if case.load == Load::Skynet { leaves() } else { n },
+        unit: case.load.unit(),
+        figures: Vec::new(),
+        n_rounds,
+        target: target(case),
+        least: 0.0,
+        versus: &[],
+        extras: Vec::new(),
+    }
+}
+
+fn counted_row(case: Case, n: u32, all: &Results) -> Row {
+    let figure = |(entry, figures): &(Entry, Vec<Figure>)| {
+        let figure = match case.load {
+            Load::Memory => figures[0].live_bytes,
+            _ => figures[0].n_allocs,
+        };
+        (entry.facts.name, Some(figure))
+    };
+    Row { figures: all.iter().map(figure).collect(), ..row(case, n, 1) }
+}
+
+fn timed_row(case: Case, n: u32, all: &Results) -> Row {
+    let cuts = |figures: &[Figure], pick: fn(&Figure) -> f64| {
+        let samples: Vec<f64> = figures.iter().skip(1).map(pick).collect();
+        Quartiles::of(&samples).expect("there is at least one timed round")
+    };
+    let extra = |name, pick: &dyn Fn(&[Figure]) -> serde_json::Value| {
+        let value = |(entry, figures): &(Entry, Vec<Figure>)| {
+            (entry.facts.name, Some(pick(figures.as_slice())))
+        };
+        Extra::new(name, all.iter().map(value).collect())
+    };
+    let cpu = |figure: &Figure| figure.cpu_ns;
+    let median = |(entry, figures): &(Entry, Vec<Figure>)| {
+        (entry.facts.name, Some(cuts(figures, cpu).median))
+    };
+    let n_timed = all.first().map_or(0, |(_, figures)| figures.len() - 1);
+    Row {
+        figures: all.iter().map(median).collect(),
+        extras: vec![
+            extra("wall_time", &|figures| {
+                Extra::number(cuts(figures, |figure| figure.wall_ns).median)
+            }),
+            extra("quartiles", &|figures| {
+                let cuts = cuts(figures, cpu);
+                Extra::pair(cuts.q1, cuts.q3)
+            }),
+            extra("allocs", &|figures| Extra::number(figures[0].n_allocs)),
+        ],
+        ..row(case, n, n_timed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measure::{Mode, Run};
+    use super::{Case, Effort, SUBJECTS, Scope, Watch, n_rounds};
+
+    #[test]
+    fn every_subject_does_every_case_it_claims_also_at_odd_sizes() {
+        let watch = Watch::calibrated(Scope::Process);
+        for entry in SUBJECTS {
+            for case in Case::ALL.into_iter().filter(|case| !entry.facts.lacks.contains(&case.load))
+            {
+                for n in [1, 2, 65, 1_030] {
+                    // More than once round this is only longer.
+                    let n = if matches!(case.name, "ring" | "big") { n.min(2) } else { n };
+                    let run = Run { case, n, mode: Mode::Timed, watch };
+                    let name = entry.facts.name;
+                    let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
+                    assert!(figure.wall_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn subjects_have_different_names() {
+        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SUBJECTS.len());
+    }
+
+    #[test]
+    fn the_number_of_rounds_is_odd() {
+        for case in Case::ALL {
+            for effort in [Effort::Quick, Effort::Full] {
+                assert_eq!(n_rounds(effort, case.load) % 2, 1, "{case:?} {effort:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! actix: actors that stay on the thread that started them, here that of the system or, with two
+//! threads, also that of one arbiter.
+
+use core::cell::RefCell;
+use core::future::Future;
+
+use actix::prelude::{
+    Actor, ActorContext, Addr, Arbiter, ArbiterHandle, Context, Handler, Message, SendError, System,
+};
+
+use super::part::{Next, Part};
+use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::tokio;
+use crate::failure::Failure;
+
+thread_local! {
+    /// On the thread of the driver the arbiter beside it, if there is one.
+    static THERE: RefCell<Option<ArbiterHandle>> = const { RefCell::new(None) };
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Actix;
+
+/// The actor that plays a part.
+pub(crate) struct Host<P>(P);
+
+struct Told<M>(M);
+struct Asked<Q>(Q);
+struct Stop;
+
+impl<M: 'static> Message for Told<M> {
+    type Result = ();
+}
+
+impl<Q: 'static> Message for Asked<Q> {
+    type Result = u64;
+}
+
+impl Message for Stop {
+    type Result = ();
+}
+
+impl<P: Part<Actix>> Actor for Host<P> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, _: &mut Context<Self>) {
+        self.0.member().started();
+    }
+}
+
+impl<P: Part<Actix>> Handler<Told<P::Message>> for Host<P> {
+    type Result = ();
+
+    fn handle(&mut self, message: Told<P::Message>, context: &mut Context<Self>) {
+        let part = &mut self.0;
+        match part.receive(message.0) {
+            Next::Stay => {}
+            Next::Tell(to, message) => to.do_send(Told(message)),
+            Next::TellAndLeave(to, message) => {
+                to.do_send(Told(message));
+                context.stop();
+            }
+            Next::Leave => context.stop(),
+            Next::Spawn(n_children) => {
+                for index in 0..n_children {
+                    let (child, side) = part.child(index);
+                    let child = start(child, Mailbox::Unbounded, side);
+                    child.do_send(Told(part.greeting(&child)));
+                }
+            }
+        }
+    }
+}
+
+impl<P: Part<Actix>> Handler<Asked<P::Question>> for Host<P> {
+    type Result = u64;
+
+    fn handle(&mut self, asked: Asked<P::Question>, _: &mut Context<Self>) -> u64 {
+        self.0.answer(asked.0)
+    }
+}
+
+impl<P: Part<Actix>> Handler<Stop> for Host<P> {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, context: &mut Context<Self>) {
+        context.stop();
+    }
+}
+
+/// The arbiter for this side, or none if that is the thread that asks.
+fn arbiter(side: Side) -> Option<ArbiterHandle> {
+    match side {
+        Side::Here => None,
+        Side::There => THERE.with_borrow(Clone::clone),
+    }
+}
+
+fn start<P: Part<Actix>>(part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>> {
+    let host = move |context: &mut Context<Host<P>>| {
+        // `do_send` does not look at the bound.
+        if let Mailbox::Bounded(most) = mailbox {
+            context.set_mailbox_capacity(most);
+        }
+        Host(part)
+    };
+    match arbiter(side) {
+        Some(arbiter) => Host::start_in_arbiter(&arbiter, host),
+        None => Host::create(host),
+    }
+}
+
+impl Subject for Actix {
+    const FACTS: Facts = Facts {
+        name: "actix",
+        package: "actix",
+        role: Role::Crate,
+        lacks: &[],
+        note: "actors do not move: the driver's thread and one arbiter share the loads of two \
+               threads; a full mailbox is tried again after a yield",
+    };
+
+    type Ref<P: Part<Self>> = Addr<Host<P>>;
+
+    fn run<F, T>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let system = System::new();
+        let (output, there) = system.block_on(async move {
+            let there = (threads == Threads::Two).then(Arbiter::new);
+            THERE.set(there.as_ref().map(Arbiter::handle));
+            let output = root(Self).await;
+            THERE.set(None);
+            (output, there)
+        });
+        if let Some(there) = there {
+            there.stop();
+            there.join().expect("no load panics");
+        }
+        Ok(output)
+    }
+
+    async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>> {
+        start(part, mailbox, side)
+    }
+
+    async fn tell<P: Part<Self>>(to: &Addr<Host<P>>, message: P::Message) {
+        to.do_send(Told(message));
+    }
+
+    async fn send<P: Part<Self>>(to: &Addr<Host<P>>, message: P::Message) {
+        let mut message = Told(message);
+        loop {
+            match to.try_send(message) {
+                Ok(()) => return,
+                Err(SendError::Full(back)) => message = back,
+                Err(SendError::Closed(_)) => {
+                    panic!("nobody is told anything after it has stopped")
+                }
+            }
+            tokio::yield_now().await;
+        }
+    }
+
+    async fn ask<P: Part<Self>>(to: &Addr<Host<P>>, question: P::Question) -> u64 {
+        to.send(Asked(question)).await.expect("nobody is asked anything after it has stopped")
+    }
+
+    async fn stop<P: Part<Self>>(&self, all: Vec<Addr<Host<P>>>) {
+        for actor in &all {
+            actor.do_send(Stop);
+        }
+    }
+
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, side: Side) {
+        match arbiter(side) {
+            Some(arbiter) => assert!(arbiter.spawn(task), "the arbiter outlives the load"),
+            None => drop(actix::spawn(task)),
+        }
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::yield_now()
+    }
+}

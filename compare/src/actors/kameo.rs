@@ -1,0 +1,126 @@
+//! kameo on tokio.
+
+use core::future::Future;
+
+use kameo::error::Infallible;
+use kameo::mailbox;
+use kameo::prelude::{Actor, ActorRef, Context, Message, Spawn};
+
+use super::part::{Next, Part};
+use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::tokio;
+use crate::failure::Failure;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Kameo;
+
+/// The actor that plays a part.
+pub(crate) struct Host<P>(P);
+
+struct Told<M>(M);
+struct Asked<Q>(Q);
+
+impl<P: Part<Kameo>> Actor for Host<P> {
+    type Args = Self;
+    type Error = Infallible;
+
+    async fn on_start(host: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
+        host.0.member().started();
+        Ok(host)
+    }
+}
+
+impl<P: Part<Kameo>> Message<Told<P::Message>> for Host<P> {
+    type Reply = ();
+
+    async fn handle(&mut self, message: Told<P::Message>, context: &mut Context<Self, ()>) {
+        let part = &mut self.0;
+        match part.receive(message.0) {
+            Next::Stay => {}
+            Next::Tell(to, message) => Kameo::tell::<P>(to, message).await,
+            Next::TellAndLeave(to, message) => {
+                Kameo::tell::<P>(to, message).await;
+                context.stop();
+            }
+            Next::Leave => context.stop(),
+            Next::Spawn(n_children) => {
+                for index in 0..n_children {
+                    let (child, _) = part.child(index);
+                    let child = spawn(child, Mailbox::Unbounded);
+                    Kameo::tell::<P>(&child, part.greeting(&child)).await;
+                }
+            }
+        }
+    }
+}
+
+impl<P: Part<Kameo>> Message<Asked<P::Question>> for Host<P> {
+    type Reply = u64;
+
+    async fn handle(&mut self, asked: Asked<P::Question>, _: &mut Context<Self, u64>) -> u64 {
+        self.0.answer(asked.0)
+    }
+}
+
+fn spawn<P: Part<Kameo>>(part: P, mailbox: Mailbox) -> ActorRef<Host<P>> {
+    let mailbox = match mailbox {
+        Mailbox::Unbounded => mailbox::unbounded(),
+        Mailbox::Bounded(most) => mailbox::bounded(most),
+    };
+    Host::spawn_with_mailbox(Host(part), mailbox)
+}
+
+impl Subject for Kameo {
+    const FACTS: Facts = Facts {
+        name: "kameo",
+        package: "kameo",
+        role: Role::Crate,
+        lacks: &[],
+        note: "without its feature `tracing`; told by `tell(..).await`, which boxes a future",
+    };
+
+    type Ref<P: Part<Self>> = ActorRef<Host<P>>;
+
+    fn run<F, T>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        tokio::block_on(Self::FACTS.name, threads, root(Self))
+    }
+
+    async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> ActorRef<Host<P>> {
+        spawn(part, mailbox)
+    }
+
+    async fn tell<P: Part<Self>>(to: &ActorRef<Host<P>>, message: P::Message) {
+        let told = to.tell(Told(message)).await;
+        assert!(told.is_ok(), "nobody is told anything after it has stopped");
+    }
+
+    async fn send<P: Part<Self>>(to: &ActorRef<Host<P>>, message: P::Message) {
+        Self::tell::<P>(to, message).await;
+    }
+
+    async fn ask<P: Part<Self>>(to: &ActorRef<Host<P>>, question: P::Question) -> u64 {
+        let answer = to.ask(Asked(question)).await.ok();
+        answer.expect("nobody is asked anything after it has stopped")
+    }
+
+    async fn stop<P: Part<Self>>(&self, all: Vec<ActorRef<Host<P>>>) {
+        for actor in &all {
+            actor.stop_gracefully().await.expect("it is stopped once");
+        }
+    }
+
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
+        tokio::spawn(task);
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::yield_now()
+    }
+}

@@ -1,0 +1,129 @@
+//! ractor on tokio.
+
+use core::future::Future;
+use core::marker::PhantomData;
+
+use ractor::rpc::CallResult;
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+
+use super::part::{Next, Part};
+use super::subject::{Facts, Load, Mailbox, Role, Side, Subject, Threads};
+use super::tokio;
+use crate::failure::Failure;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Ractor;
+
+/// The actor that plays a part; the part is its state.
+struct Host<P>(PhantomData<fn() -> P>);
+
+pub(crate) enum Mail<P: Part<Ractor>> {
+    Told(P::Message),
+    Asked(P::Question, RpcReplyPort<u64>),
+}
+
+impl<P: Part<Ractor>> Actor for Host<P> {
+    type Msg = Mail<P>;
+    type State = P;
+    type Arguments = P;
+
+    async fn pre_start(&self, _: ActorRef<Mail<P>>, part: P) -> Result<P, ActorProcessingErr> {
+        part.member().started();
+        Ok(part)
+    }
+
+    async fn handle(
+        &self,
+        own: ActorRef<Mail<P>>,
+        mail: Mail<P>,
+        part: &mut P,
+    ) -> Result<(), ActorProcessingErr> {
+        let message = match mail {
+            Mail::Told(message) => message,
+            Mail::Asked(question, port) => {
+                port.send(part.answer(question)).expect("who asks waits for the answer");
+                return Ok(());
+            }
+        };
+        match part.receive(message) {
+            Next::Stay => {}
+            Next::Tell(to, message) => cast::<P>(to, message),
+            Next::TellAndLeave(to, message) => {
+                cast::<P>(to, message);
+                own.stop(None);
+            }
+            Next::Leave => own.stop(None),
+            Next::Spawn(n_children) => {
+                for index in 0..n_children {
+                    let (child, side) = part.child(index);
+                    // Boxed, since a future cannot hold itself.
+                    let child = Box::pin(Ractor.spawn(child, Mailbox::Unbounded, side)).await;
+                    cast::<P>(&child, part.greeting(&child));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cast<P: Part<Ractor>>(to: &ActorRef<Mail<P>>, message: P::Message) {
+    let cast = to.cast(Mail::Told(message));
+    assert!(cast.is_ok(), "nobody is told anything after it has stopped");
+}
+
+impl Subject for Ractor {
+    const FACTS: Facts = Facts {
+        name: "ractor",
+        package: "ractor",
+        role: Role::Crate,
+        lacks: &[Load::TellBounded],
+        note: "has no bounded mailboxes: its allocations are those of an unbounded one",
+    };
+
+    type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
+
+    fn run<F, T>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        tokio::block_on(Self::FACTS.name, threads, root(Self))
+    }
+
+    async fn spawn<P: Part<Self>>(&self, part: P, _: Mailbox, _: Side) -> ActorRef<Mail<P>> {
+        let spawned = Actor::spawn(None, Host(PhantomData), part).await;
+        spawned.expect("no part fails to start").0
+    }
+
+    async fn tell<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
+        cast::<P>(to, message);
+    }
+
+    async fn send<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
+        cast::<P>(to, message);
+    }
+
+    async fn ask<P: Part<Self>>(to: &ActorRef<Mail<P>>, question: P::Question) -> u64 {
+        match to.call(|port| Mail::Asked(question, port), None).await {
+            Ok(CallResult::Success(answer)) => answer,
+            _ => panic!("nobody is asked anything after it has stopped"),
+        }
+    }
+
+    async fn stop<P: Part<Self>>(&self, all: Vec<ActorRef<Mail<P>>>) {
+        for actor in &all {
+            actor.stop(None);
+        }
+    }
+
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
+        tokio::spawn(task);
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::yield_now()
+    }
+}

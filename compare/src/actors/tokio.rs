@@ -1,0 +1,198 @@
+//! Actors by hand: a tokio task each and a channel of tokio's. And tokio's runtimes, on which three
+//! of the crates stand.
+
+use core::future::Future;
+
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+
+use super::part::{Next, Part};
+use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use crate::failure::Failure;
+
+#[derive(Clone, Copy)]
+pub(crate) struct TokioMpsc;
+
+pub(crate) enum Mail<P: Part<TokioMpsc>> {
+    Told(P::Message),
+    Asked(P::Question, oneshot::Sender<u64>),
+}
+
+/// The sending end of either channel.
+pub(crate) enum Sender<T> {
+    Unbounded(mpsc::UnboundedSender<T>),
+    Bounded(mpsc::Sender<T>),
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Unbounded(sender) => Self::Unbounded(sender.clone()),
+            Self::Bounded(sender) => Self::Bounded(sender.clone()),
+        }
+    }
+}
+
+impl<T> Sender<T> {
+    fn tell(&self, mail: T) {
+        let sent = match self {
+            Self::Unbounded(sender) => sender.send(mail).is_ok(),
+            Self::Bounded(sender) => sender.try_send(mail).is_ok(),
+        };
+        assert!(sent, "nobody is told anything after it has stopped");
+    }
+
+    async fn send(&self, mail: T) {
+        let sent = match self {
+            Self::Unbounded(sender) => sender.send(mail).is_ok(),
+            Self::Bounded(sender) => sender.send(mail).await.is_ok(),
+        };
+        assert!(sent, "nobody is told anything after it has stopped");
+    }
+}
+
+/// Whether an actor goes on.
+enum After {
+    Stay,
+    Leave,
+}
+
+fn handle<P: Part<TokioMpsc>>(part: &mut P, mail: Mail<P>) -> After {
+    let message = match mail {
+        Mail::Told(message) => message,
+        Mail::Asked(question, reply_to) => {
+            reply_to.send(part.answer(question)).expect("who asks waits for the answer");
+            return After::Stay;
+        }
+    };
+    match part.receive(message) {
+        Next::Stay => {}
+        Next::Tell(to, message) => to.tell(Mail::Told(message)),
+        Next::TellAndLeave(to, message) => {
+            to.tell(Mail::Told(message));
+            return After::Leave;
+        }
+        Next::Leave => return After::Leave,
+        Next::Spawn(n_children) => {
+            for index in 0..n_children {
+                let (child, _) = part.child(index);
+                let child = start(child, Mailbox::Unbounded);
+                child.tell(Mail::Told(part.greeting(&child)));
+            }
+        }
+    }
+    After::Stay
+}
+
+fn start<P: Part<TokioMpsc>>(mut part: P, mailbox: Mailbox) -> Sender<Mail<P>> {
+    match mailbox {
+        Mailbox::Unbounded => {
+            let (sender, mut receiver) = mpsc::unbounded_channel();
+            tokio::spawn(async move {
+                part.member().started();
+                while let Some(mail) = receiver.recv().await {
+                    if matches!(handle(&mut part, mail), After::Leave) {
+                        break;
+                    }
+                }
+            });
+            Sender::Unbounded(sender)
+        }
+        Mailbox::Bounded(most) => {
+            let (sender, mut receiver) = mpsc::channel(most);
+            tokio::spawn(async move {
+                part.member().started();
+                while let Some(mail) = receiver.recv().await {
+                    if matches!(handle(&mut part, mail), After::Leave) {
+                        break;
+                    }
+                }
+            });
+            Sender::Bounded(sender)
+        }
+    }
+}
+
+impl Subject for TokioMpsc {
+    const FACTS: Facts = Facts {
+        name: "tokio-mpsc",
+        package: "tokio",
+        role: Role::Reference,
+        lacks: &[],
+        note: "no actor crate: a task and a channel an actor, `oneshot` to answer",
+    };
+
+    type Ref<P: Part<Self>> = Sender<Mail<P>>;
+
+    fn run<F, T>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        block_on(Self::FACTS.name, threads, root(Self))
+    }
+
+    async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> Sender<Mail<P>> {
+        start(part, mailbox)
+    }
+
+    async fn tell<P: Part<Self>>(to: &Sender<Mail<P>>, message: P::Message) {
+        to.tell(Mail::Told(message));
+    }
+
+    async fn send<P: Part<Self>>(to: &Sender<Mail<P>>, message: P::Message) {
+        to.send(Mail::Told(message)).await;
+    }
+
+    async fn ask<P: Part<Self>>(to: &Sender<Mail<P>>, question: P::Question) -> u64 {
+        let (reply_to, answer) = oneshot::channel();
+        to.send(Mail::Asked(question, reply_to)).await;
+        answer.await.expect("nobody is asked anything after it has stopped")
+    }
+
+    async fn stop<P: Part<Self>>(&self, all: Vec<Sender<Mail<P>>>) {
+        // An actor stops when nobody can reach it any more.
+        drop(all);
+    }
+
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
+        spawn(task);
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        yield_now()
+    }
+}
+
+/// Runs `root` on tokio for the subject of this name, with everything enabled, as `#[tokio::main]`
+/// does it.
+pub(crate) fn block_on<F>(
+    subject: &'static str,
+    threads: Threads,
+    root: F,
+) -> Result<F::Output, Failure>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let runtime = match threads {
+        Threads::One => Builder::new_current_thread().enable_all().build(),
+        Threads::Two => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+    };
+    let runtime = runtime.map_err(|source| Failure::start(subject, source))?;
+    Ok(match threads {
+        Threads::One => runtime.block_on(root),
+        Threads::Two => runtime.block_on(runtime.spawn(root)).expect("no load panics"),
+    })
+}
+
+/// Starts a task that nobody waits for.
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(task));
+}
+
+pub(crate) fn yield_now() -> impl Future<Output = ()> + Send {
+    tokio::task::yield_now()
+}

@@ -1,0 +1,123 @@
+//! xtra on tokio.
+
+use core::future::Future;
+
+use xtra::prelude::{Actor, Address, Context, Handler};
+
+use super::part::{Next, Part};
+use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::tokio;
+use crate::failure::Failure;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Xtra;
+
+/// The actor that plays a part.
+pub(crate) struct Host<P>(P);
+
+struct Told<M>(M);
+struct Asked<Q>(Q);
+
+impl<P: Part<Xtra>> Actor for Host<P> {
+    type Stop = ();
+
+    async fn started(&mut self, _: &xtra::Mailbox<Self>) -> Result<(), ()> {
+        self.0.member().started();
+        Ok(())
+    }
+
+    async fn stopped(self) {}
+}
+
+impl<P: Part<Xtra>> Handler<Told<P::Message>> for Host<P> {
+    type Return = ();
+
+    async fn handle(&mut self, message: Told<P::Message>, context: &mut Context<Self>) {
+        let part = &mut self.0;
+        match part.receive(message.0) {
+            Next::Stay => {}
+            Next::Tell(to, message) => Xtra::tell::<P>(to, message).await,
+            Next::TellAndLeave(to, message) => {
+                Xtra::tell::<P>(to, message).await;
+                context.stop_self();
+            }
+            Next::Leave => context.stop_self(),
+            Next::Spawn(n_children) => {
+                for index in 0..n_children {
+                    let (child, _) = part.child(index);
+                    let child = spawn(child, Mailbox::Unbounded);
+                    Xtra::tell::<P>(&child, part.greeting(&child)).await;
+                }
+            }
+        }
+    }
+}
+
+impl<P: Part<Xtra>> Handler<Asked<P::Question>> for Host<P> {
+    type Return = u64;
+
+    async fn handle(&mut self, asked: Asked<P::Question>, _: &mut Context<Self>) -> u64 {
+        self.0.answer(asked.0)
+    }
+}
+
+fn spawn<P: Part<Xtra>>(part: P, mailbox: Mailbox) -> Address<Host<P>> {
+    let mailbox = match mailbox {
+        Mailbox::Unbounded => xtra::Mailbox::unbounded(),
+        Mailbox::Bounded(most) => xtra::Mailbox::bounded(most),
+    };
+    xtra::spawn_tokio(Host(part), mailbox)
+}
+
+impl Subject for Xtra {
+    const FACTS: Facts = Facts {
+        name: "xtra",
+        package: "xtra",
+        role: Role::Crate,
+        lacks: &[],
+        note: "does not keep the order of messages: its mailbox is a heap without numbers",
+    };
+
+    type Ref<P: Part<Self>> = Address<Host<P>>;
+
+    fn run<F, T>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        tokio::block_on(Self::FACTS.name, threads, root(Self))
+    }
+
+    async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> Address<Host<P>> {
+        spawn(part, mailbox)
+    }
+
+    async fn tell<P: Part<Self>>(to: &Address<Host<P>>, message: P::Message) {
+        let told = to.send(Told(message)).detach().await;
+        assert!(told.is_ok(), "nobody is told anything after it has stopped");
+    }
+
+    async fn send<P: Part<Self>>(to: &Address<Host<P>>, message: P::Message) {
+        Self::tell::<P>(to, message).await;
+    }
+
+    async fn ask<P: Part<Self>>(to: &Address<Host<P>>, question: P::Question) -> u64 {
+        to.send(Asked(question)).await.expect("nobody is asked anything after it has stopped")
+    }
+
+    async fn stop<P: Part<Self>>(&self, all: Vec<Address<Host<P>>>) {
+        // An actor stops when nobody can reach it any more.
+        drop(all);
+    }
+
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
+        tokio::spawn(task);
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::yield_now()
+    }
+}

@@ -1,0 +1,144 @@
+//! The suite `actors` as a whole, with few operations: every case, every subject.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const CASES: [&str; 24] = [
+    "ping_pong",
+    "tell",
+    "tell_64",
+    "tell_bounded",
+    "mpsc4",
+    "ask",
+    "spawn",
+    "stop",
+    "ring",
+    "skynet",
+    "big",
+    "memory",
+    "allocs_tell",
+    "allocs_tell_64",
+    "ping_pong_2t",
+    "tell_2t",
+    "tell_bounded_2t",
+    "mpsc4_2t",
+    "ask_2t",
+    "spawn_2t",
+    "stop_2t",
+    "ring_2t",
+    "skynet_2t",
+    "big_2t",
+];
+const CRATES: [&str; 4] = ["ractor", "kameo", "actix", "xtra"];
+
+fn compare(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_clockjack-compare"))
+        .args(args)
+        .output()
+        .expect("the program was built beside this test")
+}
+
+fn stdout(output: &Output) -> String {
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    String::from_utf8(output.stdout.clone()).expect("the report is UTF-8")
+}
+
+fn lines(args: &[&str]) -> Vec<Value> {
+    let report = stdout(&compare(args));
+    report.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+}
+
+/// Who of a field's subjects has a figure.
+fn with_figure<'a>(line: &'a Value, field: &str) -> Vec<&'a str> {
+    let peers = line[field].as_object().unwrap_or_else(|| panic!("no {field} in {line}"));
+    peers.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn the_suite_writes_one_complete_line_a_case() {
+    let lines = lines(&["actors", "--quick", "--rounds", "1", "--n", "3", "--json", "-"]);
+    let cases: Vec<&str> = lines.iter().filter_map(|line| line["case"].as_str()).collect();
+    assert_eq!(cases, CASES);
+    for line in &lines {
+        let case = line["case"].as_str().expect("a case has a name");
+        assert_eq!(line["suite"], "actors");
+        assert_eq!(line["references"], serde_json::json!(["tokio-mpsc"]));
+        let mut able = CRATES.to_vec();
+        // A bounded mailbox is what ractor has not.
+        able.retain(|name| *name != "ractor" || !case.starts_with("tell_bounded"));
+        let best = line["best_peer"].as_str().expect("there are rivals");
+        assert!(able.contains(&best), "{case}: {best}");
+        able.push("tokio-mpsc");
+        let is_counted = case == "memory" || case.starts_with("allocs_tell");
+        let extras: &[&str] = if is_counted {
+            &["peers"]
+        } else {
+            &["peers", "peers_wall_time", "peers_quartiles", "peers_allocs"]
+        };
+        for field in extras {
+            assert_eq!(with_figure(line, field), able, "{case} {field}");
+        }
+    }
+}
+
+#[test]
+fn bytes_and_allocations_are_those_of_the_actors_and_come_out_the_same_again() {
+    let args = ["actors", "--quick", "--n", "2000", "--json", "-"];
+    let counted = ["--case", "memory", "--case", "allocs_tell", "--case", "allocs_tell_64"];
+    let args: Vec<&str> = args.into_iter().chain(counted).collect();
+    let (first, second) = (lines(&args), lines(&args));
+    assert_eq!(first.len(), 3);
+    for (line, again) in first.iter().zip(&second) {
+        for name in with_figure(line, "peers") {
+            let figures = [line, again].map(|line| line["peers"][name].as_f64().expect("a number"));
+            let off = (figures[0] - figures[1]).abs();
+            assert!(off <= 0.02 * figures[0].max(1.0), "{name} {}: {figures:?}", line["case"]);
+            if line["case"] == "memory" {
+                // Less than a channel and a task is a miscount, and so is what no actor needs.
+                assert!((200.0..20_000.0).contains(&figures[0]), "{name}: {figures:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_shows_cpu_time_and_wall_time() {
+    let args = ["actors", "--quick", "--rounds", "1", "--n", "50", "--case", "ask"];
+    let table = stdout(&compare(&args));
+    for expected in ["CPU time", "wall time", "tokio-mpsc*", "ractor", ">=2.0"] {
+        assert!(table.contains(expected), "no {expected} in:\n{table}");
+    }
+    assert_eq!(table.matches("\nask ").count(), 2, "{table}");
+}
+
+#[test]
+fn a_tree_is_cut_to_full_levels() {
+    let args = ["actors", "--quick", "--rounds", "1", "--case", "skynet", "--json", "-"];
+    for (n, leaves) in [("1", 10), ("99", 10), ("100", 100), ("1234", 1_000)] {
+        let args: Vec<&str> = args.into_iter().chain(["--n", n, "--only", "tokio-mpsc"]).collect();
+        assert_eq!(lines(&args)[0]["n"], leaves, "{n}");
+    }
+}
+
+#[test]
+fn the_list_names_every_case_and_subject_with_its_version() {
+    let list = stdout(&compare(&["actors", "--list"]));
+    let versions = ["ractor 0.16", "kameo 0.22", "actix 0.13", "xtra 0.6", "tokio 1."];
+    for name in CASES.iter().chain(&versions) {
+        assert!(list.contains(name), "no {name} in:\n{list}");
+    }
+}
+
+#[test]
+fn a_wrong_call_exits_with_2() {
+    fn check(args: &[&str], complaint: &str) {
+        let output = compare(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(complaint), "{args:?}: {said}");
+    }
+    check(&["actors", "--only", "nobody"], "no subject is called `nobody`");
+    check(&["actors", "--case", "nothing"], "mpsc4_2t");
+}
