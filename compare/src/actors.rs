@@ -11,9 +11,10 @@
 //! Bare tokio tasks with channels stand beside the crates and are never the best peer.
 //!
 //! * `ping_pong`: two actors send each other a ball, n (100,000) times there and back; ns a message.
-//! * `tell`, `tell_64`: the driver sends n (1,000,000) messages of 8 or 64 bytes to one actor with
-//!   an unbounded mailbox; ns a message, until the last is handled.
-//! * `tell_bounded`: the same with 8 bytes and a mailbox for 1,000; where that is full, the driver
+//! * `tell`, `tell_64`: the driver sends n (1,000,000) messages of one word or seven to one actor
+//!   with an unbounded mailbox; ns a message, until the last is handled. Seven words are 64 bytes
+//!   with the tag that a crate needs if it has one type for all messages of an actor.
+//! * `tell_bounded`: the same with one word and a mailbox for 1,000; where that is full, the driver
 //!   waits for room.
 //! * `mpsc4`: four tasks share the n (1,000,000) messages and yield every 64; else as `tell`.
 //! * `ask`: the driver asks one actor n (100,000) questions, each after the last answer; ns an
@@ -27,10 +28,11 @@
 //!   message.
 //! * `memory`: heap bytes an idle actor with a word of state, after n (100,000) have each answered
 //!   once. The references that the driver holds are not counted.
-//! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of 8 or 64 bytes,
-//!   after half as many to warm up.
+//! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of one word or
+//!   seven, after half as many to warm up.
 
 mod actix;
+mod clockjack;
 mod kameo;
 mod load;
 mod measure;
@@ -75,8 +77,10 @@ const fn target(case: Case) -> Option<Target> {
     }
 }
 
-/// Every subject, in the order of the table. A new one needs its file and its line here.
+/// Every subject, in the order of the table. A new one needs its file and its line here; the one
+/// with [`Role::Ours`] is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
+    Entry::of::<clockjack::Clockjack>(),
     Entry::of::<ractor::Ractor>(),
     Entry::of::<kameo::Kameo>(),
     Entry::of::<actix::Actix>(),
@@ -120,6 +124,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
         name: entry.facts.name,
         package: Some(entry.facts.package),
         standing: match entry.facts.role {
+            Role::Ours => Standing::Ours,
             Role::Crate => Standing::Rival,
             Role::Reference => Standing::Reference,
         },

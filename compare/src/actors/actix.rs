@@ -64,7 +64,7 @@ impl<P: Part<Actix>> Handler<Told<P::Message>> for Host<P> {
             Next::Spawn(n_children) => {
                 for index in 0..n_children {
                     let (child, side) = part.child(index);
-                    let child = start(child, Mailbox::Unbounded, side);
+                    let child = start(child, Mailbox::Usual, side);
                     child.do_send(Told(part.greeting(&child)));
                 }
             }

@@ -46,7 +46,7 @@ impl<P: Part<Kameo>> Message<Told<P::Message>> for Host<P> {
             Next::Spawn(n_children) => {
                 for index in 0..n_children {
                     let (child, _) = part.child(index);
-                    let child = spawn(child, Mailbox::Unbounded);
+                    let child = spawn(child, Mailbox::Usual);
                     Kameo::tell::<P>(&child, part.greeting(&child)).await;
                 }
             }
@@ -64,7 +64,7 @@ impl<P: Part<Kameo>> Message<Asked<P::Question>> for Host<P> {
 
 fn spawn<P: Part<Kameo>>(part: P, mailbox: Mailbox) -> ActorRef<Host<P>> {
     let mailbox = match mailbox {
-        Mailbox::Unbounded => mailbox::unbounded(),
+        Mailbox::Usual | Mailbox::Unbounded => mailbox::unbounded(),
         Mailbox::Bounded(most) => mailbox::bounded(most),
     };
     Host::spawn_with_mailbox(Host(part), mailbox)

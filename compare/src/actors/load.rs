@@ -4,7 +4,7 @@
 //! takes down what is left and waits until the state of every actor is dropped. It returns a sum
 //! to which each actor or message contributes.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::measure::{Pass, Spent};
 use super::parts::{Ball, Chat, Chatter, Counter, Growth, Idler, N_BRANCHES, Node, Player};
@@ -20,6 +20,8 @@ const N_SENDERS: u64 = 4;
 /// A sender of `mpsc4` lets the others go first after so many messages, so that their messages are
 /// mixed also on one thread.
 const N_BETWEEN_YIELDS: u64 = 64;
+/// Words of a long message: 64 bytes with the tag of an enum.
+const LONG: usize = 7;
 /// What a bounded mailbox holds.
 const BOUND: usize = 1_000;
 
@@ -74,9 +76,9 @@ pub(crate) async fn pass<S: Subject>(subject: &S, load: Load, n: u32, pass: Pass
         Load::PingPong => passes(subject, 2, 2 * n_long, pass).await,
         Load::Ring => passes(subject, N_RING, N_RING * n_long, pass).await,
         Load::Tell => tell::<S, 1>(subject, n_long, pass).await,
-        Load::Tell64 => tell::<S, 8>(subject, n_long, pass).await,
+        Load::Tell64 => tell::<S, LONG>(subject, n_long, pass).await,
         Load::TellBounded | Load::AllocsTell => send::<S, 1>(subject, n_long, pass).await,
-        Load::AllocsTell64 => send::<S, 8>(subject, n_long, pass).await,
+        Load::AllocsTell64 => send::<S, LONG>(subject, n_long, pass).await,
         Load::Mpsc4 => many_senders(subject, n_long, pass).await,
         Load::Ask => ask(subject, n_long, pass).await,
         Load::Spawn => spawn(subject, n, pass).await,
@@ -94,7 +96,7 @@ async fn passes<S: Subject>(subject: &S, n_players: u64, goal: u64, pass: Pass) 
     for index in 0..n_players {
         // One half on each side: a ring crosses twice a round.
         let side = if index < n_players / 2 { Side::Here } else { Side::There };
-        players.push(subject.spawn(Player::new(&roll, goal), Mailbox::Unbounded, side).await);
+        players.push(subject.spawn(Player::new(&roll, goal), Mailbox::Usual, side).await);
     }
     for (index, player) in players.iter().enumerate() {
         let neighbour = players[(index + 1) % players.len()].clone();
@@ -204,7 +206,7 @@ async fn ask<S: Subject>(subject: &S, n: u64, pass: Pass) -> (Spent, u64) {
 /// Starts `n` actors into `all` and waits until each has begun.
 async fn populate<S: Subject>(subject: &S, n: u32, roll: &Arc<Roll>, all: &mut Vec<S::Ref<Idler>>) {
     for _ in 0..n {
-        all.push(subject.spawn(Idler::new(roll), Mailbox::Unbounded, Side::There).await);
+        all.push(subject.spawn(Idler::new(roll), Mailbox::Usual, Side::There).await);
     }
     roll.all_started().await;
 }
@@ -258,7 +260,7 @@ async fn skynet<S: Subject>(subject: &S, n: u32, pass: Pass) -> (Spent, u64) {
     let roll = Roll::new(n_nodes(n), 1);
     let begun = pass.begin();
     let root = Node::root(&roll, n_leaves(n));
-    let root = subject.spawn(root, Mailbox::Unbounded, Side::Here).await;
+    let root = subject.spawn(root, Mailbox::Usual, Side::Here).await;
     let go = Growth::Go(root.clone());
     S::tell::<Node<S>>(&root, go).await;
     let sum = roll.all_finished().await;
@@ -274,7 +276,7 @@ async fn big<S: Subject>(subject: &S, n: u32, pass: Pass) -> (Spent, u64) {
     for index in 0..N_CROWD {
         let part = Chatter::new(&roll, index, n_pings(n));
         let side = Side::alternating(u64::from(index));
-        crowd.push(subject.spawn(part, Mailbox::Unbounded, side).await);
+        crowd.push(subject.spawn(part, Mailbox::Usual, side).await);
     }
     let crowd: Arc<[S::Ref<Chatter<S>>]> = crowd.into();
     for one in crowd.iter() {

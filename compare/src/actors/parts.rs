@@ -1,6 +1,6 @@
 //! The parts of the loads.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::part::{Next, Part};
 use super::roll::{Member, Roll};

@@ -57,7 +57,7 @@ impl<P: Part<Ractor>> Actor for Host<P> {
                 for index in 0..n_children {
                     let (child, side) = part.child(index);
                     // Boxed, since a future cannot hold itself.
-                    let child = Box::pin(Ractor.spawn(child, Mailbox::Unbounded, side)).await;
+                    let child = Box::pin(Ractor.spawn(child, Mailbox::Usual, side)).await;
                     cast::<P>(&child, part.greeting(&child));
                 }
             }

@@ -3,8 +3,8 @@
 //!
 //! The driver waits at bells: it costs nothing while the actors work, neither turns nor polls.
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 
 use crate::bell::Bell;
 

@@ -93,6 +93,8 @@ impl Side {
 /// How much a mailbox holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mailbox {
+    /// What one writes without a thought: none is asked for, or an unbounded one where one must be.
+    Usual,
     Unbounded,
     Bounded(usize),
 }
@@ -114,6 +116,8 @@ pub(crate) struct Facts {
 /// In which line of the report a subject stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
+    /// Clockjack's own actors.
+    Ours,
     /// A published actor crate.
     Crate,
     /// No actor crate: what one would write by hand.

@@ -76,7 +76,7 @@ fn handle<P: Part<TokioMpsc>>(part: &mut P, mail: Mail<P>) -> After {
         Next::Spawn(n_children) => {
             for index in 0..n_children {
                 let (child, _) = part.child(index);
-                let child = start(child, Mailbox::Unbounded);
+                let child = start(child, Mailbox::Usual);
                 child.tell(Mail::Told(part.greeting(&child)));
             }
         }
@@ -86,7 +86,7 @@ fn handle<P: Part<TokioMpsc>>(part: &mut P, mail: Mail<P>) -> After {
 
 fn start<P: Part<TokioMpsc>>(mut part: P, mailbox: Mailbox) -> Sender<Mail<P>> {
     match mailbox {
-        Mailbox::Unbounded => {
+        Mailbox::Usual | Mailbox::Unbounded => {
             let (sender, mut receiver) = mpsc::unbounded_channel();
             tokio::spawn(async move {
                 part.member().started();

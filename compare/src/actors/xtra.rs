@@ -45,7 +45,7 @@ impl<P: Part<Xtra>> Handler<Told<P::Message>> for Host<P> {
             Next::Spawn(n_children) => {
                 for index in 0..n_children {
                     let (child, _) = part.child(index);
-                    let child = spawn(child, Mailbox::Unbounded);
+                    let child = spawn(child, Mailbox::Usual);
                     Xtra::tell::<P>(&child, part.greeting(&child)).await;
                 }
             }
@@ -63,7 +63,7 @@ impl<P: Part<Xtra>> Handler<Asked<P::Question>> for Host<P> {
 
 fn spawn<P: Part<Xtra>>(part: P, mailbox: Mailbox) -> Address<Host<P>> {
     let mailbox = match mailbox {
-        Mailbox::Unbounded => xtra::Mailbox::unbounded(),
+        Mailbox::Usual | Mailbox::Unbounded => xtra::Mailbox::unbounded(),
         Mailbox::Bounded(most) => xtra::Mailbox::bounded(most),
     };
     xtra::spawn_tokio(Host(part), mailbox)

@@ -1,0 +1,186 @@
+//! Clockjack's own actors, on a runtime with one worker or with two.
+
+use alloc::sync::Arc;
+use core::future::Future;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::io::{self, Write};
+
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Context, Failure as ActorFailure, Limits, Next as After, Props,
+};
+use clockjack_rt::{PoolConfig, Runtime};
+use futures_channel::oneshot;
+
+use super::part::{Next, Part};
+use super::subject::{Facts, Load, Mailbox, Role, Side, Subject, Threads};
+use crate::failure::Failure;
+
+/// Every load waits for the end of its actors, so that this is never waited for.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A tree of a million leaves fits, and so do a million messages in one mailbox.
+const LIMITS: Limits = Limits::DEFAULT.processes(1 << 21).messages(1 << 21);
+
+/// What the children of an actor are called.
+const CHILD_NAMES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+#[derive(Clone)]
+pub(crate) struct Clockjack {
+    system: ActorSystem,
+    /// How many actors the driver has named.
+    n_named: Arc<AtomicU64>,
+}
+
+/// The actor that plays a part.
+struct Host<P>(P);
+
+pub(crate) enum Mail<P: Part<Clockjack>> {
+    Told(P::Message),
+    Asked(P::Question, oneshot::Sender<u64>),
+}
+
+impl<P: Part<Clockjack>> Actor for Host<P> {
+    type Msg = Mail<P>;
+
+    fn started(&mut self, _: &mut Context<'_, Self>) -> Result<After, ActorFailure> {
+        self.0.member().started();
+        Ok(After::Stay)
+    }
+
+    fn receive(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        mail: Mail<P>,
+    ) -> Result<After, ActorFailure> {
+        let part = &mut self.0;
+        let message = match mail {
+            Mail::Told(message) => message,
+            Mail::Asked(question, reply_to) => {
+                reply_to.send(part.answer(question)).expect("who asks waits for the answer");
+                return Ok(After::Stay);
+            }
+        };
+        match part.receive(message) {
+            Next::Stay => {}
+            Next::Tell(to, message) => tell::<P>(to, message),
+            Next::TellAndLeave(to, message) => {
+                tell::<P>(to, message);
+                return Ok(After::Stop);
+            }
+            Next::Leave => return Ok(After::Stop),
+            Next::Spawn(n_children) => {
+                for (index, name) in (0..n_children).zip(CHILD_NAMES) {
+                    let (child, _) = part.child(index);
+                    let child = context.spawn_child(name, factory(child)).ok();
+                    let child = child.expect("there is room for the tree");
+                    tell::<P>(&child, part.greeting(&child));
+                }
+            }
+        }
+        Ok(After::Stay)
+    }
+}
+
+fn factory<P: Part<Clockjack>>(part: P) -> impl FnMut() -> Host<P> + Send + 'static {
+    let mut part = Some(part);
+    move || Host(part.take().expect("no part fails, so that none is made again"))
+}
+
+fn tell<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, message: P::Message) {
+    let told = to.tell(Mail::Told(message));
+    assert!(told.is_ok(), "nobody is told anything after it has stopped");
+}
+
+impl Subject for Clockjack {
+    const FACTS: Facts = Facts {
+        name: "clockjack",
+        package: "clockjack-actor",
+        role: Role::Ours,
+        // The crate cannot ask yet.
+        lacks: &[Load::Ask],
+        note: "children are supervised; a full mailbox is tried again after a yield",
+    };
+
+    type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
+
+    fn run<F, T>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let n_workers = match threads {
+            Threads::One => 1,
+            Threads::Two => 2,
+        };
+        let config = PoolConfig { workers: Some(n_workers), ..PoolConfig::DEFAULT };
+        let runtime = Runtime::start_with(ActorSystem::builder("compare").limits(LIMITS), config);
+        let refused = |source| Failure::start(Self::FACTS.name, io::Error::other(source));
+        let runtime = runtime.map_err(refused)?;
+        let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };
+        let joined = runtime.block_on(runtime.pool().spawn(root(subject)));
+        runtime.shutdown(STOP_DEADLINE);
+        Ok(joined.expect("no load panics or is cancelled"))
+    }
+
+    async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> ActorRef<Mail<P>> {
+        // Relaxed: only the numbers have to differ.
+        let number = self.n_named.fetch_add(1, Ordering::Relaxed);
+        let mut room = [0; 16];
+        let mut rest = &mut room[..];
+        write!(rest, "{number:x}").expect("a number has at most sixteen digits");
+        let n_free = rest.len();
+        let name = str::from_utf8(&room[..room.len() - n_free]).expect("digits are UTF-8");
+        let factory = factory(part);
+        let spawned = match mailbox {
+            Mailbox::Usual => self.system.spawn(name, factory).ok(),
+            Mailbox::Unbounded => {
+                let mailbox = clockjack_actor::Mailbox::unbounded();
+                self.system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
+            }
+            Mailbox::Bounded(most) => {
+                let mailbox = clockjack_actor::Mailbox::bounded(most);
+                self.system.spawn(name, Props::new(factory).mailbox(mailbox)).ok()
+            }
+        };
+        spawned.expect("the name is free and there is room")
+    }
+
+    async fn tell<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
+        tell::<P>(to, message);
+    }
+
+    async fn send<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
+        let mut mail = Mail::Told(message);
+        while let Err(refused) = to.tell(mail) {
+            assert!(refused.is_full(), "nobody is told anything after it has stopped");
+            mail = refused.into_inner();
+            Self::yield_now().await;
+        }
+    }
+
+    /// By hand, for what the loads have to set up and to count.
+    async fn ask<P: Part<Self>>(to: &ActorRef<Mail<P>>, question: P::Question) -> u64 {
+        let (reply_to, answer) = oneshot::channel();
+        let asked = to.tell(Mail::Asked(question, reply_to));
+        assert!(asked.is_ok(), "nobody is asked anything after it has stopped");
+        answer.await.expect("nobody is asked anything after it has stopped")
+    }
+
+    async fn stop<P: Part<Self>>(&self, all: Vec<ActorRef<Mail<P>>>) {
+        for actor in &all {
+            self.system.stop(actor).expect("the driver started it");
+        }
+    }
+
+    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
+        drop(clockjack_rt::spawn(task));
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        clockjack_rt::yield_now()
+    }
+}
