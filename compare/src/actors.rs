@@ -10,7 +10,8 @@
 //! What the actors do is written once (`parts.rs`), and each crate plays it by the means it has.
 //! Bare tokio tasks with channels stand beside the crates and are never the best peer.
 //!
-//! * `ping_pong`: two actors send each other a ball, n (100,000) times there and back; ns a message.
+//! * `ping_pong`: two actors send each other a ball, n (100,000) times there and back; ns a
+//!   message.
 //! * `tell`, `tell_64`: the driver sends n (1,000,000) messages of one word or seven to one actor
 //!   with an unbounded mailbox; ns a message, until the last is handled. Seven words are 64 bytes
 //!   with the tag that a crate needs if it has one type for all messages of an actor.
@@ -24,8 +25,8 @@
 //! * `ring`: a token goes n (1,000) times round 1,000 actors; ns a message.
 //! * `skynet`: each actor starts ten, down to n (1,000,000) leaves that hand up their numbers, and
 //!   goes when it has handed up the sum; ns an actor, of which there are a ninth more than leaves.
-//! * `big`: each of 200 actors pings every other one n (10) times, the next one after the pong; ns a
-//!   message.
+//! * `big`: each of 200 actors pings every other one n (10) times, the next one after the pong; ns
+//!   a message.
 //! * `memory`: heap bytes an idle actor with a word of state, after n (100,000) have each answered
 //!   once. The references that the driver holds are not counted.
 //! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of one word or
@@ -146,13 +147,13 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
         let able = |entry: &&Entry| !entry.facts.lacks.contains(&case.load);
         let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
         let n = selection.n.unwrap_or_else(|| size(selection.effort, case.load));
-        let usual = if case.load.is_counted() { 0 } else { n_rounds(selection.effort, case.load) };
-        let timed = if case.load.is_counted() { 0 } else { selection.n_rounds.unwrap_or(usual) };
-        let all = rounds(case, n, timed, &able, watch, reporter)?;
         let row = if case.load.is_counted() {
-            counted_row(case, n, &all)
+            // What the allocator counts comes out the same again.
+            counted_row(case, n, &rounds(case, n, 0, &able, watch, reporter)?)
         } else {
-            timed_row(case, n, &all)
+            let usual = || n_rounds(selection.effort, case.load);
+            let n_rounds = selection.n_rounds.unwrap_or_else(usual);
+            timed_row(case, n, &rounds(case, n, n_rounds, &able, watch, reporter)?)
         };
         reporter.report(row)?;
     }
@@ -247,7 +248,7 @@ fn timed_row(case: Case, n: u32, all: &Results) -> Row {
 #[cfg(test)]
 mod tests {
     use super::measure::{Mode, Run};
-    use super::{Case, Effort, SUBJECTS, Scope, Watch, n_rounds};
+    use super::{Case, Effort, Load, SUBJECTS, Scope, Watch, n_rounds};
 
     #[test]
     fn every_subject_does_every_case_it_claims_also_at_odd_sizes() {
@@ -257,7 +258,8 @@ mod tests {
             {
                 for n in [1, 2, 65, 1_030] {
                     // More than once round this is only longer.
-                    let n = if matches!(case.name, "ring" | "big") { n.min(2) } else { n };
+                    let is_long = matches!(case.load, Load::Ring | Load::Big);
+                    let n = if is_long { n.min(2) } else { n };
                     let run = Run { case, n, mode: Mode::Timed, watch };
                     let name = entry.facts.name;
                     let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));

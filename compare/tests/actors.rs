@@ -72,12 +72,12 @@ fn the_suite_writes_one_complete_line_a_case() {
         assert!(able.contains(&best), "{case}: {best}");
         able.push("tokio-mpsc");
         let is_counted = case == "memory" || case.starts_with("allocs_tell");
-        let extras: &[&str] = if is_counted {
+        let fields: &[&str] = if is_counted {
             &["peers"]
         } else {
             &["peers", "peers_wall_time", "peers_quartiles", "peers_allocs"]
         };
-        for field in extras {
+        for field in fields {
             assert_eq!(with_figure(line, field), able, "{case} {field}");
         }
     }

@@ -85,7 +85,7 @@ impl Member {
     pub(crate) fn finish(&self, result: u64) {
         // Relaxed, since it stands in front of the count below.
         self.roll.result.fetch_add(result, Ordering::Relaxed);
-        // AcqRel: who counts last has seen the results of all who counted before, by their releases.
+        // AcqRel: who counts last has seen the results of all before, by their releases.
         if self.roll.n_finished.fetch_add(1, Ordering::AcqRel) + 1 == self.roll.n_to_finish {
             self.roll.all_finished.ring();
         }
