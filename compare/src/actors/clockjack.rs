@@ -92,6 +92,15 @@ fn tell<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, message: P::Message) {
     assert!(told.is_ok(), "nobody is told anything after it has stopped");
 }
 
+/// Tells as soon as there is room.
+async fn deliver<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, mut mail: Mail<P>) {
+    while let Err(refused) = to.tell(mail) {
+        assert!(refused.is_full(), "nobody is told anything after it has stopped");
+        mail = refused.into_inner();
+        clockjack_rt::yield_now().await;
+    }
+}
+
 impl Subject for Clockjack {
     const FACTS: Facts = Facts {
         name: "clockjack",
@@ -154,19 +163,13 @@ impl Subject for Clockjack {
     }
 
     async fn send<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
-        let mut mail = Mail::Told(message);
-        while let Err(refused) = to.tell(mail) {
-            assert!(refused.is_full(), "nobody is told anything after it has stopped");
-            mail = refused.into_inner();
-            Self::yield_now().await;
-        }
+        deliver(to, Mail::Told(message)).await;
     }
 
     /// By hand, for what the loads have to set up and to count.
     async fn ask<P: Part<Self>>(to: &ActorRef<Mail<P>>, question: P::Question) -> u64 {
         let (reply_to, answer) = oneshot::channel();
-        let asked = to.tell(Mail::Asked(question, reply_to));
-        assert!(asked.is_ok(), "nobody is asked anything after it has stopped");
+        deliver(to, Mail::Asked(question, reply_to)).await;
         answer.await.expect("nobody is asked anything after it has stopped")
     }
 
