@@ -30,7 +30,7 @@
 //! * `memory`: heap bytes an idle actor with a word of state, after n (100,000) have each answered
 //!   once. The references that the driver holds are not counted.
 //! * `allocs_tell`, `allocs_tell_64`: allocations a message as in `tell_bounded`, of one word or
-//!   seven, after half as many to warm up.
+//!   seven, after the mailbox was full.
 
 mod actix;
 mod clockjack;

@@ -136,8 +136,8 @@ async fn tell<S: Subject, const WORDS: usize>(subject: &S, n: u64, pass: Pass) -
 /// The same with a bounded mailbox.
 async fn send<S: Subject, const WORDS: usize>(subject: &S, n: u64, pass: Pass) -> (Spent, u64) {
     let roll = Roll::new(1, 1);
-    // A further half of the messages before, so that mailbox and channel have seen a full one.
-    let n_before = (n / 2).max(1);
+    // Some before that are not measured, so that the mailbox was full and has what it needs for it.
+    let n_before = (n / 2).max(4 * BOUND as u64);
     let part = Counter::<WORDS>::new(&roll, n_before + n);
     let counter = subject.spawn(part, Mailbox::Bounded(BOUND), Side::There).await;
     for _ in 0..n_before {
