@@ -8,16 +8,19 @@ use std::io::{self, Write};
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, Failure as ActorFailure, Limits, Next as After, Props,
+    ReplyTo,
 };
 use clockjack_rt::{PoolConfig, Runtime};
-use futures_channel::oneshot;
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Load, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
 use crate::failure::Failure;
 
 /// Every load waits for the end of its actors, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Every question is answered, so that this never passes.
+const ASK_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// A tree of a million leaves fits, and so do a million messages in one mailbox.
 const LIMITS: Limits = Limits::DEFAULT.processes(1 << 21).messages(1 << 21);
@@ -37,7 +40,7 @@ struct Host<P>(P);
 
 pub(crate) enum Mail<P: Part<Clockjack>> {
     Told(P::Message),
-    Asked(P::Question, oneshot::Sender<u64>),
+    Asked(P::Question, ReplyTo<u64>),
 }
 
 impl<P: Part<Clockjack>> Actor for Host<P> {
@@ -57,7 +60,7 @@ impl<P: Part<Clockjack>> Actor for Host<P> {
         let message = match mail {
             Mail::Told(message) => message,
             Mail::Asked(question, reply_to) => {
-                reply_to.send(part.answer(question)).expect("who asks waits for the answer");
+                reply_to.reply(part.answer(question));
                 return Ok(After::Stay);
             }
         };
@@ -92,23 +95,13 @@ fn tell<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, message: P::Message) {
     assert!(told.is_ok(), "nobody is told anything after it has stopped");
 }
 
-/// Tells as soon as there is room.
-async fn deliver<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, mut mail: Mail<P>) {
-    while let Err(refused) = to.tell(mail) {
-        assert!(refused.is_full(), "nobody is told anything after it has stopped");
-        mail = refused.into_inner();
-        clockjack_rt::yield_now().await;
-    }
-}
-
 impl Subject for Clockjack {
     const FACTS: Facts = Facts {
         name: "clockjack",
         package: "clockjack-actor",
         role: Role::Ours,
-        // The crate cannot ask yet.
-        lacks: &[Load::Ask],
-        note: "children are supervised; a full mailbox is tried again after a yield",
+        lacks: &[],
+        note: "children are supervised, and each question has a time-out",
     };
 
     type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
@@ -163,14 +156,13 @@ impl Subject for Clockjack {
     }
 
     async fn send<P: Part<Self>>(to: &ActorRef<Mail<P>>, message: P::Message) {
-        deliver(to, Mail::Told(message)).await;
+        let sent = to.send(Mail::Told(message)).await;
+        assert!(sent.is_ok(), "nobody is told anything after it has stopped");
     }
 
-    /// By hand, for what the loads have to set up and to count.
     async fn ask<P: Part<Self>>(to: &ActorRef<Mail<P>>, question: P::Question) -> u64 {
-        let (reply_to, answer) = oneshot::channel();
-        deliver(to, Mail::Asked(question, reply_to)).await;
-        answer.await.expect("nobody is asked anything after it has stopped")
+        let answer = to.ask(|reply_to| Mail::Asked(question, reply_to), ASK_TIMEOUT).await;
+        answer.expect("nobody is asked anything after it has stopped")
     }
 
     async fn stop<P: Part<Self>>(&self, all: Vec<ActorRef<Mail<P>>>) {
