@@ -430,11 +430,12 @@ impl<M> Clone for ActorRef<M> {
     #[inline]
     fn clone(&self) -> Self {
         match self.block() {
-            // SAFETY: the word is the address of a cell that this ref holds; what is cloned is
-            // counted anew, and the borrowed one is not dropped.
-            None => core::mem::forget(unsafe {
-                (*(&raw const self.raw).cast::<ManuallyDrop<CustomRef<()>>>()).clone()
-            }),
+            None => {
+                // SAFETY: the word is the address of a cell that this ref holds.
+                let held = ManuallyDrop::new(unsafe { CustomRef::<()>::from_raw(self.raw) });
+                // Counted once more, for the new ref; neither is dropped here.
+                let _: ManuallyDrop<CustomRef<()>> = ManuallyDrop::clone(&held);
+            }
             Some(block) => {
                 // SAFETY: this ref keeps the block alive.
                 let count = unsafe { &block.as_ref().count };

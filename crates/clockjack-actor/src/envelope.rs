@@ -19,8 +19,10 @@ pub(crate) struct Envelope<M> {
 #[derive(Default)]
 pub(crate) struct Header {
     /// Trace and span, as W3C trace context has them; zero is none.
+    #[expect(dead_code, reason = "room that traces will use without making messages larger")]
     pub(crate) trace: [u64; 2],
     /// When the sender loses interest, in nanoseconds of the system's clock; zero is never.
+    #[expect(dead_code, reason = "room that deadlines will use without making messages larger")]
     pub(crate) deadline: u64,
     /// What came along: the scheduler's parcel.
     pub(crate) attached: Option<Box<Attached>>,
