@@ -214,8 +214,8 @@ impl<A: Actor, F> Props<A, F> {
         self.set(|settings| settings.children = Some((scope, strategy)))
     }
 
-    /// Is told of failures that this actor, or one below it without a sink of its own, leaves to who
-    /// is above. It decides nothing. What it gives back is offered again.
+    /// Is told of failures that this actor, or one below it without a sink of its own, leaves to
+    /// who is above. It decides nothing. What it gives back is offered again.
     #[must_use]
     pub fn escalation(self, sink: impl EscalationSink) -> Self {
         self.set(|settings| settings.sink = Some(Box::new(sink)))

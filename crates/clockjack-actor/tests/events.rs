@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, Mailbox, Next,
-    Overflow, Props, RootContext, Strategy, SystemEvent,
+    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, FnActor, Mailbox,
+    Next, Overflow, Props, RootContext, Strategy, SystemEvent,
 };
 
 /// Writes down what it is told; blocked, it waits in a stash-less way by failing to be scheduled.
@@ -70,8 +70,7 @@ enum Do {
     Nothing,
 }
 
-fn worker()
--> impl FnMut(&mut Context<'_, clockjack_actor::FnActor<Do>>, Do) -> Result<Next, Failure> + Clone + Send
+fn worker() -> impl FnMut(&mut Context<'_, FnActor<Do>>, Do) -> Result<Next, Failure> + Clone + Send
 {
     |_, what| match what {
         Do::Fail => Err(Failure::msg("oh")),

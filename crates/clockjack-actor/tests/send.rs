@@ -303,8 +303,8 @@ fn nothing_is_lost_or_overtaken_between_threads_that_wait_tell_and_give_up() {
                                 n += 1;
                             }
                             _ => {
-                                // Given up at once, unless it is let in before. What is told while it
-                                // waits must not overtake it.
+                                // Given up at once, unless it is let in before. What is told
+                                // while it waits must not overtake it.
                                 let mut sending = actor.send((me, n));
                                 let _ = is_pending(&mut sending);
                                 let overtaken = actor.tell((me, n + 1)).is_ok();

@@ -6,8 +6,8 @@
 //! touches. What the front holds and how it is filled is the maker's affair: whoever has left
 //! something in it calls [`CustomRef::wake`].
 //!
-//! The state word of a custom process says Running for all its life. Whether it sleeps is decided by
-//! a word of its front, so that whoever leaves something there finds out by the same
+//! The state word of a custom process says Running for all its life. Whether it sleeps is decided
+//! by a word of its front, so that whoever leaves something there finds out by the same
 //! read-modify-write whether it has to queue the process:
 //!
 //! 1. A body that has nothing to do puts itself to sleep, by an exchange that fails if somebody has

@@ -1,10 +1,10 @@
 //! A host for tests, in which time passes only by hand.
 
-use std::{
-    any::Any,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex},
-};
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::{any::Any, panic::AssertUnwindSafe};
+use std::{panic::catch_unwind, sync::Mutex};
 
 use clockjack_actor::{RootContext, SystemBuilder, Toolbox};
 use clockjack_exec::Caught;
@@ -64,6 +64,6 @@ impl Log {
     }
 
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        core::mem::take(&mut *self.0.lock().unwrap())
     }
 }

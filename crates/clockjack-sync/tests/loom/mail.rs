@@ -154,8 +154,8 @@ fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
     });
 }
 
-/// Something is left beside the mailbox and the consumer called: whoever sleeps is woken, and who is
-/// not has seen it.
+/// Something is left beside the mailbox and the consumer called: whoever sleeps is woken, and who
+/// is not has seen it.
 #[test]
 fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
     for is_parking in [false, true] {
