@@ -3,8 +3,12 @@
 use clockjack_exec::StartError;
 
 /// No reactor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Reactor;
+
+/// What a worker would enter.
+#[derive(Clone, Debug)]
+pub(crate) struct ReactorHandle;
 
 impl Reactor {
     /// Refuses what is not there.
@@ -15,13 +19,16 @@ impl Reactor {
         Ok(Self)
     }
 
-    pub(crate) fn handle(&self) -> Self {
-        *self
+    #[expect(clippy::unused_self, reason = "its twin has something to give")]
+    pub(crate) fn handle(&self) -> ReactorHandle {
+        ReactorHandle
     }
+}
 
+impl ReactorHandle {
     /// Nothing to enter.
     pub(crate) fn enter(&self) -> Self {
-        *self
+        self.clone()
     }
 }
 
