@@ -8,9 +8,10 @@
 //! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
 //!
 //! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
-//! as the number of actors that live there, up to the bound of blocking work; when much
-//! fewer live, the next start makes it smaller. So up to the bound no actor waits for another's handler, and behind it they
-//! share. A thread that the system refuses is missed, and the actors share what there is.
+//! as the number of actors that live there, up to the bound of blocking work; when much fewer live,
+//! the next start makes it smaller. So up to the bound no actor waits for another's handler, and
+//! behind it they share. A thread that the system refuses is missed, and the actors share what
+//! there is.
 //!
 //! Each of these pools has its metronome, and, if the runtime's pool has one, its own tokio
 //! reactor. A pinned thread uses that of the runtime's pool.

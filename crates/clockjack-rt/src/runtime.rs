@@ -3,8 +3,8 @@
 //! # The end
 //!
 //! 1. The system terminates by the phases of its shutdown, children before parents, on all
-//!    dispatchers, with everything at work. That is waited for until the deadline;
-//!    actors that are left then are stragglers.
+//!    dispatchers, with everything at work. That is waited for until the deadline; actors that are
+//!    left then are stragglers.
 //! 2. The scheduler is closed: what is due runs, the rest is cancelled.
 //! 3. The dispatchers beside the pool end, and their threads are joined.
 //! 4. The pool ends. What is still there by then, in this step and the one before, is ended by
