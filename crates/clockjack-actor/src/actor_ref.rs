@@ -227,7 +227,9 @@ impl<M: 'static> ActorRef<M> {
         match self.target() {
             Target::Cell(cell) => {
                 let waiters = cell.waiters_or_new();
-                waiters.line_up(letter, is_request, back, &|| cell.wake())
+                // SAFETY: it is called if a claim has ended the sleep.
+                let queue = || unsafe { cell.queue() };
+                waiters.line_up(letter, is_request, back, &|| cell.wake(), &queue)
             }
             // SAFETY: the functions are those of the block.
             Target::Mapped(block) => unsafe {

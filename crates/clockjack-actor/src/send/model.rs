@@ -73,7 +73,8 @@ impl Desk {
     pub fn line_up(&self, n: u32) -> Place {
         let mut back: Option<u32> = None;
         let waiters = self.front.waiters_or_new();
-        match waiters.line_up(Letter::Plain(n), false, &mut back, &|| self.wake()) {
+        match waiters.line_up(Letter::Plain(n), false, &mut back, &|| self.wake(), &|| self.wake())
+        {
             Lined::Sent => Place::Sent,
             Lined::Waits(ticket) => Place::Waits(ticket),
             Lined::Full | Lined::Stopped => Place::Stopped,

@@ -181,13 +181,14 @@ impl<M: 'static> Waiters<M> {
         unsafe { self.front.as_ref() }
     }
 
-    /// Rule 1; `wake` wakes the cell.
+    /// Rule 1; `wake` wakes the cell, and `queue` queues it if a claim has ended its sleep.
     pub(crate) fn line_up(
         &self,
         letter: Letter<M>,
         is_request: bool,
         back: &mut dyn Any,
         wake: &dyn Fn(),
+        queue: &dyn Fn(),
     ) -> Lined {
         if self.front().core.overflow != Overflow::Fail {
             letter.give_back(back);
@@ -206,7 +207,7 @@ impl<M: 'static> Waiters<M> {
                 (Bar::HasRoom, Some(unsent)) => match self.front().mail.claim() {
                     Ok(permit) => {
                         // Whoever has the permit has the duty, also if the function panics.
-                        let duty = permit.wakes().then_some(Duty(wake));
+                        let duty = permit.wakes().then(|| Duty(queue));
                         let _ = permit.write(Envelope::new(unsent.make()));
                         drop(duty);
                         return Lined::Sent;

@@ -240,7 +240,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Calls the consumer, for something that was left elsewhere: it sleeps no more, idle or
-    /// parked, and will not before it has looked. True if it slept: then it is this caller who has to wake
+    /// parked, and will not before it has looked. True if it slept: then this caller has to wake
     /// it. Anybody may call.
     pub fn call(&self) -> bool {
         // Relaxed: the exchange decides.
