@@ -48,6 +48,7 @@
 mod attend;
 mod lifecycle;
 mod polling;
+mod priority;
 mod supervise;
 mod watching;
 
@@ -109,10 +110,10 @@ pub(crate) const PENDING: u8 = 1;
 pub(crate) const WAS_STARTED: u8 = 1 << 1;
 /// Its parent has a strategy for it.
 pub(crate) const ASKS_PARENT: u8 = 1 << 2;
-/// The handler that runs was called with a message of the user's.
-pub(crate) const IN_HANDLER: u8 = 1 << 3;
 /// Something of the stash is to be put back when the handler returns.
 pub(crate) const UNSTASHES: u8 = 1 << 5;
+/// Its messages have priorities.
+pub(crate) const RANKS: u8 = 1 << 3;
 /// It was told to stop from outside.
 pub(crate) const WAS_STOPPED: u8 = 1 << 4;
 /// A receive time-out is set.
@@ -150,6 +151,8 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) unstash: usize,
     /// Those that were put back: to be handled before those that were kept.
     pub(crate) unstashed: VecDeque<Envelope<A::Msg>>,
+    /// Messages by their priority, taken out of the mailbox.
+    pub(crate) ranks: priority::Ranks<A::Msg>,
     pub(crate) watching: BTreeMap<Pid, Watch<A::Msg>>,
     pub(crate) watchers: BTreeMap<Pid, AnyActor>,
     /// The strategies for itself, innermost first, and what they remember.
@@ -218,6 +221,7 @@ impl<A: Actor> Default for Extra<A> {
             stash: VecDeque::new(),
             unstash: 0,
             unstashed: VecDeque::new(),
+            ranks: priority::Ranks::default(),
             watching: BTreeMap::new(),
             watchers: BTreeMap::new(),
             layers: Vec::new(),
@@ -254,6 +258,9 @@ impl<A: Actor> State<A> {
         let flags = if asks_parent { ASKS_PARENT } else { 0 };
         let mut this = Self { stage: Stage::Unborn, flags, settings, extra: None };
         if let Some(settings) = &mut this.settings {
+            if settings.priority.is_some() {
+                this.flags |= RANKS;
+            }
             let layers = core::mem::take(&mut settings.layers);
             let children = settings.children.take();
             if !layers.is_empty() || children.is_some() {
@@ -407,6 +414,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
             if !budget.take(turn) {
                 return custom::Outcome::Again;
             }
+            if self.state.has(RANKS)
+                && let Some(priority) = self.state.priority()
+            {
+                match self.next_by_rank(turn, priority) {
+                    Pop::Item(envelope) => self.receive_envelope(turn, envelope),
+                    // Nothing of the cell is touched after this.
+                    Pop::Empty => return custom::Outcome::Parked,
+                    Pop::Busy => return custom::Outcome::Again,
+                }
+                continue;
+            }
             match next_message(front) {
                 Pop::Item((None, msg)) => self.receive(turn, msg),
                 Pop::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
@@ -420,7 +438,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
     fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> custom::Outcome {
         let failure = of_panic(&caught);
         turn.discard(caught);
-        self.state.set(IN_HANDLER, false);
         self.end_polled(turn);
         self.state.end_run(false);
         // What is done about it calls much that is not this crate's: that is for the next turn.

@@ -171,6 +171,8 @@ impl<A: Actor, F> Props<A, F> {
     }
 
     /// Messages of a higher priority are handled first, equal ones in the order in which they came.
+    /// It is called by the actor's runner, once for each message; one that panics ranks it lowest.
+    /// Refused with [`Overflow::DropOldest`].
     #[must_use]
     pub fn priority(self, priority: fn(&A::Msg) -> u8) -> Self {
         self.set(|settings| settings.priority = Some(priority))
@@ -326,6 +328,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
         let restarts = settings.layers.iter().any(Strategy::may_restart);
         let invalid = if settings.is_once && restarts {
             Some("an actor that cannot be made again has a strategy that restarts it".to_string())
+        } else if settings.priority.is_some()
+            && settings.mailbox.on_overflow() == Overflow::DropOldest
+        {
+            Some("a mailbox that drops its oldest message has no priorities".to_string())
         } else {
             settings
                 .layers

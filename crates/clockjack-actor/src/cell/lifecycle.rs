@@ -332,6 +332,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             for envelope in put_back.chain(extra.replay.drain(..)) {
                 self.lose(turn, envelope);
             }
+            while let Some(envelope) = extra.ranks.pop() {
+                self.lose(turn, envelope);
+            }
             for item in extra.control.drain(..) {
                 self.lose_control(turn, item);
             }
