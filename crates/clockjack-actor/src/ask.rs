@@ -1,7 +1,7 @@
 //! Asking: a message that wants an answer, and the future of that.
 //!
 //! The request is sent at the call and so keeps its place among tells. It carries a
-//! [`ReplyTo`](crate::ReplyTo), the other side of a [slot](slot) that the answer is left in. Slots
+//! [`ReplyTo`], the other side of a slot that the answer is left in. Slots
 //! are used again: an ask allocates nothing, once as many are there as are needed at a time and
 //! unless the answer is larger than [`slot::ROOM`] bytes.
 //!
@@ -9,7 +9,7 @@
 //! the answer. The timer is armed when the ask is polled and the answer is not there yet.
 //!
 //! Who asks is known if the ask is polled by a process of ours and nobody has put another waker in
-//! between. Such asks are edges of a [graph](graph), and cycles in it are told, by
+//! between. Such asks are edges of a graph, and cycles in it are told, by
 //! [`SystemEvent::AskCycle`].
 
 mod error;

@@ -1,4 +1,85 @@
 //! Clockjack's actors: typed, supervised and timed, on every host.
+//!
+//! ```
+//! use clockjack_actor::{Actor, ActorSystem, Context, Failure, Next, ReplyTo, RootContext};
+//! use core::time::Duration;
+//! # use clockjack_actor::Toolbox;
+//! # use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+//! # struct Bench(ManualClock, ManualDriver);
+//! # impl Toolbox for Bench {
+//! #     fn clock(&self) -> &dyn MonotonicClock { &self.0 }
+//! #     fn driver(&self) -> &dyn TickDriver { &self.1 }
+//! #     fn park(&self, _until: Option<Tick>) {}
+//! #     fn unpark(&self) {}
+//! # }
+//! # let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+//!
+//! enum Msg {
+//!     Greet(&'static str),
+//!     Count(ReplyTo<u64>),
+//! }
+//!
+//! #[derive(Default)]
+//! struct Greeter {
+//!     greeted: u64,
+//! }
+//!
+//! impl Actor for Greeter {
+//!     type Msg = Msg;
+//!
+//!     fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+//!         match msg {
+//!             Msg::Greet(_name) => self.greeted += 1,
+//!             Msg::Count(reply_to) => reply_to.reply(self.greeted),
+//!         }
+//!         Ok(Next::Stay)
+//!     }
+//! }
+//!
+//! // A host gives clock and sleep: here one whose time passes by hand. `clockjack-rt` has threads.
+//! let mut root = RootContext::new(bench, ActorSystem::builder("hello"))?;
+//! let greeter = root.spawn("greeter", Greeter::default)?;
+//! greeter.tell(Msg::Greet("world"))?;
+//! let answer = greeter.ask(Msg::Count, Duration::from_secs(1));
+//! assert_eq!(root.block_on(answer)?, 1);
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+//!
+//! # The model
+//!
+//! An **actor** is a value that handles one message at a time, as `&mut self`. Whoever has its
+//! [`ActorRef`], one word, may [`tell`](ActorRef::tell) it something: that never waits, and what is
+//! refused comes back. [`send`](ActorRef::send) waits for room, [`ask`](ActorRef::ask) for an
+//! answer, with a time-out always. A ref can be [mapped](ActorRef::map), so that who has it sees
+//! only the messages that it is to send.
+//!
+//! Actors stand in a tree, at [paths](ActorPath) like `/user/a/b`. A **parent** starts its
+//! children, stops them, and decides about those that fail and have not settled that themselves
+//! ([`Strategy`]): by its [`Context`]. A failure is an `Err` or, where the host can catch it, a
+//! panic; both go the same way. A **restart** calls the factory again; what waits in the mailbox
+//! stays. Children stop before their parent does, the newest first.
+//!
+//! What comes to an actor has three lanes: **system** (stop, restart, ends of others, failures),
+//! **control** (its timers, and [`tell_control`](ActorRef::tell_control)), **user**. A lane overtakes
+//! the next; within a lane the messages of one sender keep their order.
+//!
+//! # Map
+//!
+//! | what | where |
+//! |---|---|
+//! | the actor, and what it can do in a handler | [`actor`], [`context`], [`props`] |
+//! | addresses, questions, waiting for room | [`actor_ref`], [`ask`], [`reply`], [`send`] |
+//! | failures | [`strategy`], [`failure_info`], [`escalation`], [`hub`] |
+//! | time | [`timers`], [`receive_timeout`], [`scheduler`] |
+//! | futures in an actor; messages of other types | [`futures`], [`adapter`] |
+//! | finding and spreading | [`receptionist`], [`router`] |
+//! | the system, its events, its end | [`system`], [`events`], [`shutdown`], [`stuck`] |
+//! | hosts on one thread | [`root`] |
+//!
+//! # What is not here
+//!
+//! Threads and a clock (`clockjack-rt`); virtual time for tests (`clockjack-testkit`); actors on
+//! other machines; processors without 64-bit atomics, on which the executor does not exist yet.
 #![no_std]
 
 extern crate alloc;

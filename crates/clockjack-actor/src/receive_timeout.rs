@@ -55,7 +55,7 @@ struct Armed {
 }
 
 impl<A: Actor> Context<'_, A> {
-    /// Wants [`Signal::ReceiveTimeout`](crate::Signal::ReceiveTimeout) if no message comes for this
+    /// Wants [`Signal::ReceiveTimeout`] if no message comes for this
     /// long, again and again, until it is cancelled; instead of what was set before. The shortest
     /// one is a tick.
     ///

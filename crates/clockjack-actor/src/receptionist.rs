@@ -6,7 +6,7 @@
 //! Roles: *callers*, any thread, who register, deregister, find and subscribe, and *runners* of
 //! actors that end. They share one table under a lock.
 //!
-//! 1. A change, the new listing and its place in the [backlog] of each subscriber are one step
+//! 1. A change, the new listing and its place in the backlog of each subscriber are one step
 //!    under the lock. So each subscriber is told one listing for each change, in the order of the
 //!    changes, and by whoever serves its backlog, outside of the lock.
 //! 2. A subscriber's first listing is put in when it subscribes, in the same step. So it misses no
@@ -16,7 +16,6 @@
 //! 4. A subscriber whose mailbox is full is tried again by a timer. If so many listings wait that
 //!    there is no room, the oldest goes: a newer one says more.
 //!
-//! [backlog]: crate::events::backlog
 
 mod key;
 mod table;

@@ -2,7 +2,7 @@
 //!
 //! # Roles and rules
 //!
-//! The **cell** has a [table](Table) of timers, by key, with the message of each, or the closure
+//! The **cell** has a table of timers, by key, with the message of each, or the closure
 //! that makes it. The **scheduler** has a job for each, which knows the actor, a slot and a
 //! generation, and nothing of the message. A **fire** is what the job sends when it is due: the two
 //! numbers and a [`Parcel`]. It takes the control lane, so a full mailbox cannot lose it.

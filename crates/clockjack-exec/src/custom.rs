@@ -1,7 +1,7 @@
 //! Cells whose body another crate makes: how `clockjack-actor` puts actors into the executor
 //! without a second allocation, a box a message or a second state word.
 //!
-//! A custom cell is a [`Head`] like all others, behind it a *front* of the maker's type, which
+//! A custom cell is a head like all others, behind it a *front* of the maker's type, which
 //! everyone who has a reference can reach, and behind that the *body*, which only the runner
 //! touches. What the front holds and how it is filled is the maker's affair: whoever has left
 //! something in it calls [`CustomRef::wake`].

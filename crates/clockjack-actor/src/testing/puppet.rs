@@ -15,7 +15,7 @@ use crate::{
     cell::{DEATH_PACT, SETS_TIMEOUT, Stage, State, UNSTASHES},
 };
 
-/// See the [module](self).
+/// See the head of the file.
 pub struct Puppet<A: Actor> {
     actor: A,
     state: State<A>,
