@@ -60,8 +60,8 @@
 //! stays. Children stop before their parent does, the newest first.
 //!
 //! What comes to an actor has three lanes: **system** (stop, restart, ends of others, failures),
-//! **control** (its timers, and [`tell_control`](ActorRef::tell_control)), **user**. A lane overtakes
-//! the next; within a lane the messages of one sender keep their order.
+//! **control** (its timers, and [`tell_control`](ActorRef::tell_control)), **user**. A lane
+//! overtakes the next; within a lane the messages of one sender keep their order.
 //!
 //! # Map
 //!
