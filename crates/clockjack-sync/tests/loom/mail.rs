@@ -172,9 +172,13 @@ fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
                 // SAFETY: the model's only consumer.
                 unsafe { consumer.look() };
                 let seen = looking.load(Relaxed);
-                // SAFETY: as above.
-                let slept =
-                    unsafe { if is_parking { consumer.park() } else { consumer.try_idle() } };
+                let slept = if is_parking {
+                    // SAFETY: as above.
+                    unsafe { consumer.park() }
+                } else {
+                    // SAFETY: as above.
+                    unsafe { consumer.try_idle() }
+                };
                 // Who was called meanwhile looks again, and sees it.
                 if slept { (seen, true) } else { (looking.load(Relaxed), false) }
             });
