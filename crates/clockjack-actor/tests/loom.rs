@@ -21,5 +21,6 @@ mod send;
 #[path = "../src/system/listed.rs"]
 mod listed;
 /// The part under test, which knows nothing of actors.
+#[expect(dead_code, reason = "the models use what the races are about")]
 #[path = "../src/futures/ready.rs"]
 mod ready;

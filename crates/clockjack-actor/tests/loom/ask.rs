@@ -1,11 +1,9 @@
 //! An answer, a time-out and a drop meet in a slot.
 
-use std::{
-    sync::{
-        Arc as StdArc,
-        atomic::{AtomicUsize as StdUsize, Ordering::SeqCst},
-    },
-    task::{Wake, Waker},
+use alloc::{sync::Arc as StdArc, task::Wake};
+use core::{
+    sync::atomic::{AtomicUsize as StdUsize, Ordering::SeqCst},
+    task::Waker,
 };
 
 use clockjack_actor::ask::slot::{Asker, Home, Outcome, Replier, Slot, pair};
@@ -16,6 +14,7 @@ use loom::{
 
 /// Keeps the slots that have come back.
 #[derive(Clone)]
+#[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
 struct Shelf(Arc<Mutex<Vec<Box<Slot<Self>>>>>);
 
 impl Home for Shelf {
