@@ -125,7 +125,7 @@ fn a_wrong_call_exits_with_2_and_says_what_there_is() {
     check(&["timers", "--only", "nobody"], "no subject is called `nobody`; there are clockjack,");
     check(&["timers", "--case", "nothing"], "fire_1ms");
     check(&["timers", "--n", "0"], "0 is not in 1..");
-    check(&["actors"], "unrecognized subcommand");
+    check(&["gears"], "unrecognized subcommand");
 }
 
 #[test]
