@@ -17,11 +17,13 @@ use core::{
 use std::alloc::System;
 
 use clockjack_sched::{
-    Cancellable, CatchUp, Class, DispatcherId, FireContext, HandlerError, JobSpec, LogKind,
-    LogRecord, ManualRunner, Policy, PolicyRegistry, RunnerLoop, ScheduleErrorKind,
+    Cancellable, CatchUp, Class, DispatcherId, FireContext, HandlerError, JobId, JobSpec, JobTable,
+    LogKind, LogRecord, ManualRunner, Policy, PolicyRegistry, RunnerLoop, ScheduleErrorKind,
     SchedulerConfig, SchedulerTask, Task,
 };
-use clockjack_time::{InterruptDriver, Resolution};
+use clockjack_time::{
+    ClockKind, GrowingWheel, InterruptDriver, ManualClock, MonotonicClock, Resolution, WheelConfig,
+};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -366,4 +368,52 @@ fn a_closure_that_is_too_large_for_its_job_is_one_allocation() {
     });
     assert!(job.is_ok());
     assert_eq!(allocations() - before, 1);
+}
+
+/// Periodic jobs that are cancelled while they are handed over, and one-shots that are cancelled
+/// while they wait and run.
+fn use_fixed(jobs: &mut JobTable<u64>, wheel: &mut GrowingWheel<JobId>) {
+    let clock = ManualClock::new(Resolution::MILLI);
+    let ms = Duration::from_millis;
+    let mut ids = [None; JOBS];
+    for (n, id) in ids.iter_mut().enumerate() {
+        let once = JobSpec { tell_cancel: n.is_multiple_of(4), ..JobSpec::once(ms(1)) };
+        let spec = if n.is_multiple_of(2) { once } else { JobSpec::fixed_delay(ms(1), ms(1)) };
+        *id = jobs.schedule(wheel, clock.now(), spec, n as u64).ok();
+    }
+    for id in ids.iter().step_by(4).flatten() {
+        assert!(jobs.cancel(wheel, *id));
+    }
+    clock.advance(ms(2));
+    while jobs.advance(wheel, clock.now(), 10, |_| {}) {}
+    for id in ids.iter().flatten() {
+        jobs.cancel(wheel, *id);
+        jobs.completed(wheel, *id, clock.now());
+        jobs.release(*id);
+    }
+    while jobs.advance(wheel, clock.now(), 10, |_| {}) {}
+    assert!(jobs.is_empty());
+}
+
+/// Jobs of a table of fixed size.
+const JOBS: usize = 64;
+
+#[test]
+fn a_table_of_fixed_size_allocates_nothing_once_it_is_made() {
+    let config = SchedulerConfig {
+        resolution: Resolution::MILLI,
+        quota: JOBS,
+        capacity: JOBS,
+        overflow_capacity: JOBS,
+        is_fixed: true,
+        ..SchedulerConfig::DEFAULT
+    };
+    let mut wheel = GrowingWheel::new(WheelConfig { capacity: JOBS, ..WheelConfig::DEFAULT });
+    // The wheel is the caller's, and this one grows: another table's jobs make room in it.
+    use_fixed(&mut JobTable::new(&config, 0, ClockKind::Deterministic), &mut wheel);
+    let mut wheel_of_table = wheel;
+    let mut jobs = JobTable::new(&config, 0, ClockKind::Deterministic);
+    let before = allocations();
+    use_fixed(&mut jobs, &mut wheel_of_table);
+    assert_eq!(allocations() - before, 0, "allocations");
 }
