@@ -138,11 +138,18 @@ impl<M: 'static> ActorRef<M> {
     pub fn tell(&self, msg: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Cell(cell) => {
-                if cell.push(msg)? == Sent::Wake {
-                    // SAFETY: the push has ended its sleep.
-                    unsafe { cell.queue() };
+                match cell.push(msg) {
+                    Ok(Sent::Quiet) => Ok(()),
+                    Ok(Sent::Wake) => {
+                        // SAFETY: the push has ended its sleep.
+                        unsafe { cell.queue() };
+                        Ok(())
+                    }
+                    Err(refused) => {
+                        tell_overflow(cell);
+                        Err(refused)
+                    }
                 }
-                Ok(())
             }
             Target::Mapped(block) => Self::tell_mapped(block, Way::User, msg),
         }
@@ -364,10 +371,20 @@ impl<M: 'static> Front<M> {
             Ok(Sent::Wake) => unsafe { cell.queue() },
             Ok(Sent::Quiet) => {}
             Err(_) => {
+                tell_overflow(cell);
                 self.core.system().dead_letter::<M>(&self.core.path, DeadLetterReason::Stopped);
             }
         }
         Ok(())
+    }
+}
+
+/// A message was refused: one whose overflow stops the actor makes it look, also if it does not
+/// look at its mailbox now.
+#[cold]
+fn tell_overflow<M: 'static>(cell: &CustomRef<Front<M>>) {
+    if cell.core.overflow == crate::Overflow::StopActor {
+        cell.wake();
     }
 }
 

@@ -3,12 +3,17 @@
 
 use alloc::boxed::Box;
 use core::{
-    convert::Infallible, fmt, future::poll_fn, marker::PhantomData, task::Poll, time::Duration,
+    convert::Infallible,
+    fmt,
+    future::poll_fn,
+    marker::PhantomData,
+    task::{Poll, Waker},
+    time::Duration,
 };
 
 use clockjack_exec::{Caught, LocalExecutor, StartError, Toolbox};
 use clockjack_sched::{HandlerError, Scheduler, SchedulerHost};
-use clockjack_sync::{Counted, mutant};
+use clockjack_sync::{Counted, mutant, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{
@@ -32,7 +37,9 @@ const STEPS_PER_LOOK: usize = 4;
 pub struct RootContext {
     executor: LocalExecutor,
     system: ActorSystem,
-    park: Box<dyn Fn(Option<Tick>)>,
+    crank: Box<dyn Crank>,
+    /// Whether the driver wakes this thread's task when time passes.
+    is_driven: bool,
     /// Time passes only by a call, so there is no use in waiting for it.
     is_manual: bool,
     /// Not `Send`: neither is what it runs.
@@ -40,19 +47,55 @@ pub struct RootContext {
 }
 
 /// A toolbox that the executor and the scheduler share.
-struct Shared<B>(Counted<B>);
+struct Shared<B>(Counted<Desk<B>>);
 
-impl<B: Toolbox + Send> Toolbox for Shared<B> {
-    fn clock(&self) -> &dyn MonotonicClock {
-        self.0.clock()
+/// A toolbox, and who else is to be woken where its thread is.
+struct Desk<B> {
+    toolbox: B,
+    /// The task that awaits [`RootContext::dispatch_next`], if one does.
+    bell: AtomicWaker,
+}
+
+impl<B: Toolbox> Desk<B> {
+    fn unpark(&self) {
+        self.toolbox.unpark();
+        self.bell.wake();
+    }
+}
+
+/// What a root context needs of its host, whatever its type.
+trait Crank {
+    fn park(&self, until: Option<Tick>);
+    /// Wakes this one, once, when there is something to do.
+    fn await_work(&self, waker: &Waker);
+    fn driver(&self) -> &dyn TickDriver;
+}
+
+impl<B: Toolbox + Send> Crank for Shared<B> {
+    fn park(&self, until: Option<Tick>) {
+        self.0.toolbox.park(until);
+    }
+
+    fn await_work(&self, waker: &Waker) {
+        self.0.bell.register(waker);
     }
 
     fn driver(&self) -> &dyn TickDriver {
-        self.0.driver()
+        self.0.toolbox.driver()
+    }
+}
+
+impl<B: Toolbox + Send> Toolbox for Shared<B> {
+    fn clock(&self) -> &dyn MonotonicClock {
+        self.0.toolbox.clock()
+    }
+
+    fn driver(&self) -> &dyn TickDriver {
+        self.0.toolbox.driver()
     }
 
     fn park(&self, until: Option<Tick>) {
-        self.0.park(until);
+        self.0.toolbox.park(until);
     }
 
     fn unpark(&self) {
@@ -60,25 +103,25 @@ impl<B: Toolbox + Send> Toolbox for Shared<B> {
     }
 
     fn current_worker(&self) -> Option<u16> {
-        self.0.current_worker()
+        self.0.toolbox.current_worker()
     }
 
     fn seed(&self) -> u64 {
-        self.0.seed()
+        self.0.toolbox.seed()
     }
 
     fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        self.0.guarded(turn)
+        self.0.toolbox.guarded(turn)
     }
 }
 
 impl<B: Toolbox + Send + 'static> SchedulerHost for Shared<B> {
     fn now(&self) -> TimerInstant {
-        self.0.clock().now()
+        self.0.toolbox.clock().now()
     }
 
     fn clock_kind(&self) -> ClockKind {
-        self.0.clock().kind()
+        self.0.toolbox.clock().kind()
     }
 
     fn name(&self) -> &'static str {
@@ -91,6 +134,7 @@ impl<B: Toolbox + Send + 'static> SchedulerHost for Shared<B> {
 
     fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         self.0
+            .toolbox
             .guarded(call)
             .map_err(|caught| HandlerError::panic(alloc::string::String::from(caught.message())))
     }
@@ -113,7 +157,8 @@ impl RootContext {
         config.start = toolbox.clock().now().tick();
         config.shards = 1;
         let is_manual = toolbox.clock().kind() == ClockKind::Deterministic;
-        let toolbox = Counted::new(toolbox);
+        let desk = Desk { toolbox, bell: AtomicWaker::new() };
+        let toolbox = Counted::new(desk);
         let executor = LocalExecutor::new(Shared(toolbox.clone()), limits, commands)?;
         let scheduler = Scheduler::new(config, Shared(toolbox.clone()))
             .map_err(|refused| StartError::thread(&refused))?;
@@ -125,8 +170,8 @@ impl RootContext {
             seed,
         };
         let system = builder.start_on(host)?;
-        let park = Box::new(move |until| toolbox.park(until));
-        Ok(Self { executor, system, park, is_manual, _here: PhantomData })
+        let crank = Box::new(Shared(toolbox));
+        Ok(Self { executor, system, crank, is_driven: false, is_manual, _here: PhantomData })
     }
 
     /// The system.
@@ -203,27 +248,41 @@ impl RootContext {
         steps
     }
 
-    /// When something is due next, if nothing is ready before.
+    /// When something is due next, after a turn of what is due and ready now.
     pub fn next_wake(&mut self) -> Option<Tick> {
         self.turn().next_wake
     }
 
     /// Runs once what is due or ready, and waits for that if nothing is. False if the system has
     /// terminated.
+    ///
+    /// The task that awaits it is woken by whoever has something for an actor, and by the ticks of
+    /// the toolbox's driver, in the context that they come from. If the driver serves somebody else
+    /// already, or was stopped, the task asks again and again while something waits for its time.
     pub async fn dispatch_next(&mut self) -> bool {
-        let unparker = self.executor.handle();
-        let _ = unparker;
         poll_fn(|cx| {
+            // Before the look for work: what comes behind it wakes.
+            self.crank.await_work(cx.waker());
+            self.is_driven = self.is_driven || self.follow_driver();
+            while self.is_driven && self.crank.driver().poll_tick().is_some() {}
             if self.system.when_terminated().report().is_some() {
                 return Poll::Ready(false);
             }
-            if self.turn().steps > 0 {
+            let turn = self.turn();
+            if turn.steps > 0 {
                 return Poll::Ready(true);
             }
-            cx.waker().wake_by_ref();
+            if turn.is_ready || (turn.next_wake.is_some() && !self.is_driven) {
+                cx.waker().wake_by_ref();
+            }
             Poll::Pending
         })
         .await
+    }
+
+    /// Lets the driver's ticks wake whoever awaits; false if it serves somebody else.
+    fn follow_driver(&self) -> bool {
+        self.crank.driver().register(self.executor.waker()).is_ok()
     }
 
     /// Runs until `stop` says so, or the system has terminated.
@@ -246,7 +305,7 @@ impl RootContext {
         while !stop() && self.system.when_terminated().report().is_none() {
             let turn = self.turn();
             if turn.steps == 0 && !turn.is_ready {
-                (self.park)(turn.next_wake);
+                self.crank.park(turn.next_wake);
             }
         }
     }
@@ -262,7 +321,7 @@ impl RootContext {
             }
             let turn = self.turn();
             if turn.steps == 0 && !turn.is_ready {
-                (self.park)(turn.next_wake);
+                self.crank.park(turn.next_wake);
             }
         }
     }
@@ -286,7 +345,7 @@ impl RootContext {
                 return self.system.report_by_force();
             }
             if is_idle {
-                (self.park)(Some(turn.next_wake.map_or(until, |wake| wake.min(until))));
+                self.crank.park(Some(turn.next_wake.map_or(until, |wake| wake.min(until))));
             }
         }
     }
@@ -296,6 +355,10 @@ impl Drop for RootContext {
     /// Jobs that wait are cancelled and actors that are alive are ended by force, in that order: so
     /// nothing is kept by what waits for it.
     fn drop(&mut self) {
+        if self.is_driven {
+            // Its waker holds the executor, which holds the driver.
+            self.crank.driver().unregister();
+        }
         self.system.scheduler().shutdown();
     }
 }
