@@ -12,8 +12,8 @@
 //! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (anybody).
 //!
 //! ```text
-//!   tail   [ position | awaited | level | generation | closed | idle ]   exchanged by all
-//!   freed  [ position ]                                                  stored by the consumer
+//!   tail   [ position | tray | awaited | level | generation | closed | idle ]  exchanged by all
+//!   freed  [ position ]                                               stored by the consumer
 //!
 //!   positions   ...taken...| held |  claimed, written or not  |...
 //!                        freed  head                         tail
@@ -65,6 +65,17 @@
 //!     they came. Whoever keeps the place clears the bit when nobody is left there. The box does
 //!     not know the place; that it changes together with the bit, under a lock, is up to its owner.
 //!
+//! 11. A value that comes while the box is empty needs no block: it lies on the *tray*, a slot of
+//!     the box itself. The tray is free in a new box, and from the exchange on by which the
+//!     consumer goes idle; the claim that finds it free clears that bit, in its own exchange, and
+//!     then has the tray instead of the slot of its position. That slot stays unused. The consumer
+//!     was at that position when it went idle, and does not leave it before it has taken what is on
+//!     the tray: so what it finds there is always what comes next, and a tray that is claimed and
+//!     not yet written looks to it like a slot that is not. It takes the value before it goes idle
+//!     again, so the tray has one user at a time. If the position was the last of a block, it takes
+//!     out the block as in rule 5, provided that somebody has put one there. An evicting box uses
+//!     no tray; neither do values of an alignment above that of a word.
+//!
 //! *Why nothing is lost*: the exchanges of `tail` order the claims, and each claim ends with a flag
 //! that the consumer finds, since both compute the same entry: positions of one block have one
 //! level and one generation (rules 4, 7), and entries of different live blocks differ. *Why nobody
@@ -72,16 +83,16 @@
 //! faster. The consumer never waits: a slot that is claimed and not yet written is *busy*, and what
 //! is behind it is delayed until that producer goes on.
 //!
-//! A position has 57 bits, or 25 on targets without 64-bit atomics. There a producer that is held
-//! up between its look and its exchange for exactly a multiple of 2^23 messages would trust a look
+//! A position has 54 bits, or 22 on targets without 64-bit atomics. There a producer that is held
+//! up between its look and its exchange for exactly a multiple of 2^22 messages would trust a look
 //! that is too old.
 //!
 //! # Memory
 //!
-//! The box is seven words. What producers touch at each push stands first, what the consumer writes
+//! The box is eight words and a value. What producers touch at each push stands first, what the consumer writes
 //! at each pop last, so that its owner can lay a boundary of cache lines in between. The heap holds
-//! nothing before the first push, then a root of some 200 bytes and, for a box that is never deeper
-//! than a block, two or three blocks.
+//! nothing before two values are inside at a time, then a root of some 200 bytes and, for a box that
+//! is never deeper than a block, two or three blocks.
 
 #![expect(unsafe_code, reason = "says that the box may be shared between threads")]
 
@@ -93,7 +104,7 @@ mod tail;
 use core::{fmt, marker::PhantomData, ptr};
 
 pub use producer::{Bar, Permit, Pushed};
-use store::{Block, Root};
+use store::{Block, Root, Tray};
 pub use tail::CAPACITY_MAX;
 use tail::{Tail, ahead};
 
@@ -152,6 +163,7 @@ pub struct Mailbox<T> {
     freed: AtomicWord,
     /// The block that the consumer takes from, or null if it has to look for it.
     block: UnsafeCell<*mut Block<T>>,
+    tray: Tray<T>,
     _owns: PhantomData<T>,
 }
 
@@ -163,7 +175,7 @@ unsafe impl<T: Send> Send for Mailbox<T> {}
 
 impl<T> Mailbox<T> {
     const_unless_loom! {
-        /// A box for at most `capacity` values. Nothing is allocated before the first push, and
+        /// A box for at most `capacity` values. Nothing is allocated before two are inside, and
         /// never more than the values need that are inside at a time.
         ///
         /// # Panics
@@ -203,15 +215,18 @@ impl<T> Mailbox<T> {
             assert!(capacity <= CAPACITY_MAX, "the capacity is above CAPACITY_MAX");
             #[expect(clippy::cast_possible_truncation, reason = "asserted above")]
             let limit = capacity as u32 | kind;
-            let tail = Tail::new(start as Word);
+            let start = Tail::new(start as Word);
+            let has_tray = kind & EVICTING == 0 && Tray::<T>::FITS;
+            let tail = if has_tray { start.with_tray() } else { start };
             Self {
                 tail: AtomicWord::new(tail.0),
-                freed_seen: AtomicWord::new(tail.0),
+                freed_seen: AtomicWord::new(start.0),
                 roots: [AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut())],
                 limit,
                 held: AtomicU32::new(0),
-                freed: AtomicWord::new(tail.0),
+                freed: AtomicWord::new(start.0),
                 block: UnsafeCell::new(ptr::null_mut()),
+                tray: Tray::new(),
                 _owns: PhantomData,
             }
         }

@@ -1,4 +1,4 @@
-//! The consumer's side, rules 3 and 5 to 9 of the [protocol](super).
+//! The consumer's side, rules 3, 5 to 9 and 11 of the [protocol](super).
 #![expect(unsafe_code, reason = "only the consumer takes values and frees blocks")]
 
 use alloc::boxed::Box;
@@ -9,7 +9,7 @@ use core::{
 
 use super::{
     Mailbox, Pop,
-    store::{Block, GIVEN_UP, Root, UNWRITTEN, WRITTEN},
+    store::{Block, GIVEN_UP, Root, Tray, UNWRITTEN, WRITTEN},
     tail::{CALLED, ONE, PARKED, SLOTS, Tail, slot},
 };
 use crate::{
@@ -30,12 +30,18 @@ const TRIES: usize = if IS_MODEL { 1 } else { 128 };
 
 /// What is at the consumer's position.
 enum Found<T> {
-    /// A value in this block.
-    Value(NonNull<Block<T>>),
-    /// In this block, a claim that was given up.
-    Mark(NonNull<Block<T>>),
+    /// A value, here.
+    Value(Place<T>),
+    /// A claim that was given up.
+    Mark(Place<T>),
     Empty,
     Busy,
+}
+
+/// Where what is at the consumer's position lies.
+enum Place<T> {
+    Tray,
+    Block(NonNull<Block<T>>),
 }
 
 /// What a renewal leaves.
@@ -80,28 +86,39 @@ impl<T> Mailbox<T> {
     /// once; and does not panic.
     #[inline]
     pub unsafe fn pop_or_idle<R>(&self, read: impl FnOnce(*const T) -> R) -> Pop<R> {
-        if !self.is_evicting()
-            && let Some(block) = NonNull::new(self.block())
-        {
+        if self.tray.flag() == WRITTEN {
             let head = self.head();
-            let index = slot(head);
-            // SAFETY: only the consumer frees a block, after it has taken its last position.
-            let cells = unsafe { block.as_ref() };
-            match cells.flag(index) {
-                WRITTEN => {
+            // SAFETY: written, and the claim is forgotten, so it is taken once.
+            let value = unsafe { self.tray.take_by(read) };
+            // SAFETY: by the caller's promise.
+            unsafe { self.pass(&Place::Tray, head) };
+            self.publish_one();
+            return Pop::Item(value);
+        }
+        if !self.is_evicting() {
+            let flag = if let Some(block) = NonNull::new(self.block()) {
+                let head = self.head();
+                let index = slot(head);
+                // SAFETY: only the consumer frees a block, after it has taken its last position.
+                let cells = unsafe { block.as_ref() };
+                let flag = cells.flag(index);
+                if flag == WRITTEN {
                     // SAFETY: written, and `head` moves on, so it is taken once.
                     let value = unsafe { cells.take_by(index, read) };
                     if index == SLOTS - 1 {
                         // SAFETY: by the caller's promise; all its values were taken.
                         unsafe { self.retire(block, head) };
                     }
-                    // Relaxed: only the consumer writes it.
-                    self.publish(self.freed.load(Relaxed).wrapping_add(ONE));
+                    self.publish_one();
                     return Pop::Item(value);
                 }
-                // SAFETY: the caller is the only consumer.
-                UNWRITTEN if unsafe { self.try_idle() } => return Pop::Empty,
-                _ => {}
+                flag
+            } else {
+                UNWRITTEN
+            };
+            // SAFETY: the caller is the only consumer.
+            if flag == UNWRITTEN && unsafe { self.try_idle() } {
+                return Pop::Empty;
             }
         }
         // SAFETY: as above.
@@ -147,10 +164,10 @@ impl<T> Mailbox<T> {
             // SAFETY: the caller is the only consumer, and this is its position.
             let popped = match unsafe { self.find(head) } {
                 // SAFETY: as above, and it was found there.
-                Found::Value(block) => Some(unsafe { self.take(block, head) }),
-                Found::Mark(block) => {
+                Found::Value(place) => Some(unsafe { self.take(&place, head) }),
+                Found::Mark(place) => {
                     // SAFETY: as above.
-                    unsafe { self.pass(block, head) };
+                    unsafe { self.pass(&place, head) };
                     None
                 }
                 Found::Empty => return Pop::Empty,
@@ -209,7 +226,7 @@ impl<T> Mailbox<T> {
             }
             // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who
             // has done all that came before. The loop ends: only a close or a claim interferes.
-            let idle = tail.idle().0;
+            let idle = if self.has_tray() { tail.idle().with_tray() } else { tail.idle() }.0;
             match self.tail.compare_exchange(tail.0, idle, AcqRel, Acquire) {
                 Ok(_) => return true,
                 Err(now) => tail = Tail(now),
@@ -264,8 +281,11 @@ impl<T> Mailbox<T> {
     ///
     /// As for [`pop`](Self::pop).
     pub unsafe fn look(&self) {
-        // Acquire: pairs with `call`.
-        self.tail.fetch_and(!CALLED, AcqRel);
+        // Relaxed: a call that comes later is for the next look, before which nobody sleeps.
+        if self.tail(Relaxed).is_called() {
+            // Acquire: pairs with `call`.
+            self.tail.fetch_and(!CALLED, AcqRel);
+        }
     }
 
     /// Whether the consumer sleeps.
@@ -305,16 +325,16 @@ impl<T> Mailbox<T> {
             let head = self.head();
             // SAFETY: the caller is the only consumer, and this is its position.
             match unsafe { self.find(head) } {
-                Found::Value(block) => {
+                Found::Value(place) => {
                     // SAFETY: as above, and it was found there. It goes into the result at once, so
                     // that it is copied once.
-                    let popped = Pop::Item(unsafe { self.take(block, head) });
+                    let popped = Pop::Item(unsafe { self.take(&place, head) });
                     self.publish_one();
                     return popped;
                 }
-                Found::Mark(block) => {
+                Found::Mark(place) => {
                     // SAFETY: as above.
-                    unsafe { self.pass(block, head) };
+                    unsafe { self.pass(&place, head) };
                     self.publish_one();
                 }
                 Found::Empty => return Pop::Empty,
@@ -339,6 +359,11 @@ impl<T> Mailbox<T> {
     /// The caller is the only consumer, and `head` is its position.
     #[inline]
     unsafe fn find(&self, head: Word) -> Found<T> {
+        match self.tray.flag() {
+            UNWRITTEN => {}
+            WRITTEN => return Found::Value(Place::Tray),
+            _ => return Found::Mark(Place::Tray),
+        }
         let block = match NonNull::new(self.block()) {
             Some(block) => block,
             // SAFETY: by the caller's promise.
@@ -350,8 +375,8 @@ impl<T> Mailbox<T> {
         };
         // SAFETY: only the consumer frees a block, after it has taken its last position.
         match unsafe { block.as_ref() }.flag(slot(head)) {
-            WRITTEN => Found::Value(block),
-            GIVEN_UP => Found::Mark(block),
+            WRITTEN => Found::Value(Place::Block(block)),
+            GIVEN_UP => Found::Mark(Place::Block(block)),
             // Acquire: pairs with `close`; who finds it closed sees what came before.
             _ if self.tail(Acquire).position() == head => Found::Empty,
             _ => Found::Busy,
@@ -364,15 +389,19 @@ impl<T> Mailbox<T> {
     ///
     /// As for `find`, which has said that the value is in the block; and the position moves on.
     #[inline]
-    unsafe fn take(&self, block: NonNull<Block<T>>, head: Word) -> T {
-        let value = {
-            // SAFETY: only the consumer frees a block, after it has taken its last position.
-            let block = unsafe { block.as_ref() };
-            // SAFETY: written, and taken once, since the position moves on.
-            unsafe { block.take(slot(head)) }
+    unsafe fn take(&self, place: &Place<T>, head: Word) -> T {
+        let value = match place {
+            // SAFETY: written, and the claim is forgotten, so it is taken once.
+            Place::Tray => unsafe { self.tray.take() },
+            Place::Block(block) => {
+                // SAFETY: only the consumer frees a block, after it has taken its last position.
+                let block = unsafe { block.as_ref() };
+                // SAFETY: written, and taken once, since the position moves on.
+                unsafe { block.take(slot(head)) }
+            }
         };
         // SAFETY: by the caller's promise.
-        unsafe { self.pass(block, head) };
+        unsafe { self.pass(place, head) };
         value
     }
 
@@ -382,10 +411,40 @@ impl<T> Mailbox<T> {
     ///
     /// As for `find`; the position was found, is taken if there was a value, and moves on.
     #[inline]
-    unsafe fn pass(&self, block: NonNull<Block<T>>, head: Word) {
-        if slot(head) == SLOTS - 1 {
+    unsafe fn pass(&self, place: &Place<T>, head: Word) {
+        let is_last = slot(head) == SLOTS - 1;
+        match place {
+            Place::Tray => {
+                // Also if it was given up.
+                self.tray.clear();
+                if is_last && !mutant!("mail-tray-leaves-block") {
+                    // SAFETY: by the caller's promise.
+                    unsafe { self.retire_passed(head) };
+                }
+            }
             // SAFETY: by the caller's promise; all its values were taken.
-            unsafe { self.retire(block, head) };
+            Place::Block(block) if is_last => unsafe { self.retire(*block, head) },
+            Place::Block(_) => {}
+        }
+    }
+
+    /// Takes out the block of a position that was its last and on the tray, if it has one.
+    ///
+    /// # Safety
+    ///
+    /// As for `pass`.
+    #[cold]
+    unsafe fn retire_passed(&self, last: Word) {
+        // Acquire: pairs with the claims: the level they used.
+        let tail = self.tail(Acquire);
+        // Acquire: pairs with the exchange that put it there.
+        let Some(root) = NonNull::new(self.roots[tail.generation()].load(Acquire)) else { return };
+        // SAFETY: only the consumer frees a root.
+        let root = unsafe { root.as_ref() };
+        // SAFETY: by the caller's promise; the claim was used before the tail was read.
+        if let Some(block) = unsafe { root.passed_block(last, tail) } {
+            // SAFETY: as above, and nobody has a claim in it.
+            unsafe { self.retire(block, last) };
         }
     }
 
@@ -501,6 +560,12 @@ impl<T> Mailbox<T> {
             hint::spin_loop();
         }
         None
+    }
+
+    /// Whether the box uses its tray.
+    #[inline]
+    const fn has_tray(&self) -> bool {
+        Tray::<T>::FITS && !self.is_evicting()
     }
 
     /// The consumer's position. In an evicting box the count is the lock, and nothing is held.

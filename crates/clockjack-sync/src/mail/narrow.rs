@@ -8,7 +8,7 @@ pub(crate) type Signed = isize;
 pub(crate) type AtomicWord = crate::prim::atomic::AtomicUsize;
 
 /// The bits of the largest capacity: less than half of the positions.
-pub(super) const CAPACITY_BITS: u32 = 21;
+pub(super) const CAPACITY_BITS: u32 = 20;
 
 /// The lowest bits of a word, as a number to index with.
 #[inline]

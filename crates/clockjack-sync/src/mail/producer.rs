@@ -1,4 +1,4 @@
-//! The producers' side: claims and what becomes of them, rules 1 to 4 and 9 of the
+//! The producers' side: claims and what becomes of them, rules 1 to 4, 9 and 11 of the
 //! [protocol](super).
 #![expect(unsafe_code, reason = "a claim is the right to write a slot")]
 
@@ -286,6 +286,11 @@ impl<T> Permit<'_, T> {
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub fn write(self, value: T) -> Pushed {
         let permit = ManuallyDrop::new(self);
+        if permit.at.has_tray() {
+            // SAFETY: the permit is the claim of the tray, and is gone afterwards.
+            unsafe { permit.mailbox.tray.put(value) };
+            return Pushed { wake: permit.wake };
+        }
         // SAFETY: the permit is the claim, and it is used here only.
         let block = unsafe { permit.mailbox.claimed_block(permit.at) };
         // SAFETY: an unused claim keeps its block (rule 5).
@@ -305,6 +310,10 @@ impl<T> Drop for Permit<'_, T> {
     /// Leaves a mark that the consumer passes over.
     fn drop(&mut self) {
         if mutant!("mail-permit-forgotten") {
+            return;
+        }
+        if self.at.has_tray() {
+            self.mailbox.tray.give_up();
             return;
         }
         // SAFETY: the permit is the claim, and it was not written.

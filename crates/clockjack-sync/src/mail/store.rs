@@ -9,6 +9,7 @@ use core::{
 
 use super::tail::{self, BLOCK, LEVELS, NEAR, SLOTS, Tail, ahead, block_start};
 use crate::{
+    const_unless_loom,
     mail_word::{AtomicWord, Signed, Word},
     mutant,
     prim::{
@@ -37,6 +38,95 @@ type Entry<T> = AtomicPtr<Block<T>>;
 pub(super) struct Block<T> {
     flags: [AtomicU8; SLOTS],
     slots: [UnsafeCell<MaybeUninit<T>>; SLOTS],
+}
+
+/// The slot of the box itself (rule 11).
+pub(super) struct Tray<T> {
+    flag: AtomicU8,
+    value: UnsafeCell<Loose<T>>,
+}
+
+/// A value that does not make what it is in more aligned than a word.
+#[repr(C, packed(8))]
+struct Loose<T>(MaybeUninit<T>);
+
+impl<T> Tray<T> {
+    /// Whether values have their place at their alignment.
+    pub(super) const FITS: bool = align_of::<T>() == align_of::<Loose<T>>();
+
+    const_unless_loom! {
+        pub(super) const fn new() -> Self {
+            Self {
+                flag: AtomicU8::new(UNWRITTEN),
+                value: UnsafeCell::new(Loose(MaybeUninit::uninit())),
+            }
+        }
+    }
+
+    /// What became of the claim, if there is one.
+    #[inline]
+    pub(super) fn flag(&self) -> u8 {
+        // Acquire: pairs with `put`, so that the value is there.
+        self.flag.load(Acquire)
+    }
+
+    /// Writes the value.
+    ///
+    /// # Safety
+    ///
+    /// Values fit, the caller has claimed the tray, and this is its only use of the claim.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "saves a copy of the value, as for blocks")]
+    pub(super) unsafe fn put(&self, value: T) {
+        self.value.with_mut(|cell| {
+            // SAFETY: the cell is valid, aligned, and by the caller's promise nobody else uses it.
+            unsafe { cell.cast::<T>().write(value) };
+        });
+        let order = if mutant!("mail-tray-relaxed") { Relaxed } else { Release };
+        // Release: pairs with `flag`.
+        self.flag.store(WRITTEN, order);
+    }
+
+    /// Says that the claim will have no value.
+    pub(super) fn give_up(&self) {
+        // Release: pairs with `flag`.
+        self.flag.store(GIVEN_UP, Release);
+    }
+
+    /// Hands the value to `f`, which moves out of it what it wants; nothing is left of the claim.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer, has seen the flag [`WRITTEN`], and `f` reads each part once.
+    #[inline]
+    pub(super) unsafe fn take_by<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        // A move out is exclusive, so a model treats it as a write.
+        let taken = self.value.with_mut(|cell| f(cell.cast_const().cast()));
+        self.clear();
+        taken
+    }
+
+    /// Moves the value out.
+    ///
+    /// # Safety
+    ///
+    /// As for [`take_by`](Self::take_by).
+    #[inline]
+    pub(super) unsafe fn take(&self) -> T {
+        let read = |value: *const T| {
+            // SAFETY: the flag says that it is initialized, and it is not taken twice.
+            unsafe { value.read() }
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { self.take_by(read) }
+    }
+
+    /// Forgets the claim, which was used. For the consumer.
+    #[inline]
+    pub(super) fn clear(&self) {
+        // Relaxed: the next claim comes behind the exchange by which the consumer goes idle.
+        self.flag.store(UNWRITTEN, Relaxed);
+    }
 }
 
 impl<T> Block<T> {
@@ -223,6 +313,30 @@ impl<T> Root<T> {
         }
         // SAFETY: the caller is the consumer, and this is its level.
         let entry = unsafe { self.entry(keeper.level, head) }?;
+        // Acquire: pairs with the exchange that put the block there.
+        NonNull::new(entry.load(Acquire))
+    }
+
+    /// The block of a position that was passed without it, if one is there (rule 11).
+    ///
+    /// # Safety
+    ///
+    /// The caller is the consumer, `passed` is its position, whose claim was used, and `tail` was
+    /// read after that and is of this root's generation.
+    pub(super) unsafe fn passed_block(
+        &self,
+        passed: Word,
+        tail: Tail,
+    ) -> Option<NonNull<Block<T>>> {
+        // A level whose start is not known yet begins behind this position: who raised it at this
+        // one has said so before its claim was used.
+        // SAFETY: by the caller's promise; where the level is not known the block is of this one.
+        let found = unsafe { self.seek(passed, tail) };
+        if found.is_some() {
+            return found;
+        }
+        // SAFETY: the caller is the consumer, and this is its level.
+        let entry = unsafe { self.entry(self.keeper().level, passed) }?;
         // Acquire: pairs with the exchange that put the block there.
         NonNull::new(entry.load(Acquire))
     }

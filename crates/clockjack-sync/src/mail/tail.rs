@@ -1,7 +1,7 @@
 //! The word that producers and the consumer agree on, and the arithmetic of positions.
 //!
 //! ```text
-//!   [ position | awaited | level : 3 | generation | closed | called | parked | idle ]
+//!   [ position | tray | awaited | level : 3 | generation | closed | called | parked | idle ]
 //! ```
 //!
 //! A position alone is the same word with its flags zero, so that sums and differences wrap where
@@ -9,6 +9,7 @@
 
 use crate::{
     mail_word::{CAPACITY_BITS, Signed, Word, low},
+    mutant,
     prim::IS_MODEL,
 };
 
@@ -21,7 +22,7 @@ const LEVEL_BITS: u32 = if IS_MODEL { 1 } else { 3 };
 /// Levels of directories; the largest has room for [`CAPACITY_MAX`] and a block more.
 pub(super) const LEVELS: usize = 7;
 
-/// The largest capacity of a mailbox: 2^24, and 2^21 on targets without 64-bit atomics.
+/// The largest capacity of a mailbox: 2^24, and 2^20 on targets without 64-bit atomics.
 pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
 
 const IDLE: Word = 1;
@@ -34,8 +35,10 @@ const GENERATION: Word = 1 << 4;
 const LEVEL_SHIFT: u32 = 5;
 const LEVEL: Word = 0b111 << LEVEL_SHIFT;
 const AWAITED: Word = 1 << 8;
+/// The next claim has the tray.
+const TRAY: Word = 1 << 9;
 /// One position.
-pub(super) const ONE: Word = 1 << 9;
+pub(super) const ONE: Word = 1 << 10;
 const FLAGS: Word = ONE - 1;
 /// The positions of a block.
 pub(super) const BLOCK: Word = ONE * SLOTS as Word;
@@ -45,7 +48,7 @@ const _: () = {
     assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
     assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
-    assert!(CAPACITY_MAX < 1 << (Word::BITS - 10), "half of the positions");
+    assert!(CAPACITY_MAX < 1 << (Word::BITS - 11), "half of the positions");
 };
 
 /// The entries of a level's directory.
@@ -89,6 +92,17 @@ impl Tail {
     /// The word of a new box whose first position is the given one.
     pub(super) const fn new(position: Word) -> Self {
         Self(position.wrapping_mul(ONE))
+    }
+
+    /// The same with a tray that is free.
+    pub(super) const fn with_tray(self) -> Self {
+        Self(self.0 | TRAY)
+    }
+
+    /// Whether the next claim is the right to the tray instead of a slot.
+    #[inline]
+    pub(super) const fn has_tray(self) -> bool {
+        self.0 & TRAY != 0
     }
 
     /// The next position to be claimed.
@@ -158,10 +172,11 @@ impl Tail {
         blocks >= entries(self.level()) as Signed
     }
 
-    /// One more position is claimed, and the consumer is not idle.
+    /// One more position is claimed, the consumer is not idle, and the tray is not free.
     #[inline]
-    pub(super) const fn claimed(self) -> Self {
-        Self(self.0.wrapping_add(ONE) & !IDLE)
+    pub(super) fn claimed(self) -> Self {
+        let cleared = if mutant!("mail-tray-kept") { IDLE } else { IDLE | TRAY };
+        Self(self.0.wrapping_add(ONE) & !cleared)
     }
 
     /// From this position on the next level's directory is used.

@@ -401,3 +401,53 @@ fn memory_given_back_against_pushers_loses_nothing() {
         });
     }
 }
+
+/// The first of two that find the consumer idle has the tray, the other a slot; the consumer takes
+/// both in the order of their claims, goes idle, and the tray is free for a third.
+#[test]
+fn two_pushes_to_an_idle_mailbox_use_its_tray_once() {
+    model_within(3, || {
+        let live = Live::default();
+        let mailbox = Arc::new(Mailbox::new(4));
+        // SAFETY: the model's only consumer at this time.
+        assert!(unsafe { mailbox.try_idle() });
+        let (first, second) = (push(&mailbox, &live, &[1]), push(&mailbox, &live, &[2]));
+        let taker = taker(&mailbox, 2);
+        let wakes = first.join().unwrap().1 + second.join().unwrap().1;
+        let mut seen = taker.join().unwrap();
+        take_rest(&mailbox, &mut seen);
+        seen.sort_unstable();
+        assert_eq!((seen, wakes), (vec![1, 2], 1));
+        drop(mailbox);
+        assert_eq!(live.count(), 0);
+    });
+}
+
+/// The consumer takes from the tray, goes idle again, and the tray is used once more: at the last
+/// position of a block, in which another producer may have a slot.
+#[test]
+fn a_tray_that_is_used_again_keeps_values_apart() {
+    model_within(3, || {
+        let live = Live::default();
+        let mailbox = Arc::new(Mailbox::new(4));
+        let pushers = [push(&mailbox, &live, &[1, 2]), push(&mailbox, &live, &[10])];
+        let consumer = Arc::clone(&mailbox);
+        let taker = thread::spawn(move || {
+            let mut seen = take(&consumer, 1);
+            // SAFETY: the model's only consumer.
+            if unsafe { consumer.try_idle() } {
+                seen.extend(take(&consumer, 1));
+            }
+            seen
+        });
+        for pusher in pushers {
+            pusher.join().unwrap();
+        }
+        let mut seen = taker.join().unwrap();
+        take_rest(&mailbox, &mut seen);
+        let of_first: Vec<_> = seen.iter().copied().filter(|id| *id < 10).collect();
+        assert_eq!((of_first, seen.len()), (vec![1, 2], 3));
+        drop(mailbox);
+        assert_eq!(live.count(), 0);
+    });
+}
