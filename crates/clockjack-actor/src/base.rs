@@ -29,6 +29,12 @@
 //!
 //! A child that has ended hangs its own cell on a list of its parent's, by the link that
 //! run queues need no more: so the end of an actor needs no memory. It happens once in its life.
+//!
+//! Who hangs itself on an empty list raises REPORTS and wakes the parent; who finds others there
+//! does not, for the parent takes all of them, in the turn that the first one has asked for or will
+//! ask for. The parent takes the whole list at once, after it has taken REPORTS down. What a child
+//! has said before its end is among the notes before its report is on the list, though perhaps
+//! after the parent has taken the bits down: so who finds reports also looks for notes.
 #![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
 
 use alloc::boxed::Box;
@@ -144,6 +150,10 @@ impl Core {
 
     /// What is up; what has to be looked at once is taken down. For the runner.
     pub(crate) fn take_bits(&self) -> u32 {
+        let bits = self.peek();
+        if bits & TAKEN == 0 {
+            return bits;
+        }
         // Acquire: pairs with `raise`.
         self.bits.fetch_and(!TAKEN, AcqRel)
     }
@@ -156,6 +166,9 @@ impl Core {
 
     /// Takes bits down that are nobody else's to take.
     pub(crate) fn lower(&self, bits: u32) {
+        if self.peek() & bits == 0 {
+            return;
+        }
         // AcqRel: as for `raise`, among those who hold the lock of what the bits are about.
         self.bits.fetch_and(!bits, AcqRel);
     }
@@ -174,8 +187,8 @@ impl Core {
         self.peek() & ENDED != 0
     }
 
-    /// Hangs a child that has ended on this list. The caller raises REPORTS, and wakes.
-    pub(crate) fn report(&self, child: AnyActor) {
+    /// Hangs a child that has ended on this list. If true, the caller raises REPORTS, and wakes.
+    pub(crate) fn report(&self, child: AnyActor) -> bool {
         let address = child.as_raw().as_ptr();
         // Relaxed: the exchange decides.
         let mut seen = self.reports.load(Relaxed);
@@ -185,7 +198,10 @@ impl Core {
             // Release: pairs with the swap of the parent's runner.
             match self.reports.compare_exchange_weak(seen, address, Release, Relaxed) {
                 // Its count belongs to the list.
-                Ok(_) => return core::mem::forget(child),
+                Ok(_) => {
+                    core::mem::forget(child);
+                    return seen.is_null();
+                }
                 Err(now) => seen = now,
             }
         }

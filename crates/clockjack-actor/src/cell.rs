@@ -383,7 +383,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
     }
 
     fn unpark(front: &Front<A::Msg>) -> bool {
-        front.core.raise(WOKEN);
+        // Not beside STOP, which stays up: a runner that was called finds a bit in any case.
+        if front.core.peek() & STOP == 0 {
+            front.core.raise(WOKEN);
+        }
         front.mail.call()
     }
 

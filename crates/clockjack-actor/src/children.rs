@@ -235,12 +235,13 @@ impl Children {
         }
     }
 
-    /// Puts the child where its name was reserved.
-    pub(crate) fn fill(&mut self, index: u32, child: AnyActor) {
+    /// Puts the child where its name was reserved; true if the parent has begun to stop meanwhile.
+    pub(crate) fn fill(&mut self, index: u32, child: AnyActor) -> bool {
         self.reserved.retain(|(at, _)| *at != index);
         if let Some(entry) = self.entry_mut(index) {
             entry.child = Some(child);
         }
+        self.is_closed
     }
 
     /// Gives a name back.

@@ -108,7 +108,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     if parent.has_hooks {
         drop(parent.note(Note::Starting(path.clone())));
     }
-    let mut props = Some(props);
+    let (mut props, mut is_closed) = (Some(props), false);
     // SAFETY: by the contract. Before its first turn the cell has no actor, only factory and
     // settings; the turns, and the end of what had one, are on the executor's thread.
     let started = unsafe {
@@ -120,7 +120,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             },
             |cell| {
                 let child = crate::actor_ref::untyped(cell.clone());
-                children.with(|children| children.fill(index, child));
+                is_closed = children.with(|children| children.fill(index, child));
             },
         )
     };
@@ -129,8 +129,8 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             system.spawned(cell.pid());
             system.started_on(dispatcher);
             let cell = ActorRef::from_cell(cell);
-            if children.with(|children| children.is_closed) {
-                // The parent has begun to stop meanwhile, and did not find it.
+            if is_closed {
+                // The parent may not have found it.
                 cell.any().order(STOP);
             }
             Ok(cell)

@@ -42,7 +42,7 @@ use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
     NotAChild, Receptionist, Scheduler, SpawnError,
     ask::{graph::Graph, pool::Pool},
-    base::{AnyActor, STOP, Tell},
+    base::{AnyActor, Core, STOP, Tell},
     dead_letters::{self, Letter},
     escalation::Escalations,
     events::{DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, SystemEvent},
@@ -357,7 +357,7 @@ impl SystemInner {
     }
 
     /// An actor has started, was made anew or has ended.
-    pub(crate) fn stepped(&self, pid: Pid, path: &ActorPath, step: LifecycleStep) {
+    pub(crate) fn stepped(&self, pid: Pid, core: &Core, step: LifecycleStep) {
         self.meters.stepped(pid, step);
         if step == LifecycleStep::Stopped && self.listed.may_have(pid) {
             self.events.forget(pid);
@@ -365,10 +365,10 @@ impl SystemInner {
             self.ends.forget(pid);
         }
         if self.events.wants(EventKinds::LIFECYCLE) {
-            let path = path.clone();
+            let path = core.path.clone();
             self.events.publish(&SystemEvent::Lifecycle(Lifecycle { pid, path, step }));
         }
-        if step == LifecycleStep::Stopped && is_user_guardian(path) {
+        if step == LifecycleStep::Stopped && is_user_guardian(core) {
             // Without effect if the system ends anyway.
             self.terminate(Reason::new("the user guardian has stopped"));
         }
@@ -521,8 +521,9 @@ fn mix(mut x: u64) -> u64 {
 }
 
 /// Whether this is `/user`. Its end, for whatever reason, is that of the system.
-fn is_user_guardian(path: &ActorPath) -> bool {
-    path.name() == "user" && path.parent().is_some_and(|above| above.parent().is_none())
+fn is_user_guardian(core: &Core) -> bool {
+    let is_below_root = core.parent.as_ref().is_some_and(|above| above.parent.is_none());
+    is_below_root && core.path.name() == "user"
 }
 
 /// Calls what may be the user's; a panic in it is contained, where the host can. False if there was

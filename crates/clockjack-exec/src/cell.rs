@@ -189,7 +189,23 @@ impl Head {
     /// Makes the process run, if it does not anyway. The event that it is about was left before.
     #[inline]
     pub(crate) fn wake(&self) {
-        let is_enqueued = match self.vtable.custom {
+        if self.ends_sleep() {
+            self.engine.schedule_woken(Entry::of(self));
+        }
+    }
+
+    /// As [`wake`](Self::wake), but it runs behind all that is queued where this is called.
+    #[inline]
+    pub(crate) fn wake_last(&self) {
+        if self.ends_sleep() {
+            self.engine.schedule_last(Entry::of(self));
+        }
+    }
+
+    /// Tells the process that something was left for it; true if the caller has to queue it.
+    #[inline]
+    fn ends_sleep(&self) -> bool {
+        match self.vtable.custom {
             None => matches!(self.word.notify(), Notify::Enqueue),
             Some(custom) => {
                 // SAFETY: the table is that of the cell.
@@ -200,9 +216,6 @@ impl Head {
                 }
                 slept
             }
-        };
-        if is_enqueued {
-            self.engine.schedule_woken(Entry::of(self));
         }
     }
 

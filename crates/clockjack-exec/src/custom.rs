@@ -261,6 +261,13 @@ impl<F: 'static> CustomRef<F> {
         self.cell.head().wake();
     }
 
+    /// As [`wake`](Self::wake), but behind all that is queued where this is called: for a process
+    /// that has the more to do in its turn the later that is.
+    #[inline]
+    pub fn wake_last(&self) {
+        self.cell.head().wake_last();
+    }
+
     /// The process's name.
     #[must_use]
     pub fn pid(&self) -> Pid {

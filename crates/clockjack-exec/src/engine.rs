@@ -228,6 +228,11 @@ impl Engine {
         }
     }
 
+    /// Queues a process that was woken and is in no hurry.
+    pub(crate) fn schedule_last(&self, entry: Entry) {
+        self.schedule_new(self.local(), entry);
+    }
+
     pub(crate) fn inject(&self, entry: Entry) {
         let pushed = self.injector.push(entry);
         // The injector is closed only when all processes have ended, and those are not queued.

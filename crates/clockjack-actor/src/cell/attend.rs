@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    base::{AnyActor, FUTURES, RESTART, RESUME, STOP, SUSPEND_ONE, Tell, WAITERS},
+    base::{AnyActor, FUTURES, NOTES, REPORTS, RESTART, RESUME, STOP, SUSPEND_ONE, Tell, WAITERS},
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
@@ -42,12 +42,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.start(turn);
         }
         // Taken before the notes: what a child said before its end has been said by then.
-        let reports = core.take_reports();
-        for item in core.notes.take::<A::Msg>() {
-            match item {
-                Item::Note(note) => self.note(turn, note),
-                Item::Control(item) => self.control_later(item),
-            }
+        let reports = (bits & REPORTS != 0).then(|| core.take_reports());
+        let looks_at_notes = bits & NOTES != 0 || reports.is_some();
+        if looks_at_notes && !mutant!("actor-reports-before-notes") {
+            self.take_notes(turn);
         }
         if let Some(extra) = &mut self.state.extra
             && bits & FUTURES != 0
@@ -55,8 +53,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             extra.futures.collect();
             self.state.set(PENDING, true);
         }
-        for child in reports {
+        for child in reports.into_iter().flatten() {
             self.child_ended(turn, &child);
+        }
+        if mutant!("actor-reports-before-notes") {
+            self.take_notes(turn);
         }
         self.obey(turn, bits);
         if bits & WAITERS != 0 {
@@ -91,6 +92,16 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return Some(Outcome::Wait);
         }
         if self.state.has(PENDING) { self.next_pending(turn, budget) } else { None }
+    }
+
+    /// Does what the notes say; control messages come later.
+    fn take_notes(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        for item in turn.front().core.notes.take::<A::Msg>() {
+            match item {
+                Item::Note(note) => self.note(turn, note),
+                Item::Control(item) => self.control_later(item),
+            }
+        }
     }
 
     /// Lets those in who wait for room, as far as there is any.

@@ -118,7 +118,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     fn tell_step(&self, turn: &TurnOf<'_, A::Msg>, step: LifecycleStep) {
         let core = &turn.front().core;
-        core.system().stepped(turn.pid(), &core.path, step);
+        core.system().stepped(turn.pid(), core, step);
     }
 
     /// Begins to stop: nothing more is taken, and the children go first.
@@ -134,7 +134,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.stage = Stage::Stopping;
         turn.front().core.lower(FAILED);
         // Who waits for an answer that will not come is to find out why.
-        turn.front().core.raise(STOP);
+        if turn.front().core.peek() & STOP == 0 {
+            turn.front().core.raise(STOP);
+        }
         turn.front().mail.close();
         Self::refuse_waiters(turn);
         self.end_incarnation(turn);
@@ -366,9 +368,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         match &core.parent {
             Some(parent) => {
-                parent.report(crate::actor_ref::untyped(turn.me()));
-                if parent.raise(REPORTS) & ENDED == 0 {
-                    parent.wake();
+                let is_first = parent.report(crate::actor_ref::untyped(turn.me()));
+                if !is_first {
+                    // Whoever was first tells of all.
+                } else if parent.raise(REPORTS) & ENDED == 0 {
+                    // Not at once: others may be about to end too.
+                    parent.wake_last();
                 } else {
                     // Ended by force before its children: nobody else takes them off its list, and
                     // they would keep each other. Either this sees that it has ended, or its end

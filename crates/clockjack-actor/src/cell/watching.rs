@@ -5,7 +5,7 @@ use clockjack_sync::mutant;
 
 use super::{Cell, PENDING, Pending, State, TurnOf, Watch};
 use crate::{
-    Actor, ActorPath, Signal, Terminated, WatchError,
+    Actor, Signal, Terminated, WatchError,
     base::{AnyActor, Tell},
     envelope::Envelope,
     notes::Note,
@@ -103,7 +103,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return;
         };
         let pid = gone.pid();
-        let path: ActorPath = gone.path.clone();
         let mut failure = None;
         if let Some(extra) = &mut self.state.extra {
             failure = extra.last_words.remove(&pid);
@@ -114,7 +113,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             }
         }
         if is_watched {
-            self.state.tell_end(Terminated::new(pid, path, failure));
+            self.state.tell_end(Terminated::new(pid, gone.path.clone(), failure));
         }
     }
 
