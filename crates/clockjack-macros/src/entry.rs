@@ -4,15 +4,20 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
 use syn::{Error, Item, ItemImpl};
 
-use crate::{block::Block, expand::expand, faults::Faults, options::Options};
+use crate::{
+    block::Block,
+    expand::expand,
+    faults::Faults,
+    options::{Home, Options},
+};
 
 /// The block without marks and what is written behind it, or the block and its faults.
 ///
 /// What the user wrote is there in any case: else one fault would be followed by an error at every
 /// place that uses the block.
-pub(crate) fn actor(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn actor(options: TokenStream, item: TokenStream, home: Home) -> TokenStream {
     let mut faults = Faults::default();
-    let options = Options::parse(options, &mut faults);
+    let options = Options::parse(options, home, &mut faults);
     let parsed: ItemImpl = match syn::parse2(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -74,7 +79,7 @@ mod tests {
                 fn get(&self, cx: &mut Context<'_, Self>) -> u64 { self.0 }
             }
         };
-        syn::parse2(actor(quote!(), item)).unwrap()
+        syn::parse2(actor(quote!(), item, Home::Actor)).unwrap()
     }
 
     #[track_caller]
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn the_block_is_kept_whatever_is_wrong() {
         let item = quote!(impl Counter { #[msg] fn inc(self) {} fn other(&self) {} });
-        let text = actor(quote!(), item).to_string();
+        let text = actor(quote!(), item, Home::Actor).to_string();
         assert!(text.contains("fn other"), "{text}");
         assert!(text.contains("compile_error"), "{text}");
         assert!(!text.contains("CounterMsg"), "{text}");
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn all_faults_of_a_block_are_told_at_once() {
         let item = quote!(impl Counter { #[msg] fn inc(self) {} #[ask] fn get() {} });
-        let text = actor(quote!(nonsense), item).to_string();
+        let text = actor(quote!(nonsense), item, Home::Actor).to_string();
         assert_eq!(text.matches("compile_error").count(), 3, "{text}");
     }
 }

@@ -114,6 +114,8 @@ mod owned;
 
 use proc_macro::TokenStream;
 
+use crate::options::Home;
+
 /// Makes the methods of an `impl` block the messages of an actor.
 ///
 /// The [crate's documentation](crate) shows what is written behind the block.
@@ -182,5 +184,12 @@ use proc_macro::TokenStream;
 ///   implementation of a trait.
 #[proc_macro_attribute]
 pub fn actor(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::actor(options.into(), item.into()).into()
+    entry::actor(options.into(), item.into(), Home::Actor).into()
+}
+
+/// [`macro@actor`] for those who depend on the facade `clockjack` alone, which gives it as `actor`:
+/// `Actor` and the others are found at `::clockjack::actor`. All else is the same.
+#[proc_macro_attribute]
+pub fn facade_actor(options: TokenStream, item: TokenStream) -> TokenStream {
+    entry::actor(options.into(), item.into(), Home::Facade).into()
 }

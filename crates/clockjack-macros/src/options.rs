@@ -10,6 +10,25 @@ use syn::{
 
 use crate::faults::Faults;
 
+/// By which crate the attribute was reached, and so where `Actor` and the others are, unless the
+/// options say else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Home {
+    /// `::clockjack_actor`.
+    Actor,
+    /// `::clockjack::actor`, for those who depend on the facade alone.
+    Facade,
+}
+
+impl Home {
+    fn root(self, site: Span) -> Path {
+        match self {
+            Self::Actor => parse_quote_spanned!(site=> ::clockjack_actor),
+            Self::Facade => parse_quote_spanned!(site=> ::clockjack::actor),
+        }
+    }
+}
+
 /// The options of one `#[actor(..)]`.
 pub(crate) struct Options {
     /// Where `Actor` and the others are found.
@@ -24,10 +43,10 @@ pub(crate) struct Options {
 
 impl Options {
     /// Reads the options; what cannot be read is a fault, and keeps its default.
-    pub(crate) fn parse(tokens: TokenStream, faults: &mut Faults) -> Options {
+    pub(crate) fn parse(tokens: TokenStream, home: Home, faults: &mut Faults) -> Options {
         let site = Span::mixed_site();
         let mut options = Options {
-            root: parse_quote_spanned!(site=> ::clockjack_actor),
+            root: home.root(site),
             msg: None,
             api: None,
             vis: Visibility::Public(Token![pub](site)),
@@ -97,7 +116,7 @@ mod tests {
 
     fn parse(tokens: TokenStream) -> Result<Options> {
         let mut faults = Faults::default();
-        let options = Options::parse(tokens, &mut faults);
+        let options = Options::parse(tokens, Home::Actor, &mut faults);
         faults.finish().map(|()| options)
     }
 
@@ -114,6 +133,13 @@ mod tests {
         assert_eq!(options.root.to_token_stream().to_string(), expected);
         assert!(matches!(options.vis, Visibility::Public(_)));
         assert!(options.msg.is_none() && options.api.is_none());
+    }
+
+    #[test]
+    fn through_the_facade_the_actor_crate_is_found_behind_it() {
+        let options = Options::parse(quote!(), Home::Facade, &mut Faults::default());
+        let expected = quote!(::clockjack::actor).to_string();
+        assert_eq!(options.root.to_token_stream().to_string(), expected);
     }
 
     #[test]
