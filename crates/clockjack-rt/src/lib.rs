@@ -161,8 +161,9 @@
 //! The feature `tokio` is for programs that have both, and goes two ways.
 //!
 //! *tokio inside Clockjack*: a pool with [`PoolConfig::tokio`] has one more thread, `cj-tokio`,
-//! with a tokio runtime, and every worker is entered into it. So sockets, sleeps and `tokio::spawn`
-//! work in processes and futures; what is spawned runs on that thread, and is dropped with the
+//! with a tokio runtime, and every worker is entered into it, and every thread in `block_on` as
+//! long as it waits. So sockets, sleeps and `tokio::spawn` work in processes and futures; what is
+//! spawned runs on that thread, and is dropped with the
 //! pool. The pool takes a thread of its own even if it is made inside another runtime: its
 //! processes may then outlive that one. tokio's own features, `net` among them, are chosen by who
 //! uses them.

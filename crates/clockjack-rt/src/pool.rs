@@ -234,6 +234,8 @@ impl WorkerPool {
     /// [`spawn_blocking`](Self::spawn_blocking).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _entered = Entered::enter(self.handle());
+        let reactor = self.inner.reactor.handle();
+        let _reactor = reactor.enter();
         crate::block_on::block_on(future)
     }
 

@@ -54,6 +54,25 @@ fn futures_of_a_pool_talk_over_sockets() {
     assert!(pool.shutdown(LONG).is_clean());
 }
 
+#[test]
+fn a_thread_that_waits_for_a_future_has_the_reactor_meanwhile() {
+    let pool = pool(true);
+    let listener = pool.block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = pool.spawn(echo_once(listener));
+    let mut answer = [0; 5];
+    pool.block_on(async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"hello").await?;
+        stream.read_exact(&mut answer).await
+    })
+    .unwrap();
+    assert_eq!(&answer, b"hello");
+    pool.block_on(server).unwrap().unwrap();
+    assert!(Handle::try_current().is_err(), "it had it for as long as it waited");
+    assert!(pool.shutdown(LONG).is_clean());
+}
+
 /// Opens a socket in a step, which needs a reactor there.
 struct Opens;
 
