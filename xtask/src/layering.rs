@@ -129,7 +129,7 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("ractor", &[]),
     ("rayon", &[]),
     ("smol", &[]),
-    ("tokio", &["clockjack-rt"]),
+    ("tokio", &["clockjack-rt", "clockjack"]),
     ("tokio-util", &[]),
     ("xtra", &[]),
 ];

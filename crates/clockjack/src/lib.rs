@@ -1,0 +1,122 @@
+//! Actors, timers and jobs on one clock.
+//!
+//! This crate has no code of its own: it is all of Clockjack under one name.
+//!
+//! ```
+//! # #[cfg(feature = "rt")] {
+//! use clockjack::prelude::*;
+//!
+//! enum Msg {
+//!     Greet(String),
+//!     Count(ReplyTo<u64>),
+//! }
+//!
+//! #[derive(Default)]
+//! struct Greeter {
+//!     greeted: u64,
+//! }
+//!
+//! impl Actor for Greeter {
+//!     type Msg = Msg;
+//!
+//!     fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+//!         match msg {
+//!             Msg::Greet(name) => {
+//!                 self.greeted += 1;
+//!                 println!("hello, {name}");
+//!             }
+//!             Msg::Count(reply_to) => reply_to.reply(self.greeted),
+//!         }
+//!         Ok(Next::Stay)
+//!     }
+//! }
+//!
+//! let rt = Runtime::new("hello")?;
+//! let greeter = rt.spawn("greeter", Greeter::default)?;
+//! greeter.tell(Msg::Greet("world".into()))?;
+//! assert_eq!(rt.block_on(greeter.ask(Msg::Count, Duration::from_secs(1)))?, 1);
+//! # }
+//! # Ok::<(), clockjack::actor::Failure>(())
+//! ```
+//!
+//! Nine programs of a page each stand in `examples/`, from `hello` to `virtual_time`.
+//!
+//! # The model
+//!
+//! * An **actor** owns its state and handles one message at a time, as `&mut self`. It can only be
+//!   reached by its [`ActorRef`](actor::ActorRef), one word that may be copied to wherever it is
+//!   needed.
+//! * A message is **told** and nobody waits; what is refused comes back in the error. Who needs an
+//!   answer **asks**, always with a time-out.
+//! * Actors stand in a **tree**. A failure, be it an `Err` or a panic, is settled by the strategies
+//!   of the actor itself, then by its parent, then above: resume, restart, stop or escalate.
+//! * **Time is a message.** A timer tells its actor something later. There is one clock to a
+//!   system, and the host gives it: in a [`Runtime`](rt::Runtime) the clock of the operating system,
+//!   in a test [`ManualTime`](testkit::ManualTime), which passes by hand.
+//! * A handler returns soon. What takes long is a **future**, which the actor runs beside its
+//!   messages ([`Context::spawn`](actor::Context::spawn)) or instead of them
+//!   ([`Context::wait`](actor::Context::wait)), or is done on a dispatcher for what blocks.
+//!
+//! # Map
+//!
+//! | module | what is there | without std | feature |
+//! |---|---|---|---|
+//! | [`prelude`] | what nearly every program needs | yes | |
+//! | [`actor`] | actors: supervision, timers, ask, futures, routers, events, shutdown | yes | |
+//! | [`sched`] | jobs without actors: once, at a fixed rate, with a fixed delay | yes | |
+//! | [`exec`] | processes, futures and their executor, below the actors | yes | |
+//! | [`time`] | ticks, clocks, the timer wheel | yes | |
+//! | [`macros`] | `#[actor]` | yes | `macros`, on by default |
+//! | [`rt`] | [`Runtime`](rt::Runtime): threads, and the clock of the operating system | no | `rt`, on by default |
+//! | [`testkit`] | [`ManualTime`](testkit::ManualTime), probes, an actor called by hand | no | `testkit` |
+//!
+//! # Features
+//!
+//! * `macros` (default): the attribute [`macro@macros::actor`].
+//! * `rt` (default): the module [`rt`]. Without it the other modules link no std.
+//! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
+//! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; brings `rt`.
+//!
+//! # What you can rely on
+//!
+//! * Messages from one sender to one actor are handled in the order in which they were sent, within
+//!   their lane: system before control, control before user. An actor with
+//!   [`Props::priority`](actor::Props::priority) has asked for another order.
+//! * A timer never fires early. Once its `cancel` has returned true, its message does not arrive,
+//!   not even out of the mailbox.
+//! * Every queue has a bound. What is refused comes back, what is dropped is counted as a dead
+//!   letter.
+//! * A panic ends no more than the actor that it came from, if the program can catch it (`panic =
+//!   "unwind"`).
+//! * Children stop before their parent does, the newest first.
+//! * On one thread, with a clock of your own, the same program and seed take the same course.
+//!
+//! Each of these has tests that fail if it is broken; ARCHITECTURE.md in the repository names them.
+//!
+//! # What is not here
+//!
+//! * Actors on other machines, and messages that survive the program.
+//! * Repeatable runs on several threads: test in [virtual time](testkit), on one.
+//! * Interrupting a handler. One that does not return keeps its thread; it is reported.
+//! * Actors on processors without 64-bit atomics. The wheel of [`time`] works there.
+//! * Dataflow graphs, simulation of whole systems, recordings: planned, and not begun.
+#![no_std]
+
+#[cfg(feature = "macros")]
+pub mod macros;
+pub mod prelude;
+
+#[doc(no_inline)]
+pub use clockjack_actor as actor;
+#[doc(no_inline)]
+pub use clockjack_exec as exec;
+#[cfg(feature = "rt")]
+#[doc(no_inline)]
+pub use clockjack_rt as rt;
+#[doc(no_inline)]
+pub use clockjack_sched as sched;
+#[cfg(feature = "testkit")]
+#[doc(no_inline)]
+pub use clockjack_testkit as testkit;
+#[doc(no_inline)]
+pub use clockjack_time as time;

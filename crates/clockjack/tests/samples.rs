@@ -1,0 +1,16 @@
+//! The samples of the surface's description: as they stand there, they compile and do what they
+//! say.
+#![cfg(not(loom))]
+
+#[path = "samples/bare_metal.rs"]
+mod bare_metal;
+#[path = "samples/client.rs"]
+mod client;
+#[path = "samples/greeter.rs"]
+mod greeter;
+#[path = "samples/jobs.rs"]
+mod jobs;
+#[path = "samples/plant.rs"]
+mod plant;
+#[path = "samples/session.rs"]
+mod session;
