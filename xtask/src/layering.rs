@@ -392,6 +392,7 @@ mod tests {
         arrow("clockjack-time", dev("nexus-timer"), Err("rival"));
         arrow("clockjack-benches", on("tokio"), Err("rival"));
         arrow("clockjack-rt", Dependency { optional: true, ..on("tokio") }, Ok(()));
+        arrow("clockjack", dev("tokio"), Ok(()));
     }
 
     #[test]

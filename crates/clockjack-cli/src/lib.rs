@@ -58,8 +58,3 @@ mod span;
 mod timers;
 
 pub use cli::{Streams, main, run};
-
-/// The examples of the project's front page, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

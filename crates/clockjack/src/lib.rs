@@ -51,29 +51,29 @@
 //! * Actors stand in a **tree**. A failure, be it an `Err` or a panic, is settled by the strategies
 //!   of the actor itself, then by its parent, then above: resume, restart, stop or escalate.
 //! * **Time is a message.** A timer tells its actor something later. There is one clock to a
-//!   system, and the host gives it: in a [`Runtime`](rt::Runtime) the clock of the operating system,
-//!   in a test [`ManualTime`](testkit::ManualTime), which passes by hand.
+//!   system, and the host gives it: in a [`Runtime`](rt::Runtime) the clock of the operating
+//!   system, in a test [`ManualTime`](testkit::ManualTime), which passes by hand.
 //! * A handler returns soon. What takes long is a **future**, which the actor runs beside its
 //!   messages ([`Context::spawn`](actor::Context::spawn)) or instead of them
 //!   ([`Context::wait`](actor::Context::wait)), or is done on a dispatcher for what blocks.
 //!
 //! # Map
 //!
-//! | module | what is there | without std | feature |
+//! | module | what is there | std | feature |
 //! |---|---|---|---|
-//! | [`prelude`] | what nearly every program needs | yes | |
-//! | [`actor`] | actors: supervision, timers, ask, futures, routers, events, shutdown | yes | |
-//! | [`sched`] | jobs without actors: once, at a fixed rate, with a fixed delay | yes | |
-//! | [`exec`] | processes, futures and their executor, below the actors | yes | |
-//! | [`time`] | ticks, clocks, the timer wheel | yes | |
-//! | [`macros`] | `#[actor]` | yes | `macros`, on by default |
-//! | [`rt`] | [`Runtime`](rt::Runtime): threads, and the clock of the operating system | no | `rt`, on by default |
-//! | [`testkit`] | [`ManualTime`](testkit::ManualTime), probes, an actor called by hand | no | `testkit` |
+//! | [`prelude`] | what nearly every program needs | no | |
+//! | [`actor`] | actors: supervision, timers, ask, futures, routers, events, shutdown | no | |
+//! | [`sched`] | jobs without actors: once, at a fixed rate, with a fixed delay | no | |
+//! | [`exec`] | processes, futures and their executor, below the actors | no | |
+//! | [`time`] | ticks, clocks, the timer wheel | no | |
+//! | [`macros`] | `#[actor]` | no | `macros` |
+//! | [`rt`] | `Runtime`: threads, and the clock of the operating system | yes | `rt` |
+//! | [`testkit`] | `ManualTime`, probes, an actor called by hand | yes | `testkit` |
 //!
 //! # Features
 //!
 //! * `macros` (default): the attribute [`macro@macros::actor`].
-//! * `rt` (default): the module [`rt`]. Without it the other modules link no std.
+//! * `rt` (default): the module [`rt`]. Without it and `testkit` nothing here needs std.
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; brings `rt`.
 //!
@@ -84,14 +84,15 @@
 //!   [`Props::priority`](actor::Props::priority) has asked for another order.
 //! * A timer never fires early. Once its `cancel` has returned true, its message does not arrive,
 //!   not even out of the mailbox.
-//! * Every queue has a bound. What is refused comes back, what is dropped is counted as a dead
-//!   letter.
+//! * Mailboxes, stashes, timers and futures of actors have bounds. What is refused comes back in
+//!   the error; a message that is dropped is counted as a dead letter, with the reason.
 //! * A panic ends no more than the actor that it came from, if the program can catch it (`panic =
 //!   "unwind"`).
 //! * Children stop before their parent does, the newest first.
 //! * On one thread, with a clock of your own, the same program and seed take the same course.
 //!
-//! Each of these has tests that fail if it is broken; ARCHITECTURE.md in the repository names them.
+//! Each of these has tests that fail if it is broken. In the repository they are named by
+//! ARCHITECTURE.md and by the contracts beside the tests of `clockjack-actor` and `clockjack-rt`.
 //!
 //! # What is not here
 //!
@@ -104,7 +105,25 @@
 
 #[cfg(feature = "macros")]
 pub mod macros;
-pub mod prelude;
+pub mod prelude {
+    //! What nearly every program with actors needs: `use clockjack::prelude::*`.
+    //!
+    //! The words of a first program are [`Runtime`], [`Actor`], [`Context`], [`Next`], [`Failure`],
+    //! and [`ReplyTo`] for one that is asked; the others come with the second program. What is not
+    //! here is reached by its module: `clockjack::actor::EventKinds`.
+
+    pub use core::time::Duration;
+
+    pub use clockjack_actor::{
+        Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, Context, Directive, Failure, Mailbox,
+        Next, Overflow, Props, ReplyTo, Scope, SendError, Signal, Strategy,
+    };
+    #[cfg(feature = "rt")]
+    pub use clockjack_rt::Runtime;
+
+    #[cfg(feature = "macros")]
+    pub use crate::macros::actor;
+}
 
 #[doc(no_inline)]
 pub use clockjack_actor as actor;
@@ -120,3 +139,8 @@ pub use clockjack_sched as sched;
 pub use clockjack_testkit as testkit;
 #[doc(no_inline)]
 pub use clockjack_time as time;
+
+/// The examples of the project's front page, as tests.
+#[cfg(all(doctest, feature = "rt"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

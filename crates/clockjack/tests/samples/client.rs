@@ -1,5 +1,4 @@
 //! Ask, pipe to self, exclusive await, a tokio socket.
-#![cfg(feature = "tokio")]
 
 use clockjack::{prelude::*, rt::PoolConfig};
 use tokio::{
