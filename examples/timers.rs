@@ -1,6 +1,6 @@
 //! Time as messages: once, again and again, replaced, cancelled, and when nobody calls.
 //!
-//! `cargo run --example keyed_timers`
+//! `cargo run --example timers`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
 use clockjack::prelude::*;

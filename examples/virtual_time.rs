@@ -1,6 +1,6 @@
 //! Tests without waiting: time passes by hand, and each run is the same.
 //!
-//! `cargo run --example manual_time --features testkit`
+//! `cargo run --example virtual_time --features testkit`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
 use clockjack::{prelude::*, testkit::ManualTime};

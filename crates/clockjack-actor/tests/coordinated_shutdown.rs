@@ -294,6 +294,26 @@ fn a_termination_task_stops_an_actor_and_waits_for_it() {
 }
 
 #[test]
+fn the_stop_message_of_a_termination_task_comes_behind_what_was_sent_before() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = named(&mut root, "a", &log);
+    root.run_until_idle();
+    let system = root.system().clone();
+    system.on_shutdown_await(Phase::SERVICE_STOP, "a", &a, Some("stop")).unwrap();
+    // More than it takes in a turn.
+    for _ in 0..200 {
+        a.tell("x").unwrap();
+    }
+    let end = system.terminate();
+    root.run_until_idle();
+    let told = log.take();
+    assert_eq!(told.iter().filter(|line| *line == "a got x").count(), 200);
+    assert_eq!(told[200..], ["a got stop", "a stopped"]);
+    assert!(end.report().unwrap().is_clean());
+}
+
+#[test]
 fn a_failure_at_the_root_ends_the_system_the_same_way() {
     let builder = ActorSystem::builder("t").supervise_users(Scope::OneForOne, Strategy::escalate());
     let (mut root, _) = start(builder);

@@ -3,14 +3,14 @@
 
 #[path = "../examples/actors_dispatchers.rs"]
 mod actors_dispatchers;
+#[path = "../examples/pool_timers.rs"]
+mod pool_timers;
 #[path = "../examples/process.rs"]
 mod process;
 #[path = "../examples/scheduler.rs"]
 mod scheduler;
 #[path = "../examples/supervise.rs"]
 mod supervise;
-#[path = "../examples/timers.rs"]
-mod timers;
 
 #[test]
 fn the_example_of_dispatchers_runs() {
@@ -34,5 +34,5 @@ fn the_example_of_links_and_monitors_runs() {
 
 #[test]
 fn the_example_of_timers_runs() {
-    timers::main().unwrap();
+    pool_timers::main().unwrap();
 }

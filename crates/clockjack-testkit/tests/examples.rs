@@ -1,9 +1,9 @@
 //! The examples hold what they show.
 
-#[path = "../examples/virtual_time.rs"]
-mod virtual_time;
+#[path = "../examples/thermostat.rs"]
+mod thermostat;
 
 #[test]
 fn a_day_of_a_thermostat_takes_no_time() {
-    virtual_time::main();
+    thermostat::main();
 }

@@ -40,17 +40,18 @@ pub fn unguarded(call: &mut dyn FnMut()) -> Result<(), String> {
 
 /// A task that waits until an actor has ended.
 ///
-/// `stop`, if any, is called when the phase begins and usually sends the actor its stop message;
-/// `terminated` is ready once the actor has ended. That it ended earlier, even long before, is as
-/// good, so a stop message that finds nobody is no failure.
-pub fn termination<S, T>(stop: Option<S>, terminated: T) -> TaskFuture
+/// `stop`, if any, is called when the phase begins, and the future that it makes usually sends the
+/// actor its stop message; `terminated` is ready once the actor has ended. That it ended earlier,
+/// even long before, is as good, so a stop message that finds nobody is no failure.
+pub fn termination<S, D, T>(stop: Option<S>, terminated: T) -> TaskFuture
 where
-    S: FnOnce() + Send + 'static,
+    S: FnOnce() -> D + Send + 'static,
+    D: Future<Output = ()> + Send + 'static,
     T: Future<Output = ()> + Send + 'static,
 {
     Box::pin(async move {
         if let Some(stop) = stop {
-            stop();
+            stop().await;
         }
         terminated.await;
         Ok(())

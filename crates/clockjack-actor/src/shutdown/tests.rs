@@ -559,10 +559,12 @@ fn an_actor_is_told_to_stop_when_its_phase_begins_and_waited_for() {
     let (log, mut shutdown) = (Log::default(), shutdown(&abc()));
     let (ended, terminated) = gate();
     let stop = log.clone();
-    let task = termination(Some(move || stop.note("stop")), async { drop(terminated.await) });
+    let task = termination(Some(move || async move { stop.note("stop") }), async {
+        drop(terminated.await)
+    });
     shutdown.add_task(B, "actor", task).unwrap();
     // Without a stop message, and of an actor that ended long ago.
-    let dead = termination(None::<fn()>, async {});
+    let dead = termination(None::<fn() -> core::future::Ready<()>>, async {});
     shutdown.add_task(B, "dead", dead).unwrap();
     shutdown.add_task(C, "next", log.task("next")).unwrap();
     let (open, before) = gate();

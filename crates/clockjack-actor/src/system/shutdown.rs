@@ -163,7 +163,8 @@ impl ActorSystem {
     }
 
     /// Adds a task that waits until an actor has ended. When its phase begins the actor is sent
-    /// `stop`, if that is a message. That it has ended before is as good.
+    /// `stop`, if that is a message: behind all that it was sent before, and as soon as its mailbox
+    /// has room. That it has ended before is as good.
     ///
     /// # Errors
     ///
@@ -179,7 +180,7 @@ impl ActorSystem {
         let stop = stop.map(|stop| {
             let actor = actor.clone();
             // Of one that has ended already nothing is wanted.
-            move || drop(actor.tell_control(stop))
+            move || async move { drop(actor.send(stop).await) }
         });
         let task = crate::shutdown::termination(stop, ended);
         let task = self.0.ending.phases.add_task(phase, name, task)?;

@@ -1,6 +1,6 @@
 //! A period without drift, a sleep, a timer that is cancelled, a task that is.
 //!
-//! `cargo run -p clockjack-rt --example timers`
+//! `cargo run -p clockjack-rt --example pool_timers`
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]
 
 use core::{error::Error, task::Waker, time::Duration};

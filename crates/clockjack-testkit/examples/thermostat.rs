@@ -1,4 +1,4 @@
-//! A day of a thermostat, in no time: `cargo run -p clockjack-testkit --example virtual_time`.
+//! A day of a thermostat, in no time: `cargo run -p clockjack-testkit --example thermostat`.
 //!
 //! The thermostat looks at the temperature each ten minutes and turns the heating on or off. The
 //! test stands at both ends: it is the thermometer that is asked, and the heating that is told.
