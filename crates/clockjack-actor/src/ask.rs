@@ -8,9 +8,21 @@
 //! Its time counts from the call and covers everything: waiting for room in the mailbox, and for
 //! the answer. The timer is armed when the ask is polled and the answer is not there yet.
 //!
-//! Who asks is known if the ask is polled by a process of ours and nobody has put another waker in
-//! between. Such asks are edges of a graph, and cycles in it are told, by
-//! [`SystemEvent::AskCycle`].
+//! # Who waits for whom
+//!
+//! Who asks is known if the ask is polled by a future of an actor and nobody has put another waker
+//! in between. If the actor takes no messages until that future is over, as in
+//! [`wait`](crate::Context::wait) and [`wait_mut`](crate::Context::wait_mut), then
+//!
+//! * an ask to itself fails at once: it would never see the request;
+//! * the ask is an edge of a graph, until it has an answer, and cycles in that are told, by
+//!   [`SystemEvent::AskCycle`](crate::SystemEvent::AskCycle), when their last edge comes. Nothing
+//!   else happens to them: they end by their time-outs.
+//!
+//! Actors that go on with other messages, as in [`ask`](crate::Context::ask) and
+//! [`spawn`](crate::Context::spawn), may answer each other and themselves meanwhile, and are no
+//! edges. That an actor has handed on its [`ReplyTo`] cannot be seen: it is still taken for the one
+//! that will answer. A sealed system has no graph, since that needs memory.
 
 mod error;
 pub(crate) mod graph;
@@ -18,28 +30,25 @@ pub(crate) mod pool;
 // Public for the models of it.
 #[doc(hidden)]
 pub mod slot;
+pub(crate) mod waiting;
 
 use core::{
     any::type_name,
     fmt,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::Duration,
 };
 
-use clockjack_exec::{Failure, Sleep, custom};
+use clockjack_exec::{Failure, Sleep};
 use clockjack_sync::mutant;
 
 pub use self::error::AskError;
-use self::{
-    error::Kind,
-    graph::EdgeId,
-    slot::{Asker, Outcome},
-};
+use self::{error::Kind, slot::Outcome, waiting::Waiting};
 use crate::{
     ActorPath, ActorRef, ReplyTo,
     base::{AnyActor, ENDED, STOP},
-    events::{AskCycle, DeadLetterReason, SystemEvent},
+    events::DeadLetterReason,
     send::Lined,
 };
 
@@ -52,8 +61,9 @@ impl<M: 'static> ActorRef<M> {
     /// # Errors
     ///
     /// [`AskError`]: if there was no answer in time; at once, if the actor has stopped (then the
-    /// message is a dead letter), stops before it handles the message, or drops the `ReplyTo`; if
-    /// the time-out is zero; if nothing can be allocated since the system is sealed.
+    /// message is a dead letter), stops before it handles the message, or drops the `ReplyTo`; at
+    /// once, if the actor itself waits for it and takes no messages meanwhile; if the time-out is
+    /// zero; if nothing can be allocated since the system is sealed.
     ///
     /// # Cancellation
     ///
@@ -87,7 +97,7 @@ impl<M: 'static> ActorRef<M> {
             return ask.failed(&target.path, Kind::Sealed);
         };
         let (asker, replier) = slot::pair(slot, target.clone());
-        ask.asker = Some(asker);
+        ask.waiting = Some(Waiting::new(asker));
         let message = request(ReplyTo::new(replier));
         if let Err(refused) = self.tell(message) {
             let is_full = refused.is_full();
@@ -104,7 +114,7 @@ impl<M: 'static> ActorRef<M> {
                 system.dead_letter::<M>(&target.path, reason);
                 // The other side goes first: then the slot goes home with this one.
                 drop(message);
-                ask.asker = None;
+                ask.waiting = None;
                 return ask.failed(&target.path, kind);
             }
         }
@@ -145,13 +155,11 @@ impl<M: 'static> ActorRef<M> {
 /// The future of [`ActorRef::ask`].
 #[must_use = "the answer is lost if nobody waits for it"]
 pub struct Ask<R> {
-    asker: Option<Asker<R, AnyActor>>,
+    waiting: Option<Waiting<R>>,
     error: Option<AskError>,
     sleep: Option<Sleep>,
     /// Of the request, if it waits for room; else zero.
     ticket: u64,
-    /// Who waits, if it is known.
-    edge: Option<(usize, EdgeId<usize>)>,
     message_type: &'static str,
     timeout: Duration,
 }
@@ -160,8 +168,7 @@ impl<R> Unpin for Ask<R> {}
 
 impl<R> Ask<R> {
     fn new(message_type: &'static str, timeout: Duration) -> Self {
-        let (asker, error, sleep, edge) = (None, None, None, None);
-        Self { asker, error, sleep, ticket: 0, edge, message_type, timeout }
+        Self { waiting: None, error: None, sleep: None, ticket: 0, message_type, timeout }
     }
 
     fn failed(mut self, target: &ActorPath, kind: Kind) -> Self {
@@ -175,11 +182,10 @@ impl<R> Ask<R> {
     }
 
     /// What the other side has left.
-    fn conclude(&mut self, asker: Asker<R, AnyActor>) -> Result<R, AskError> {
-        let target = asker.home().clone();
-        self.forget_edge(&target);
+    fn conclude(&mut self, waiting: Waiting<R>) -> Result<R, AskError> {
+        let target = waiting.target().clone();
         self.sleep = None;
-        match asker.take() {
+        match waiting.take() {
             Outcome::Answered(answer) => Ok(answer),
             Outcome::Dropped => Err(self.of_dropped(&target)),
         }
@@ -192,11 +198,10 @@ impl<R> Ask<R> {
     }
 
     /// Gives up, unless there is an answer after all.
-    fn give_up(&mut self, asker: Asker<R, AnyActor>, kind: Kind) -> Result<R, AskError> {
-        let target = asker.home().clone();
-        self.forget_edge(&target);
+    fn give_up(&mut self, waiting: Waiting<R>, kind: Kind) -> Result<R, AskError> {
+        let target = waiting.target().clone();
         self.sleep = None;
-        let settled = asker.give_up();
+        let settled = waiting.give_up();
         self.withdraw(&target);
         match settled {
             None => Err(self.error_of(&target.path, kind)),
@@ -220,29 +225,6 @@ impl<R> Ask<R> {
         }
         self.ticket = 0;
     }
-
-    /// Notes who waits, if that can be known.
-    fn note_edge(&mut self, target: &AnyActor, waker: &Waker) {
-        let asks = custom::address_of(waker).map(|address| address.as_ptr().addr());
-        if self.edge.as_ref().map(|(who, _)| *who) == asks {
-            return;
-        }
-        self.forget_edge(target);
-        let Some(from) = asks else { return };
-        let system = target.system();
-        let to = target.as_raw().as_ptr().addr();
-        let (edge, cycle) = system.asks().add(from, to, target.path.clone());
-        self.edge = Some((from, edge));
-        if let Some(paths) = cycle {
-            system.events().publish(&SystemEvent::AskCycle(AskCycle { paths }));
-        }
-    }
-
-    fn forget_edge(&mut self, target: &AnyActor) {
-        if let Some((_, edge)) = self.edge.take() {
-            drop(target.system().asks().remove(edge));
-        }
-    }
 }
 
 impl<R> Future for Ask<R> {
@@ -253,31 +235,31 @@ impl<R> Future for Ask<R> {
     /// If it is polled after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Some(asker) = this.asker.take() else {
+        let Some(mut waiting) = this.waiting.take() else {
             return Poll::Ready(Err(this.error.take().expect("polled after it was ready")));
         };
-        if asker.poll(cx.waker()) {
-            return Poll::Ready(this.conclude(asker));
+        if waiting.poll(cx.waker()) {
+            return Poll::Ready(this.conclude(waiting));
         }
         let woken = this.sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
         let kind = match woken {
             Some(Poll::Ready(Ok(()))) => Kind::TimedOut,
             Some(Poll::Ready(Err(refused))) if refused.is_closed() => Kind::Stopped,
             Some(Poll::Ready(Err(_))) => Kind::NoTimer,
-            _ => {
-                this.note_edge(&asker.home().clone(), cx.waker());
-                this.asker = Some(asker);
+            _ if waiting.note(cx.waker()) => {
+                this.waiting = Some(waiting);
                 return Poll::Pending;
             }
+            _ => Kind::ToItself,
         };
-        Poll::Ready(this.give_up(asker, kind))
+        Poll::Ready(this.give_up(waiting, kind))
     }
 }
 
 impl<R> Drop for Ask<R> {
     fn drop(&mut self) {
-        if let Some(asker) = self.asker.take() {
-            drop(self.give_up(asker, Kind::TimedOut));
+        if let Some(waiting) = self.waiting.take() {
+            drop(self.give_up(waiting, Kind::TimedOut));
         }
     }
 }

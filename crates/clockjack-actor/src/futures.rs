@@ -2,7 +2,7 @@
 //!
 //! | call | user messages | control messages, signals | other futures |
 //! |---|---|---|---|
-//! | [`spawn`](Context::spawn) | go on | go on | go on |
+//! | [`spawn`](Context::spawn), [`ask`](Context::ask) | go on | go on | go on |
 //! | [`wait`](Context::wait) | stay in the mailbox | go on | go on |
 //! | [`wait_mut`](Context::wait_mut) | stay in the mailbox | wait | wait |
 //!
@@ -42,6 +42,7 @@
 //! [`Sleep`](clockjack_exec::Sleep) that looks for its executor by the waker does not find it: make
 //! one by a handle, or use the delays of the system's scheduler.
 
+mod asks;
 pub(crate) mod ready;
 mod slots;
 mod task;
@@ -247,9 +248,18 @@ impl<A: Actor> Context<'_, A> {
         if let Some(kind) = self.refusal::<Then<F, T>>(claim) {
             return Err(FutureRefused { kind, future, then });
         }
+        self.begin_allowed(future, then, claim);
+        Ok(())
+    }
+
+    /// Begins what was not [refused](Self::refusal).
+    fn begin_allowed<F, T>(&mut self, future: F, then: T, claim: Claim)
+    where
+        F: Future + 'static,
+        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+    {
         let task = Task::then(&mut self.state.extra().futures.room, future, then);
         self.insert(task, claim);
-        Ok(())
     }
 
     /// Why a task of this type cannot begin now, if it cannot.

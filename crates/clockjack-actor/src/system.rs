@@ -41,7 +41,7 @@ pub use self::{
 use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
     NotAChild, Receptionist, Scheduler, SpawnError,
-    ask::{graph::Graph, pool::Pool},
+    ask::{pool::Pool, waiting::Asks},
     base::{AnyActor, Core, STOP, Tell},
     dead_letters::{self, Letter},
     escalation::Escalations,
@@ -92,7 +92,7 @@ pub(crate) struct SystemInner {
     is_sealed: AtomicBool,
     dispatchers: dispatchers::Dispatchers,
     slots: Pool,
-    asks: Graph<usize, ActorPath>,
+    asks: Asks,
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
@@ -301,7 +301,7 @@ impl SystemInner {
     }
 
     /// The asks in flight between actors, which are known by the addresses of their cells.
-    pub(crate) fn asks(&self) -> &Graph<usize, ActorPath> {
+    pub(crate) fn asks(&self) -> &Asks {
         &self.asks
     }
 

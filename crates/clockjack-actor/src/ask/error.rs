@@ -10,6 +10,7 @@ pub(super) enum Kind {
     TimedOut,
     Stopped,
     Dropped,
+    ToItself,
     ZeroTimeout,
     Full,
     NoTimer,
@@ -54,6 +55,15 @@ impl AskError {
         matches!(self.kind, Kind::Dropped)
     }
 
+    /// Whether the actor has asked itself and waits for the answer, by
+    /// [`wait`](crate::Context::wait) or [`wait_mut`](crate::Context::wait_mut), and so would not
+    /// see the request before its time is over. Permanent: ask by
+    /// [`Context::ask`](crate::Context::ask), which lets it go on.
+    #[must_use]
+    pub const fn is_to_itself(&self) -> bool {
+        matches!(self.kind, Kind::ToItself)
+    }
+
     /// Whether the ask could not be made: with a time-out of zero, without memory in a sealed
     /// system, without room in a mailbox that nobody waits for or among the timers.
     #[must_use]
@@ -88,6 +98,10 @@ impl fmt::Display for AskError {
             Kind::TimedOut => write!(f, "timed out after {timeout:?}"),
             Kind::Stopped => write!(f, "already terminated (time-out {timeout:?})"),
             Kind::Dropped => write!(f, "it dropped the request (time-out {timeout:?})"),
+            Kind::ToItself => write!(
+                f,
+                "it is who asks, and takes no messages while it waits (time-out {timeout:?})"
+            ),
             Kind::ZeroTimeout => f.write_str("a time-out of zero leaves no time for it"),
             Kind::Full => write!(f, "the mailbox is full (time-out {timeout:?})"),
             Kind::NoTimer => write!(f, "no room for another timer (time-out {timeout:?})"),

@@ -1,9 +1,10 @@
 //! Who waits for whom: the asks in flight, as a graph.
 //!
 //! An edge leads from an actor that waits for an answer to the one that is to give it. It is there
-//! as long as the ask is pending. Who adds one looks whether there is a way back: then all on it
-//! wait for each other, and that is told. The look goes no further than [`LOOK_MAX`] actors, since
-//! it holds a lock.
+//! as long as the ask is pending, and counts as long as there is no answer: it may have that before
+//! its asker has seen it. Who adds one looks whether there is a way back: then all on it wait for
+//! each other, and that is told. The look goes no further than [`LOOK_MAX`] actors, since it holds
+//! a lock.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -15,6 +16,8 @@ const LOOK_MAX: usize = 64;
 /// The asks in flight between actors that are known by a `K`; a `T` says more of who is asked.
 pub(crate) struct Graph<K, T> {
     edges: Lock<Edges<K, T>>,
+    /// Whether an ask has no answer yet. Called under the lock.
+    is_awaited: fn(&T) -> bool,
 }
 
 struct Edges<K, T> {
@@ -33,18 +36,17 @@ struct Edge<K, T> {
 pub(crate) struct EdgeId<K>(K, u64);
 
 impl<K: Copy + Ord, T: Clone> Graph<K, T> {
-    pub(crate) fn new() -> Self {
-        Self { edges: Lock::new(Edges { next: 0, map: BTreeMap::new() }) }
+    pub(crate) fn new(is_awaited: fn(&T) -> bool) -> Self {
+        Self { edges: Lock::new(Edges { next: 0, map: BTreeMap::new() }), is_awaited }
     }
 
     /// `from` waits for `to`, which `whom` says more of. Gives those who now wait for each other,
-    /// from `to` on to `from`; none if that is not so. Who waits for itself alone is no cycle:
-    /// what is asked meanwhile may be handled meanwhile.
+    /// from `to` on to `from`; none if that is not so.
     pub(crate) fn add(&self, from: K, to: K, whom: T) -> (EdgeId<K>, Option<Vec<T>>) {
         self.edges.with(|edges| {
             let id = EdgeId(from, edges.next);
             edges.next += 1;
-            let mut cycle = if from == to { None } else { edges.way(to, from) };
+            let mut cycle = edges.way(to, from, self.is_awaited);
             if let Some(cycle) = &mut cycle {
                 cycle.insert(0, whom.clone());
             }
@@ -64,13 +66,13 @@ impl<K: Copy + Ord, T: Clone> Graph<K, T> {
 
 impl<K: Copy + Ord, T: Clone> Edges<K, T> {
     /// Those on a way from `start`, which is left out, to `end`, which is not.
-    fn way(&self, start: K, end: K) -> Option<Vec<T>> {
+    fn way(&self, start: K, end: K, is_awaited: fn(&T) -> bool) -> Option<Vec<T>> {
         // Each found with where it was found from; the oldest edges first.
         let mut found: Vec<(K, Option<(usize, &T)>)> = Vec::from([(start, None)]);
         let mut at = 0;
         while let Some(&(from, _)) = found.get(at) {
             for edge in self.map.range((from, 0)..=(from, u64::MAX)).map(|(_, edge)| edge) {
-                if found.iter().any(|(known, _)| *known == edge.to) {
+                if !is_awaited(&edge.whom) || found.iter().any(|(known, _)| *known == edge.to) {
                     continue;
                 }
                 if found.len() >= LOOK_MAX {
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     fn graph() -> Graph<u32, &'static str> {
-        Graph::new()
+        Graph::new(|whom| !whom.ends_with("has answered"))
     }
 
     #[test]
@@ -137,16 +139,18 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_itself_is_no_cycle_and_hides_none() {
+    fn an_ask_that_has_its_answer_is_on_no_way() {
         let graph = graph();
-        assert_eq!(graph.add(1, 1, "one").1, None);
-        assert_eq!(graph.add(1, 2, "two").1, None);
-        assert_eq!(graph.add(2, 1, "one").1.unwrap(), ["one", "two"]);
+        graph.add(1, 2, "two has answered");
+        assert_eq!(graph.add(2, 1, "one").1, None);
+        graph.add(1, 3, "three");
+        graph.add(3, 2, "two");
+        assert_eq!(graph.add(2, 1, "one").1.unwrap(), ["one", "three", "two"]);
     }
 
     #[test]
     fn a_look_is_bounded() {
-        let graph = Graph::new();
+        let graph = Graph::new(|_| true);
         let far = u32::try_from(LOOK_MAX).unwrap();
         for n in 0..far - 1 {
             assert_eq!(graph.add(n, n + 1, n + 1).1, None);

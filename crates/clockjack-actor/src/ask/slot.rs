@@ -175,6 +175,11 @@ impl<R, T: Home> Asker<R, T> {
         !mutant!("ask-looks-once") && self.is_settled()
     }
 
+    /// A look at the slot for somebody else.
+    pub(crate) fn glance(&self) -> Glance<T> {
+        Glance { slot: self.slot }
+    }
+
     fn is_settled(&self) -> bool {
         // Acquire: pairs with the replier's exchange; the answer is there.
         self.slot().word.load(Acquire) & OUTCOME != OPEN
@@ -219,6 +224,35 @@ impl<R, T: Home> Drop for Asker<R, T> {
         // SAFETY: this asker is not used again.
         let this = Self { slot: self.slot, _answer: PhantomData };
         drop(this.give_up());
+    }
+}
+
+/// Sees whether an ask is settled, from beside it.
+pub(crate) struct Glance<T> {
+    slot: NonNull<Slot<T>>,
+}
+
+// SAFETY: only the word of the slot is looked at.
+unsafe impl<T> Send for Glance<T> {}
+
+impl<T> Clone for Glance<T> {
+    fn clone(&self) -> Self {
+        Self { slot: self.slot }
+    }
+}
+
+impl<T> Glance<T> {
+    /// Whether there is neither an answer nor the certainty that there will be none.
+    ///
+    /// # Safety
+    ///
+    /// The asker has not left, and does not before this returns.
+    pub(crate) unsafe fn is_open(&self) -> bool {
+        // SAFETY: the slot is there until both have left.
+        let slot = unsafe { self.slot.as_ref() };
+        // Relaxed: what was answered before the caller was told of something else is seen by
+        // that; nothing is taken out here.
+        slot.word.load(Relaxed) & OUTCOME == OPEN
     }
 }
 

@@ -26,7 +26,6 @@ static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, rel
 
 /// Whom a waker wakes.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "for asks, which learn by it who waits"))]
 pub(crate) struct Owner<'w> {
     /// The actor.
     pub(crate) actor: &'w AnyActor,
@@ -35,7 +34,6 @@ pub(crate) struct Owner<'w> {
 }
 
 /// The actor whose future is polled with this waker, if it is one.
-#[cfg_attr(not(test), expect(dead_code, reason = "for asks, which learn by it who waits"))]
 pub(crate) fn owner_of(waker: &Waker) -> Option<Owner<'_>> {
     if !core::ptr::eq(waker.vtable(), &raw const WAKER) {
         return None;

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     ActorPath, EscalationSink, EventStream, FailureInfo, Mailbox, Props, Receptionist, Scope,
     Strategy,
-    ask::{graph::Graph, pool::Pool},
+    ask::{pool::Pool, waiting},
     base::{AnyActor, Core},
     cell::Cell,
     dead_letters::SystemGuardian,
@@ -229,7 +229,7 @@ impl SystemBuilder {
                 host.dispatcher_host,
             ),
             slots: Pool::new(),
-            asks: Graph::new(),
+            asks: waiting::no_asks(),
         }));
         // Not counted, so that the system is not kept by itself.
         let me = Counted::into_raw(system.0.clone());

@@ -1,0 +1,134 @@
+//! The side of an ask that waits, and its edge in the [graph](super::graph).
+//!
+//! There is an edge while an actor waits for the answer and takes no messages meanwhile. Whoever
+//! looks for cycles looks at the slots of the edges on its way: an ask that has its answer is none,
+//! also if the asker has not seen that yet.
+//!
+//! So an edge knows its slot, which is the asker's as long as that has not left. Hence the one
+//! rule: *the edge leaves the graph before the asker leaves the slot*. Both are in one value here,
+//! the edge first, and nobody else has the asker.
+#![expect(unsafe_code, reason = "looks at the slots of others")]
+
+use core::task::Waker;
+
+use clockjack_sync::mutant;
+
+use super::{
+    graph::{EdgeId, Graph},
+    slot::{Asker, Glance, Outcome},
+};
+use crate::{
+    ActorPath,
+    base::AnyActor,
+    events::{AskCycle, SystemEvent},
+    futures::waker::{Owner, owner_of},
+};
+
+/// The asks for which actors wait, by the addresses of who asks and who is asked.
+pub(crate) type Asks = Graph<usize, Whom>;
+
+/// Who is asked, and where the answer will be.
+#[derive(Clone)]
+pub(crate) struct Whom {
+    path: ActorPath,
+    answer: Glance<AnyActor>,
+}
+
+impl Whom {
+    /// Whether the answer is still to come. For those that are in the graph, under its lock.
+    fn is_awaited(&self) -> bool {
+        // SAFETY: the asker has not left: before that it takes this out of the graph, which it
+        // cannot while somebody looks at it there.
+        mutant!("ask-answered-edge-stays") || unsafe { self.answer.is_open() }
+    }
+}
+
+/// A graph without asks.
+pub(crate) fn no_asks() -> Asks {
+    Graph::new(Whom::is_awaited)
+}
+
+/// An asker, and its edge if it has one.
+pub(super) struct Waiting<R> {
+    /// In front of the asker: dropped first.
+    edge: Option<Edge>,
+    asker: Asker<R, AnyActor>,
+}
+
+/// An edge; dropped, it leaves the graph.
+struct Edge {
+    from: usize,
+    id: EdgeId<usize>,
+    /// For its system.
+    target: AnyActor,
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        drop(self.target.system().asks().remove(self.id));
+    }
+}
+
+impl<R> Waiting<R> {
+    pub(super) fn new(asker: Asker<R, AnyActor>) -> Self {
+        Self { edge: None, asker }
+    }
+
+    /// Who is asked.
+    pub(super) fn target(&self) -> &AnyActor {
+        self.asker.home()
+    }
+
+    /// As [`Asker::poll`].
+    pub(super) fn poll(&self, waker: &Waker) -> bool {
+        self.asker.poll(waker)
+    }
+
+    /// As [`Asker::take`].
+    pub(super) fn take(self) -> Outcome<R> {
+        let Self { edge, asker } = self;
+        drop(edge);
+        asker.take()
+    }
+
+    /// As [`Asker::give_up`].
+    pub(super) fn give_up(self) -> Option<Outcome<R>> {
+        let Self { edge, asker } = self;
+        drop(edge);
+        asker.give_up()
+    }
+
+    /// It is polled by who has this waker, and there is no answer. Whether there can be one: not if
+    /// an actor waits for itself and so will not see the request.
+    pub(super) fn note(&mut self, waker: &Waker) -> bool {
+        let owner = owner_of(waker)
+            .filter(|owner| owner.is_exclusive || mutant!("ask-reentrant-edge"))
+            .map(|Owner { actor, .. }| address(actor));
+        if self.edge.as_ref().map(|edge| edge.from) == owner {
+            return true;
+        }
+        self.edge = None;
+        let Some(from) = owner else { return true };
+        let target = self.target().clone();
+        let to = address(&target);
+        if from == to {
+            return mutant!("ask-of-itself-waits");
+        }
+        let system = target.system();
+        if system.is_sealed() {
+            return true;
+        }
+        let whom = Whom { path: target.path.clone(), answer: self.asker.glance() };
+        let (id, cycle) = system.asks().add(from, to, whom);
+        self.edge = Some(Edge { from, id, target: target.clone() });
+        if let Some(cycle) = cycle {
+            let paths = cycle.into_iter().map(|whom| whom.path).collect();
+            system.events().publish(&SystemEvent::AskCycle(AskCycle { paths }));
+        }
+        true
+    }
+}
+
+fn address(actor: &AnyActor) -> usize {
+    actor.as_raw().as_ptr().addr()
+}

@@ -1,0 +1,233 @@
+//! Asks of an actor whose answers come as messages.
+//!
+//! # Order
+//!
+//! What answers in some order, as an actor does that is asked by one other, is heard in that order.
+//! Futures are polled in the order in which they were woken, and an answer wakes; but the first
+//! poll comes without that, and may find an answer before those are polled whose answers came
+//! earlier. So an ask that is answered by its first poll wakes itself and waits for the next:
+//!
+//! 1. An answer that comes after the first poll wakes, when it is there.
+//! 2. One that came earlier wakes at the first poll. Whoever was answered before it was woken by
+//!    then: by rule 1, as its answer was complete; or by this rule, if its first poll was before
+//!    this one. That it was, if it was asked before.
+
+use core::{
+    pin::Pin,
+    task::{self, Poll},
+    time::Duration,
+};
+
+use clockjack_exec::Failure;
+use clockjack_sync::mutant;
+
+use super::{FutureRefused, slots::Claim, task::Then};
+use crate::{
+    Actor, ActorRef, Ask, AskError, AskWithStatus, Context, Next, ReplyTo,
+    events::DeadLetterReason, send::Lined,
+};
+
+impl<A: Actor> Context<'_, A> {
+    /// Asks, goes on with other messages, and is told the answer as a message: `map` makes that of
+    /// the answer, or of why there is none.
+    ///
+    /// `map` is called by the actor itself, between two messages, so it may look at the actor and
+    /// change it. Its message then takes its place at the end of the mailbox, as any other; if that
+    /// is full, it waits for room there. What `map` fails with, and a panic in it, is a failure of
+    /// the actor.
+    ///
+    /// It counts as a [future](crate::Props::futures) of this value of the actor until `map` was
+    /// called, and is given up with it: on a stop and a restart. An actor may ask itself.
+    ///
+    /// To be called with the answer instead, or if that is not `Send`, hand
+    /// [`ActorRef::ask`] to [`spawn`](Self::spawn) or [`spawn_local`](Self::spawn_local).
+    ///
+    /// # Errors
+    ///
+    /// `map` comes back, and `request` was not called: if too many futures are under way, if the
+    /// actor stops, or for want of room in a system that is sealed. What becomes of the ask itself
+    /// is told to `map`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_actor::{Actor, ActorRef, AskError, Context, Failure, Next, ReplyTo};
+    /// # use core::time::Duration;
+    /// enum Db {
+    ///     Find(u32, ReplyTo<String>),
+    /// }
+    ///
+    /// enum Msg {
+    ///     Look(u32),
+    ///     Found(u32, Result<String, AskError>),
+    /// }
+    ///
+    /// struct Client {
+    ///     db: ActorRef<Db>,
+    /// }
+    ///
+    /// impl Actor for Client {
+    ///     type Msg = Msg;
+    ///
+    ///     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+    ///         match msg {
+    ///             Msg::Look(id) => cx.ask(
+    ///                 &self.db,
+    ///                 |to| Db::Find(id, to),
+    ///                 Duration::from_millis(200),
+    ///                 move |_me, found| Ok(Msg::Found(id, found)),
+    ///             )?,
+    ///             Msg::Found(id, host) => println!("{id}: {host:?}"),
+    ///         }
+    ///         Ok(Next::Stay)
+    ///     }
+    /// }
+    /// ```
+    pub fn ask<M, R, F, T>(
+        &mut self,
+        target: &ActorRef<M>,
+        request: F,
+        timeout: Duration,
+        map: T,
+    ) -> Result<(), FutureRefused<(), T>>
+    where
+        M: 'static,
+        R: Send + 'static,
+        F: FnOnce(ReplyTo<R>) -> M,
+        T: FnOnce(&mut A, Result<R, AskError>) -> Result<A::Msg, Failure> + Send + 'static,
+    {
+        self.ask_by(request, map, |request| target.ask(request, timeout))
+    }
+
+    /// As [`ask`](Self::ask), for answers that may be failures: `map` is told those as the error
+    /// that they are, as that of the ask, as with
+    /// [`ActorRef::ask_with_status`](ActorRef::ask_with_status).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn ask_with_status<M, R, F, T>(
+        &mut self,
+        target: &ActorRef<M>,
+        request: F,
+        timeout: Duration,
+        map: T,
+    ) -> Result<(), FutureRefused<(), T>>
+    where
+        M: 'static,
+        R: Send + 'static,
+        F: FnOnce(ReplyTo<Result<R, Failure>>) -> M,
+        T: FnOnce(&mut A, Result<R, Failure>) -> Result<A::Msg, Failure> + Send + 'static,
+    {
+        self.ask_by(request, map, |request| target.ask_with_status(request, timeout))
+    }
+
+    /// Asks if the future of that can begin.
+    fn ask_by<F, T, Q>(
+        &mut self,
+        request: F,
+        map: T,
+        ask: impl FnOnce(F) -> Q,
+    ) -> Result<(), FutureRefused<(), T>>
+    where
+        Q: Asking + 'static,
+        T: FnOnce(&mut A, Q::Output) -> Result<A::Msg, Failure> + 'static,
+    {
+        if let Some(kind) = self.refusal::<Then<Mapped<Q, T>, Deliver<A, Q, T>>>(Claim::Shared) {
+            return Err(FutureRefused { kind, future: (), then: map });
+        }
+        let deliver: Deliver<A, Q, T> = deliver::<A, Q, T>;
+        let future = Mapped { ask: ask(request), was_polled: false, answer: None, map: Some(map) };
+        self.begin_allowed(future, deliver, Claim::Shared);
+        Ok(())
+    }
+}
+
+/// The futures of asks.
+trait Asking: Future + Unpin {}
+
+impl<R> Asking for Ask<R> {}
+impl<R> Asking for AskWithStatus<R> {}
+
+/// An ask, which gives what makes a message of its answer along with that.
+struct Mapped<Q: Future, T> {
+    ask: Q,
+    was_polled: bool,
+    /// Of the first poll.
+    answer: Option<Q::Output>,
+    map: Option<T>,
+}
+
+impl<Q: Asking, T> Unpin for Mapped<Q, T> {}
+
+impl<Q: Asking, T> Future for Mapped<Q, T> {
+    type Output = (Q::Output, T);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let answer = match this.answer.take() {
+            Some(answer) => answer,
+            None => match Pin::new(&mut this.ask).poll(cx) {
+                Poll::Ready(answer) if this.was_polled || mutant!("ask-first-poll-tells") => answer,
+                Poll::Ready(answer) => {
+                    this.was_polled = true;
+                    this.answer = Some(answer);
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Pending => {
+                    this.was_polled = true;
+                    return Poll::Pending;
+                }
+            },
+        };
+        Poll::Ready((answer, this.map.take().expect("polled after it was ready")))
+    }
+}
+
+/// The type of [`deliver`].
+type Deliver<A, Q, T> =
+    fn(&mut A, &mut Context<'_, A>, (<Q as Future>::Output, T)) -> Result<Next, Failure>;
+
+/// Makes a message of an answer, and puts it into the mailbox.
+fn deliver<A, Q, T>(
+    me: &mut A,
+    cx: &mut Context<'_, A>,
+    (answer, map): (Q::Output, T),
+) -> Result<Next, Failure>
+where
+    A: Actor,
+    Q: Asking,
+    T: FnOnce(&mut A, Q::Output) -> Result<A::Msg, Failure>,
+{
+    let to = cx.self_ref();
+    if let Err(refused) = to.tell(map(me, answer)?) {
+        line_up(&to, refused.is_full(), refused.into_inner());
+    }
+    Ok(Next::Stay)
+}
+
+/// Lets a message wait for room in the actor's own mailbox; if it cannot, it is a dead letter.
+#[cold]
+fn line_up<M: 'static>(to: &ActorRef<M>, is_full: bool, message: M) {
+    let system = to.any().system();
+    let mut back: Option<M> = None;
+    // Waiting needs memory.
+    let lined = if !is_full {
+        back = Some(message);
+        Lined::Stopped
+    } else if system.is_sealed() || mutant!("ask-mapped-lost") {
+        back = Some(message);
+        Lined::Full
+    } else {
+        // Nobody polls for it, as for a request.
+        to.line_up(to.letter(message), true, &mut back)
+    };
+    let reason = match lined {
+        Lined::Sent | Lined::Waits(_) => return,
+        Lined::Full => DeadLetterReason::MailboxFull,
+        Lined::Stopped => DeadLetterReason::Stopped,
+    };
+    system.dead_letter::<M>(&to.any().path, reason);
+    drop(back);
+}
