@@ -91,8 +91,16 @@ impl Handler {
         check_kind(sig, role, faults);
         let (takes_context, rest) = parameters(sig, faults);
         if takes_context && let Some(token) = sig.asyncness {
-            let what = "an `async` method borrows the actor while it waits, so it gets no \
-                        context: leave `cx` out, or use `cx.wait` in a method without `async`";
+            let advice = match role {
+                Role::Ask => {
+                    "use `cx.wait` without `async` and answer through `reply_to: ReplyTo<_>`"
+                }
+                _ => "use `cx.wait` in a method without `async`",
+            };
+            let what = format!(
+                "an `async` method borrows the actor while it waits, so it gets no context: leave \
+                 `cx` out, or {advice}"
+            );
             faults.add(token, what);
         }
         let fields: Vec<Field> = rest.iter().filter_map(|rest| field(rest, faults)).collect();
@@ -307,9 +315,12 @@ fn reply(sig: &Signature, fields: &[Field], faults: &mut Faults) -> Reply {
         if let Some(answer) = later_answer(&field.ty) {
             return Reply::Later(answer);
         }
-        let what = "`reply_to` is where the answer goes: write `reply_to: ReplyTo<Answer>`, or \
-                    give this parameter another name";
-        faults.add(&field.name, what);
+        // That it is lent has been said already.
+        if !matches!(field.ty, Type::Reference(_)) {
+            let what = "`reply_to` is where the answer goes: write `reply_to: ReplyTo<Answer>`, or \
+                        give this parameter another name";
+            faults.add(&field.name, what);
+        }
     } else if let Some(field) = fields.iter().find(is_reply) {
         let what = "call it `reply_to` to answer through it later; for somebody else's `ReplyTo` \
                     use `#[msg]`";

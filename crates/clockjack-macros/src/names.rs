@@ -4,8 +4,9 @@ use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt as _;
 
 /// Methods that `ActorRef` has itself: they would hide those of the generated trait.
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 12] = [
     "ask",
+    "ask_with_status",
     "clone",
     "is_stopped",
     "map",
@@ -15,6 +16,7 @@ const TAKEN: [&str; 10] = [
     "tell",
     "tell_control",
     "tell_or_dead_letter",
+    "try_send_system",
 ];
 
 /// The variant of a method: `set_limit` is `SetLimit`, `r#type` is `Type`.
