@@ -90,9 +90,9 @@
 //! # Memory
 //!
 //! The box is eight words and a value. What producers touch at each push stands first, what the
-//! consumer writes at each pop last, so that its owner can lay a boundary of cache lines in between.
-//! The heap holds nothing before two values are inside at a time, then a root of some 200 bytes and,
-//! for a box that is never deeper than a block, two or three blocks.
+//! consumer writes at each pop last, so that its owner can lay a boundary of cache lines between.
+//! The heap holds nothing before two values are inside at a time, then a root of some 200 bytes
+//! and, for a box that is never deeper than a block, two or three blocks.
 
 #![expect(unsafe_code, reason = "says that the box may be shared between threads")]
 
