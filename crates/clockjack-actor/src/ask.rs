@@ -235,24 +235,26 @@ impl<R> Future for Ask<R> {
     /// If it is polled after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Some(mut waiting) = this.waiting.take() else {
+        let Some(waiting) = &mut this.waiting else {
             return Poll::Ready(Err(this.error.take().expect("polled after it was ready")));
         };
-        if waiting.poll(cx.waker()) {
-            return Poll::Ready(this.conclude(waiting));
+        // None if there is an answer.
+        let mut kind = None;
+        if !waiting.poll(cx.waker()) {
+            let woken = this.sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
+            kind = Some(match woken {
+                Some(Poll::Ready(Ok(()))) => Kind::TimedOut,
+                Some(Poll::Ready(Err(refused))) if refused.is_closed() => Kind::Stopped,
+                Some(Poll::Ready(Err(_))) => Kind::NoTimer,
+                _ if waiting.note(cx.waker()) => return Poll::Pending,
+                _ => Kind::ToItself,
+            });
         }
-        let woken = this.sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
-        let kind = match woken {
-            Some(Poll::Ready(Ok(()))) => Kind::TimedOut,
-            Some(Poll::Ready(Err(refused))) if refused.is_closed() => Kind::Stopped,
-            Some(Poll::Ready(Err(_))) => Kind::NoTimer,
-            _ if waiting.note(cx.waker()) => {
-                this.waiting = Some(waiting);
-                return Poll::Pending;
-            }
-            _ => Kind::ToItself,
-        };
-        Poll::Ready(this.give_up(waiting, kind))
+        let waiting = this.waiting.take().expect("it was there above");
+        Poll::Ready(match kind {
+            None => this.conclude(waiting),
+            Some(kind) => this.give_up(waiting, kind),
+        })
     }
 }
 
