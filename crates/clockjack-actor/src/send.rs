@@ -25,10 +25,10 @@
 //!
 //! *Why nobody is overtaken*: a tell claims by exchanging the word that has the bar, so after
 //! rule 1 it is told full until the list is empty; and the runner moves by ticket. *Why nobody
-//! hangs*: who is in the list has raised WAITERS after that, and woken the cell. The runner frees
-//! room only by taking a message, before which it looks; when it sleeps, then because the mailbox
-//! is empty, and a look at an empty mailbox moves at least one. Nothing is in the list after it was
-//! closed but what its owner was woken for, and nothing can come: the bar says closed.
+//! hangs*: who is in the list has raised WAITERS after that, and woken the cell. The runner is
+//! not idle while the mailbox is barred, however it became empty; so it looks once more, and a look
+//! at an empty mailbox moves at least one. Nothing is in the list after it was closed but what its
+//! owner was woken for, and nothing can come: the bar says closed.
 //!
 //! The lock is held for some moves and a step in a tree, and calls nobody: wakers and messages are
 //! dropped, and functions of mapped refs called, after it was opened.

@@ -64,6 +64,8 @@
 //!     also when there is room; only the consumer claims, for those who wait, in the order in which
 //!     they came. Whoever keeps the place clears the bit when nobody is left there. The box does
 //!     not know the place; that it changes together with the bit, under a lock, is up to its owner.
+//!     A consumer does not go idle while the bit is up: room may have come without a value being
+//!     taken, by a claim that was given up, and no push would wake it.
 //!
 //! 11. A value that comes while the box is empty needs no block: it lies on the *tray*, a slot of
 //!     the box itself. The tray is free in a new box, and from the exchange on by which the

@@ -78,7 +78,7 @@ impl<T> Mailbox<T> {
     /// As [`pop`](Self::pop), but the value is moved out by `read`, which may leave parts of it
     /// that need no drop; and where there is nothing the consumer is idle at once, as by
     /// [`try_idle`](Self::try_idle): [`Pop::Empty`] says that the next push wakes, [`Pop::Busy`]
-    /// also that the consumer was [called](Self::call).
+    /// also that the consumer was [called](Self::call), or that the box is [barred](Self::bar).
     ///
     /// # Safety
     ///
@@ -140,8 +140,8 @@ impl<T> Mailbox<T> {
                 Pop::Busy => return Pop::Busy,
                 // SAFETY: by the caller's promise.
                 Pop::Empty if unsafe { self.try_idle() } => return Pop::Empty,
-                // It was called, or something has come.
-                Pop::Empty if self.tail(Relaxed).is_called() => return Pop::Busy,
+                // It was called, somebody waits for room, or something has come.
+                Pop::Empty if self.tail(Relaxed).is_called_or_awaited() => return Pop::Busy,
                 Pop::Empty => {}
             }
         }
@@ -204,9 +204,9 @@ impl<T> Mailbox<T> {
         self.publish(freed.wrapping_add((held - left) as Word * ONE));
     }
 
-    /// Says that the consumer sleeps, unless something is inside or on its way, or it was
-    /// [called](Self::call). After `true`, the
-    /// next push tells its caller to wake the consumer.
+    /// Says that the consumer sleeps, unless something is inside or on its way, it was
+    /// [called](Self::call), or the box is [barred](Self::bar): who waits is to be let in first.
+    /// After `true`, the next push tells its caller to wake the consumer.
     ///
     /// # Safety
     ///
@@ -217,7 +217,10 @@ impl<T> Mailbox<T> {
         // Acquire: pairs with the claims; who is told that something came looks for it.
         let mut tail = self.tail(Acquire);
         loop {
-            if tail.position() != head || (tail.is_called() && !mutant!("mail-idle-called")) {
+            if tail.position() != head
+                || (tail.is_called() && !mutant!("mail-idle-called"))
+                || (tail.is_awaited() && !mutant!("mail-idle-awaited"))
+            {
                 return false;
             }
             if mutant!("mail-idle-blindly") {
@@ -227,7 +230,8 @@ impl<T> Mailbox<T> {
             // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who
             // has done all that came before. The loop ends: only a close or a claim interferes.
             let idle = if self.has_tray() { tail.idle().with_tray() } else { tail.idle() }.0;
-            match self.tail.compare_exchange(tail.0, idle, AcqRel, Acquire) {
+            let order = if mutant!("mail-relaxed-idle") { Acquire } else { AcqRel };
+            match self.tail.compare_exchange(tail.0, idle, order, Acquire) {
                 Ok(_) => return true,
                 Err(now) => tail = Tail(now),
             }
@@ -244,12 +248,13 @@ impl<T> Mailbox<T> {
         // Acquire: pairs with `call`; who is told that it was called looks for the reason.
         let mut tail = self.tail(Acquire);
         loop {
-            if tail.is_called() {
+            if tail.is_called() && !mutant!("mail-park-called") {
                 return false;
             }
+            let order = if mutant!("mail-relaxed-park") { Acquire } else { AcqRel };
             // AcqRel: who calls sees all that the consumer has done. The loop ends: only a claim,
             // a close or a call interferes, and claims are bounded by the room.
-            match self.tail.compare_exchange(tail.0, tail.0 | PARKED, AcqRel, Acquire) {
+            match self.tail.compare_exchange(tail.0, tail.0 | PARKED, order, Acquire) {
                 Ok(_) => return true,
                 Err(now) => tail = Tail(now),
             }

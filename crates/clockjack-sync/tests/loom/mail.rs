@@ -4,8 +4,9 @@
 
 use alloc::sync::Arc;
 
-use clockjack_sync::mail::{Mailbox, Pop};
+use clockjack_sync::mail::{Bar, Mailbox, Pop};
 use loom::{
+    cell::UnsafeCell,
     sync::atomic::Ordering::Relaxed,
     thread::{self, JoinHandle},
 };
@@ -189,6 +190,73 @@ fn a_call_is_seen_before_the_sleep_or_wakes_the_sleeper() {
             assert_eq!(mailbox.is_asleep(), slept && !wakes);
         });
     }
+}
+
+/// Whoever is to wake the consumer gives its work to somebody else: who sees what it has done.
+#[test]
+fn who_has_to_wake_a_consumer_sees_what_it_has_done() {
+    for is_parking in [false, true] {
+        loom::model(move || {
+            let mailbox = Arc::new(Mailbox::<u32>::new(4));
+            let work = loom::sync::Arc::new(UnsafeCell::new(0));
+            let (sleeper, of_sleeper) = (Arc::clone(&mailbox), work.clone());
+            let sleeper = thread::spawn(move || {
+                // SAFETY: the consumer has not slept yet.
+                of_sleeper.with_mut(|work| unsafe { *work += 1 });
+                if is_parking {
+                    // SAFETY: the model's only consumer.
+                    unsafe { sleeper.park() }
+                } else {
+                    // SAFETY: as above.
+                    unsafe { sleeper.try_idle() }
+                }
+            });
+            let (waker, of_waker) = (Arc::clone(&mailbox), work.clone());
+            let waker = thread::spawn(move || {
+                let wakes = if is_parking { waker.call() } else { waker.push(1).unwrap().wake };
+                if wakes {
+                    // SAFETY: who wakes the consumer has its work, or whom it gives it to.
+                    of_waker.with_mut(|work| unsafe { *work += 1 });
+                }
+                wakes
+            });
+            assert_eq!(sleeper.join().unwrap(), waker.join().unwrap());
+        });
+    }
+}
+
+/// Moves a value out.
+fn read(value: *const u32) -> u32 {
+    // SAFETY: a mailbox calls it once for each value.
+    unsafe { value.read() }
+}
+
+/// A claim that is given up leaves room, and nobody whom a push would be told to wake.
+#[test]
+fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
+    loom::model(|| {
+        let mailbox = Arc::new(Mailbox::<u32>::new(1));
+        let quitter = Arc::clone(&mailbox);
+        let quitter = thread::spawn(move || {
+            let permit = quitter.claim().unwrap();
+            assert_eq!(quitter.bar(), Bar::Barred);
+            permit.cancel().wake
+        });
+        let consumer = Arc::clone(&mailbox);
+        let sleeper = thread::spawn(move || {
+            // SAFETY: the model's only consumer.
+            let popped = unsafe { consumer.pop_or_idle(read) };
+            matches!(popped, Pop::Empty)
+        });
+        let is_woken = quitter.join().unwrap();
+        let has_slept = sleeper.join().unwrap();
+        assert_eq!(has_slept, is_woken, "it sleeps, and who waits is not let in");
+        // SAFETY: the consumer is done.
+        assert_eq!(unsafe { mailbox.pop_or_idle(read) }, Pop::Busy);
+        mailbox.unbar();
+        // SAFETY: as above.
+        assert_eq!(unsafe { mailbox.pop_or_idle(read) }, Pop::Empty);
+    });
 }
 
 /// A push and a call meet a consumer that is idle: one of the two wakes it.
