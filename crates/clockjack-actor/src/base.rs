@@ -3,8 +3,8 @@
 //! # Bits
 //!
 //! ```text
-//!   31        16 15    8      7       6      5      4     3     2       1      0
-//!  [ suspended  | .. FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
+//!   31        16 15   9      8      7       6      5      4     3     2       1      0
+//!  [ suspended  | .. WOKEN FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
 //! ```
 //!
 //! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
@@ -14,6 +14,8 @@
 //! * NOTES: something hangs on the lane of [notes](crate::notes).
 //! * REPORTS: a child hangs on the list of [reports](Core::report).
 //! * FUTURES: one of the actor's futures was woken.
+//! * WOKEN: somebody has called the runner, perhaps for something that has no bit. Raised before
+//!   the call, and by the runner itself if it finds that it was called and sees no bit.
 //! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
 //!   refused for want of it. STOP stays; of the other two the runner does what is there.
 //! * ENDED: the actor is over.

@@ -424,7 +424,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
                     Pop::Item(envelope) => self.receive_envelope(turn, envelope),
                     // Nothing of the cell is touched after this.
                     Pop::Empty => return custom::Outcome::Parked,
-                    Pop::Busy => return custom::Outcome::Again,
+                    Pop::Busy => return look_again(front),
                 }
                 continue;
             }
@@ -433,7 +433,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
                 Pop::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
                 // Nothing of the cell is touched after this.
                 Pop::Empty => return custom::Outcome::Parked,
-                Pop::Busy => return custom::Outcome::Again,
+                Pop::Busy => return look_again(front),
             }
         }
     }
@@ -565,6 +565,15 @@ fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
 fn look<M: 'static>(front: &Front<M>) {
     // SAFETY: as in `pop`.
     unsafe { front.mail.look() }
+}
+
+/// There is nothing to take, and yet it may not sleep. If that is because it was called, then the
+/// bit of that call may have been taken down already: the caller raises it before it calls, and a
+/// look between the two takes the bit alone. So it is raised again, or it would never look.
+#[cold]
+fn look_again<M: 'static>(front: &Front<M>) -> custom::Outcome {
+    front.core.raise(WOKEN);
+    custom::Outcome::Again
 }
 
 /// Sleeps until somebody calls; false if somebody has.
