@@ -401,6 +401,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
             if front.core.peek() != 0 || !is_calm {
                 look(front);
+                if turn.is_terminated() {
+                    // The next turn is the end.
+                    return custom::Outcome::Again;
+                }
                 if turn.take_cancel().is_some() {
                     front.core.raise(STOP);
                 }

@@ -16,6 +16,9 @@
 //! 2. Whoever leaves something calls ([`Body::unpark`]), by a read-modify-write of the same word
 //!    that ends the sleep and is remembered until the body looks; exactly one finds it asleep, and
 //!    queues it ([`CustomRef::queue`], or [`CustomRef::wake`] for both).
+//! 3. The executor ends a process by force when a turn begins, and so calls it after it has said so
+//!    in the state word. A body that looks because it was called looks at that word as well
+//!    ([`Turn::is_terminated`]): if it went to sleep instead, its next turn would never begin.
 //!
 //! A panic in a turn does not end the process: the body is told ([`Body::panicked`]) and decides.
 #![expect(unsafe_code, reason = "lays out cells of the maker's types, and calls into them")]
@@ -155,6 +158,14 @@ impl<'t, F: 'static> Turn<'t, F> {
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new((*self.head.engine).clone())
+    }
+
+    /// Whether the executor ends the process instead of its next turn. Whoever was called looks at
+    /// this too, and does not sleep if so: nobody calls it again.
+    #[must_use]
+    #[inline]
+    pub fn is_terminated(&self) -> bool {
+        self.head.word.is_terminated()
     }
 
     /// Whether the executor has asked the process to stop since the last call, and why.
