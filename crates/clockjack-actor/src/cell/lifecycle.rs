@@ -1,7 +1,7 @@
 //! The life of an actor: how it starts, is made anew and ends.
 
 use clockjack_exec::Failure;
-use clockjack_sync::{mail::Pop, mutant};
+use clockjack_sync::{mail::Pop, mutant, prim::hint};
 
 use super::{Budget, Cell, Outcome, PENDING, Pending, Stage, TurnOf, WAS_STARTED, pop, try_idle};
 use crate::{
@@ -12,6 +12,10 @@ use crate::{
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
     notes::{self, Item, Note, Renewal},
 };
+
+/// How often one that is ended by force looks for a message that is being put into its mailbox:
+/// some milliseconds long.
+const PATIENCE: u32 = 1 << 16;
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Makes the actor, and lets it start.
@@ -414,10 +418,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.end_timers(turn);
         self.end_futures(turn);
         turn.drop_contained(self.actor.take());
-        while let Pop::Item(envelope) = pop(turn.front()) {
-            tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
-            turn.drop_contained(envelope);
-        }
+        self.drop_mail(turn);
         self.let_go(turn);
         let core = &turn.front().core;
         drop(core.take_reports());
@@ -430,6 +431,30 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             })
         {
             drop(child);
+        }
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// Makes dead letters of what is in the mailbox, which is closed; there is no other turn.
+    fn drop_mail(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let mut patience = PATIENCE;
+        loop {
+            match pop(turn.front()) {
+                Pop::Item(envelope) => {
+                    tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
+                    turn.drop_contained(envelope);
+                }
+                Pop::Empty => return,
+                // Somebody is between its claim and its message. What it leaves nobody would find,
+                // and a request would keep the cell for ever. Not without end: it may be further
+                // down on this stack, in the function of a mapped ref.
+                Pop::Busy if patience > 0 => {
+                    patience -= 1;
+                    hint::spin_loop();
+                }
+                Pop::Busy => return,
+            }
         }
     }
 }
