@@ -115,7 +115,8 @@ impl Engine {
         self.for_each_live(|cell| found(cell.into()));
     }
 
-    /// How many processes are in a turn, at about this time.
+    /// How many processes are in a turn, at about this time; or are just being woken: the two look
+    /// the same where a custom process is concerned.
     pub(crate) fn running_len(&self) -> usize {
         let mut n_running = 0;
         self.alive(|alive| n_running += usize::from(alive.state == State::Running));

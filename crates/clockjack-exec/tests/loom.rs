@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+#[path = "loom/custom.rs"]
+mod custom;
 #[path = "loom/idle.rs"]
 mod idle;
 #[path = "loom/metronome.rs"]
