@@ -358,6 +358,8 @@ impl Tell for AnyActor {
 
     fn order(&self, bits: u32) {
         self.raise(bits);
-        self.wake();
+        if !mutant!("actor-order-unwoken") {
+            self.wake();
+        }
     }
 }

@@ -400,8 +400,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         loop {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
             if front.core.peek() != 0 || !is_calm {
-                look(front);
-                if turn.is_terminated() {
+                if !mutant!("actor-look-forgotten") {
+                    look(front);
+                }
+                if turn.is_terminated() && !mutant!("actor-force-unseen") {
                     // The next turn is the end.
                     return custom::Outcome::Again;
                 }
@@ -576,7 +578,9 @@ fn look<M: 'static>(front: &Front<M>) {
 /// look between the two takes the bit alone. So it is raised again, or it would never look.
 #[cold]
 fn look_again<M: 'static>(front: &Front<M>) -> custom::Outcome {
-    front.core.raise(WOKEN);
+    if !mutant!("actor-call-unseen") {
+        front.core.raise(WOKEN);
+    }
     custom::Outcome::Again
 }
 

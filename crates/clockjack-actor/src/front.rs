@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use clockjack_exec::SendError;
-use clockjack_sync::{PushError, mail::Mailbox as Queue};
+use clockjack_sync::{PushError, mail::Mailbox as Queue, mutant};
 
 use crate::{
     base::{Core, STOP},
@@ -54,7 +54,8 @@ impl<M: 'static> Front<M> {
     #[inline]
     pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Sent, SendError<M>> {
         match self.mail.push(envelope) {
-            Ok(pushed) if pushed.wake => Ok(Sent::Wake),
+            Ok(_) if mutant!("actor-push-unwoken") => Ok(Sent::Quiet),
+            Ok(pushed) if pushed.wake || mutant!("actor-push-queues-twice") => Ok(Sent::Wake),
             Ok(_) => Ok(Sent::Quiet),
             Err(refused) => self.refuse(refused),
         }
@@ -74,7 +75,11 @@ impl<M: 'static> Front<M> {
                 Ok(Sent::Quiet)
             }
             Overflow::DropOldest => {
-                let lose = |oldest| self.lose(oldest, DeadLetterReason::Evicted);
+                let lose = |oldest| {
+                    if !mutant!("actor-evicts-silently") {
+                        self.lose(oldest, DeadLetterReason::Evicted);
+                    }
+                };
                 match self.mail.push_or_evict(envelope, lose) {
                     Ok(pushed) if pushed.wake => Ok(Sent::Wake),
                     Ok(_) => Ok(Sent::Quiet),

@@ -180,6 +180,14 @@ impl RootContext {
         &self.system
     }
 
+    /// The executor, for models in which other threads run it.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn executor(&self) -> clockjack_exec::Handle {
+        self.executor.handle()
+    }
+
     /// Starts an actor below `/user`, on this thread.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ use clockjack_actor::router_logic;
 mod ask;
 #[path = "loom/listed.rs"]
 mod listed_models;
+#[path = "loom/pair.rs"]
+mod pair;
 #[path = "loom/ready.rs"]
 mod ready_models;
 #[path = "loom/send.rs"]

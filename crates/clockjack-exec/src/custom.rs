@@ -34,6 +34,8 @@ use core::{
     task::{Context, Waker},
 };
 
+#[cfg(loom)]
+use clockjack_sync::mpsc::Pop;
 use clockjack_sync::prim::{UnsafeCell, atomic::Ordering::Relaxed};
 use clockjack_time::TimerInstant;
 
@@ -446,6 +448,25 @@ pub unsafe fn start<B: Body>(
         },
     )
     .map(|cell| CustomRef { cell, _front: PhantomData })
+}
+
+/// Takes a process that is ready and gives it a turn, as a worker does: for models in which threads
+/// stand in for the workers of an executor that has none. Busy if another takes at the same time.
+///
+/// # Safety
+///
+/// What the engine runs is `Send`, and nothing else runs it meanwhile.
+#[cfg(loom)]
+#[doc(hidden)]
+pub unsafe fn run_next(engine: &EngineRef) -> Pop<()> {
+    match engine.injector.take_batch(1) {
+        Pop::Item(batch) => {
+            batch.into_iter().for_each(|entry| _ = engine.run(entry));
+            Pop::Item(())
+        }
+        Pop::Empty => Pop::Empty,
+        Pop::Busy => Pop::Busy,
+    }
 }
 
 struct Table<B>(B);

@@ -122,7 +122,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 }
                 turn.drop_contained(unsent);
             }
-            wake_contained(turn, admitted.waker);
+            if !mutant!("send-admitted-unwoken") {
+                wake_contained(turn, admitted.waker);
+            }
         }
     }
 
@@ -131,11 +133,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let Some(waiters) = turn.front().waiters() else { return };
         let left = waiters.close();
         for request in left.requests {
+            if mutant!("ask-request-outlives-stop") {
+                core::mem::forget(request);
+                continue;
+            }
             tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
             turn.drop_contained(request);
         }
         for waker in left.wakers {
-            wake_contained(turn, Some(waker));
+            if !mutant!("send-refused-unwoken") {
+                wake_contained(turn, Some(waker));
+            }
         }
     }
 

@@ -323,7 +323,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             match pop(turn.front()) {
                 Pop::Item(envelope) => self.lose(turn, envelope),
                 Pop::Empty => return true,
-                Pop::Busy => return false,
+                Pop::Busy => return mutant!("actor-drain-forgets-claims"),
             }
         }
     }
@@ -449,7 +449,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 // Somebody is between its claim and its message. What it leaves nobody would find,
                 // and a request would keep the cell for ever. Not without end: it may be further
                 // down on this stack, in the function of a mapped ref.
-                Pop::Busy if patience > 0 => {
+                Pop::Busy if patience > 0 && !mutant!("actor-force-leaves-mail") => {
                     patience -= 1;
                     hint::spin_loop();
                 }

@@ -1,0 +1,509 @@
+//! Cell and mailbox together: real actors on the real executor, whose workers are threads of the
+//! model.
+//!
+//! A thread that leaves something for an actor then runs what is ready, as a worker does that has
+//! just been woken: so two threads are two senders and two runners at once. The actor keeps what it
+//! was told in a cell of loom's, which fails if two turns meet or one does not happen before the
+//! next.
+#![expect(unsafe_code, reason = "threads of a model stand in for workers")]
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::atomic::{AtomicUsize as StdUsize, Ordering::SeqCst},
+    task::{Context as Cx, Poll, Waker},
+    time::Duration,
+};
+use std::{
+    panic::{catch_unwind, resume_unwind},
+    sync::Mutex,
+};
+
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Ask, Context, Failure, Limits, Mailbox, Next, Overflow, Props,
+    ReplyTo, RootContext, Sending, Toolbox,
+};
+use clockjack_exec::{Handle, custom::run_next};
+use clockjack_sync::{
+    mpsc::Pop,
+    prim::{
+        UnsafeCell,
+        atomic::{
+            AtomicBool,
+            Ordering::{AcqRel, Acquire},
+        },
+    },
+    waker::AtomicWaker,
+};
+use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use loom::thread;
+
+/// After so many turns at the end of a model somebody spins.
+const TURNS_MAX: usize = 24;
+/// What comes after the wait for a gate.
+const OPENED: u32 = 100;
+/// What a request is written down as.
+const ASKED: u32 = 200;
+
+/// A host in which nothing passes by itself.
+struct Bench(ManualClock, ManualDriver);
+
+impl Toolbox for Bench {
+    fn clock(&self) -> &dyn MonotonicClock {
+        &self.0
+    }
+    fn driver(&self) -> &dyn TickDriver {
+        &self.1
+    }
+    fn park(&self, _until: Option<Tick>) {}
+    fn unpark(&self) {}
+}
+
+/// A future that is ready once it was opened.
+#[derive(Clone)]
+struct Gate(Arc<(AtomicBool, AtomicWaker)>);
+
+impl Gate {
+    fn new() -> Self {
+        Self(Arc::new((AtomicBool::new(false), AtomicWaker::new())))
+    }
+
+    fn open(&self) {
+        self.0.0.swap(true, AcqRel);
+        self.0.1.wake();
+    }
+}
+
+impl Future for Gate {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<()> {
+        let (is_open, waker) = &*self.0;
+        waker.register(cx.waker());
+        if is_open.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+enum Msg {
+    Note(u32),
+    WaitFor(Gate),
+    Get(ReplyTo<u32>),
+}
+
+/// What the actor has handled, for the end of a model.
+type Log = Arc<Mutex<Vec<u32>>>;
+
+/// Writes down what it is told.
+struct Clerk {
+    /// Touched in each turn: so turns that meet are found.
+    n_handled: UnsafeCell<usize>,
+    log: Log,
+}
+
+impl Clerk {
+    fn add(&self, n: u32) {
+        // SAFETY: none is needed, loom looks whether another has it.
+        self.n_handled.with_mut(|n| unsafe { *n += 1 });
+        self.log.lock().unwrap().push(n);
+    }
+}
+
+impl Actor for Clerk {
+    type Msg = Msg;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+        match msg {
+            Msg::Note(n) => self.add(n),
+            Msg::WaitFor(gate) => cx.wait(gate, |me, _, ()| {
+                me.add(OPENED);
+                Ok(Next::Stay)
+            })?,
+            Msg::Get(to) => {
+                self.add(ASKED);
+                to.reply(7);
+            }
+        }
+        Ok(Next::Stay)
+    }
+}
+
+/// One actor, that has started and is idle, and those who may run it.
+struct Scene {
+    root: RootContext,
+    handle: Handle,
+    log: Log,
+    n_live: usize,
+}
+
+impl Scene {
+    fn new(mailbox: Mailbox) -> (Self, ActorRef<Msg>) {
+        let bench =
+            Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+        let builder = ActorSystem::builder("t").limits(Limits::SMALL.processes(8));
+        let mut root = RootContext::new(bench, builder).unwrap();
+        let (handle, log) = (root.executor(), Log::default());
+        let n_live = handle.engine().live_len();
+        let of_clerk = Arc::clone(&log);
+        let clerk = move || Clerk { n_handled: UnsafeCell::new(0), log: Arc::clone(&of_clerk) };
+        let actor = root.spawn("a", Props::new(clerk).mailbox(mailbox)).unwrap();
+        let this = Self { root, handle, log, n_live };
+        this.settle();
+        (this, actor)
+    }
+
+    /// Runs what is ready until nothing is. All threads have been joined.
+    fn settle(&self) {
+        for _ in 0..TURNS_MAX {
+            // SAFETY: nobody else runs it.
+            match unsafe { run_next(self.handle.engine()) } {
+                Pop::Item(()) => {}
+                Pop::Empty => return,
+                Pop::Busy => panic!("all others were joined"),
+            }
+        }
+        panic!("it goes on and on");
+    }
+
+    fn seen(&self) -> Vec<u32> {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// How many messages are accounted for: handled, or dead letters.
+    fn n_ends(&self) -> usize {
+        self.seen().len() + self.root.system().metrics().dead_letters_total()
+    }
+
+    /// The actor is over, and nothing of it is left.
+    fn assert_gone(&self) {
+        assert_eq!(self.handle.engine().live_len(), self.n_live, "the cell is still there");
+    }
+}
+
+/// Gives turns to what is ready.
+fn run(handle: &Handle, turns: usize) {
+    for _ in 0..turns {
+        // SAFETY: the actor is `Send`; whoever takes it from the queue is its only runner.
+        let _ = unsafe { run_next(handle.engine()) };
+    }
+}
+
+/// A thread that does something with the actor, and then runs it so many times.
+fn act<R: 'static>(
+    scene: &Scene,
+    turns: usize,
+    what: impl FnOnce() -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let handle = scene.handle.clone();
+    thread::spawn(move || {
+        let result = what();
+        run(&handle, turns);
+        result
+    })
+}
+
+/// A system is made and ended in each round, which takes more steps than loom expects.
+fn builder() -> loom::model::Builder {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 20_000;
+    builder
+}
+
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    builder().check(f);
+}
+
+/// With one preemption less than is asked for: a model of three threads.
+fn model_of_three(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = builder();
+    builder.preemption_bound = builder.preemption_bound.map(|bound| bound.saturating_sub(1));
+    builder.check(f);
+}
+
+#[derive(Default)]
+struct Woken(StdUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn poll<F: Future + Unpin>(future: &mut F, woken: &Arc<Woken>) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Cx::from_waker(&Waker::from(Arc::clone(woken))))
+}
+
+#[test]
+fn what_two_send_while_the_runner_goes_idle_is_handled() {
+    model_of_three(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        actor.tell(Msg::Note(0)).unwrap();
+        let tellers = [1, 2].map(|n| {
+            let actor = actor.clone();
+            act(&scene, 0, move || actor.tell(Msg::Note(n)).map(|()| actor))
+        });
+        let runner = act(&scene, 1, || ());
+        let refs = tellers.map(|teller| teller.join().unwrap().unwrap());
+        runner.join().unwrap();
+        scene.settle();
+        let mut seen = scene.seen();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2]);
+        drop(refs);
+    });
+}
+
+#[test]
+fn a_cell_that_sleeps_and_is_woken_has_one_runner_at_a_time() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        actor.tell(Msg::Note(0)).unwrap();
+        let of_teller = actor.clone();
+        let teller = act(&scene, 1, move || of_teller.tell(Msg::Note(1)).map(|()| of_teller));
+        let runner = act(&scene, 1, || ());
+        let _ref = teller.join().unwrap().unwrap();
+        runner.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.seen(), [0, 1]);
+    });
+}
+
+#[test]
+fn a_control_message_beside_a_turn_is_handled_and_the_runner_sleeps() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        actor.tell(Msg::Note(0)).unwrap();
+        let of_teller = actor.clone();
+        let teller =
+            act(&scene, 0, move || of_teller.tell_control(Msg::Note(1)).map(|()| of_teller));
+        let runner = act(&scene, 1, || ());
+        let _ref = teller.join().unwrap().unwrap();
+        runner.join().unwrap();
+        scene.settle();
+        let mut seen = scene.seen();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1]);
+    });
+}
+
+/// A message that meets a stop is handled, comes back, or is a dead letter; the last reference goes
+/// while the cell ends.
+#[test]
+fn a_message_that_meets_a_stop_has_one_end() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        let (of_teller, of_stopper) = (actor.clone(), actor);
+        let teller = act(&scene, 0, move || of_teller.tell(Msg::Note(1)).is_err());
+        let system = scene.root.system().clone();
+        let stopper = act(&scene, 1, move || system.stop(&of_stopper).unwrap());
+        let came_back = teller.join().unwrap();
+        stopper.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.n_ends() + usize::from(came_back), 1);
+        scene.assert_gone();
+    });
+}
+
+#[test]
+fn an_actor_that_is_ended_by_force_in_its_turn_ends() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        actor.tell(Msg::Note(0)).unwrap();
+        let (pid, handle) = (actor.pid(), scene.handle.clone());
+        drop(actor);
+        let runner = act(&scene, 1, || ());
+        let killer = act(&scene, 0, move || assert!(handle.engine().terminate(pid)));
+        runner.join().unwrap();
+        killer.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.n_ends(), 1);
+        scene.assert_gone();
+    });
+}
+
+#[test]
+fn a_message_that_meets_an_end_by_force_has_one_end() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        let (pid, handle) = (actor.pid(), scene.handle.clone());
+        let teller = act(&scene, 0, move || actor.tell(Msg::Note(1)).is_err());
+        let killer = act(&scene, 1, move || assert!(handle.engine().terminate(pid)));
+        let came_back = teller.join().unwrap();
+        killer.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.n_ends() + usize::from(came_back), 1);
+        scene.assert_gone();
+    });
+}
+
+#[test]
+fn who_waits_for_room_is_let_in_and_woken() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(1));
+        actor.tell(Msg::Note(0)).unwrap();
+        let of_sender = actor.clone();
+        let sender = act(&scene, 0, move || {
+            let woken = Arc::new(Woken::default());
+            let mut sending = of_sender.send(Msg::Note(1));
+            let polled = poll(&mut sending, &woken);
+            (polled.is_pending().then_some(sending), woken, of_sender)
+        });
+        let runner = act(&scene, 1, || ());
+        let (sending, woken, _ref) = sender.join().unwrap();
+        runner.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.seen(), [0, 1]);
+        if let Some(mut sending) = sending {
+            assert!(woken.0.load(SeqCst) > 0, "it sleeps for ever");
+            assert!(matches!(poll(&mut sending, &woken), Poll::Ready(Ok(()))));
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_room_of_an_actor_that_stops_is_woken_and_has_its_message_or_not() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(1));
+        actor.tell(Msg::Note(0)).unwrap();
+        let of_sender = actor.clone();
+        let sender = act(&scene, 0, move || {
+            let woken = Arc::new(Woken::default());
+            let mut sending = of_sender.send(Msg::Note(1));
+            let polled = poll(&mut sending, &woken);
+            (sending, polled, woken)
+        });
+        let system = scene.root.system().clone();
+        let stopper = act(&scene, 1, move || system.stop(&actor).unwrap());
+        let (mut sending, mut polled, woken) = sender.join().unwrap();
+        stopper.join().unwrap();
+        scene.settle();
+        if polled.is_pending() {
+            assert!(woken.0.load(SeqCst) > 0, "it sleeps for ever");
+            polled = poll(&mut sending, &woken);
+        }
+        let Poll::Ready(result) = polled else { panic!("neither sent nor refused") };
+        assert_eq!(scene.n_ends() + usize::from(result.is_err()), 2);
+        drop(sending);
+        scene.assert_gone();
+    });
+}
+
+/// What a mapped ref makes its message of, here: never.
+struct Probe {
+    to: ActorRef<Msg>,
+    sending: Arc<Mutex<Option<Sending<Msg>>>>,
+}
+
+/// Somebody else comes to wait for room, and then there is no message.
+fn never(probe: Probe) -> Msg {
+    let mut sending = probe.to.send(Msg::Note(1));
+    let is_waiting = poll(&mut sending, &Arc::default()).is_pending();
+    assert!(is_waiting, "the room is taken");
+    *probe.sending.lock().unwrap() = Some(sending);
+    resume_unwind(Box::new("no message"));
+}
+
+#[test]
+fn who_waits_for_room_is_let_in_when_a_claim_is_given_up() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(1));
+        let sending = Arc::default();
+        let probe = Probe { to: actor.clone(), sending: Arc::clone(&sending) };
+        let of_teller = actor.clone();
+        let teller = act(&scene, 0, move || {
+            let tells = AssertUnwindSafe(|| of_teller.map(never).tell(probe));
+            assert!(catch_unwind(tells).is_err());
+        });
+        let runner = act(&scene, 1, || ());
+        teller.join().unwrap();
+        runner.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.seen(), [1]);
+    });
+}
+
+#[test]
+fn an_actor_that_waits_takes_control_messages_and_then_the_others() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        let gate = Gate::new();
+        actor.tell(Msg::WaitFor(gate.clone())).unwrap();
+        scene.settle();
+        let of_teller = actor.clone();
+        let teller = act(&scene, 0, move || {
+            of_teller.tell(Msg::Note(1)).unwrap();
+            of_teller.tell_control(Msg::Note(2)).unwrap();
+            of_teller
+        });
+        let opener = act(&scene, 1, move || gate.open());
+        let _ref = teller.join().unwrap();
+        opener.join().unwrap();
+        scene.settle();
+        let mut seen = scene.seen();
+        let place = |n| seen.iter().position(|one| *one == n);
+        assert!(place(OPENED) < place(1), "{seen:?}");
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2, OPENED]);
+    });
+}
+
+#[test]
+fn a_future_that_is_ready_while_its_actor_goes_to_sleep_is_polled() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        let gate = Gate::new();
+        actor.tell(Msg::WaitFor(gate.clone())).unwrap();
+        actor.tell(Msg::Note(1)).unwrap();
+        let opener = act(&scene, 0, move || gate.open());
+        let runner = act(&scene, 1, || ());
+        opener.join().unwrap();
+        runner.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.seen(), [OPENED, 1]);
+    });
+}
+
+#[test]
+fn what_is_evicted_is_not_handled_and_what_is_handled_not_evicted() {
+    model(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(1).overflow(Overflow::DropOldest));
+        actor.tell(Msg::Note(0)).unwrap();
+        let of_teller = actor.clone();
+        let teller = act(&scene, 1, move || (of_teller.tell(Msg::Note(1)).is_err(), of_teller));
+        let runner = act(&scene, 1, || ());
+        let (came_back, _ref) = teller.join().unwrap();
+        runner.join().unwrap();
+        scene.settle();
+        assert_eq!(scene.n_ends() + usize::from(came_back), 2);
+        let seen = scene.seen();
+        assert!(seen.is_sorted() && (came_back || seen.contains(&1)), "{seen:?}");
+    });
+}
+
+fn ask(actor: &ActorRef<Msg>) -> Ask<u32> {
+    actor.ask(Msg::Get, Duration::from_secs(1))
+}
+
+#[test]
+fn an_ask_that_meets_a_stop_is_settled() {
+    for capacity in [1, 4] {
+        model(move || {
+            let (scene, actor) = Scene::new(Mailbox::bounded(capacity));
+            actor.tell(Msg::Note(0)).unwrap();
+            let of_asker = actor.clone();
+            let asker = act(&scene, 0, move || ask(&of_asker));
+            let system = scene.root.system().clone();
+            let stopper = act(&scene, 1, move || system.stop(&actor).unwrap());
+            let mut ask = asker.join().unwrap();
+            stopper.join().unwrap();
+            scene.settle();
+            let Poll::Ready(answer) = poll(&mut ask, &Arc::default()) else {
+                panic!("it waits for ever");
+            };
+            assert_eq!(answer.is_ok(), scene.seen().contains(&ASKED));
+            assert_eq!(scene.n_ends(), 2);
+            drop(ask);
+            scene.assert_gone();
+        });
+    }
+}
