@@ -34,9 +34,18 @@ fn letters(runtime: &Runtime) -> usize {
     runtime.system().metrics().dead_letters_total()
 }
 
-/// Sees to it that the messages of each sender rise.
+/// How many ranks there are where messages have any.
+const RANKS: usize = 3;
+
+/// Where in a mailbox with priorities a message stands.
+fn rank((_, n): &(usize, usize)) -> u8 {
+    u8::try_from(n % RANKS).unwrap_or(0)
+}
+
+/// Sees to it that the messages of each sender rise, those of one rank if there are ranks.
 struct Judge {
-    last: [Option<usize>; SENDERS],
+    last: [[Option<usize>; RANKS]; SENDERS],
+    rank: fn(&(usize, usize)) -> u8,
     handled: Arc<AtomicUsize>,
     is_wrong: Arc<AtomicBool>,
 }
@@ -49,7 +58,8 @@ impl Actor for Judge {
         _: &mut Context<'_, Self>,
         (sender, n): (usize, usize),
     ) -> Result<Next, Failure> {
-        if self.last[sender].replace(n) >= Some(n) {
+        let rank = usize::from((self.rank)(&(sender, n)));
+        if self.last[sender][rank].replace(n) >= Some(n) {
             self.is_wrong.store(true, SeqCst);
         }
         self.handled.fetch_add(1, SeqCst);
@@ -77,16 +87,23 @@ fn tell_control(actor: &ActorRef<(usize, usize)>, msg: (usize, usize)) -> bool {
 
 /// A million messages by four senders: in order, and none unaccounted for.
 fn keeps_order(mailbox: Mailbox, send: Send) {
+    keeps_order_of(mailbox, None, send);
+}
+
+fn keeps_order_of(mailbox: Mailbox, ranked: Option<fn(&(usize, usize)) -> u8>, send: Send) {
     let runtime = start(2);
     let handled = Arc::new(AtomicUsize::new(0));
     let is_wrong = Arc::new(AtomicBool::new(false));
     let (counts, wrong) = (Arc::clone(&handled), Arc::clone(&is_wrong));
     let props = Props::new(move || Judge {
-        last: [None; SENDERS],
+        last: [[None; RANKS]; SENDERS],
+        rank: ranked.unwrap_or(|_| 0),
         handled: Arc::clone(&counts),
         is_wrong: Arc::clone(&wrong),
     });
-    let judge = runtime.spawn("judge", props.mailbox(mailbox)).expect("room");
+    let props = props.mailbox(mailbox);
+    let props = if let Some(rank) = ranked { props.priority(rank) } else { props };
+    let judge = runtime.spawn("judge", props).expect("room");
     thread::scope(|scope| {
         for sender in 0..SENDERS {
             let judge = &judge;
@@ -121,6 +138,21 @@ fn a_mailbox_that_drops_the_newest_keeps_the_order_and_counts() {
 #[test]
 fn a_mailbox_that_drops_the_oldest_keeps_the_order_and_counts() {
     keeps_order(Mailbox::bounded(100).overflow(Overflow::DropOldest), insist);
+}
+
+#[test]
+fn a_mailbox_with_priorities_keeps_the_order_of_each_sender_in_each_rank() {
+    keeps_order_of(Mailbox::DEFAULT, Some(rank), insist);
+}
+
+#[test]
+fn an_unbounded_mailbox_with_priorities_keeps_the_order_of_each_sender_in_each_rank() {
+    keeps_order_of(Mailbox::unbounded(), Some(rank), insist);
+}
+
+#[test]
+fn a_mailbox_with_priorities_that_are_all_equal_keeps_the_order_of_each_sender() {
+    keeps_order_of(Mailbox::bounded(100), Some(|_| 1), insist);
 }
 
 #[test]
