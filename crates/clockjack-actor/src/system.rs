@@ -39,8 +39,8 @@ pub use self::{
     termination::{Termination, TerminationReport},
 };
 use crate::{
-    ActorPath, ActorRef, Directive, EventKinds, FailureInfo, IntoProps, LookupError, MsgOf,
-    NotAChild, Receptionist, Scheduler, SpawnError,
+    ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo, IntoProps,
+    LookupError, MsgOf, NotAChild, Receptionist, Scheduler, SpawnError,
     ask::{pool::Pool, waiting::Asks},
     base::{AnyActor, Core, STOP, Tell},
     dead_letters::{self, Letter},
@@ -69,6 +69,8 @@ pub(crate) struct SystemInner {
     events: EventStream,
     seed: u64,
     guardians: Lock<Option<Guardians>>,
+    /// Where failures are made public that have come up to the root.
+    hub: FailureEventHub,
     escalations: Escalations,
     /// Whether there is a sink that could take what it has refused once.
     has_sink: bool,
@@ -191,6 +193,17 @@ impl ActorSystem {
     #[must_use = "what is taken is not offered to any sink again"]
     pub fn take_escalations(&self) -> Vec<FailureInfo> {
         self.0.escalations.take_escalations()
+    }
+
+    /// Where each failure is made public that has come up to the root: when it is on the
+    /// [event stream](Self::events), and before the builder's listeners and its sink are told. A
+    /// subscriber is called on the thread of the root; if it panics, the others are told all the
+    /// same.
+    ///
+    /// It may be kept beyond the end of the system, and is silent then.
+    #[must_use]
+    pub fn failure_hub(&self) -> &FailureEventHub {
+        &self.0.hub
     }
 
     /// What sends messages and runs jobs by the clock.
@@ -395,6 +408,9 @@ impl SystemInner {
     ) -> bool {
         info.directive = Some(Directive::Stop);
         self.failed(&info);
+        if !mutant!("root-failure-unpublished") {
+            self.hub.publish_with(&info, |tell| guarded(tell));
+        }
         let listeners = self.on_escalation.with(|list| list.clone());
         for listener in listeners {
             guarded(&mut || listener(&info));

@@ -17,10 +17,10 @@ use tokio::sync::broadcast;
 /// # Examples
 ///
 /// ```
-/// use clockjack_rt::{TokioFailureEventBridge, actor::FailureEventHub};
+/// use clockjack_rt::{Runtime, TokioFailureEventBridge};
 ///
-/// let hub = FailureEventHub::new();
-/// let bridge = TokioFailureEventBridge::new(&hub, 16)?;
+/// let rt = Runtime::new("shop")?;
+/// let bridge = TokioFailureEventBridge::new(rt.system().failure_hub(), 16)?;
 /// let mut failures = bridge.subscribe();
 /// # type Failures = tokio::sync::broadcast::Receiver<clockjack_rt::actor::FailureInfo>;
 /// # async fn print(mut failures: Failures) {

@@ -7,7 +7,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
-use clockjack_sync::mail::Pop;
+use clockjack_sync::{mail::Pop, mutant};
 
 use super::{Cell, State, TurnOf, try_idle};
 use crate::{Actor, envelope::Envelope};
@@ -32,7 +32,7 @@ impl<M> Default for Ranks<M> {
 impl<M> Ranks<M> {
     fn push(&mut self, priority: u8, envelope: Envelope<M>) {
         self.heap.push(Ranked { rank: (priority, Reverse(self.next)), envelope });
-        self.next += 1;
+        self.next += u64::from(!mutant!("actor-ranks-unordered"));
     }
 
     /// The next one, whatever becomes of it.

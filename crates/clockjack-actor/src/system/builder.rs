@@ -23,8 +23,8 @@ use super::{
     ActorSystem, Guardians, OnEscalation, SystemInner, guardian::Guardian, shutdown::Ending,
 };
 use crate::{
-    ActorPath, EscalationSink, EventStream, FailureInfo, Mailbox, Props, Receptionist, Scope,
-    Strategy,
+    ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
+    Receptionist, Scope, Strategy,
     ask::{pool::Pool, waiting},
     base::{AnyActor, Core},
     cell::Cell,
@@ -49,6 +49,7 @@ pub struct SystemBuilder {
     scheduler: SchedulerConfig,
     commands: Commands,
     users: Option<(Scope, Strategy)>,
+    hub: FailureEventHub,
     sink: Option<Box<dyn EscalationSink>>,
     on_escalation: Vec<Counted<OnEscalation>>,
     on_start: Vec<OnStart>,
@@ -82,6 +83,7 @@ impl SystemBuilder {
             scheduler: SchedulerConfig::DEFAULT,
             commands: Commands::new(),
             users: None,
+            hub: FailureEventHub::new(),
             sink: None,
             on_escalation: Vec::new(),
             on_start: Vec::new(),
@@ -128,6 +130,13 @@ impl SystemBuilder {
     #[must_use]
     pub fn escalation(self, sink: impl EscalationSink) -> Self {
         Self { sink: Some(Box::new(sink)), ..self }
+    }
+
+    /// Makes failures public by this hub that have come up to the root, instead of by one of the
+    /// system's own: one that somebody has subscribed to already, or that several systems share.
+    #[must_use]
+    pub fn failure_hub(self, hub: FailureEventHub) -> Self {
+        Self { hub, ..self }
     }
 
     /// Is told of failures that have come up to the root, before any sink.
@@ -209,6 +218,7 @@ impl SystemBuilder {
             scheduler: crate::Scheduler::new(scheduler),
             seed: host.seed,
             guardians: Lock::new(None),
+            hub: self.hub,
             escalations,
             has_sink,
             patience: self.patience,

@@ -5,8 +5,8 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use clockjack_actor::{
-    ActorRef, ActorSystem, EscalationStage, FailureInfo, FailureReport, Next, RootContext, Scope,
-    Strategy, SystemBuilder, SystemMessage,
+    ActorRef, ActorSystem, EscalationStage, FailureEventHub, FailureInfo, FailureReport, Next,
+    RootContext, Scope, Strategy, SystemBuilder, SystemMessage,
     escalation::{Custom, ParentGuardian},
 };
 
@@ -251,6 +251,66 @@ fn listeners_and_sinks_may_panic_and_cause_failures_themselves() {
     clock.advance(Duration::from_millis(100));
     root.run_until_idle();
     assert_eq!(log.take(), ["took /user/a", "heard of /user/b", "took /user/b"]);
+}
+
+#[test]
+fn each_failure_at_the_root_is_published_to_all_subscribers_before_anybody_acts_on_it() {
+    let log = Log::default();
+    let (listens, sinks) = (log.clone(), log.clone());
+    let builder = escalating()
+        .terminate_on_escalation(false)
+        .on_escalation(move |info| listens.add(format!("listener {}", info.origin().1)))
+        .escalation(Custom::new(move |info: FailureInfo| {
+            sinks.add(format!("sink {}", info.origin().1));
+            Ok(())
+        }));
+    let (mut root, _) = start(builder);
+    let hub = root.system().failure_hub().clone();
+    let (first, second) = (log.clone(), log.clone());
+    let panics = hub.subscribe(|_| panic!("a subscriber")).unwrap();
+    let first = hub.subscribe(move |info| first.add(format!("first {}", short(info)))).unwrap();
+    let second = hub.subscribe(move |info| {
+        second.add(format!("second {} {:?}", info.origin().1, info.stage));
+    });
+    let queue = hub.subscribe_queue(8).unwrap();
+    let quiet = Log::default();
+    let [_, x] = line(&mut root, &quiet);
+    x.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    let lines = log.take();
+    let expected = [
+        "first / stop (failed of /user/a/x)",
+        "second /user/a/x Root",
+        "listener /user/a/x",
+        "sink /user/a/x",
+    ];
+    assert_eq!(lines, expected);
+    // What somebody on the way up settles is not published.
+    let settled = root.spawn("b", props(&quiet).supervise(Strategy::restart())).unwrap();
+    settled.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert!(log.take().is_empty());
+    drop((panics, first, second));
+    root.spawn("c", props(&quiet)).unwrap().tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["listener /user/c", "sink /user/c"]);
+    let kept: Vec<_> = queue.drain().iter().map(|info| info.origin().1.to_string()).collect();
+    assert_eq!(kept, ["/user/a/x", "/user/c"]);
+}
+
+#[test]
+fn systems_may_share_a_hub_that_outlives_them() {
+    let hub = FailureEventHub::new();
+    let queue = hub.subscribe_queue(8).unwrap();
+    for name in ["a", "b"] {
+        let (mut root, _) = start(escalating().failure_hub(hub.clone()));
+        root.spawn(name, props(&Log::default())).unwrap().tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        assert!(root.system().when_terminated().report().is_some(), "by policy");
+    }
+    let kept: Vec<_> = queue.drain().iter().map(|info| info.origin().1.to_string()).collect();
+    assert_eq!(kept, ["/user/a", "/user/b"]);
+    assert_eq!(hub.n_subscribers(), 1);
 }
 
 #[test]

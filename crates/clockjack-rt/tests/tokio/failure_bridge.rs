@@ -21,8 +21,9 @@ fn info(n: usize) -> FailureInfo {
 
 #[test]
 fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
-    let hub = FailureEventHub::new();
-    let bridge = TokioFailureEventBridge::new(&hub, 8).unwrap();
+    let builder = ActorSystem::builder("t").supervise_users(Scope::OneForOne, Strategy::escalate());
+    let runtime = Runtime::start(builder).unwrap();
+    let bridge = TokioFailureEventBridge::new(runtime.system().failure_hub(), 8).unwrap();
     let tokio = Builder::new_current_thread().build().unwrap();
     let heard: Vec<_> = (0..2)
         .map(|_| {
@@ -30,10 +31,6 @@ fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
             tokio.spawn(async move { failures.recv().await.unwrap().reason.to_string() })
         })
         .collect();
-    let builder = ActorSystem::builder("t")
-        .supervise_users(Scope::OneForOne, Strategy::escalate())
-        .on_escalation(move |info| _ = hub.publish(info));
-    let runtime = Runtime::start(builder).unwrap();
     let props = Props::from_fn(|_, (): ()| Err(Failure::msg("out of paper")));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     for task in heard {
