@@ -36,7 +36,11 @@
 //! 2. One that has failed waits for its parent, which holds a note of it. If the parent is over,
 //!    the note comes back and the actor stops; if it ends later, it tells all its children to.
 //! 3. Its children are suspended meanwhile, each once, which the parent's entry for the child
-//!    knows: so they are let go exactly as often, whoever has come or gone between.
+//!    knows: so they are let go exactly as often, whoever has come or gone between. One that is
+//!    suspended does the same to its own children in its next turn, and lets them go when it goes
+//!    on itself. So all below hold still, level by level, as in Pekko's classic actors: one
+//!    further down may still handle what it has until the one above it has had a turn. What an
+//!    actor settles by its own strategies, at once, suspends nobody.
 //! 4. A back-off waits for a timer. Without room for one it does not wait.
 //!
 //! # Panics
@@ -163,6 +167,8 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) ledgers: BTreeMap<Pid, Ledger>,
     /// Children that wait for a decision that was escalated.
     pub(crate) suspended: BTreeMap<Pid, AnyActor>,
+    /// Its children are suspended, because it has failed or is suspended itself.
+    pub(crate) holds_children: bool,
     /// What its children said before their end.
     pub(crate) last_words: BTreeMap<Pid, crate::FailureReport>,
     /// The child that was told to stop last, and is waited for.
@@ -228,6 +234,7 @@ impl<A: Actor> Default for Extra<A> {
             for_children: None,
             ledgers: BTreeMap::new(),
             suspended: BTreeMap::new(),
+            holds_children: false,
             last_words: BTreeMap::new(),
             awaited: None,
             panicked: None,

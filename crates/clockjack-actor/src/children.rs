@@ -49,6 +49,8 @@ pub(crate) struct Children {
     used: u32,
     /// The names of those that are being made: nearly always none or one.
     reserved: Vec<(u32, ActorPath)>,
+    /// Those that come are suspended, as those are that were there.
+    suspends: bool,
     /// No more are taken.
     pub(crate) is_closed: bool,
     /// What is told of failures that the actor or those below it leave to who is above.
@@ -66,6 +68,7 @@ impl Default for Children {
             table: Vec::new(),
             used: 0,
             reserved: Vec::new(),
+            suspends: false,
             is_closed: false,
             sink: None,
         }
@@ -238,7 +241,12 @@ impl Children {
     /// Puts the child where its name was reserved; true if the parent has begun to stop meanwhile.
     pub(crate) fn fill(&mut self, index: u32, child: AnyActor) -> bool {
         self.reserved.retain(|(at, _)| *at != index);
+        let suspends = self.suspends;
         if let Some(entry) = self.entry_mut(index) {
+            if suspends {
+                child.suspend(true);
+            }
+            entry.is_suspended = suspends;
             entry.child = Some(child);
         }
         self.is_closed
@@ -308,9 +316,11 @@ impl Children {
         None
     }
 
-    /// Suspends those that are there and not suspended, or lets those go on that were; gives
-    /// those for which that has changed, newest first. They are not woken.
+    /// Suspends those that are there and not suspended, and those that come from now on; or lets
+    /// those go on that were. Gives those for which that has changed, newest first. They are not
+    /// woken.
     pub(crate) fn suspend(&mut self, suspends: bool) -> Vec<AnyActor> {
+        self.suspends = suspends;
         let mut changed = Vec::new();
         let mut at = self.last;
         while let Some(entry) = self.entry_mut(at) {

@@ -21,6 +21,8 @@ mod lifecycle;
 mod properties;
 #[path = "stash/laws.rs"]
 mod stash;
+#[path = "supervision/subtree.rs"]
+mod subtree;
 #[path = "supervision/waiting.rs"]
 mod waiting;
 #[path = "watch/laws.rs"]

@@ -60,6 +60,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.take_notes(turn);
         }
         self.obey(turn, bits);
+        if core.peek() >= SUSPEND_ONE && !mutant!("actor-suspends-children-only") {
+            self.hold_children(turn);
+        }
         if bits & WAITERS != 0 {
             Self::admit(turn);
         }
@@ -88,9 +91,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 Stage::Draining => return Some(self.drain(turn)),
             }
         }
-        if core.peek() / SUSPEND_ONE > 0 {
+        if core.peek() >= SUSPEND_ONE {
             return Some(Outcome::Wait);
         }
+        self.release_children(turn);
         if self.state.has(PENDING) { self.next_pending(turn, budget) } else { None }
     }
 

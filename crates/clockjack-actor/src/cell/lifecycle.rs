@@ -96,9 +96,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Children that were kept, and suspended because this actor has failed, go on; those whose
     /// failure it has left to who is above get what became of that.
     pub(super) fn let_children_go_on(&mut self, turn: &TurnOf<'_, A::Msg>, waiting: Waiting) {
-        let Some(children) = turn.front().core.children() else { return };
-        let resumed = children.with(|children| children.suspend(false));
-        resumed.iter().for_each(|child| child.wake());
+        self.release_children(turn);
         let Some(extra) = &mut self.state.extra else { return };
         for child in core::mem::take(&mut extra.suspended).into_values() {
             child.lower(FAILED);

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Actor, ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal,
     Strategy,
-    base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, Tell},
+    base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
     escalation::Escalations,
     events::SystemEvent,
     notes::{FailedChild, Note, Renewal},
@@ -91,9 +91,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         match &core.parent {
             Some(parent) if self.state.has(ASKS_PARENT) => {
                 self.state.stage = Stage::Failed;
-                if let Some(children) = core.children() {
-                    drop(children.with(|children| children.suspend(true)));
-                }
+                self.hold_children(turn);
                 let child = crate::actor_ref::untyped(turn.me());
                 let can_resume = self.has_actor();
                 let failed = FailedChild { child, failure, info, is_startup, can_resume };
@@ -119,6 +117,35 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 self.retry_later(turn);
             }
         }
+    }
+
+    /// Suspends the children, each once, because the actor has failed or is suspended itself.
+    pub(super) fn hold_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Some(children) = turn.front().core.children() else { return };
+        // Those that come while they are held are suspended from their beginning.
+        if self.state.is_ending()
+            || core::mem::replace(&mut self.state.extra().holds_children, true)
+        {
+            return;
+        }
+        for child in children.with(|children| children.suspend(true)) {
+            // The others have nobody to pass it on to, and see it before their next message.
+            if child.children().is_some() {
+                child.wake();
+            }
+        }
+    }
+
+    /// Lets the children go on, if they are held and nothing is left to hold them for.
+    pub(super) fn release_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Some(extra) = &mut self.state.extra else { return };
+        if !extra.holds_children || turn.front().core.peek() >= SUSPEND_ONE {
+            return;
+        }
+        extra.holds_children = false;
+        let Some(children) = turn.front().core.children() else { return };
+        let resumed = children.with(|children| children.suspend(false));
+        resumed.iter().for_each(|child| child.wake());
     }
 
     /// A child has failed and waits for a decision.
