@@ -3,7 +3,8 @@
 //! On a pool of workers the thread that watches over them, the metronome, sees that one has been in
 //! one step for longer than `PoolConfig::stuck_after`, and whose step that is. Each such step is
 //! told once, as [`SystemEvent::Stuck`], while it still runs. The workers do nothing for it but
-//! count their steps: no message costs a look at the clock.
+//! count their steps: no message costs a look at the clock. It is the same on every dispatcher of a
+//! runtime: each pool has its metronome, and for pinned threads there is one thread that looks.
 //!
 //! A step of an actor has several messages, but ends within its budget of time if they are short.
 //! So a step that takes as long as that is one handler, or a hook, that does not return.

@@ -14,7 +14,11 @@
 //! there is.
 //!
 //! Each of these pools has its metronome, and, if the runtime's pool has one, its own tokio
-//! reactor. A pinned thread uses that of the runtime's pool.
+//! reactor. A pinned thread uses that of the runtime's pool. A handler that does not return is
+//! reported wherever it runs: by the metronome of its pool, or by the [lookout](lookout).
+//!
+//! Jobs of the scheduler whose closures are to run on one of these become a process there, one for
+//! each run; the blocking dispatcher has the threads for blocking work for them instead.
 //!
 //! # The end
 //!
@@ -24,25 +28,30 @@
 //! 2. All are told to stop, then each is waited for, until a common time. A thread that does not
 //!    come back from a handler is left behind.
 
+mod lookout;
 mod pinned;
 
 use alloc::{borrow::Cow, sync::Arc};
-use core::{fmt, mem};
+use core::{fmt, mem, time::Duration};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clockjack_actor::system::DispatcherHost;
-use clockjack_exec::{Commands, Handle, StartError};
+use clockjack_actor::{ActorSystem, system::DispatcherHost};
+use clockjack_exec::{Commands, Handle, StartError, StuckWorker};
 use clockjack_sched::DispatcherId;
 
-use self::pinned::PinnedThread;
+use self::{lookout::Lookout, pinned::PinnedThread};
 use crate::{BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tokio_host};
 
 /// The most threads of one dispatcher.
 const THREADS_MAX: usize = 1024;
 
+/// How long the end of a thread is waited for beyond the time: it has only to notice.
+const LEAVES_IN: Duration = Duration::from_millis(500);
+
 /// See the [module](self).
 pub(crate) struct Dispatchers {
     config: PoolConfig,
+    told: Arc<Told>,
     clock: OsClock,
     reactor: tokio_host::ReactorHandle,
     state: Mutex<State>,
@@ -51,16 +60,64 @@ pub(crate) struct Dispatchers {
 #[derive(Default)]
 struct State {
     is_over: bool,
-    pools: Vec<WorkerPool>,
+    pools: Vec<(DispatcherId, WorkerPool)>,
     blocking: Option<WorkerPool>,
-    pinned: Vec<PinnedThread>,
+    pinned: Vec<(DispatcherId, PinnedThread)>,
+    /// Started with the first pinned thread.
+    lookout: Option<Lookout>,
+}
+
+/// The system, for those who see handlers that do not return. It keeps the dispatchers, so it is
+/// let go at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<Option<ActorSystem>>);
+
+impl Told {
+    fn set(&self, system: Option<ActorSystem>) {
+        // What was there is dropped outside of the lock.
+        let before = mem::replace(&mut *self.lock(), system);
+        drop(before);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ActorSystem>> {
+        // Nothing is left half done by a panic under this lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn report(&self, stuck: StuckWorker) {
+        let system = self.lock().clone();
+        if let (Some(system), Some(pid)) = (system, stuck.pid) {
+            system.report_stuck(pid, Duration::from_nanos(stuck.for_nanos));
+        }
+    }
 }
 
 impl Dispatchers {
     /// None yet, beside a pool of this kind.
     pub(crate) fn new(config: PoolConfig, pool: &WorkerPool) -> Arc<Self> {
         let (clock, reactor) = (pool.clock(), pool.reactor());
-        Arc::new(Self { config, clock, reactor, state: Mutex::default() })
+        let told = Arc::<Told>::default();
+        let this = Arc::new(Self { config, told, clock, reactor, state: Mutex::default() });
+        this.watch(pool);
+        this
+    }
+
+    /// Tells the system of handlers that do not return, wherever they run.
+    pub(crate) fn tell_of_stuck(&self, system: &ActorSystem) {
+        self.told.set(Some(system.clone()));
+    }
+
+    fn watch(&self, pool: &WorkerPool) {
+        let told = Arc::clone(&self.told);
+        pool.tell_of_stuck(move |stuck| told.report(stuck));
+    }
+
+    /// The executor of a dispatcher that was made by the user.
+    pub(crate) fn made(&self, id: DispatcherId) -> Option<Handle> {
+        let state = self.state();
+        let pool = state.pools.iter().find(|(other, _)| *other == id);
+        let pinned = || state.pinned.iter().find(|(other, _)| *other == id);
+        pool.map(|(_, pool)| pool.handle()).or_else(|| pinned().map(|(_, thread)| thread.handle()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,25 +139,44 @@ impl Dispatchers {
             pin_workers: false,
             ..self.config.clone()
         };
-        WorkerPool::on_node(u32::from(id.0), self.clock, config, Commands::new())
+        let pool = WorkerPool::on_node(u32::from(id.0), self.clock, config, Commands::new())?;
+        self.watch(&pool);
+        Ok(pool)
+    }
+
+    /// The lookout, with the first pinned thread.
+    fn lookout<'s>(&self, state: &'s mut State) -> Result<&'s Lookout, StartError> {
+        let lookout = match state.lookout.take() {
+            Some(lookout) => lookout,
+            None => Lookout::start(&self.config, Arc::clone(&self.told))?,
+        };
+        Ok(state.lookout.insert(lookout))
     }
 
     /// Ends all of them, until some time; see the [module](self).
     pub(crate) fn shutdown(&self, until: OsInstant) {
-        let State { pools, blocking, pinned, .. } = self.close();
-        pinned.iter().for_each(|thread| thread.stop(until));
-        for pool in pools.into_iter().chain(blocking) {
+        let State { pools, blocking, pinned, lookout, .. } = self.close();
+        pinned.iter().for_each(|(_, thread)| thread.stop(until));
+        for pool in pools.into_iter().map(|(_, pool)| pool).chain(blocking) {
             pool.shutdown(until.saturating_since(OsInstant::now()));
         }
-        for thread in pinned {
+        for (_, thread) in pinned {
             thread.join(until);
         }
+        if let Some(lookout) = lookout {
+            lookout.stop();
+            lookout.join();
+        }
+        self.told.set(None);
     }
 
     /// Ends all of them without waiting for anybody.
     pub(crate) fn let_go(&self) {
         let now = OsInstant::now();
-        self.close().pinned.iter().for_each(|thread| thread.stop(now));
+        let State { pinned, lookout, .. } = self.close();
+        pinned.iter().for_each(|(_, thread)| thread.stop(now));
+        lookout.iter().for_each(Lookout::stop);
+        self.told.set(None);
     }
 
     /// Rule 1.
@@ -131,7 +207,7 @@ impl DispatcherHost for Office {
         }
         let pool = this.start_pool(id, name, threads, threads)?;
         let handle = pool.handle();
-        state.pools.push(pool);
+        state.pools.push((id, pool));
         Ok(handle)
     }
 
@@ -141,9 +217,12 @@ impl DispatcherHost for Office {
         if state.is_over {
             return Err(StartError::stopped());
         }
-        let thread = PinnedThread::start(id, name, &this.config, this.clock, this.reactor.clone())?;
+        let post = this.lookout(&mut state)?.post();
+        let (reactor, watched) = (this.reactor.clone(), Arc::clone(&post));
+        let thread = PinnedThread::start(id, name, &this.config, this.clock, reactor, watched)?;
         let handle = thread.handle();
-        state.pinned.push(thread);
+        this.lookout(&mut state)?.add(post, handle.clone());
+        state.pinned.push((id, thread));
         Ok(handle)
     }
 

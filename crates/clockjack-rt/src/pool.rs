@@ -4,7 +4,11 @@ mod config;
 mod metronome;
 mod shutdown;
 
-use alloc::{borrow::Cow, boxed::Box, sync::Arc};
+use alloc::{
+    borrow::Cow,
+    boxed::Box,
+    sync::{Arc, Weak},
+};
 use core::{
     fmt,
     num::NonZeroUsize,
@@ -23,8 +27,9 @@ pub use self::{
 use crate::{
     BlockingPool, OsClock, OsInstant, Rejected, RunnerStats, blocking_command,
     current::Entered,
+    dispatchers::Dispatchers,
     host::{self, ThreadHost, Threads},
-    scheduler::PoolScheduler,
+    scheduler::{Places, PoolScheduler},
     thread::{self, ThreadConfig},
     tokio_host,
 };
@@ -77,6 +82,8 @@ struct Inner {
     scheduler: Arc<OnceLock<PoolScheduler>>,
     /// Who else is told of stuck workers.
     on_stuck: Arc<OnceLock<OnStuck>>,
+    /// Where else jobs of the scheduler can run.
+    dispatchers: Arc<OnceLock<Weak<Dispatchers>>>,
 }
 
 type OnStuck = Box<dyn Fn(StuckWorker) + Send + Sync>;
@@ -142,6 +149,7 @@ impl WorkerPool {
             reactor,
             scheduler: Arc::default(),
             on_stuck: Arc::default(),
+            dispatchers: Arc::default(),
         });
         // From here on a failure shuts down what was started, by the drop.
         let pool = Self { inner, handle: Handle::new(engine) };
@@ -154,6 +162,11 @@ impl WorkerPool {
     /// call counts.
     pub(crate) fn tell_of_stuck(&self, tell: impl Fn(StuckWorker) + Send + Sync + 'static) {
         let _ = self.inner.on_stuck.set(Box::new(tell));
+    }
+
+    /// Lets jobs of the scheduler run on these, too. Only the first call counts.
+    pub(crate) fn run_jobs_on(&self, dispatchers: &Arc<Dispatchers>) {
+        let _ = self.inner.dispatchers.set(Arc::downgrade(dispatchers));
     }
 
     /// A handle for other threads and tasks. It does not keep the pool running.
@@ -267,8 +280,8 @@ impl WorkerPool {
     /// The scheduler of this pool, made at the first call by [`PoolConfig::scheduler`]. It is
     /// driven by the workers, with this pool's clock, and closed by the pool's shutdown. Handlers
     /// run on workers, or with [`BLOCKING_DISPATCHER`](crate::BLOCKING_DISPATCHER) on threads for
-    /// blocking work; the module [`scheduler`](crate::scheduler) says what becomes of those that
-    /// block a worker.
+    /// blocking work; in a runtime, with the number of a dispatcher that the user has made, there.
+    /// The module [`scheduler`](crate::scheduler) says what becomes of those that block a worker.
     ///
     /// # Examples
     ///
@@ -292,7 +305,8 @@ impl WorkerPool {
         let make = || {
             let (threads, blocking) = (Arc::clone(&inner.threads), Arc::clone(&inner.blocking));
             let config = &inner.config.scheduler;
-            PoolScheduler::new(config, self.workers(), self.handle(), threads, blocking)
+            let places = Places { threads, blocking, made: Arc::clone(&inner.dispatchers) };
+            PoolScheduler::new(config, self.workers(), self.handle(), places)
         };
         inner.scheduler.get_or_init(make).scheduler()
     }

@@ -108,6 +108,7 @@ impl Runtime {
         let seed = config.seed;
         let pool = WorkerPool::new(config.clone(), commands)?;
         let dispatchers = Dispatchers::new(config, &pool);
+        pool.run_jobs_on(&dispatchers);
         let host = HostParts {
             executor: pool.handle(),
             scheduler: pool.scheduler().clone(),
@@ -117,12 +118,7 @@ impl Runtime {
         };
         match system.start_on(host) {
             Ok(system) => {
-                let told = system.clone();
-                pool.tell_of_stuck(move |stuck| {
-                    if let Some(pid) = stuck.pid {
-                        told.report_stuck(pid, Duration::from_nanos(stuck.for_nanos));
-                    }
-                });
+                dispatchers.tell_of_stuck(&system);
                 Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
             }
             Err(refused) => {

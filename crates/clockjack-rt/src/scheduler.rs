@@ -68,7 +68,7 @@ use clockjack_time::{Resolution, Tick, TimerInstant};
 
 use crate::{OsClock, OsInstant, blocking};
 
-pub(crate) use self::pool::{PoolScheduler, Silence};
+pub(crate) use self::pool::{Places, PoolScheduler, Silence};
 pub use self::{
     config::{PoolSchedulerConfig, TimerTopology},
     pool::RunnerStats,

@@ -19,7 +19,6 @@ use core::{
         Ordering::{Acquire, Relaxed, Release},
     },
     task::Poll,
-    time::Duration,
 };
 use std::{panic::catch_unwind, sync::mpsc, thread::JoinHandle};
 
@@ -27,6 +26,7 @@ use clockjack_exec::{Caught, Commands, Handle, LocalExecutor, StartError, Toolbo
 use clockjack_sched::DispatcherId;
 use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
+use super::{LEAVES_IN, lookout::Post};
 use crate::{
     OsClock, OsInstant, Parker, PoolConfig,
     current::Entered,
@@ -34,9 +34,6 @@ use crate::{
     thread::{self, ThreadConfig},
     tokio_host,
 };
-
-/// How long the end of a thread is waited for beyond the time: it has only to notice.
-const LEAVES_IN: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -57,6 +54,7 @@ struct Shared {
     stop: AtomicBool,
     /// Until when, in nanoseconds of [`OsInstant`].
     until: AtomicU64,
+    post: Arc<Post>,
 }
 
 /// What the thread gives its executor.
@@ -72,7 +70,8 @@ impl Toolbox for Tools {
     }
 
     fn park(&self, until: Option<Tick>) {
-        self.0.parker.park(until.map(|tick| self.0.clock.instant_of(tick)));
+        let until = until.map(|tick| self.0.clock.instant_of(tick));
+        self.0.post.asleep_in(|| _ = self.0.parker.park(until));
     }
 
     fn unpark(&self) {
@@ -85,7 +84,8 @@ impl Toolbox for Tools {
 
     fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
         // As in a pool: the engine's own state is not touched while user code runs.
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+        let turn = AssertUnwindSafe(turn);
+        self.0.post.in_step(|| catch_unwind(turn)).map_err(Caught::new)
     }
 }
 
@@ -97,6 +97,7 @@ impl PinnedThread {
         config: &PoolConfig,
         clock: OsClock,
         reactor: tokio_host::ReactorHandle,
+        post: Arc<Post>,
     ) -> Result<Self, StartError> {
         let shared = Arc::new(Shared {
             clock,
@@ -105,6 +106,7 @@ impl PinnedThread {
             seed: config.seed,
             stop: AtomicBool::new(false),
             until: AtomicU64::new(0),
+            post,
         });
         let (report, reported) = mpsc::channel();
         let (running, gone) = mpsc::channel::<()>();
@@ -121,6 +123,7 @@ impl PinnedThread {
                 Err(refused) => return drop(report.send(Err(refused))),
             };
             host::pin();
+            mine.post.take();
             let _reactor = reactor.enter();
             let _entered = Entered::enter(executor.handle());
             drop(report.send(Ok(executor.handle())));

@@ -1,9 +1,13 @@
 //! The scheduler of a pool: its host, its desks and their runners. The [module](super) has the
 //! protocol.
 
-use alloc::{sync::Arc, task::Wake};
+use alloc::{
+    sync::{Arc, Weak},
+    task::Wake,
+};
 use core::{
     cell::Cell,
+    convert::Infallible,
     fmt,
     panic::AssertUnwindSafe,
     pin::Pin,
@@ -19,7 +23,9 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use clockjack_exec::{Handle, Sleep, Timer};
+use clockjack_exec::{
+    Events, Failure, Handle, Payload, Process, Sleep, StepOutput, SubmitError, Timer,
+};
 use clockjack_sched::{
     CloseReport, DispatcherId, HandlerError, Scheduler, SchedulerConfig, SchedulerHost, Turn, Work,
 };
@@ -27,7 +33,7 @@ use clockjack_sync::{mutant, waker::AtomicWaker};
 use clockjack_time::{ClockKind, MonotonicClock as _, Tick, TimerInstant};
 
 use super::{BLOCKING_DISPATCHER, PoolSchedulerConfig, TURN_BUDGET, Timebase, TimerTopology};
-use crate::{BlockingPool, OsInstant, blocking, host, host::Threads};
+use crate::{BlockingPool, OsInstant, blocking, dispatchers::Dispatchers, host, host::Threads};
 
 /// The stage of a runner that takes a turn.
 const TURN: u64 = 1;
@@ -63,12 +69,27 @@ pub(crate) struct PoolScheduler {
     office: Arc<Office>,
 }
 
+/// Where jobs can run.
+pub(crate) struct Places {
+    /// The workers themselves.
+    pub(crate) threads: Arc<Threads>,
+    /// Threads for blocking work.
+    pub(crate) blocking: Arc<BlockingPool>,
+    /// Dispatchers that the user has made, if the pool belongs to a runtime.
+    pub(crate) made: Arc<OnceLock<Weak<Dispatchers>>>,
+}
+
+impl Places {
+    fn made(&self, dispatcher: DispatcherId) -> Option<Handle> {
+        self.made.get()?.upgrade()?.made(dispatcher)
+    }
+}
+
 /// What the host, the runners and the watches share.
 struct Office {
     desks: Box<[Desk]>,
     handle: Handle,
-    threads: Arc<Threads>,
-    blocking: Arc<BlockingPool>,
+    places: Places,
     time: Timebase,
     /// For those who start a runner; taken when the pool ends, which opens the circle.
     scheduler: Mutex<Option<Scheduler>>,
@@ -88,10 +109,9 @@ impl PoolScheduler {
         config: &PoolSchedulerConfig,
         workers: usize,
         handle: Handle,
-        threads: Arc<Threads>,
-        blocking: Arc<BlockingPool>,
+        places: Places,
     ) -> Self {
-        let clock = threads.clock;
+        let clock = places.threads.clock;
         let resolution = config.resolution.unwrap_or(clock.resolution());
         let time = Timebase::new(clock, Tick::ZERO, resolution);
         let shards = match config.topology {
@@ -102,8 +122,7 @@ impl PoolScheduler {
         let office = Arc::new(Office {
             desks: (0..shards).map(desk).collect(),
             handle,
-            threads,
-            blocking,
+            places,
             time,
             scheduler: Mutex::new(None),
             dispatched: AtomicUsize::new(0),
@@ -208,7 +227,7 @@ impl Office {
             if now >= until {
                 return;
             }
-            self.threads.stopper.park(Some(now.saturating_add(LOOK_EVERY).min(until)));
+            self.places.threads.stopper.park(Some(now.saturating_add(LOOK_EVERY).min(until)));
         }
     }
 }
@@ -253,38 +272,74 @@ impl SchedulerHost for PoolHost {
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
-        dispatcher == DispatcherId::DEFAULT || dispatcher == BLOCKING_DISPATCHER
+        matches!(dispatcher, DispatcherId::DEFAULT | BLOCKING_DISPATCHER)
+            || self.0.places.made(dispatcher).is_some()
     }
 
     fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
-        if dispatcher != BLOCKING_DISPATCHER {
-            return Err(work);
-        }
         let errand = Errand { work: Some(work), office: Arc::clone(&self.0) };
         // Relaxed: who waits for it to fall has stopped whoever lets it rise.
         self.0.dispatched.fetch_add(1, Relaxed);
-        // In a place of its own, since a closure does not give back what it has.
-        let place = Arc::new(Mutex::new(errand));
-        let taken = Arc::clone(&place);
-        let run = move || {
-            let work = taken.lock().unwrap_or_else(PoisonError::into_inner).work.take();
-            IS_DISPATCHED.set(true);
-            if let Some(work) = work {
-                work.run();
-            }
-            IS_DISPATCHED.set(false);
-        };
-        self.0.blocking.submit(run).map_err(|_refused| {
-            let mut errand = place.lock().unwrap_or_else(PoisonError::into_inner);
-            errand.work.take().expect("nobody has run it")
-        })
+        if dispatcher == BLOCKING_DISPATCHER {
+            return self.0.run_blocking(errand);
+        }
+        let Some(place) = self.0.places.made(dispatcher) else { return Err(errand.give_up()) };
+        let refused = place.submit(errand).err().and_then(SubmitError::into_inner);
+        refused.map_or(Ok(()), |errand| Err(errand.give_up()))
     }
 }
 
-/// A handler on its way to a blocking thread, counted until it has ended, or was dropped.
+impl Office {
+    fn run_blocking(&self, errand: Errand) -> Result<(), Work> {
+        // In a place of its own, since a closure does not give back what it has.
+        let place = Arc::new(Mutex::new(Some(errand)));
+        let taken = Arc::clone(&place);
+        let take = |place: &Mutex<Option<Errand>>| {
+            place.lock().unwrap_or_else(PoisonError::into_inner).take()
+        };
+        let run = move || {
+            if let Some(mut errand) = take(&taken) {
+                errand.run();
+            }
+        };
+        let submitted = self.places.blocking.submit(run);
+        submitted.map_err(|_refused| take(&place).expect("nobody has run it").give_up())
+    }
+}
+
+/// A handler on its way to another thread, counted until it has ended, or was dropped.
 struct Errand {
     work: Option<Work>,
     office: Arc<Office>,
+}
+
+impl Errand {
+    fn run(&mut self) {
+        if let Some(work) = self.work.take() {
+            let before = IS_DISPATCHED.replace(true);
+            work.run();
+            IS_DISPATCHED.set(before);
+        }
+    }
+
+    fn give_up(mut self) -> Work {
+        self.work.take().expect("nobody has run it")
+    }
+}
+
+/// As a process of a dispatcher that the user has made.
+impl Process for Errand {
+    type Message = Infallible;
+
+    fn step(
+        &mut self,
+        _: &mut Events<'_, Infallible>,
+        out: &mut StepOutput,
+    ) -> Result<(), Failure> {
+        self.run();
+        out.done(Payload::new(()));
+        Ok(())
+    }
 }
 
 impl Drop for Errand {
@@ -292,7 +347,7 @@ impl Drop for Errand {
         drop(self.work.take());
         // AcqRel: what was done is seen by who finds that all have ended.
         self.office.dispatched.fetch_sub(1, AcqRel);
-        self.office.threads.stopper.unpark();
+        self.office.places.threads.stopper.unpark();
     }
 }
 

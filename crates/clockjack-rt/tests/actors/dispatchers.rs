@@ -4,6 +4,7 @@ use alloc::{rc::Rc, sync::Arc};
 use core::{
     cell::Cell,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
 };
 use std::{
     sync::{Barrier, mpsc},
@@ -13,7 +14,7 @@ use std::{
 use clockjack_rt::{
     BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, Runtime,
     actor::{Actor, ActorSystem, Context, Failure, Next, Props, Signal, SpawnErrorKind},
-    sched::DispatcherId,
+    sched::{DispatcherId, ScheduleErrorKind},
 };
 
 use crate::{LONG, eventually::eventually, start};
@@ -225,4 +226,82 @@ fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
         }
     });
     assert!(apart.len() <= 2, "{apart:?}");
+}
+
+/// The name of the thread on which a closure is run by the scheduler.
+fn thread_of_job(runtime: &Runtime, dispatcher: DispatcherId) -> String {
+    let (told, heard) = mpsc::channel();
+    let jobs = runtime.system().scheduler();
+    let job = jobs.schedule_once_fn(Duration::from_millis(1), dispatcher, move |_| {
+        told.send(thread::current().name().unwrap_or_default().to_owned())
+    });
+    job.unwrap();
+    heard.recv_timeout(LONG).unwrap()
+}
+
+#[test]
+fn jobs_of_the_scheduler_run_on_the_dispatcher_that_they_name() {
+    let runtime = start(2);
+    let system = runtime.system();
+    let apart = system.dispatcher("apart", 2).unwrap();
+    let pinned = system.pinned("pinned").unwrap().id();
+    assert!(thread_of_job(&runtime, apart).starts_with("apart-"));
+    assert_eq!(thread_of_job(&runtime, pinned), "pinned");
+    assert!(thread_of_job(&runtime, DispatcherId::DEFAULT).starts_with("cj-worker-"));
+    let blocking = thread_of_job(&runtime, BLOCKING_DISPATCHER);
+    assert!(!blocking.starts_with("cj-worker-") && !blocking.starts_with("apart-"), "{blocking}");
+
+    // Again and again, one run at a time, also beside others.
+    for dispatcher in [apart, pinned] {
+        let (told, heard) = mpsc::channel();
+        let (at_once, ms) = (Arc::new(AtomicUsize::new(0)), Duration::from_millis(1));
+        let beat = system.scheduler().schedule_at_fixed_rate_fn(ms, ms, dispatcher, move |_| {
+            assert_eq!(at_once.fetch_add(1, SeqCst), 0);
+            let sent = told.send(thread::current().id());
+            at_once.fetch_sub(1, SeqCst);
+            sent
+        });
+        let beat = beat.unwrap();
+        assert_eq!(heard.iter().take(20).count(), 20);
+        assert!(beat.cancel());
+        // The closure goes with the job, and hangs up.
+        for _ in heard {}
+    }
+    assert!(runtime.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn a_job_for_a_dispatcher_that_there_is_not_is_refused() {
+    let runtime = start(1);
+    let (scheduler, ms) = (runtime.system().scheduler().clone(), Duration::from_millis(1));
+    let refused = scheduler.schedule_once_fn(ms, DispatcherId(999), |_| ()).unwrap_err();
+    assert!(matches!(refused.kind(), ScheduleErrorKind::ReceiverGone), "{refused}");
+    let apart = runtime.system().dispatcher("apart", 1).unwrap();
+    scheduler.schedule_once_fn(ms, apart, |_| ()).unwrap();
+    assert!(runtime.shutdown(LONG).is_clean());
+    let refused = scheduler.schedule_once_fn(ms, apart, |_| ()).unwrap_err();
+    assert!(matches!(refused.kind(), ScheduleErrorKind::Closed), "{refused}");
+}
+
+#[test]
+fn a_job_that_runs_on_a_dispatcher_is_waited_for_at_the_end_and_may_panic() {
+    let runtime = start(2);
+    let system = runtime.system();
+    let (apart, ms) = (system.dispatcher("apart", 1).unwrap(), Duration::from_millis(1));
+    system.scheduler().schedule_once_fn(ms, apart, |_| -> () { panic!("a job") }).unwrap();
+    let (told, heard) = mpsc::channel();
+    let is_done = Arc::new(AtomicUsize::new(0));
+    let (done, end) = (Arc::clone(&is_done), system.when_terminated());
+    let job = system.scheduler().schedule_once_fn(ms, apart, move |_| {
+        told.send(()).unwrap();
+        // The actors are gone before the scheduler is closed.
+        while end.report().is_none() {
+            thread::yield_now();
+        }
+        done.fetch_add(1, SeqCst);
+    });
+    job.unwrap();
+    heard.recv_timeout(LONG).unwrap();
+    assert!(runtime.shutdown(LONG).is_clean());
+    assert_eq!(is_done.load(SeqCst), 1);
 }

@@ -1,21 +1,23 @@
-//! A handler that does not return is reported, while it runs.
+//! A handler that does not return is reported, while it runs, wherever it runs.
 
+use alloc::{rc::Rc, sync::Arc};
 use core::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
 };
 use std::{sync::mpsc, thread};
 
-use alloc::sync::Arc;
-
 use clockjack_rt::{
-    PoolConfig, Runtime,
-    actor::{ActorSystem, EventKinds, Next, Props, Stuck, SystemEvent},
+    BLOCKING_DISPATCHER, PoolConfig, Runtime,
+    actor::{
+        Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Next, Props, Stuck, SystemEvent,
+    },
 };
 
-#[test]
-fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
-    let stuck_after = Duration::from_millis(50);
+const STUCK_AFTER: Duration = Duration::from_millis(50);
+
+/// A runtime, and what it says about handlers that do not return.
+fn start(stuck_after: Duration) -> (Runtime, mpsc::Receiver<Stuck>) {
     let config = PoolConfig { workers: Some(2), stuck_after, ..PoolConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
     let (told, heard) = mpsc::channel::<Stuck>();
@@ -27,25 +29,118 @@ fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
     });
     let listener = rt.spawn("listener", listener).unwrap();
     rt.system().events().subscribe(EventKinds::STUCK, listener);
+    (rt, heard)
+}
 
-    let is_released = Arc::new(AtomicBool::new(false));
-    let released = Arc::clone(&is_released);
-    let busy = Props::from_fn(move |_, _: u32| {
-        while !released.load(SeqCst) {
+/// A handler that does not return until it is let go.
+#[derive(Clone, Default)]
+struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    fn pass(&self) {
+        while !self.0.load(SeqCst) {
             thread::yield_now();
         }
+    }
+
+    fn open(&self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Not `Send`.
+struct Local(Rc<Gate>);
+
+impl Actor for Local {
+    type Msg = u32;
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, _: u32) -> Result<Next, Failure> {
+        self.0.pass();
+        Ok(Next::Stay)
+    }
+}
+
+/// Its handler is told of while it runs: nothing else lets it go on.
+fn is_told(busy: &ActorRef<u32>, gate: &Gate, heard: &mpsc::Receiver<Stuck>) -> Stuck {
+    busy.tell(7).unwrap();
+    let stuck = heard.recv().unwrap();
+    assert_eq!((stuck.pid, &stuck.path), (busy.pid(), &busy.path()));
+    assert!(stuck.running_for >= STUCK_AFTER);
+    assert_eq!(stuck.message_type, "u32");
+    gate.open();
+    stuck
+}
+
+#[test]
+fn a_handler_that_does_not_return_is_reported_once_with_its_actor() {
+    let (rt, heard) = start(STUCK_AFTER);
+    let gate = Gate::default();
+    let at = gate.clone();
+    let busy = Props::from_fn(move |_, _: u32| {
+        at.pass();
         Ok(Next::Stay)
     });
     let busy = rt.spawn("busy", busy).unwrap();
-    busy.tell(7).unwrap();
-
-    // It is told before the handler returns: nothing else lets that go on.
-    let stuck = heard.recv().unwrap();
-    assert_eq!((stuck.pid, stuck.path.to_string().as_str()), (busy.pid(), "/user/busy"));
-    assert!(stuck.running_for >= stuck_after);
-    assert_eq!(stuck.message_type, "u32");
+    let stuck = is_told(&busy, &gate, &heard);
+    assert_eq!(stuck.path.to_string(), "/user/busy");
     assert!(stuck.actor_type.contains("FnActor"), "{}", stuck.actor_type);
-    is_released.store(true, SeqCst);
     assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
     assert!(heard.try_recv().is_err(), "each step is told once");
+}
+
+#[test]
+fn a_handler_that_does_not_return_is_reported_on_every_kind_of_dispatcher() {
+    let (rt, heard) = start(STUCK_AFTER);
+    let system = rt.system();
+    let pinned = system.pinned("pinned").unwrap();
+    let kinds = [system.dispatcher("apart", 2).unwrap(), BLOCKING_DISPATCHER, pinned.id()];
+    // Twice: who looks has slept between the two.
+    for round in 0..2 {
+        for (n, dispatcher) in kinds.into_iter().enumerate() {
+            let gate = Gate::default();
+            let at = gate.clone();
+            let busy = Props::from_fn(move |_, _: u32| {
+                at.pass();
+                Ok(Next::Stay)
+            });
+            let name = format!("busy-{round}-{n}");
+            let busy = rt.spawn(&name, busy.dispatcher(dispatcher)).unwrap();
+            is_told(&busy, &gate, &heard);
+        }
+        let gate = Gate::default();
+        let at = gate.clone();
+        let make = move || Local(Rc::new(at.clone()));
+        let local = system.spawn_pinned(&pinned, &format!("local-{round}"), make).unwrap();
+        let stuck = is_told(&local, &gate, &heard);
+        assert!(stuck.actor_type.ends_with("Local"), "{}", stuck.actor_type);
+    }
+    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+    assert!(heard.try_recv().is_err(), "each step is told once");
+}
+
+#[test]
+fn handlers_on_pinned_threads_that_return_are_not_reported_however_many_there_are() {
+    let (rt, heard) = start(10 * STUCK_AFTER);
+    let pinned = rt.system().pinned("pinned").unwrap();
+    let (told, ended) = mpsc::channel();
+    // One actor after another has its turn, for several times what one handler may take; each by
+    // itself is done at once.
+    for n in 0..8_u32 {
+        let (told, mut left) = (told.clone(), 150);
+        let props = Props::from_fn(move |cx: &mut Context<'_, _>, beat: u32| {
+            thread::sleep(Duration::from_millis(1));
+            left -= 1;
+            if left > 0 {
+                cx.self_ref().tell(beat)?;
+            } else {
+                told.send(beat)?;
+            }
+            Ok(Next::Stay)
+        });
+        rt.spawn(&format!("{n}"), props.dispatcher(pinned.id())).unwrap().tell(n).unwrap();
+    }
+    drop(told);
+    assert_eq!(ended.iter().take(8).count(), 8);
+    assert!(heard.try_recv().is_err(), "none of them took long");
+    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
 }
