@@ -18,7 +18,15 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{error::Error, fmt};
 
-use clockjack_sync::{Counted, lock::Lock, mutant};
+use clockjack_sync::{
+    Counted,
+    lock::Lock,
+    mutant,
+    prim::atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
+};
 
 use crate::failure_info::FailureInfo;
 
@@ -51,6 +59,8 @@ pub struct FailureEventHub(Counted<Shared>);
 struct Shared {
     list: Lock<List>,
     subscribers_max: usize,
+    /// Nothing is allocated any more.
+    is_sealed: AtomicBool,
 }
 
 /// Never changed, only replaced.
@@ -72,7 +82,8 @@ impl FailureEventHub {
     #[must_use]
     pub fn with_capacity(subscribers_max: usize) -> Self {
         let list = Lock::new(Counted::new(Vec::new()));
-        Self(Counted::new(Shared { list, subscribers_max }))
+        let is_sealed = AtomicBool::new(false);
+        Self(Counted::new(Shared { list, subscribers_max, is_sealed }))
     }
 
     /// Calls `tell` for each failure from now on, on the thread that publishes it, until what this
@@ -80,11 +91,13 @@ impl FailureEventHub {
     ///
     /// # Errors
     ///
-    /// If there are too many subscribers. Trying again helps when one has gone.
+    /// If there are too many subscribers: trying again helps when one has gone. Or if a system whose
+    /// hub this is was sealed.
     pub fn subscribe(
         &self,
         tell: impl Fn(&FailureInfo) + Send + Sync + 'static,
     ) -> Result<Subscription, HubFull> {
+        self.check_open()?;
         self.enter(Subscriber::Call(Box::new(tell)))
     }
 
@@ -93,8 +106,9 @@ impl FailureEventHub {
     ///
     /// # Errors
     ///
-    /// If there are too many subscribers. Trying again helps when one has gone.
+    /// As [`subscribe`](Self::subscribe).
     pub fn subscribe_queue(&self, capacity: usize) -> Result<FailureQueue, HubFull> {
+        self.check_open()?;
         let waiting = Counted::new(Waiting::new(capacity.max(1)));
         let subscription = self.enter(Subscriber::Queue(waiting.clone()))?;
         Ok(FailureQueue { waiting, _subscription: subscription })
@@ -130,6 +144,19 @@ impl FailureEventHub {
         self.0.list.with(|list| list.len())
     }
 
+    /// Takes no more subscribers: a system that uses it allocates no more.
+    pub(crate) fn seal(&self) {
+        // Release: pairs with `check_open`.
+        self.0.is_sealed.store(true, Release);
+    }
+
+    fn check_open(&self) -> Result<(), HubFull> {
+        // Acquire: pairs with `seal`.
+        let is_sealed = self.0.is_sealed.load(Acquire);
+        let n_max = self.0.subscribers_max;
+        if is_sealed { Err(HubFull { n_max, is_sealed }) } else { Ok(()) }
+    }
+
     fn enter(&self, subscriber: Subscriber) -> Result<Subscription, HubFull> {
         let entry = Counted::new(subscriber);
         let n_max = self.0.subscribers_max;
@@ -143,7 +170,7 @@ impl FailureEventHub {
         });
         match replaced {
             Some(_old) => Ok(Subscription { hub: self.clone(), entry }),
-            None => Err(HubFull { n_max }),
+            None => Err(HubFull { n_max, is_sealed: false }),
         }
     }
 
@@ -260,14 +287,27 @@ impl Waiting {
     }
 }
 
-/// A hub that has as many subscribers as it may have.
+/// A hub that takes no more subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubFull {
     n_max: usize,
+    is_sealed: bool,
+}
+
+impl HubFull {
+    /// Whether a system whose hub it is was sealed: then it stays so. Else there are as many as
+    /// there may be.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
 }
 
 impl fmt::Display for HubFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_sealed {
+            return f.write_str("a system that is sealed uses the hub");
+        }
         write!(f, "the hub has its {} subscribers already", self.n_max)
     }
 }

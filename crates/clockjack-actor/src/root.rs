@@ -206,7 +206,13 @@ impl RootContext {
         unsafe { spawn::spawn(&user, true, here, name, props) }
     }
 
-    /// From here on nothing allocates: what would is refused.
+    /// From here on nothing allocates: what would is refused, wherever it is asked for.
+    ///
+    /// That is: actors; subscriptions to events, to failures, to the receptionist, and what is
+    /// listed there; tasks and hooks of the shutdown; waiting for room in a mailbox; asks and
+    /// futures beyond what there is room for. Timers and jobs go on, within the capacity of the
+    /// scheduler, whose room [`SchedulerConfig::is_fixed`](clockjack_sched::SchedulerConfig)
+    /// makes at the start. The end of the system itself may allocate.
     pub fn seal(&mut self) {
         self.system.inner().seal();
     }

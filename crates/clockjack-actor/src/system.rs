@@ -326,6 +326,7 @@ impl SystemInner {
     pub(crate) fn seal(&self) {
         // Release: what was made before is made.
         self.is_sealed.store(true, Release);
+        self.hub.seal();
     }
 
     /// Tells of a message that will not be handled.

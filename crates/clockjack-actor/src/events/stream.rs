@@ -74,9 +74,10 @@ impl EventStream {
     }
 
     /// Tells `to` all events of these kinds from now on. A second call for the same actor sets
-    /// other kinds. Without effect if `to` has stopped, or the system has terminated.
-    pub fn subscribe(&self, kinds: EventKinds, to: ActorRef<SystemEvent>) {
-        self.subscribe_bounded(kinds, to, EVENTS_WAITING_MAX);
+    /// other kinds. Without effect, and false, if `to` has stopped, the system has terminated, or
+    /// it was sealed.
+    pub fn subscribe(&self, kinds: EventKinds, to: ActorRef<SystemEvent>) -> bool {
+        self.subscribe_bounded(kinds, to, EVENTS_WAITING_MAX)
     }
 
     /// As [`subscribe`](Self::subscribe); so many events wait when the mailbox is full, at least
@@ -86,14 +87,19 @@ impl EventStream {
         kinds: EventKinds,
         to: ActorRef<SystemEvent>,
         waiting_max: usize,
-    ) {
+    ) -> bool {
         let actor = to.any().clone();
+        if actor.system().is_sealed() {
+            return false;
+        }
         let listed = actor.system().listed();
         listed.begin(actor.pid());
         let backlog = Lock::new(Backlog::new(waiting_max));
         let new = Counted::new(Subscriber { kinds, to, backlog });
+        let mut is_listed = true;
         let old = self.0.list.with(|list| {
             if list.is_closed {
+                is_listed = false;
                 return Some(new);
             }
             let subscribers = &mut list.subscribers;
@@ -106,8 +112,10 @@ impl EventStream {
         drop(old);
         if actor.is_ended() {
             self.forget(actor.pid());
+            is_listed = false;
         }
         self.0.bridge.look(&self.0, &self.0.executor);
+        is_listed
     }
 
     /// Tells `to` nothing any more. False if it was told nothing before.

@@ -79,6 +79,7 @@ pub(super) enum Refusal {
     UnknownPhase,
     Late,
     Full,
+    Sealed,
 }
 
 impl ShutdownTaskError {
@@ -107,6 +108,17 @@ impl ShutdownTaskError {
         self.why == Refusal::Full
     }
 
+    /// Whether the system allocates no more, since it was sealed.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.why == Refusal::Sealed
+    }
+
+    /// A system that was sealed takes no more of them.
+    pub(crate) fn sealed(phase: Phase, name: &str, task: TaskFuture) -> Self {
+        Self { why: Refusal::Sealed, phase, name: name.into(), task }
+    }
+
     /// The task, never polled.
     #[must_use]
     pub fn into_task(self) -> TaskFuture {
@@ -124,6 +136,7 @@ impl fmt::Display for ShutdownTaskError {
             }
             Refusal::Late => write!(f, "task `{name}` comes too late for phase `{phase}`"),
             Refusal::Full => write!(f, "there are too many tasks for `{name}` in `{phase}`"),
+            Refusal::Sealed => write!(f, "a sealed system takes no task `{name}` for `{phase}`"),
         }
     }
 }

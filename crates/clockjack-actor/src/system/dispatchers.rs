@@ -152,8 +152,9 @@ impl ActorSystem {
     /// # Errors
     ///
     /// On a host without threads, for a name that is taken, for zero threads or more than there can
-    /// be, and after the end.
+    /// be, and when the system has terminated.
     pub fn dispatcher(&self, name: &str, threads: usize) -> Result<DispatcherId, StartError> {
+        self.check_alive()?;
         let create = |host: &dyn DispatcherHost, id| host.create(id, name, threads);
         self.inner().dispatchers.make(name, create).map(|(id, _)| id)
     }
@@ -163,10 +164,16 @@ impl ActorSystem {
     /// # Errors
     ///
     /// On a host without threads, for a name that is taken, if the operating system has no thread
-    /// to give, and after the end.
+    /// to give, and when the system has terminated.
     pub fn pinned(&self, name: &str) -> Result<Pinned, StartError> {
+        self.check_alive()?;
         let create = |host: &dyn DispatcherHost, id| host.pinned(id, name);
         self.inner().dispatchers.make(name, create).map(|(id, handle)| Pinned { id, handle })
+    }
+
+    /// Without actors nobody has any use for threads.
+    fn check_alive(&self) -> Result<(), StartError> {
+        self.inner().user().map(drop).ok_or_else(StartError::stopped)
     }
 
     /// Starts an actor below `/user` that stays on a thread. Its factory goes there, so that and

@@ -137,7 +137,7 @@ impl ActorSystem {
     /// # Errors
     ///
     /// The task comes back: if the name is empty, there is no such phase, it has begun or will not
-    /// come any more, or there are too many tasks.
+    /// come any more, there are too many tasks, or the system is sealed.
     pub fn on_shutdown(
         &self,
         phase: Phase,
@@ -158,7 +158,19 @@ impl ActorSystem {
         name: &str,
         task: impl Future<Output = Result<(), Failure>> + Send + 'static,
     ) -> Result<ShutdownTask, ShutdownTaskError> {
-        let task = self.0.ending.phases.add_task(phase, name, Box::pin(task))?;
+        self.add_boxed(phase, name, Box::pin(task))
+    }
+
+    fn add_boxed(
+        &self,
+        phase: Phase,
+        name: &str,
+        task: TaskFuture,
+    ) -> Result<ShutdownTask, ShutdownTaskError> {
+        if self.0.is_sealed() {
+            return Err(ShutdownTaskError::sealed(phase, name, task));
+        }
+        let task = self.0.ending.phases.add_task(phase, name, task)?;
         Ok(ShutdownTask { system: self.clone(), task })
     }
 
@@ -182,16 +194,19 @@ impl ActorSystem {
             // Of one that has ended already nothing is wanted.
             move || async move { drop(actor.send(stop).await) }
         });
-        let task = crate::shutdown::termination(stop, ended);
-        let task = self.0.ending.phases.add_task(phase, name, task)?;
-        Ok(ShutdownTask { system: self.clone(), task })
+        self.add_boxed(phase, name, crate::shutdown::termination(stop, ended))
     }
 
     /// Calls `call` when the system has terminated, on whatever thread that is; at once if it has.
-    pub fn on_terminated(&self, call: impl FnOnce(&TerminationReport) + Send + 'static) {
+    /// False if it is never called, because the system was sealed and has not terminated.
+    pub fn on_terminated(&self, call: impl FnOnce(&TerminationReport) + Send + 'static) -> bool {
+        if self.0.is_sealed() {
+            return self.0.end.report().map(|report| call(&report)).is_some();
+        }
         if let Some((call, report)) = self.0.end.add_hook(Box::new(call)) {
             call(&report);
         }
+        true
     }
 
     /// As [`terminate`](Self::terminate), for a reason of the host's.
