@@ -443,7 +443,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         let Some(run) = parcel.open() else {
             // The scheduler has cancelled it: it was too far behind, or there is a shutdown.
-            turn.drop_contained(timed.timers.remove_slot(slot));
+            let timer = timed.timers.remove_slot(slot);
+            self.drop_told(turn, timer);
             return;
         };
         let batch = run.fire().batch();
@@ -467,7 +468,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             let Attached { parcel, mut batch, sender } = *attached;
             if let Some(parcel) = parcel {
                 let Some(run) = parcel.open() else {
-                    turn.drop_contained(msg);
+                    self.drop_told(turn, msg);
                     return;
                 };
                 batch = Some(run.fire().batch());
@@ -499,15 +500,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.end_run(false);
         self.state.end_wait();
         self.state.cancel_idle();
-        let Some(extra) = &mut self.state.extra else { return };
-        let Some(timed) = &mut extra.timed else { return };
-        if mutant!("actor-timers-outlive-restart") {
+        if self.state.timed_mut().is_none() || mutant!("actor-timers-outlive-restart") {
             return;
         }
-        while let Some(timer) = timed.timers.remove_last() {
+        while let Some(timer) = self.state.timed().timers.remove_last() {
             timer.job.cancel();
-            turn.drop_contained(timer);
+            self.drop_told(turn, timer);
         }
-        extra.control.retain(|item| matches!(item, Control::Message(_)));
+        self.state.extra().control.retain(|item| matches!(item, Control::Message(_)));
     }
 }

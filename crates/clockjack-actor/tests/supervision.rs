@@ -9,6 +9,8 @@ mod puppet;
 
 #[path = "supervision/children.rs"]
 mod children;
+#[path = "supervision/drops.rs"]
+mod drops;
 #[path = "escalation/laws.rs"]
 mod escalation;
 #[path = "supervision/faults.rs"]

@@ -109,7 +109,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Drops something of the user's; a panic in that changes nothing, but is told.
-    pub(super) fn drop_told<T>(&mut self, turn: &TurnOf<'_, A::Msg>, value: T) {
+    pub(crate) fn drop_told<T>(&mut self, turn: &TurnOf<'_, A::Msg>, value: T) {
         let mut value = Some(value);
         if let Err(caught) = turn.guarded(&mut || drop(value.take())) {
             let failure = super::of_panic(&caught);
@@ -160,7 +160,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 timer.cancel();
             }
             for adapter in core::mem::take(&mut extra.adapters) {
-                turn.drop_contained(adapter);
+                self.drop_told(turn, adapter);
             }
         }
     }
@@ -415,7 +415,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         Self::refuse_waiters(turn);
         self.end_timers(turn);
         self.end_futures(turn);
-        turn.drop_contained(self.actor.take());
+        let actor = self.actor.take();
+        self.drop_told(turn, actor);
         self.drop_mail(turn);
         self.let_go(turn);
         let core = &turn.front().core;
@@ -441,7 +442,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             match pop(turn.front()) {
                 Pop::Item(envelope) => {
                     tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
-                    turn.drop_contained(envelope);
+                    self.drop_told(turn, envelope);
                 }
                 Pop::Empty => return,
                 // Somebody is between its claim and its message. What it leaves nobody would find,

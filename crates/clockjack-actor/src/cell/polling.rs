@@ -35,7 +35,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return;
         }
         if let Some(task) = extra.futures.remove_polled() {
-            turn.drop_contained(task);
+            self.drop_told(turn, task);
             self.take_back();
         }
         // What comes after a wait may have panicked, and is out of its place by then.
@@ -47,9 +47,15 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if mutant!("actor-futures-outlive-restart") && !self.state.is_ending() {
             return;
         }
-        let Some(extra) = &mut self.state.extra else { return };
-        while let Some(task) = extra.futures.remove_last() {
-            turn.drop_contained(task);
+        if self.state.extra.is_none() {
+            return;
+        }
+        while let Some(task) = self.state.extra().futures.remove_last() {
+            if mutant!("actor-future-drop-untold") {
+                turn.drop_contained(task);
+                continue;
+            }
+            self.drop_told(turn, task);
         }
         self.take_back();
     }

@@ -125,11 +125,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             pids.extend(children.newest_first().map(|child| child.pid()));
             children.unwatch_all();
         });
-        if let Some(extra) = &mut self.state.extra {
-            for pid in pids {
-                // What was to be told is the user's, and may do anything when it is dropped.
-                turn.drop_contained(extra.watching.remove(&pid));
-            }
+        for pid in pids {
+            let watched = self.state.extra.as_mut().and_then(|extra| extra.watching.remove(&pid));
+            // What was to be told is the user's, and may do anything when it is dropped.
+            self.drop_told(turn, watched);
         }
     }
 }
