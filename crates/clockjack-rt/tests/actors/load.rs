@@ -12,6 +12,7 @@ use clockjack_rt::{
     BLOCKING_DISPATCHER, PoolConfig, Runtime,
     actor::{
         Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Overflow, Props, Signal,
+        Strategy,
     },
     sched::DispatcherId,
 };
@@ -550,4 +551,46 @@ fn ends_are_told_to_parents_and_watchers_on_all_dispatchers() {
     eventually("each end was told once", || told.load(SeqCst) == 5 * 5 * ROUNDS);
     assert!(runtime.shutdown(LONG).is_clean());
     assert_eq!(told.load(SeqCst), 5 * 5 * ROUNDS);
+}
+
+#[test]
+fn actors_that_fail_and_are_made_anew_without_end_keep_nobody_from_a_turn() {
+    let runtime = start(1);
+    let n_made = Arc::new(AtomicUsize::new(0));
+    for n in 0..4 {
+        let made = Arc::clone(&n_made);
+        // Its first message makes it fail, and the next one is there before.
+        let props = Props::new(move || {
+            made.fetch_add(1, SeqCst);
+            Storm
+        });
+        let storm = runtime.spawn(&format!("storm-{n}"), props.supervise(Strategy::restart()));
+        storm.expect("room").tell(()).expect("it runs");
+    }
+    let handled = Arc::new(AtomicUsize::new(0));
+    for n in 0..200 {
+        let counts = Arc::clone(&handled);
+        let props = Props::from_fn(move |_: &mut Context<'_, _>, (): ()| {
+            counts.fetch_add(1, SeqCst);
+            Ok(Next::Stop)
+        });
+        runtime.spawn(&format!("{n}"), props).expect("room").tell(()).expect("it runs");
+        eventually("it was handled", || handled.load(SeqCst) == n + 1);
+    }
+    let before = n_made.load(SeqCst);
+    eventually("they go on", || n_made.load(SeqCst) > before + 1_000);
+    let report = runtime.shutdown(LONG);
+    assert!(report.is_clean(), "{report:?}");
+}
+
+/// Fails without end.
+struct Storm;
+
+impl Actor for Storm {
+    type Msg = ();
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        cx.self_ref().tell(())?;
+        Err(Failure::msg("again"))
+    }
 }

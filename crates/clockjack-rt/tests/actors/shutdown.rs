@@ -187,6 +187,17 @@ fn after_the_end_everything_is_refused() {
 }
 
 #[test]
+fn a_system_that_has_terminated_gets_no_threads_while_its_runtime_is_there() {
+    let runtime = start(1);
+    let system = runtime.system();
+    system.dispatcher("before", 1).unwrap();
+    runtime.block_on(system.terminate());
+    assert!(system.pinned("again").unwrap_err().is_stopped());
+    assert!(system.dispatcher("more", 1).unwrap_err().is_stopped());
+    assert!(runtime.shutdown(LONG).is_clean());
+}
+
+#[test]
 fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
     let builder = ActorSystem::builder("t").on_start(|system| {
         system.pinned("pinned")?;
