@@ -91,8 +91,8 @@ impl FailureEventHub {
     ///
     /// # Errors
     ///
-    /// If there are too many subscribers: trying again helps when one has gone. Or if a system whose
-    /// hub this is was sealed.
+    /// If there are too many subscribers: trying again helps when one has gone. Or if a system
+    /// whose hub this is was sealed.
     pub fn subscribe(
         &self,
         tell: impl Fn(&FailureInfo) + Send + Sync + 'static,

@@ -133,18 +133,21 @@ impl Drop for Counted<'_> {
     }
 }
 
+/// All posts, each with the executor of its thread.
+type Posts = Mutex<Vec<(Arc<Post>, Handle)>>;
+
 /// The lookout and its thread.
 #[derive(Debug)]
 pub(super) struct Lookout {
     bell: Arc<Bell>,
-    posts: Arc<Mutex<Vec<(Arc<Post>, Handle)>>>,
+    posts: Arc<Posts>,
     gone: mpsc::Receiver<()>,
     join: JoinHandle<()>,
 }
 
 impl Lookout {
     pub(super) fn start(config: &PoolConfig, told: Arc<Told>) -> Result<Self, StartError> {
-        let (bell, posts) = (Arc::<Bell>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let (bell, posts) = (Arc::<Bell>::default(), Arc::<Posts>::default());
         let (running, gone) = mpsc::channel::<()>();
         let mut watch = Watch {
             bell: Arc::clone(&bell),
@@ -205,7 +208,7 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What the lookout's thread has.
 struct Watch {
     bell: Arc<Bell>,
-    posts: Arc<Mutex<Vec<(Arc<Post>, Handle)>>>,
+    posts: Arc<Posts>,
     /// By post.
     seen: Vec<Seen>,
     stuck_after: Duration,

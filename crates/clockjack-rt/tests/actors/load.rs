@@ -46,7 +46,7 @@ fn rank((_, n): &(usize, usize)) -> u8 {
 /// Sees to it that the messages of each sender rise, those of one rank if there are ranks.
 struct Judge {
     last: [[Option<usize>; RANKS]; SENDERS],
-    rank: fn(&(usize, usize)) -> u8,
+    rank: Rank,
     handled: Arc<AtomicUsize>,
     is_wrong: Arc<AtomicBool>,
 }
@@ -68,6 +68,7 @@ impl Actor for Judge {
     }
 }
 
+type Rank = fn(&(usize, usize)) -> u8;
 type Send = fn(&ActorRef<(usize, usize)>, (usize, usize)) -> bool;
 
 /// Tells, and again while there is no room.
@@ -91,7 +92,7 @@ fn keeps_order(mailbox: Mailbox, send: Send) {
     keeps_order_of(mailbox, None, send);
 }
 
-fn keeps_order_of(mailbox: Mailbox, ranked: Option<fn(&(usize, usize)) -> u8>, send: Send) {
+fn keeps_order_of(mailbox: Mailbox, ranked: Option<Rank>, send: Send) {
     let runtime = start(2);
     let handled = Arc::new(AtomicUsize::new(0));
     let is_wrong = Arc::new(AtomicBool::new(false));
