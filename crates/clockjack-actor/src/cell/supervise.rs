@@ -122,10 +122,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Suspends the children, each once, because the actor has failed or is suspended itself.
     pub(super) fn hold_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let Some(children) = turn.front().core.children() else { return };
-        // Those that come while they are held are suspended from their beginning.
-        if self.state.is_ending()
-            || core::mem::replace(&mut self.state.extra().holds_children, true)
-        {
+        if self.state.is_ending() {
+            return;
+        }
+        let are_held = core::mem::replace(&mut self.state.extra().holds_children, true);
+        if are_held && !mutant!("actor-suspends-again") {
+            // Those that have come meanwhile are suspended from their beginning.
             return;
         }
         for child in children.with(|children| children.suspend(true)) {
