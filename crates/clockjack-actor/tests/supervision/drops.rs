@@ -212,7 +212,7 @@ fn a_panic_in_a_signal_is_a_failure_that_a_strategy_settles() {
 
 #[test]
 fn an_actor_that_tells_itself_to_fail_again_and_again_leaves_turns_for_others_and_stops() {
-    const ROUNDS: u32 = 200;
+    const ROUNDS: u32 = 20;
     let (mut root, _) = start(ActorSystem::builder("t"));
     let plan = Plan::default().started(|_, cx| {
         cx.self_ref().tell(Msg::Fail)?;
