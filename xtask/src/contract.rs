@@ -3,7 +3,8 @@
 //! A contract is a `contract.md` or `requirements.md` in `crates/*/tests`, or a part of one, as
 //! `contract_timers.md`. Its tables whose last column is headed `test` are read: each row names one
 //! or more tests in back quotes, as `path::to::test` or `file.rs::test_name`, or says `planned` and
-//! why. Tests of the same crate only; what ran is taken from the log of `cargo xtask test`.
+//! why. A test of another crate is named with that crate, as `clockjack-actor/file.rs::test_name`.
+//! What ran is taken from the log of `cargo xtask test`.
 
 use std::{
     fs,
@@ -196,9 +197,10 @@ fn check(file: &str, package: &str, rows: &[Row], records: &[Record]) -> Vec<Str
 }
 
 fn check_name(package: &str, name: &str, records: &[Record]) -> Option<String> {
-    let (target, test) = match name.split_once(".rs::") {
+    let (package, test) = name.split_once('/').unwrap_or((package, name));
+    let (target, test) = match test.split_once(".rs::") {
         Some((target, test)) => (Some(target), test),
-        None => (None, name),
+        None => (None, test),
     };
     let is_named = |record: &&Record| {
         let is_suffix = record
@@ -297,5 +299,16 @@ mod tests {
             assert!(check(name).is_some_and(|fault| fault.contains(word)), "{name}");
         }
         assert!(check_name("clockjack-sync", "never_lost", &records).is_some());
+    }
+
+    #[test]
+    fn a_test_of_another_crate_is_named_with_that_crate() {
+        let records = [record("model", "deep::never_early", Outcome::Passed)];
+        let check = |name| check_name("clockjack-sync", name, &records);
+        assert_eq!(check("clockjack-time/model.rs::deep::never_early"), None);
+        assert_eq!(check("clockjack-time/never_early"), None);
+        for name in ["model.rs::deep::never_early", "clockjack-exec/never_early"] {
+            assert!(check(name).is_some_and(|fault| fault.contains("has no test")), "{name}");
+        }
     }
 }
