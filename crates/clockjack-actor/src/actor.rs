@@ -35,7 +35,8 @@ pub trait Actor: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// A failure here is one of the actor: its supervisor decides.
+    /// A failure here is one of the actor: its supervisor decides. So is a start that is left
+    /// [`Unhandled`](Next::Unhandled).
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         let _ = cx;
         Ok(Next::Stay)

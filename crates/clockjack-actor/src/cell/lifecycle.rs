@@ -31,7 +31,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let mut result = match made {
             Ok(()) => {
                 self.state.stage = Stage::Running;
-                self.guarded(turn, A::started)
+                match self.guarded(turn, A::started) {
+                    Ok(Next::Unhandled) => Err(Failure::msg("`started` was left unhandled")),
+                    result => result,
+                }
             }
             Err(caught) => {
                 let failure = super::of_panic(&caught);
