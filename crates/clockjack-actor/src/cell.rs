@@ -173,8 +173,10 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) last_words: BTreeMap<Pid, crate::FailureReport>,
     /// The child that was told to stop last, and is waited for.
     pub(crate) awaited: Option<AnyActor>,
-    /// A panic of a handler, to be decided about.
-    pub(crate) panicked: Option<Failure>,
+    /// A panic of a handler, to be decided about, and the type of the message, if it was of one.
+    pub(crate) panicked: Option<(Failure, Option<&'static str>)>,
+    /// What runs is no handler of messages, but that of signals or a future.
+    pub(crate) is_beside: bool,
     /// Why it ends.
     pub(crate) reason: Option<crate::FailureReport>,
     /// Which back-off it waits for; zero if for none.
@@ -238,6 +240,7 @@ impl<A: Actor> Default for Extra<A> {
             last_words: BTreeMap::new(),
             awaited: None,
             panicked: None,
+            is_beside: false,
             reason: None,
             backoff: 0,
             backoffs: 0,
@@ -454,10 +457,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
     fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> custom::Outcome {
         let failure = of_panic(&caught);
         turn.discard(caught);
+        let extra = self.state.extra();
+        let is_beside = core::mem::take(&mut extra.is_beside);
+        let message_type = (!is_beside).then(type_name::<A::Msg>);
         self.end_polled(turn);
         self.state.end_run(false);
         // What is done about it calls much that is not this crate's: that is for the next turn.
-        let earlier = self.state.extra().panicked.replace(failure);
+        let earlier = self.state.extra().panicked.replace((failure, message_type));
         turn.drop_contained(earlier);
         self.state.set(PENDING, true);
         custom::Outcome::Again

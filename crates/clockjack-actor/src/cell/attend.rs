@@ -29,8 +29,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         budget: &mut Budget,
     ) -> Option<Outcome> {
         let core = &turn.front().core;
-        if let Some(failure) = self.state.extra.as_mut().and_then(|extra| extra.panicked.take()) {
-            self.fail(turn, failure, None);
+        let panicked = self.state.extra.as_mut().and_then(|extra| extra.panicked.take());
+        if let Some((failure, message_type)) = panicked {
+            self.fail(turn, failure, message_type);
             self.state.restart_idle(turn);
         }
         let bits = core.take_bits();
@@ -322,12 +323,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             }
             _ => None,
         };
+        self.state.extra().is_beside = true;
         let mut cx = Context::new(&mut self.state, turn);
         let result = match (actor.signal(&mut cx, signal), unless_handled) {
             (Ok(Next::Unhandled), Some(failure)) => Err(failure),
             (Ok(Next::Unhandled), None) => Ok(Next::Stay),
             (result, _) => result,
         };
+        self.state.extra().is_beside = false;
         self.conclude::<Signal>(turn, result);
         self.state.restart_idle(turn);
     }

@@ -13,6 +13,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(super) fn poll_next(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let Self { actor, state, .. } = self;
         let Some(due) = state.extra().futures.next_due() else { return };
+        state.extra().is_beside = true;
         let waker = due.waker();
         let mut cx = Context::new(state, turn);
         let mut waker = task::Context::from_waker(&waker);
@@ -20,6 +21,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         // one that is being polled; it is pinned there, and the cell is borrowed by its runner.
         let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
         let name = due.name;
+        state.extra().is_beside = false;
         state.extra().futures.was_polled(due);
         state.settle_wait();
         if let Poll::Ready(result) = polled {
