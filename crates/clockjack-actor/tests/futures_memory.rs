@@ -1,4 +1,5 @@
-//! Memory: futures that fit into the room of their actor allocate nothing once it is warm.
+//! Memory: messages, and futures that fit into the room of their actor, allocate nothing once it
+//! is warm.
 //!
 //! Counted for each thread, so that tests beside one another do not disturb.
 #![cfg(not(loom))]
@@ -167,4 +168,20 @@ fn a_sealed_system_refuses_what_does_not_fit() {
     actor.tell(Msg::Report).unwrap();
     root.run_until_idle();
     assert!(!actor.is_stopped(), "the fitting ones have ended, the large one was refused");
+}
+
+#[test]
+fn messages_allocate_nothing() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let actor = root.spawn("a", Props::from_fn(|_, _: [u64; 4]| Ok(Next::Stay))).unwrap();
+    let mut run = |n| {
+        for _ in 0..n {
+            (0..50).for_each(|n| actor.tell([n; 4]).unwrap());
+            root.run_until_idle();
+        }
+    };
+    run(20);
+    let before = ALLOCATIONS.get();
+    run(100);
+    assert_eq!(ALLOCATIONS.get() - before, 0);
 }

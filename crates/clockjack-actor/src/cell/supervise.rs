@@ -280,10 +280,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         contain(turn, &mut || strategy.after_restart(path, &stats));
     }
 
-    /// What a host says about a failure: decided about, if it concerns a child.
+    /// What a host says about a failure: decided about, if it concerns a child. News of one that
+    /// had the child's name before is old, and ignored.
     pub(super) fn told_of_failure(&mut self, turn: &TurnOf<'_, A::Msg>, info: FailureInfo) {
         let core = &turn.front().core;
-        let below = if info.path == core.path { info.origin().1 } else { &info.path };
+        let own = (info.actor, &info.path);
+        let (pid, below) = if info.path == core.path { info.origin() } else { own };
         let mut up = Some(below);
         while let Some(path) = up.filter(|path| path.parent() != Some(&core.path)) {
             up = path.parent();
@@ -295,6 +297,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.signal_later(Signal::ChildFailed(info));
             return;
         };
+        if child.path == *below && child.pid() != pid && !mutant!("actor-failure-by-name") {
+            return;
+        }
         let failure = Failure::msg(info.reason.to_string());
         child.raise(FAILED);
         let failed = FailedChild { child, failure, info, is_startup: false, can_resume: true };

@@ -1,7 +1,11 @@
 //! Timers of an actor, in virtual time.
 
+use crate::bench::Log;
 use crate::puppet::{Msg, Puppet, Stage, act, ms, tell};
-use clockjack_actor::{ActorSystem, Key, Mailbox, Next, Signal, Strategy};
+use clockjack_actor::{
+    Actor, ActorSystem, Context, EventKinds, Failure, Key, Mailbox, Next, Props, Signal, Strategy,
+    SystemEvent,
+};
 use clockjack_sched::{CatchUp, Policy, PolicyRegistry, ScheduleErrorKind, SchedulerConfig};
 use clockjack_time::Resolution;
 use core::time::Duration;
@@ -76,7 +80,7 @@ fn a_key_that_is_set_again_has_only_the_new_timer() {
 
 /// Two timers are due in the same tick; the handler of the first meets the fire of the second,
 /// which lies in the lane by then.
-fn second_while_first(deed: fn(&mut clockjack_actor::Context<'_, Puppet>)) -> Vec<String> {
+fn second_while_first(deed: fn(&mut Context<'_, Puppet>)) -> Vec<String> {
     let mut stage = Stage::new();
     let a = stage.puppet();
     act(&a, move |cx| {
@@ -125,6 +129,20 @@ fn a_fixed_rate_begins_after_one_period_or_as_it_is_told() {
     act(&a, |cx| {
         cx.timers().fixed_rate("a", ms(10), || Msg::Say("a"))?;
         cx.timers().fixed_rate_after("b", ms(3), ms(10), || Msg::Say("b"))?;
+        Ok(Next::Stay)
+    });
+    stage.root.run_until_idle();
+    stage.pass(25);
+    assert_eq!(stage.heard(), ["3 b x1", "10 a x1", "13 b x1", "20 a x1", "23 b x1"]);
+}
+
+#[test]
+fn a_fixed_delay_begins_after_one_delay_or_as_it_is_told() {
+    let mut stage = Stage::new();
+    let a = stage.puppet();
+    act(&a, |cx| {
+        cx.timers().fixed_delay("a", ms(10), || Msg::Say("a"))?;
+        cx.timers().fixed_delay_after("b", ms(3), ms(10), || Msg::Say("b"))?;
         Ok(Next::Stay)
     });
     stage.root.run_until_idle();
@@ -318,7 +336,7 @@ fn a_failed_start_takes_its_timers_along() {
     let props = stage.props(move |cx| {
         if starts.fetch_add(1, core::sync::atomic::Ordering::Relaxed) == 0 {
             cx.timers().fixed_rate("k", ms(10), || Msg::Say("old"))?;
-            return Err(clockjack_actor::Failure::msg("failed"));
+            return Err(Failure::msg("failed"));
         }
         Ok(Next::Stay)
     });
@@ -381,6 +399,80 @@ fn timers_go_on_after_a_resume_and_a_panic_completes_its_run() {
     assert_eq!(stage.heard(), ["40 tick x1", "50 tick x1"]);
 }
 
+/// Does with its timers something else in each of its states.
+enum Machine {
+    Closed(Log),
+    Open(Log),
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Open,
+    Tick(&'static str),
+}
+
+impl Actor for Machine {
+    type Msg = Step;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        cx.timers().single("kept", ms(10), Step::Tick("kept"))?;
+        cx.timers().single("replaced", ms(10), Step::Tick("replaced"))?;
+        cx.timers().single("cancelled", ms(10), Step::Tick("cancelled"))?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, step: Step) -> Result<Next, Failure> {
+        match (&*self, step) {
+            (Self::Closed(log), Step::Open) => {
+                *self = Self::Open(log.clone());
+                cx.timers().single("replaced", ms(20), Step::Tick("replacing"))?;
+                assert!(cx.timers().cancel("cancelled"));
+            }
+            (Self::Open(log), Step::Tick(text)) => log.add(format!("open {text}")),
+            (Self::Closed(log), Step::Tick(text)) => log.add(format!("closed {text}")),
+            (Self::Open(_), Step::Open) => return Ok(Next::Unhandled),
+        }
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn timers_are_of_the_actor_whatever_it_has_become() {
+    let mut stage = Stage::new();
+    let log = stage.log.clone();
+    let machine = stage.root.spawn("machine", move || Machine::Closed(log.clone())).unwrap();
+    stage.root.run_until_idle();
+    machine.tell(Step::Open).unwrap();
+    stage.root.run_until_idle();
+    stage.pass(50);
+    assert_eq!(stage.heard(), ["open kept", "open replacing"]);
+}
+
+#[test]
+fn a_timer_message_that_fails_is_told_of_as_the_message_that_it_is() {
+    let mut stage = Stage::new();
+    let log = stage.log.clone();
+    let listener = Props::from_fn(move |_, event: SystemEvent| {
+        if let SystemEvent::Failure(info) = event {
+            log.add(info.message_type.unwrap_or("no message"));
+        }
+        Ok(Next::Stay)
+    });
+    let listener = stage.root.spawn("failures", listener).unwrap();
+    stage.root.system().events().subscribe(EventKinds::FAILURE, listener);
+    let props = stage.props_with(|_| Ok(Next::Stay), |_, _| Some(Next::Stay));
+    let a = stage.root.spawn("a", props.supervise(Strategy::restart())).unwrap();
+    for fault in [|| Msg::Fail, || Msg::Panic] {
+        act(&a, move |cx| {
+            cx.timers().single("k", ms(1), fault())?;
+            Ok(Next::Stay)
+        });
+        stage.root.run_until_idle();
+        stage.pass(1);
+        assert_eq!(stage.heard(), [core::any::type_name::<Msg>()]);
+    }
+}
+
 #[test]
 fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
     let policies = PolicyRegistry::new().set_default(Policy::DEFAULT.catch_up(CatchUp::Folded));
@@ -391,7 +483,7 @@ fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
         cx.timers().fixed_rate("k", ms(10), || {
             Msg::Do(Box::new(|cx| {
                 cx.timers().cancel("k");
-                cx.stash(Msg::Say("stashed")).map_err(|_| clockjack_actor::Failure::msg("full"))?;
+                cx.stash(Msg::Say("stashed")).map_err(|_| Failure::msg("full"))?;
                 Ok(Next::Stay)
             }))
         })?;

@@ -60,6 +60,19 @@ fn it_counts_from_the_return_of_the_last_handler_and_to_the_tick() {
 }
 
 #[test]
+fn a_handler_that_takes_longer_than_the_time_out_is_no_silence() {
+    let mut stage = Stage::new();
+    let a = waiting(&mut stage, ms(10));
+    stage.pass(5);
+    tell(&a, Msg::Work("long", 50));
+    stage.root.run_until_idle();
+    stage.pass(9);
+    assert_eq!(stage.heard(), ["5 long"]);
+    stage.pass(1);
+    assert_eq!(stage.heard(), ["65 ReceiveTimeout"]);
+}
+
+#[test]
 fn what_is_set_in_a_handler_begins_when_that_returns() {
     let mut stage = Stage::new();
     let a = stage.puppet();

@@ -4,8 +4,8 @@ use crate::bench::Log;
 use crate::puppet::{Msg, Stage, act, ms, tell};
 use alloc::sync::Arc;
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Cancellable, Context, DispatcherId, Failure, Mailbox, Next,
-    Overflow, Pid, Props, ScheduleError, Scheduler, Scope, Strategy,
+    Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DispatcherId, Failure, Mailbox,
+    Next, Overflow, Pid, Props, ScheduleError, Scheduler, Scope, Strategy,
 };
 use clockjack_sched::{
     Affinity, CatchUp, Class, FireContext, Policy, PolicyRegistry, ScheduleErrorKind,
@@ -119,20 +119,42 @@ fn messages_of_one_tick_come_in_the_order_of_their_jobs_behind_what_waits() {
 }
 
 #[test]
+fn a_message_that_comes_due_while_its_receiver_fails_waits_for_what_becomes_of_it() {
+    let mut stage = Stage::new();
+    let pause = Strategy::restart().backoff(Backoff::new(ms(100), ms(100)));
+    let ear = stage.root.spawn("ear", ear_props(&stage, 0).supervise(pause)).unwrap();
+    stage.root.run_until_idle();
+    jobs(&stage).schedule_once(ms(10), &ear, Say("due"), ANY, None).unwrap();
+    ear.tell(Word::Fail).unwrap();
+    stage.root.run_until_idle();
+    stage.pass(99);
+    assert!(stage.heard().is_empty(), "the scheduler has run the actor past its supervisor");
+    stage.pass(1);
+    assert_eq!(stage.heard(), ["100 due x1"]);
+}
+
+#[test]
 fn periodic_messages_repeat_to_an_actor_and_as_a_closure() {
     for periodic in [RATE, DELAY] {
         let mut stage = Stage::new();
         let ear = ear(&mut stage, 0);
         periodic(&jobs(&stage), Duration::ZERO, ms(50), &ear, Say("tick"), None).unwrap();
-        let log = stage.log.clone();
-        let f = move |_: &FireContext| log.add("closure");
-        jobs(&stage).schedule_at_fixed_rate_fn(Duration::ZERO, ms(50), ANY, f).unwrap();
+        for name in ["rate", "delay"] {
+            let log = stage.log.clone();
+            let f = move |_: &FireContext| log.add(name);
+            let (s, initial) = (jobs(&stage), Duration::ZERO);
+            match name {
+                "rate" => s.schedule_at_fixed_rate_fn(initial, ms(50), ANY, f).unwrap(),
+                _ => s.schedule_with_fixed_delay_fn(initial, ms(50), ANY, f).unwrap(),
+            };
+        }
         stage.root.run_until_idle();
         stage.pass(100);
         let heard = stage.heard();
         let ticks: Vec<_> = heard.iter().filter(|line| line.contains("tick")).collect();
         assert_eq!(ticks, ["0 tick x1", "50 tick x1", "100 tick x1"]);
-        assert_eq!(heard.len(), 6);
+        let count = |name: &str| heard.iter().filter(|line| *line == name).count();
+        assert_eq!((count("rate"), count("delay"), heard.len()), (3, 3, 9));
     }
 }
 
