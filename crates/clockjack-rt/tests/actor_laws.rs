@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+#[path = "actors/asks.rs"]
+mod asks;
 #[path = "support/eventually.rs"]
 mod eventually;
 #[path = "actors/laws.rs"]

@@ -1,0 +1,87 @@
+//! Children that ask a parent which stops at that moment.
+
+use alloc::sync::Arc;
+use core::{
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
+
+use clockjack_rt::{
+    PoolConfig, Runtime,
+    actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next, ReplyTo},
+};
+
+use crate::eventually::eventually;
+
+/// Longer than any test is waited for.
+const LONG: Duration = Duration::from_secs(3_600);
+
+enum Msg {
+    Question(ReplyTo<u32>),
+    Stop,
+}
+
+/// Keeps the questions of its children, and answers none.
+struct Parent {
+    kept: Vec<ReplyTo<u32>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Actor for Parent {
+    type Msg = Msg;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        for name in ["x", "y", "z"] {
+            let (parent, asked) = (cx.self_ref(), Arc::clone(&self.asked));
+            let child = move || Child { parent: parent.clone(), asked: Arc::clone(&asked) };
+            cx.spawn_child(name, child)?.tell(())?;
+        }
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+        match msg {
+            Msg::Question(to) => self.kept.push(to),
+            Msg::Stop => return Ok(Next::Stop),
+        }
+        Ok(Next::Stay)
+    }
+}
+
+/// Asks again and again, and waits for each answer.
+struct Child {
+    parent: ActorRef<Msg>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Actor for Child {
+    type Msg = ();
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        self.asked.fetch_add(1, SeqCst);
+        let ask = self.parent.ask(Msg::Question, LONG);
+        cx.wait(ask, |_, cx, answer| {
+            assert!(answer.is_err(), "nobody answers");
+            cx.self_ref().tell(())?;
+            Ok(Next::Stay)
+        })?;
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn children_that_ask_their_stopping_parent_hold_nobody_up() {
+    let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
+    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    for round in 0..300 {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let to = Arc::clone(&asked);
+        let make = move || Parent { kept: Vec::new(), asked: Arc::clone(&to) };
+        let parent = rt.spawn(&format!("p{round}"), make).unwrap();
+        // Before the children have asked, while they do, and after it.
+        eventually("enough have asked", || asked.load(SeqCst) >= round % 4);
+        parent.tell(Msg::Stop).unwrap();
+        eventually("it has stopped", || parent.is_stopped());
+    }
+    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+}
