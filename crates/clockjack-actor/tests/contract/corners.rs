@@ -140,6 +140,21 @@ fn an_error_in_the_hook_before_a_restart_is_only_told() {
     assert!(!a.is_stopped());
 }
 
+#[test]
+fn an_error_in_the_last_hook_is_told_and_the_actor_ends() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (log, told) = (Log::default(), Log::default());
+    events(&mut root, EventKinds::FAILURE, &told);
+    let to = log.clone();
+    let a = root.spawn("a", Props::new(move || Sour(to.clone()))).unwrap();
+    root.run_until_idle();
+    root.system().stop(&a).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    let told = told.take();
+    assert!(told.iter().any(|line| line.contains("in PostStop")), "{told:?}");
+}
+
 /// A parent whose strategy restarts, and its child `x`.
 fn family(root: &mut RootContext, log: &Log) -> (ActorRef<Msg>, ActorRef<Msg>) {
     let props_of_a = props(log).supervise_children(Scope::OneForOne, Strategy::restart());
