@@ -25,6 +25,9 @@ const LONG: usize = 7;
 /// What a bounded mailbox holds.
 const BOUND: usize = 1_000;
 
+/// How often a bounded mailbox is filled before it is measured.
+const N_WARM_UPS: u64 = 32;
+
 /// How many leaves a tree has for a size of `n`: the power of ten at or below, and one level at
 /// least.
 pub(crate) fn n_leaves(n: u32) -> u64 {
@@ -136,20 +139,23 @@ async fn tell<S: Subject, const WORDS: usize>(subject: &S, n: u64, pass: Pass) -
 /// The same with a bounded mailbox.
 async fn send<S: Subject, const WORDS: usize>(subject: &S, n: u64, pass: Pass) -> (Spent, u64) {
     let roll = Roll::new(1, 1);
-    // Some before that are not measured, so that the mailbox was full and has what it needs for it.
-    let n_before = (n / 2).max(4 * BOUND as u64);
-    let part = Counter::<WORDS>::new(&roll, n_before + n);
+    // Some before that are not measured, so that the mailbox was full and has what it needs for it,
+    // wherever in its memory it begins: each question moves that on by one place.
+    let n_each = (n / 2 / N_WARM_UPS).max(4 * BOUND as u64);
+    let part = Counter::<WORDS>::new(&roll, n_each * N_WARM_UPS + n);
     let counter = subject.spawn(part, Mailbox::Bounded(BOUND), Side::There).await;
-    for _ in 0..n_before {
-        S::send::<Counter<WORDS>>(&counter, [0; WORDS]).await;
+    for _ in 0..N_WARM_UPS {
+        for _ in 0..n_each {
+            S::send::<Counter<WORDS>>(&counter, [0; WORDS]).await;
+        }
+        S::ask::<Counter<WORDS>>(&counter, ()).await;
     }
-    S::ask::<Counter<WORDS>>(&counter, ()).await;
     let begun = pass.begin();
     for number in 1..=n {
         S::send::<Counter<WORDS>>(&counter, [number; WORDS]).await;
     }
-    // One of it is the question's.
-    let sum = roll.all_finished().await - 1;
+    // Some of it is the questions'.
+    let sum = roll.all_finished().await - N_WARM_UPS;
     let spent = begun.end();
     subject.stop::<Counter<WORDS>>(vec![counter]).await;
     roll.all_left().await;
