@@ -30,6 +30,8 @@ use clockjack_rt::{
 mod actors;
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "actors/storm.rs"]
+mod storm;
 
 use crate::eventually::eventually;
 
