@@ -1,5 +1,8 @@
 //! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and AddressSanitizer.
 //!
+//! Beside them runs all of the actors: their tests on one thread, where memory is the question, and
+//! those on threads, which have scenes that the stress tests have not.
+//!
 //! Both are built with Debian's compiler and a std built from its sources: over a std without
 //! instrumentation ThreadSanitizer reports races in sound programs. The run-time of the sanitizer
 //! is the archive that comes with rustup's toolchain, since Debian ships none under the name that
@@ -24,11 +27,16 @@ use crate::{
     process::{Cmd, Finished},
     testbin::{self, TestBin},
     tool,
-    workspace::Workspace,
+    workspace::{Package, Workspace},
 };
 
 /// The tests that are made for it: real threads, and enough of them.
 const TESTS: &str = "tests/stress.rs";
+/// What else runs: a package, and what `cargo test` takes to choose its targets.
+const ALSO: [(&str, &str); 2] =
+    [("clockjack-actor", "--tests"), ("clockjack-rt", "--test actors --test actor_laws")];
+/// The target that is empty without its checker.
+const MODELS: &str = "loom";
 /// The only target whose archives are looked for.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The planted faults.
@@ -145,6 +153,8 @@ impl Sanitizer {
         cmd.env("TSAN_OPTIONS", options)
             .env("ASAN_OPTIONS", format!("{options}:detect_leaks=1"))
             .env("LSAN_OPTIONS", options)
+            // To look up the names of a backtrace takes seconds here, and tests panic by the way.
+            .env("RUST_BACKTRACE", "0")
             .limit(LIMIT)
     }
 
@@ -190,11 +200,18 @@ impl Sanitizer {
     fn build(self, workspace: &Workspace, line: &Line) -> Result<Vec<TestBin>> {
         let packages = workspace.with_file(TESTS);
         anyhow::ensure!(!packages.is_empty(), "no crate has {TESTS}");
-        let cargo_test = self.cargo(workspace, "test --all-features")?;
         let name = format!("sanitize-{}", self.word());
-        let tests =
-            testbin::build_by(workspace, cargo_test, &name, &packages, "--test stress", line)?;
+        let build = |packages: &[&Package], selection: &str| {
+            let cargo_test = self.cargo(workspace, "test --all-features")?;
+            testbin::build_by(workspace, cargo_test, &name, packages, selection, line)
+        };
+        let mut tests = build(&packages, "--test stress")?;
         anyhow::ensure!(tests.len() == packages.len(), "a crate's {TESTS} was not built");
+        for (name, selection) in ALSO {
+            let package = workspace.package(name).with_context(|| format!("there is no {name}"))?;
+            let more = build(&[package], selection)?;
+            tests.extend(more.into_iter().filter(|test| test.target != MODELS));
+        }
         Ok(tests)
     }
 
@@ -204,22 +221,22 @@ impl Sanitizer {
         let mut faults = Vec::new();
         for test in tests {
             let cmd = self.watch(test.cmd());
-            let log = workspace.log(&format!("sanitize-{}-{}.log", self.word(), test.package));
+            let name = format!("{} {}", test.package, test.target);
+            let log = format!("sanitize-{}-{}.log", self.word(), name.replace(' ', "-"));
+            let log = workspace.log(&log);
             let outcome = cmd.run(line, &log);
             let output = std::fs::read_to_string(&log).unwrap_or_default();
             let totals = libtest::totals(&output);
             sum += totals;
             match (report(&output), outcome) {
                 (Some(report), _) => {
-                    faults.push(format!("{}: {report}(all in {})", test.package, log.display()));
+                    faults.push(format!("{name}: {report}(all in {})", log.display()));
                 }
-                (None, Err(error)) => faults.push(format!("{}: {error:#}", test.package)),
+                (None, Err(error)) => faults.push(format!("{name}: {error:#}")),
                 (None, Ok(_)) if totals.passed == 0 => {
-                    faults.push(format!("{}: no test ran", test.package));
+                    faults.push(format!("{name}: no test ran"));
                 }
-                (None, Ok(_)) => {
-                    line.say(&format!("{:<18} {} passed", test.package, totals.passed))
-                }
+                (None, Ok(_)) => line.say(&format!("{name:<38} {} passed", totals.passed)),
             }
         }
         if !faults.is_empty() {
