@@ -10,7 +10,7 @@ use crate::{
     libtest::{Outcome, Totals},
     process::{Cmd, parallel},
     suite::Record,
-    testbin::{self, LOOM, TestBin},
+    testbin::{self, Flavour, LOOM, TestBin},
     workspace::Workspace,
 };
 
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut steps = Steps::new("loom", 2);
     let mut models = Vec::new();
     let built = steps.step("build models", |line| {
-        models = build(&workspace, line)?;
+        models = build(&workspace, LOOM, line)?;
         if let Some(filter) = &options.filter {
             models.retain(|model| model.test.contains(filter.as_str()));
             anyhow::ensure!(!models.is_empty(), "no model's name contains `{filter}`");
@@ -80,14 +80,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Builds the models of all crates and lists them.
-pub(crate) fn build(workspace: &Workspace, line: &Line) -> Result<Vec<Model>> {
+/// Builds the models of all crates in a flavour of loom's and lists them.
+pub(crate) fn build(workspace: &Workspace, flavour: Flavour, line: &Line) -> Result<Vec<Model>> {
     let packages = workspace.with_file("tests/loom.rs");
     if packages.is_empty() {
         return Ok(Vec::new());
     }
     let mut models = Vec::new();
-    for binary in testbin::build(workspace, LOOM, &packages, "--test loom", line)? {
+    for binary in testbin::build(workspace, flavour, &packages, "--test loom", line)? {
         for test in binary.list()? {
             models.push(Model { binary: binary.clone(), test });
         }

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::{
     console::{self, Line, Steps, seconds},
     libtest::Totals,
-    process::{Cmd, Finished, parallel},
+    process::{Cmd, Finished, crowded, parallel},
     shuttle::ITERATIONS_VARIABLE,
     table::Table,
     testbin::{self, Flavour, LOOM_MUTANTS, MUTANTS, SHUTTLE_MUTANTS, TestBin},
@@ -37,6 +37,9 @@ const PATIENCE: u32 = 8;
 const SOUND_LIMIT: Duration = Duration::from_secs(300);
 /// A test without a fault that takes longer is named: it costs every submission this time.
 const SLOW: Duration = Duration::from_secs(20);
+/// Faults that are tried at a time, for a core. What takes long here are tests on real threads that
+/// wait for what a fault has lost, until their own patience ends; they leave the core to others.
+const CROWD: usize = 3;
 /// The preemption bound of every model here: some faults need a third preemption.
 const PREEMPTIONS: &str = "3";
 /// The schedules of every scene here.
@@ -205,45 +208,52 @@ fn read_file(path: &Path) -> Result<Vec<Mutant>> {
     parse(&text).with_context(|| format!("{}", path.display()))
 }
 
-/// Builds each (package, target, flavour) once and finds every fault's binary.
+/// Builds the named targets, each flavour at once, and finds every fault's binary.
 fn build(workspace: &Workspace, wanted: &[(&Package, Mutant)], line: &Line) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
-    for flavour in [LOOM_MUTANTS, SHUTTLE_MUTANTS, MUTANTS] {
+    // Those on real threads first: they are the ones that wait, and the others fill the time.
+    for flavour in [MUTANTS, LOOM_MUTANTS, SHUTTLE_MUTANTS] {
         let here: Vec<&(&Package, Mutant)> =
             wanted.iter().filter(|(_, mutant)| mutant.flavour() == flavour).collect();
-        // One invocation per test target: cargo refuses a target that a chosen package lacks.
-        let targets: BTreeSet<&str> = here.iter().map(|(_, m)| m.test.as_str()).collect();
-        for target in targets {
-            let users: Vec<&&(&Package, Mutant)> =
-                here.iter().filter(|(_, mutant)| mutant.test == target).collect();
-            let binaries = build_target(workspace, flavour, target, &users, line)?;
-            for (package, mutant) in users {
-                let binary = binaries
-                    .iter()
-                    .find(|binary| binary.package == package.name && binary.target == target)
-                    .with_context(|| format!("{} has no test target `{target}`", package.name))?;
-                cases.push(Case {
-                    mutant: mutant.clone(),
-                    binary: binary.clone(),
-                    sound: Duration::ZERO,
-                });
-            }
+        if here.is_empty() {
+            continue;
+        }
+        let binaries = build_flavour(workspace, flavour, &here, line)?;
+        for (package, mutant) in here {
+            let binary = binaries
+                .iter()
+                .find(|binary| binary.package == package.name && binary.target == mutant.test)
+                .with_context(|| {
+                    format!("{} has no test target `{}`", package.name, mutant.test)
+                })?;
+            cases.push(Case {
+                mutant: mutant.clone(),
+                binary: binary.clone(),
+                sound: Duration::ZERO,
+            });
         }
     }
     Ok(cases)
 }
 
-fn build_target(
+/// One invocation for all targets of a flavour: cargo compiles them side by side, and the features
+/// of a dependency are the same for all. A target that only some of the packages have is built for
+/// those; where a name is in several, more is built than is run.
+fn build_flavour(
     workspace: &Workspace,
     flavour: Flavour,
-    target: &str,
-    users: &[&&(&Package, Mutant)],
+    users: &[&(&Package, Mutant)],
     line: &Line,
 ) -> Result<Vec<TestBin>> {
     let mut packages: Vec<&Package> = users.iter().map(|(package, _)| *package).collect();
     packages.dedup_by(|a, b| a.name == b.name);
-    let selection = if target == "lib" { "--lib".to_owned() } else { format!("--test {target}") };
-    testbin::build(workspace, flavour, &packages, &selection, line)
+    let targets: BTreeSet<&str> = users.iter().map(|(_, mutant)| mutant.test.as_str()).collect();
+    let select = |target: &&str| match *target {
+        "lib" => "--lib".to_owned(),
+        name => format!("--test {name}"),
+    };
+    let selection: Vec<String> = targets.iter().map(select).collect();
+    testbin::build(workspace, flavour, &packages, &selection.join(" "), line)
 }
 
 /// Every named test runs once without a fault; it must exist and pass.
@@ -286,7 +296,7 @@ fn judge<'a>(cases: &'a [Case], judged: &mut Vec<Judged<'a>>, line: &Line) -> Re
         let cmd = case.cmd().env("CLOCKJACK_MUTANT", &case.mutant.name);
         testbin::run_tests(&cmd, MUTANT_LIMIT.max(case.sound * PATIENCE))
     };
-    let results = parallel(cases, run, |case, _| line.tick(&case.mutant.name));
+    let results = crowded(CROWD, cases, run, |case, _| line.tick(&case.mutant.name));
     for (case, result) in cases.iter().zip(results) {
         let (finished, totals) = result?;
         judged.push(Judged { case, verdict: verdict(&finished, totals), took: finished.took });

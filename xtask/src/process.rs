@@ -291,10 +291,21 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
 pub(crate) fn parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
+    on_done: impl FnMut(&T, &R),
+) -> Vec<R> {
+    crowded(1, items, work, on_done)
+}
+
+/// Like [`parallel`], with so many threads for a core: for work that waits more than it computes.
+pub(crate) fn crowded<T: Sync, R: Send>(
+    threads_per_core: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
     mut on_done: impl FnMut(&T, &R),
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
-    let n_threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let n_cores = thread::available_parallelism().map_or(1, usize::from);
+    let n_threads = (threads_per_core * n_cores).min(items.len());
     let (sender, receiver) = mpsc::channel();
     let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
     thread::scope(|scope| {

@@ -15,7 +15,7 @@ use crate::{
     console::{Line, Steps, seconds},
     libtest::Totals,
     process::{Cmd, parallel},
-    testbin::{self, SHUTTLE, TestBin},
+    testbin::{self, Flavour, SHUTTLE, SHUTTLE_MUTANTS, TestBin},
     workspace::Workspace,
 };
 
@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// The seed of all schedules; without it, one of the clock's
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// Take the build of `mutants`, with its faults off, instead of one without them
+    #[arg(long)]
+    share: bool,
     /// Only scenes whose name contains this
     filter: Option<String>,
 }
@@ -58,7 +61,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut steps = Steps::new("shuttle", 2);
     let mut scenes = Vec::new();
     let built = steps.step("build scenes", |line| {
-        scenes = build(&workspace, options.filter.as_deref().unwrap_or(""), line)?;
+        let flavour = if options.share { SHUTTLE_MUTANTS } else { SHUTTLE };
+        scenes = build(&workspace, flavour, options.filter.as_deref().unwrap_or(""), line)?;
         Ok(format!("{} scenes", scenes.len()))
     });
     if built {
@@ -74,10 +78,10 @@ fn clock_seed() -> Result<u64> {
     Ok(now.context("the clock stands before 1970")?.as_secs())
 }
 
-fn build(workspace: &Workspace, filter: &str, line: &Line) -> Result<Vec<Scene>> {
+fn build(workspace: &Workspace, flavour: Flavour, filter: &str, line: &Line) -> Result<Vec<Scene>> {
     let packages = workspace.with_file("tests/shuttle.rs");
     let mut scenes = Vec::new();
-    for binary in testbin::build(workspace, SHUTTLE, &packages, "--test shuttle", line)? {
+    for binary in testbin::build(workspace, flavour, &packages, "--test shuttle", line)? {
         let tests = binary.list()?.into_iter().filter(|test| test.contains(filter));
         scenes.extend(tests.map(|test| Scene { binary: binary.clone(), test }));
     }

@@ -98,7 +98,10 @@ impl TestBin {
 
     /// A run of this binary, in its package's folder.
     pub(crate) fn cmd(&self) -> Cmd {
-        Cmd::new(&self.path).dir(&self.dir).env("CARGO_MANIFEST_DIR", &self.dir)
+        Cmd::new(&self.path)
+            .dir(&self.dir)
+            .env("CARGO_MANIFEST_DIR", &self.dir)
+            .without_env("CLOCKJACK_MUTANT")
     }
 }
 
