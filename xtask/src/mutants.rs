@@ -29,7 +29,7 @@ use crate::{
 /// The file in each crate's folder.
 pub(crate) const FILE: &str = "mutants.toml";
 /// A fault that makes its test hang is caught after this time, or after [`PATIENCE`].
-const MUTANT_LIMIT: Duration = Duration::from_secs(60);
+const MUTANT_LIMIT: Duration = Duration::from_secs(40);
 /// How many times as long as without a fault a test may take before it counts as hanging: a slow
 /// machine must not make a fault that nothing catches look like one that hangs.
 const PATIENCE: u32 = 8;

@@ -44,7 +44,7 @@ pub(crate) const MUTANTS: Flavour = Flavour {
     name: "mutants",
     rustflags: "--cfg mutants",
     target_dir: "target/mutants",
-    profile: "model",
+    profile: "faults",
 };
 /// The planted faults over loom's primitives.
 pub(crate) const LOOM_MUTANTS: Flavour = Flavour {
