@@ -371,7 +371,9 @@ impl<M: 'static> Drop for Waiters<M> {
     /// any thread, so it is not known whether it may be dropped here.
     fn drop(&mut self) {
         let list = self.list.get_mut();
-        core::mem::forget(core::mem::take(&mut list.waiting));
-        core::mem::forget(core::mem::take(&mut list.withdrawn));
+        // Only the letters: a map that was emptied still has memory of its own, which is ours.
+        let waiting = core::mem::take(&mut list.waiting).into_values();
+        waiting.for_each(|one| core::mem::forget(one.letter));
+        core::mem::take(&mut list.withdrawn).into_iter().for_each(core::mem::forget);
     }
 }
