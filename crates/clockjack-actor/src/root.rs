@@ -19,7 +19,7 @@ use clockjack_time::{ClockKind, MonotonicClock, Tick, TickDriver, TimerInstant};
 use crate::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SpawnErrorKind, SystemBuilder,
     spawn::{self, Where},
-    system::{HostParts, TerminationReport},
+    system::{FailedStart, HostParts, TerminationReport},
 };
 
 /// How many jobs of the scheduler run between two looks at the actors.
@@ -169,9 +169,16 @@ impl RootContext {
             dispatcher_host: None,
             seed,
         };
-        let system = builder.start_on(host)?;
+        let (system, error) = match builder.start_on(host) {
+            Ok(system) => (system, None),
+            Err(FailedStart { error, system: None }) => return Err(error),
+            Err(FailedStart { error, system: Some(system) }) => (system, Some(error)),
+        };
         let crank = Box::new(Shared(toolbox));
-        Ok(Self { executor, system, crank, is_driven: false, is_manual, _here: PhantomData })
+        let root =
+            Self { executor, system, crank, is_driven: false, is_manual, _here: PhantomData };
+        // What has begun ends as any other does.
+        error.map_or(Ok(root), Err)
     }
 
     /// The system.

@@ -31,7 +31,7 @@ use clockjack_sync::{
 
 use self::listed::Listed;
 pub use self::{
-    builder::{HostParts, SystemBuilder},
+    builder::{FailedStart, HostParts, SystemBuilder},
     dispatchers::{DispatcherHost, Pinned},
     ends::Stopped,
     metrics::SystemMetrics,

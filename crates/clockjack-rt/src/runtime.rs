@@ -24,7 +24,8 @@ use core::{fmt, future::poll_fn, pin::Pin, task::Poll, time::Duration};
 
 use clockjack_actor::{
     ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, SystemBuilder, TerminationReport,
-    shutdown::Reason, system::HostParts,
+    shutdown::Reason,
+    system::{FailedStart, HostParts},
 };
 use clockjack_exec::StartError;
 
@@ -121,10 +122,14 @@ impl Runtime {
                 dispatchers.tell_of_stuck(&system);
                 Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
             }
-            Err(refused) => {
-                // A hook may have made some before another failed.
-                dispatchers.shutdown(OsInstant::now().saturating_add(DROP_DEADLINE));
-                Err(refused)
+            Err(FailedStart { error, system }) => {
+                // Hooks may have started much before another failed.
+                let threads = AllThreads { pool, dispatchers };
+                match system {
+                    Some(system) => drop(threads.end(&system, DROP_DEADLINE)),
+                    None => threads.dispatchers.shutdown(OsInstant::now()),
+                }
+                Err(error)
             }
         }
     }

@@ -374,16 +374,20 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         match &core.parent {
             Some(parent) => {
                 let is_first = parent.report(crate::actor_ref::untyped(turn.me()));
-                if !is_first {
-                    // Whoever was first tells of all.
-                } else if parent.raise(REPORTS) & ENDED == 0 {
+                // Whoever was first tells of all.
+                let bits = if is_first { parent.raise(REPORTS) } else { parent.peek() | REPORTS };
+                if bits & ENDED != 0 {
+                    // Ended by force before its children: nobody else takes them off its lists, and
+                    // they would keep each other. Either this sees that it has ended, or its end
+                    // sees the report: both change one word. And it empties its table after that,
+                    // so who is put there later sees it too.
+                    drop(parent.take_reports());
+                    let me = crate::actor_ref::untyped(turn.me());
+                    let children = parent.children();
+                    drop(children.and_then(|children| children.with(|all| all.remove(&me))));
+                } else if bits & REPORTS == 0 {
                     // Not at once: others may be about to end too.
                     parent.wake_last();
-                } else {
-                    // Ended by force before its children: nobody else takes them off its list, and
-                    // they would keep each other. Either this sees that it has ended, or its end
-                    // sees the report: both change one word.
-                    drop(parent.take_reports());
                 }
             }
             None => {

@@ -201,7 +201,7 @@ impl SystemBuilder {
     /// If there is no room for the guardians, or something that was to be done at the start has
     /// failed.
     #[doc(hidden)]
-    pub fn start_on(self, host: HostParts) -> Result<ActorSystem, StartError> {
+    pub fn start_on(self, host: HostParts) -> Result<ActorSystem, FailedStart> {
         let has_sink = self.sink.is_some();
         let escalations = match self.sink {
             Some(sink) => Escalations::new(sink, ESCALATIONS_MAX),
@@ -253,10 +253,26 @@ impl SystemBuilder {
         for start in self.on_start {
             if let Err(failure) = start(&system) {
                 drop(system.terminate());
-                return Err(StartError::thread(&failure));
+                let error = StartError::thread(&failure);
+                return Err(FailedStart { error, system: Some(system) });
             }
         }
         Ok(system)
+    }
+}
+
+/// Why a system was not started.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FailedStart {
+    pub error: StartError,
+    /// The system, if it had begun: it terminates, and its host ends it as it would any other.
+    pub system: Option<ActorSystem>,
+}
+
+impl From<StartError> for FailedStart {
+    fn from(error: StartError) -> Self {
+        Self { error, system: None }
     }
 }
 
