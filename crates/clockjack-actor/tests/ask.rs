@@ -20,7 +20,7 @@ use std::{alloc::System, thread};
 use bench::{Log, start};
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, Context, EventKinds, Failure, Mailbox,
-    Next, Props, ReplyTo, RootContext, Strategy, SystemEvent,
+    Next, Props, ReplyTo, RootContext, Strategy, SystemEvent, SystemMessage,
 };
 
 thread_local! {
@@ -360,13 +360,11 @@ fn a_full_mailbox_is_waited_for_within_the_time_out() {
 fn a_request_that_waits_for_room_is_taken_back_when_its_time_is_over() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = letters(&mut root);
-    let pause = Backoff::new(SECOND * 10, SECOND * 10);
     let props = Props::new(Server::default).mailbox(Mailbox::bounded(1));
-    let actor = root.spawn("server", props.supervise(Strategy::restart().backoff(pause))).unwrap();
-    // It pauses, so nothing is taken from its mailbox.
-    let failing = actor.ask(Msg::Panic, SECOND);
+    let actor = root.spawn("server", props).unwrap();
+    // Nothing is taken from its mailbox.
+    actor.try_send_system(SystemMessage::Suspend).unwrap();
     root.run_until_idle();
-    assert!(ready(failing).unwrap_err().is_dropped());
     actor.tell(Msg::Answer(0)).unwrap();
     let mut late = actor.ask(Msg::Keep, SECOND);
     assert!(poll(&mut late).is_pending());
@@ -374,7 +372,7 @@ fn a_request_that_waits_for_room_is_taken_back_when_its_time_is_over() {
     clock.advance(SECOND);
     root.run_until_idle();
     assert!(ready(late).unwrap_err().is_timed_out());
-    clock.advance(SECOND * 10);
+    actor.try_send_system(SystemMessage::Resume).unwrap();
     root.run_until_idle();
     // Nobody waits for room any more: the box is open to all, and nothing was kept.
     actor.tell(Msg::Answer(5)).unwrap();
@@ -382,6 +380,25 @@ fn a_request_that_waits_for_room_is_taken_back_when_its_time_is_over() {
     assert!(log.take().is_empty(), "a request was handled");
     let ask = actor.ask(|to| Msg::Double(1, to), SECOND);
     assert_eq!(root.block_on(ask), Ok(2));
+}
+
+#[test]
+fn a_request_that_waits_for_room_gets_it_when_a_restart_that_waits_keeps_the_mail() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let pause = Backoff::new(SECOND * 10, SECOND * 10);
+    let props = Props::new(Server::default).mailbox(Mailbox::bounded(1));
+    let actor = root.spawn("server", props.supervise(Strategy::restart().backoff(pause))).unwrap();
+    let failing = actor.ask(Msg::Panic, SECOND);
+    root.run_until_idle();
+    assert!(ready(failing).unwrap_err().is_dropped());
+    actor.tell(Msg::Answer(0)).unwrap();
+    let mut ask = actor.ask(|to| Msg::Double(4, to), SECOND * 20);
+    assert!(poll(&mut ask).is_pending());
+    root.run_until_idle();
+    // Both were taken out and kept, so there is room for others meanwhile.
+    actor.tell(Msg::Answer(1)).unwrap();
+    clock.advance(SECOND * 10);
+    assert_eq!(root.block_on(ask), Ok(8));
 }
 
 #[test]

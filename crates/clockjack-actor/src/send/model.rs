@@ -109,8 +109,8 @@ impl Desk {
                 Pop::Item(envelope) => taken.push(envelope.msg),
                 // SAFETY: as above.
                 Pop::Empty if unsafe { self.front.mail.try_idle() } => return,
-                Pop::Empty => {}
-                Pop::Busy => {
+                // Somebody has come, or waits for room and is about to say so.
+                Pop::Empty | Pop::Busy => {
                     self.wake();
                     hint::spin_loop();
                     return;
