@@ -4,6 +4,7 @@
 
 pub(crate) mod backlog;
 mod bridge;
+mod root_failure;
 mod stream;
 
 use alloc::vec::Vec;
@@ -13,7 +14,10 @@ use clockjack_exec::Pid;
 use clockjack_sched::Warning;
 
 pub(crate) use self::stream::RETRY;
-pub use self::stream::{EVENTS_WAITING_MAX, EventStream};
+pub use self::{
+    root_failure::RootFailure,
+    stream::{EVENTS_WAITING_MAX, EventStream},
+};
 use crate::{ActorPath, FailureInfo, stuck::Stuck};
 
 /// Something that has happened in an actor system.

@@ -132,6 +132,7 @@ pub use actor_ref::ActorRef;
 pub use adapter::Foreign;
 pub use ask::{Ask, AskError, AskWithStatus};
 pub use clockjack_exec::{Coded, Failure, Limits, Pid, SendError, StartError, Toolbox};
+pub use clockjack_observe as observe;
 pub use clockjack_sched::{
     Cancellable, DispatcherId, ExecutionBatch, ScheduleError, TaskRunPriority,
 };
@@ -140,7 +141,7 @@ pub use error::{LookupError, NotAChild, SpawnError, SpawnErrorKind, StashFull, W
 pub use escalation::EscalationSink;
 pub use events::{
     AskCycle, DeadLetter, DeadLetterReason, EventKinds, EventStream, Lifecycle, LifecycleStep,
-    SystemEvent, Unhandled,
+    RootFailure, SystemEvent, Unhandled,
 };
 pub use failure_info::{EscalationStage, FailureInfo, FailureReport, RestartStats};
 pub use futures::{FutureRefused, FutureRefusedKind};
@@ -156,7 +157,8 @@ pub use send::Sending;
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
 pub use stuck::Stuck;
 pub use system::{
-    ActorSystem, Pinned, SystemBuilder, SystemMetrics, Termination, TerminationReport,
+    ActorSystem, DispatcherConfig, DispatcherKind, Pinned, SystemBuilder, SystemMetrics,
+    Termination, TerminationReport,
 };
 pub use system_message::{SystemMessage, Terminated};
 pub use timers::{Key, Timers};

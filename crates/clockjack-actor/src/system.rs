@@ -32,7 +32,7 @@ use clockjack_sync::{
 use self::listed::Listed;
 pub use self::{
     builder::{FailedStart, HostParts, SystemBuilder},
-    dispatchers::{DispatcherHost, Pinned},
+    dispatchers::{DispatcherConfig, DispatcherHost, DispatcherKind, Pinned},
     ends::Stopped,
     metrics::SystemMetrics,
     shutdown::ShutdownTask,
@@ -45,7 +45,10 @@ use crate::{
     base::{AnyActor, Core, STOP, Tell},
     dead_letters::{self, Letter},
     escalation::Escalations,
-    events::{DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, SystemEvent},
+    events::{
+        DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
+        SystemEvent,
+    },
     notes::Note,
     shutdown::Reason,
     spawn,
@@ -75,6 +78,8 @@ pub(crate) struct SystemInner {
     /// Whether there is a sink that could take what it has refused once.
     has_sink: bool,
     on_escalation: Lock<Vec<Counted<OnEscalation>>>,
+    /// Who keeps numbers of failures at the root; none while it is lent.
+    root_observer: Lock<Option<RootObserver>>,
     terminates_on_escalation: bool,
     patience: Duration,
     graves: Lock<Graves>,
@@ -98,6 +103,8 @@ pub(crate) struct SystemInner {
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
+
+type RootObserver = Box<dyn FnMut(&RootFailure) + Send>;
 
 /// Cells that nobody but their freed children has held.
 #[derive(Default)]
@@ -408,6 +415,7 @@ impl SystemInner {
         guarded: &dyn Fn(&mut dyn FnMut()),
     ) -> bool {
         info.directive = Some(Directive::Stop);
+        self.observe_root(&info, guarded);
         self.failed(&info);
         if !mutant!("root-failure-unpublished") {
             self.hub.publish_with(&info, |tell| guarded(tell));
@@ -429,6 +437,16 @@ impl SystemInner {
             self.terminate(Reason::new(text));
         }
         !self.terminates_on_escalation
+    }
+
+    /// Leaves numbers of a failure at the root with who keeps them: before anybody's code runs that
+    /// could fail on its account.
+    fn observe_root(&self, info: &FailureInfo, guarded: &dyn Fn(&mut dyn FnMut())) {
+        // It is user code, so it runs outside of the lock. Only the root's own turn comes here.
+        let Some(mut observer) = self.root_observer.with(Option::take) else { return };
+        let failure = RootFailure::new(self.default.engine().host().nanos(), info);
+        guarded(&mut || observer(&failure));
+        self.root_observer.with(|place| *place = Some(observer));
     }
 
     /// Offers to the sink once more what it has refused.

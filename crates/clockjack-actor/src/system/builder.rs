@@ -20,11 +20,12 @@ use clockjack_sync::{
 };
 
 use super::{
-    ActorSystem, Guardians, OnEscalation, SystemInner, guardian::Guardian, shutdown::Ending,
+    ActorSystem, DispatcherConfig, Guardians, OnEscalation, RootObserver, SystemInner,
+    dispatchers::Dispatchers, guardian::Guardian, shutdown::Ending,
 };
 use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
-    Receptionist, Scope, Strategy,
+    Receptionist, RootFailure, Scope, Strategy,
     ask::{pool::Pool, waiting},
     base::{AnyActor, Core},
     cell::Cell,
@@ -52,6 +53,8 @@ pub struct SystemBuilder {
     hub: FailureEventHub,
     sink: Option<Box<dyn EscalationSink>>,
     on_escalation: Vec<Counted<OnEscalation>>,
+    root_observer: Option<RootObserver>,
+    dispatchers: Vec<DispatcherConfig>,
     on_start: Vec<OnStart>,
     terminates_on_escalation: bool,
     patience: Duration,
@@ -86,6 +89,8 @@ impl SystemBuilder {
             hub: FailureEventHub::new(),
             sink: None,
             on_escalation: Vec::new(),
+            root_observer: None,
+            dispatchers: Vec::new(),
             on_start: Vec::new(),
             terminates_on_escalation: true,
             patience: STOP_PATIENCE,
@@ -147,6 +152,60 @@ impl SystemBuilder {
         self
     }
 
+    /// Is given the numbers of each failure that has come up to the root, before anybody else is
+    /// told of it; replaces an earlier one. It is called on the thread of the root, one failure at a
+    /// time; if it panics, the others are told all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::{
+    ///     ActorSystem,
+    ///     observe::recorder::{Recorder, Writer},
+    /// };
+    ///
+    /// static FLIGHT: Recorder<64> = Recorder::new();
+    ///
+    /// let mut writer = Writer::claim(&FLIGHT).expect("nobody else writes");
+    /// let builder = ActorSystem::builder("plane").observe_root(move |failure| {
+    ///     let record = failure.record();
+    ///     writer.write(record.at_ns, record.event);
+    /// });
+    /// # let _ = builder;
+    /// ```
+    #[must_use]
+    pub fn observe_root(self, observe: impl FnMut(&RootFailure) + Send + 'static) -> Self {
+        Self { root_observer: Some(Box::new(observe)), ..self }
+    }
+
+    /// With a dispatcher, which is made by the host before the first actor is started. One that
+    /// cannot be is refused at the start: on a host without threads, for a name that is taken, for
+    /// zero threads or more than there can be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::{ActorSystem, DispatcherConfig};
+    ///
+    /// let builder = ActorSystem::builder("shop")
+    ///     .dispatcher(DispatcherConfig::pool("reports", 2))
+    ///     .dispatcher(DispatcherConfig::pinned("till"));
+    /// // Known before there is a system, so props can name it at once.
+    /// let reports = builder.dispatcher_id("reports").expect("it was added above");
+    /// assert_ne!(Some(reports), builder.dispatcher_id("till"));
+    /// ```
+    #[must_use]
+    pub fn dispatcher(mut self, dispatcher: DispatcherConfig) -> Self {
+        self.dispatchers.push(dispatcher);
+        self
+    }
+
+    /// The number that a dispatcher of this builder is going to have, by which `Props` name it.
+    #[must_use]
+    pub fn dispatcher_id(&self, name: &str) -> Option<DispatcherId> {
+        super::dispatchers::planned(&self.dispatchers, name)
+    }
+
     /// Whether a failure that has come up to the root terminates the system; it does, if nothing
     /// else is set.
     #[must_use]
@@ -198,8 +257,8 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no room for the guardians, or something that was to be done at the start has
-    /// failed.
+    /// If a dispatcher cannot be made, there is no room for the guardians, or something that was
+    /// to be done at the start has failed.
     #[doc(hidden)]
     pub fn start_on(self, host: HostParts) -> Result<ActorSystem, FailedStart> {
         let has_sink = self.sink.is_some();
@@ -208,6 +267,9 @@ impl SystemBuilder {
             None => Escalations::unattended(ESCALATIONS_MAX),
         };
         let ending = Ending::new(&self.shutdown).map_err(|fault| StartError::thread(&fault))?;
+        let dispatchers = Dispatchers::new(host.dispatchers, host.dispatcher_host);
+        // Before the system: one that is refused leaves none behind.
+        dispatchers.make_all(&self.dispatchers)?;
         let (executor, scheduler) = (host.executor, host.scheduler);
         let system = ActorSystem(Counted::new(SystemInner {
             name: self.name.into(),
@@ -224,6 +286,7 @@ impl SystemBuilder {
             patience: self.patience,
             graves: Lock::default(),
             on_escalation: Lock::new(self.on_escalation),
+            root_observer: Lock::new(self.root_observer),
             terminates_on_escalation: self.terminates_on_escalation,
             end: super::termination::End::new(),
             ending,
@@ -234,10 +297,7 @@ impl SystemBuilder {
             handles: AtomicUsize::new(super::HANDLE),
             letters: Lock::new(None),
             is_sealed: AtomicBool::new(false),
-            dispatchers: super::dispatchers::Dispatchers::new(
-                host.dispatchers,
-                host.dispatcher_host,
-            ),
+            dispatchers,
             slots: Pool::new(),
             asks: waiting::no_asks(),
         }));

@@ -23,6 +23,50 @@ use crate::{
 /// The numbers below are those that hosts give a meaning to.
 const FIRST: u16 = 16;
 
+/// A dispatcher that a system is to have from its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DispatcherConfig {
+    /// Its name, which also its threads have.
+    pub name: Box<str>,
+    /// What it is made of.
+    pub kind: DispatcherKind,
+}
+
+/// What a dispatcher is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DispatcherKind {
+    /// Threads that share their actors, as by [`ActorSystem::dispatcher`].
+    Pool {
+        /// How many, at least one.
+        workers: usize,
+    },
+    /// One thread for actors that stay on it, as by [`ActorSystem::pinned`].
+    Pinned,
+}
+
+impl DispatcherConfig {
+    /// So many threads that share their actors.
+    #[must_use]
+    pub fn pool(name: &str, workers: usize) -> Self {
+        Self { name: name.into(), kind: DispatcherKind::Pool { workers } }
+    }
+
+    /// One thread, for actors that need not be `Send`.
+    #[must_use]
+    pub fn pinned(name: &str) -> Self {
+        Self { name: name.into(), kind: DispatcherKind::Pinned }
+    }
+}
+
+/// The number that a dispatcher gets if these are the first that are made, in their order, and none
+/// is refused.
+pub(super) fn planned(configs: &[DispatcherConfig], name: &str) -> Option<DispatcherId> {
+    let at = configs.iter().position(|config| *config.name == *name)?;
+    Some(DispatcherId(FIRST.checked_add(u16::try_from(at).ok()?)?))
+}
+
 /// What makes executors, on a host that has threads.
 #[doc(hidden)]
 pub trait DispatcherHost: fmt::Debug + Send + Sync + 'static {
@@ -61,6 +105,8 @@ struct List {
 struct Entry {
     id: DispatcherId,
     name: Box<str>,
+    /// It has one thread, for actors that stay there.
+    is_pinned: bool,
     /// None while it is being made.
     handle: Option<Handle>,
 }
@@ -70,7 +116,8 @@ impl Dispatchers {
         given: Vec<(DispatcherId, Handle)>,
         host: Option<Box<dyn DispatcherHost>>,
     ) -> Self {
-        let entry = |(id, handle)| Entry { id, name: "".into(), handle: Some(handle) };
+        let entry =
+            |(id, handle)| Entry { id, name: "".into(), is_pinned: false, handle: Some(handle) };
         let entries = given.into_iter().map(entry).collect();
         Self { list: Lock::new(List { entries, next: FIRST }), host }
     }
@@ -92,12 +139,22 @@ impl Dispatchers {
         }
     }
 
+    /// Makes those that a builder has, which are the first: so they have the numbers that
+    /// [`planned`] says.
+    pub(super) fn make_all(&self, configs: &[DispatcherConfig]) -> Result<(), StartError> {
+        configs.iter().try_for_each(|config| self.make(&config.name, config.kind).map(drop))
+    }
+
+    /// One that is there, by its name.
+    fn by_name(&self, name: &str) -> Option<(DispatcherId, bool, Handle)> {
+        self.list.with(|list| {
+            let entry = list.entries.iter().find(|entry| *entry.name == *name)?;
+            Some((entry.id, entry.is_pinned, entry.handle.clone()?))
+        })
+    }
+
     /// Takes a name and a number, and has an executor made for them, outside of the lock.
-    fn make(
-        &self,
-        name: &str,
-        make: impl FnOnce(&dyn DispatcherHost, DispatcherId) -> Result<Handle, StartError>,
-    ) -> Result<(DispatcherId, Handle), StartError> {
+    fn make(&self, name: &str, kind: DispatcherKind) -> Result<(DispatcherId, Handle), StartError> {
         let host = self.host.as_deref().ok_or_else(StartError::unsupported)?;
         let kept: Box<str> = name.into();
         let id = self.list.with(|list| {
@@ -106,10 +163,14 @@ impl Dispatchers {
             }
             let id = DispatcherId(list.next);
             list.next = list.next.checked_add(1).ok_or_else(StartError::unsupported)?;
-            list.entries.push(Entry { id, name: kept, handle: None });
+            let is_pinned = kind == DispatcherKind::Pinned;
+            list.entries.push(Entry { id, name: kept, is_pinned, handle: None });
             Ok(id)
         })?;
-        let made = make(host, id);
+        let made = match kind {
+            DispatcherKind::Pool { workers } => host.create(id, name, workers),
+            DispatcherKind::Pinned => host.pinned(id, name),
+        };
         self.list.with(|list| match &made {
             Ok(handle) => {
                 let entry = list.entries.iter_mut().find(|entry| entry.id == id);
@@ -155,8 +216,8 @@ impl ActorSystem {
     /// be, and when the system has terminated.
     pub fn dispatcher(&self, name: &str, threads: usize) -> Result<DispatcherId, StartError> {
         self.check_alive()?;
-        let create = |host: &dyn DispatcherHost, id| host.create(id, name, threads);
-        self.inner().dispatchers.make(name, create).map(|(id, _)| id)
+        let kind = DispatcherKind::Pool { workers: threads };
+        self.inner().dispatchers.make(name, kind).map(|(id, _)| id)
     }
 
     /// Makes a thread for actors that stay on it, and need not be `Send`. It ends with the system.
@@ -167,8 +228,23 @@ impl ActorSystem {
     /// to give, and when the system has terminated.
     pub fn pinned(&self, name: &str) -> Result<Pinned, StartError> {
         self.check_alive()?;
-        let create = |host: &dyn DispatcherHost, id| host.pinned(id, name);
-        self.inner().dispatchers.make(name, create).map(|(id, handle)| Pinned { id, handle })
+        let made = self.inner().dispatchers.make(name, DispatcherKind::Pinned);
+        made.map(|(id, handle)| Pinned { id, handle })
+    }
+
+    /// The number of a dispatcher, by the name that it was made with: here, by
+    /// [`pinned`](Self::pinned), or by the [builder](crate::SystemBuilder::dispatcher).
+    #[must_use]
+    pub fn dispatcher_id(&self, name: &str) -> Option<DispatcherId> {
+        self.inner().dispatchers.by_name(name).map(|(id, ..)| id)
+    }
+
+    /// A thread for actors that stay on it, by the name that it was made with; none if there is no
+    /// dispatcher of this name, or it is one whose threads share their actors.
+    #[must_use]
+    pub fn find_pinned(&self, name: &str) -> Option<Pinned> {
+        let (id, is_pinned, handle) = self.inner().dispatchers.by_name(name)?;
+        is_pinned.then_some(Pinned { id, handle })
     }
 
     /// Without actors nobody has any use for threads.
