@@ -198,6 +198,12 @@ impl EventKinds {
     /// All of them, and those that come with later versions.
     pub const ALL: Self = Self(u32::MAX);
 
+    /// Those of it that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether all of `other` are in it.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {

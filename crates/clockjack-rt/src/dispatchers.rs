@@ -7,6 +7,8 @@
 //! | `ActorSystem::dispatcher` | the user | as many as asked for | keeping loads apart |
 //! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
 //!
+//! The last two can also be set in the `SystemBuilder`; then they are made before the first actor.
+//!
 //! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
 //! as the number of actors that live there, up to the bound of blocking work; when much fewer live,
 //! the next start makes it smaller. So up to the bound no actor waits for another's handler, and

@@ -101,6 +101,7 @@
 //! | [`parker`] | [`Parker`]: where one thread sleeps until it is called or a deadline passes |
 //! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
 //! | [`blocking`] | [`BlockingPool`]: threads for closures that wait |
+//! | `TracingBridge` | a system's events for `tracing`, with the feature `tracing` |
 //! | `TokioToolbox`, `TokioExecutor` | an executor inside tokio, with the feature `tokio` |
 //!
 //! # Waiting, and giving it up
@@ -149,6 +150,8 @@
 //!
 //! * `tokio`: tokio's sockets and timers in processes, and executors inside tokio; see below. Off
 //!   by default, and without it a pool with [`PoolConfig::tokio`] does not start.
+//! * `tracing`: `TracingBridge`, which writes what a system tells as events of `tracing`. Off by
+//!   default.
 //!
 //! # Platforms
 //!
@@ -230,6 +233,8 @@ mod tokio_host_absent;
 mod tokio_scheduler;
 #[cfg(all(feature = "tokio", not(loom)))]
 mod tokio_toolbox;
+#[cfg(feature = "tracing")]
+mod tracing_bridge;
 
 pub use blocking::{BlockingConfig, BlockingPool, BlockingReport, BlockingStats, Rejected};
 pub use clock::{OsClock, OsInstant};
@@ -257,3 +262,5 @@ pub use scheduler::{
 pub use tokio_scheduler::TokioScheduler;
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_toolbox::{TokioExecutor, TokioToolbox};
+#[cfg(feature = "tracing")]
+pub use tracing_bridge::{InstallError, TracingBridge};

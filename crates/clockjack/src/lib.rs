@@ -76,6 +76,7 @@
 //! * `rt` (default): the module [`rt`]. Without it and `testkit` nothing here needs std.
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; brings `rt`.
+//! * `tracing`: what a system tells, as events of `tracing`; brings `rt`.
 //!
 //! # What you can rely on
 //!

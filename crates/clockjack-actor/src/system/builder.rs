@@ -153,8 +153,8 @@ impl SystemBuilder {
     }
 
     /// Is given the numbers of each failure that has come up to the root, before anybody else is
-    /// told of it; replaces an earlier one. It is called on the thread of the root, one failure at a
-    /// time; if it panics, the others are told all the same.
+    /// told of it; replaces an earlier one. It is called on the thread of the root, one failure at
+    /// a time; if it panics, the others are told all the same.
     ///
     /// # Examples
     ///

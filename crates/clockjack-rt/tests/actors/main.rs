@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+mod builder;
 mod dispatchers;
 #[path = "../support/eventually.rs"]
 mod eventually;

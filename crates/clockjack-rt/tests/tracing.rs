@@ -1,0 +1,294 @@
+//! What a runtime's system tells, read by a subscriber of `tracing`.
+//!
+//! The subscriber is that of the whole program, since events come from the threads of a runtime;
+//! each test has a system of its own name, and looks at the events of that.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+use alloc::collections::BTreeMap;
+use core::{fmt, time::Duration};
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Instant,
+};
+
+use clockjack_rt::{
+    InstallError, Runtime, TracingBridge,
+    actor::{
+        ActorSystem, Coded, EventKinds, Failure, Next, Props, Scope, SpawnErrorKind, Strategy,
+        SystemBuilder, SystemEvent,
+    },
+    sched::Warning,
+};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+/// Far beyond what a loaded machine needs; what takes longer hangs.
+const LONG: Duration = Duration::from_secs(60);
+
+static OUT_OF_PAPER: Coded = Coded::new(7, "out of paper");
+
+/// An event as it was written.
+#[derive(Clone, Debug)]
+struct Seen {
+    level: Level,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl Seen {
+    fn get(&self, field: &str) -> &str {
+        self.fields.get(field).map_or("", String::as_str)
+    }
+
+    fn is(&self, level: Level, message: &str, path: &str) -> bool {
+        self.level == level && self.get("message") == message && self.get("path") == path
+    }
+}
+
+impl Visit for Seen {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.fields.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+/// Keeps what is written, and panics at what it is told to.
+#[derive(Default)]
+struct Book {
+    lines: Mutex<Vec<Seen>>,
+    more: Condvar,
+}
+
+static BOOK: OnceLock<&'static Book> = OnceLock::new();
+
+struct Keeper(&'static Book);
+
+impl Subscriber for Keeper {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "clockjack"
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut seen = Seen { level: *event.metadata().level(), fields: BTreeMap::new() };
+        event.record(&mut seen);
+        let is_bomb = seen.get("path") == "/user/bomb";
+        self.0.lines().push(seen);
+        self.0.more.notify_all();
+        assert!(!is_bomb, "no room on the disk");
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Book {
+    fn open() -> &'static Self {
+        BOOK.get_or_init(|| {
+            let book: &'static Self = Box::leak(Box::default());
+            tracing::subscriber::set_global_default(Keeper(book)).expect("there is none");
+            book
+        })
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Seen>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was written of a system.
+    fn of(&self, system: &str) -> Vec<Seen> {
+        self.lines().iter().filter(|seen| seen.get("system") == system).cloned().collect()
+    }
+
+    /// Waits until something was written of a system.
+    #[track_caller]
+    fn wait(&self, system: &str, is_it: impl Fn(&Seen) -> bool) -> Seen {
+        let until = Instant::now() + LONG;
+        let mut lines = self.lines();
+        loop {
+            let found = lines.iter().find(|seen| seen.get("system") == system && is_it(seen));
+            if let Some(found) = found {
+                return found.clone();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "not written: {lines:#?}");
+            lines = self.more.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn builder(name: &str) -> SystemBuilder {
+    ActorSystem::builder(name).on_start(|system| {
+        TracingBridge::install(system)?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_failure_at_the_root_is_an_error_with_all_that_is_known() {
+    let book = Book::open();
+    let builder = builder("root").supervise_users(Scope::OneForOne, Strategy::escalate());
+    let runtime = Runtime::start(builder).unwrap();
+    let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()))
+        .supervise(Strategy::restart().limit(1, LONG));
+    let printer = runtime.spawn("printer", props).unwrap();
+    let pid = printer.pid().to_string();
+    printer.tell(()).unwrap();
+    printer.tell(()).unwrap();
+    // The system ends on its account; by then it was written.
+    let end = runtime.block_on(runtime.system().when_terminated());
+    assert!(end.reason.contains("out of paper"), "{end:?}");
+    let all = book.of("root");
+    let errors: Vec<_> = all.iter().filter(|seen| seen.level == Level::ERROR).collect();
+    let [error] = errors[..] else { panic!("{all:#?}") };
+    assert!(error.is(Level::ERROR, "a failure has come up to the root", "/user/printer"));
+    assert_eq!(error.get("pid"), pid);
+    assert_eq!(error.get("reason"), OUT_OF_PAPER.to_string());
+    let numbers = ["stage", "restarts", "code"].map(|field| error.get(field));
+    assert_eq!(numbers, ["2", "1", "7"]);
+}
+
+#[test]
+fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
+    let book = Book::open();
+    let builder = builder("once")
+        .supervise_users(Scope::OneForOne, Strategy::escalate())
+        .terminate_on_escalation(false);
+    let runtime = Runtime::start(builder).unwrap();
+    let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
+    runtime.spawn("printer", props).unwrap().tell(()).unwrap();
+    book.wait("once", |seen| seen.level == Level::ERROR);
+    // The one that failed ends behind all that is told of its failure.
+    book.wait("once", |seen| seen.get("path") == "/user/printer" && seen.get("step") == "stopped");
+    let all = book.of("once");
+    assert!(
+        all.iter().all(|seen| seen.level != Level::WARN || seen.get("path") != "/"),
+        "{all:#?}"
+    );
+    assert_eq!(all.iter().filter(|seen| seen.level == Level::ERROR).count(), 1);
+}
+
+#[test]
+fn a_failure_that_was_settled_is_a_warning_and_lifecycles_are_for_who_debugs() {
+    let book = Book::open();
+    let runtime = Runtime::start(builder("settled")).unwrap();
+    let props =
+        Props::from_fn(
+            |_, is_last: bool| {
+                if is_last { Ok(Next::Stop) } else { Err(Failure::msg("out of paper")) }
+            },
+        )
+        .supervise(Strategy::restart());
+    let printer = runtime.spawn("printer", props).unwrap();
+    printer.tell(false).unwrap();
+    printer.tell(true).unwrap();
+    let path = "/user/printer";
+    let step = |step| {
+        let is_it =
+            |seen: &Seen| seen.is(Level::DEBUG, "lifecycle", path) && seen.get("step") == step;
+        assert_eq!(book.wait("settled", is_it).get("pid"), printer.pid().to_string());
+    };
+    ["started", "restarted", "stopped"].into_iter().for_each(step);
+    let failure = book.wait("settled", |seen| seen.is(Level::WARN, "failure", path));
+    assert_eq!(failure.get("pid"), printer.pid().to_string());
+    let words = ["reason", "restarts", "directive"].map(|field| failure.get(field));
+    assert_eq!(words, ["out of paper", "0", "restart"]);
+}
+
+#[test]
+fn lost_messages_and_what_somebody_should_look_into_are_warnings() {
+    let book = Book::open();
+    let runtime = Runtime::start(builder("lost")).unwrap();
+    let system = runtime.system();
+    let props = Props::from_fn(|_, (): ()| Ok(Next::Unhandled));
+    let idle = runtime.spawn("idle", props).unwrap();
+    let (pid, path) = (idle.pid().to_string(), "/user/idle");
+
+    system.dead_letters::<u32>().tell(1).unwrap();
+    let letter = |seen: &Seen| seen.level == Level::WARN && seen.get("message") == "dead letter";
+    let letter = book.wait("lost", letter);
+    assert_eq!(letter.get("reason"), "sent to the dead letters");
+    assert_eq!(letter.get("message_type"), "u32");
+
+    idle.tell(()).unwrap();
+    let unhandled = book.wait("lost", |seen| seen.is(Level::DEBUG, "unhandled", path));
+    assert_eq!(unhandled.get("pid"), pid);
+
+    system.report_stuck(idle.pid(), Duration::from_secs(3));
+    let stuck = book.wait("lost", |seen| seen.is(Level::WARN, "stuck", path));
+    assert_eq!(stuck.get("pid"), pid);
+    assert_eq!(stuck.get("reason"), "its handler runs for 3s");
+
+    system.events().publish(&SystemEvent::MailboxOverflow(idle.path()));
+    let full = book.wait("lost", |seen| seen.is(Level::WARN, "warning", path));
+    assert!(full.get("reason").contains("mailbox"), "{full:?}");
+
+    let warning = Warning::DriverCatchUpExceeded { shard: 0, ticks: 9, limit: 3 };
+    let text = warning.to_string();
+    system.events().publish(&SystemEvent::Scheduler(warning));
+    let late = book.wait("lost", |seen| seen.get("reason") == text);
+    assert!(late.is(Level::WARN, "warning", ""));
+}
+
+#[test]
+fn a_system_has_one_bridge_until_that_is_taken_away() {
+    let book = Book::open();
+    let runtime = Runtime::new("one").unwrap();
+    let system = runtime.system();
+    let first = TracingBridge::install(system).unwrap();
+    let refused = TracingBridge::install(system).unwrap_err();
+    assert!(matches!(refused, InstallError::Actor(SpawnErrorKind::NameTaken(_))), "{refused}");
+    // The one that was refused has left nothing behind.
+    assert_eq!(system.failure_hub().n_subscribers(), 1);
+    first.uninstall();
+    assert_eq!(system.events().subscribers(), 0);
+    // Its end is seen before its name is free.
+    let until = Instant::now() + LONG;
+    let kinds = EventKinds::DEAD_LETTER;
+    while let Err(refused) = TracingBridge::install_kinds(system, kinds) {
+        assert!(Instant::now() < until, "{refused}");
+        std::thread::yield_now();
+    }
+    let props = Props::from_fn(|_, (): ()| Ok(Next::Stay));
+    let quiet = runtime.spawn("quiet", props).unwrap();
+    system.stop(&quiet).unwrap();
+    while !quiet.is_stopped() {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    system.dead_letters::<u64>().tell(1).unwrap();
+    book.wait("one", |seen| seen.get("message_type") == "u64");
+    // Nobody has asked for lifecycles.
+    assert!(book.of("one").iter().all(|seen| seen.get("path") != "/user/quiet"));
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_the_event_that_it_panicked_at() {
+    let book = Book::open();
+    let runtime = Runtime::start(builder("bomb")).unwrap();
+    let props = || Props::from_fn(|_, (): ()| Ok(Next::Stay));
+    drop(runtime.spawn("bomb", props()).unwrap());
+    drop(runtime.spawn("after", props()).unwrap());
+    book.wait("bomb", |seen| seen.is(Level::DEBUG, "lifecycle", "/user/bomb"));
+    book.wait("bomb", |seen| seen.is(Level::DEBUG, "lifecycle", "/user/after"));
+    // The writer is not told of itself, or that would go on for ever.
+    runtime.system().dead_letters::<u8>().tell(1).unwrap();
+    book.wait("bomb", |seen| seen.get("message_type") == "u8");
+    let all = book.of("bomb");
+    assert!(all.iter().all(|seen| seen.get("message") != "failure"), "{all:#?}");
+}
