@@ -53,7 +53,10 @@ fn what_the_child_does() {
 }
 
 fn child(role: &str) -> (Child, BufReader<ChildStdout>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    // What a shell starts in the background ignores Ctrl-C, and so would what that starts.
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(std::env::current_exe().unwrap())
         .args(["--exact", "ctrl_c::what_the_child_does", "--nocapture"])
         .env(ROLE, role)
         .stdout(Stdio::piped())
