@@ -275,7 +275,7 @@ enum StartKind {
     Thread(Box<str>),
     DuplicateCommand(u16),
     Stopped,
-    Unsupported,
+    Unsupported(Box<str>),
     NameTaken(Box<str>),
 }
 
@@ -311,10 +311,10 @@ impl StartError {
         Self(StartKind::Stopped)
     }
 
-    /// The host has no threads to give.
+    /// The host has no threads to give to what has this name.
     #[must_use]
-    pub const fn unsupported() -> Self {
-        Self(StartKind::Unsupported)
+    pub fn unsupported(name: &str) -> Self {
+        Self(StartKind::Unsupported(name.into()))
     }
 
     /// There is an executor of this name already.
@@ -358,7 +358,7 @@ impl StartError {
     /// Whether this host cannot have such an executor at all: it has no threads to give.
     #[must_use]
     pub const fn is_unsupported(&self) -> bool {
-        matches!(self.0, StartKind::Unsupported)
+        matches!(self.0, StartKind::Unsupported(_))
     }
 
     /// Whether there is an executor of this name already.
@@ -397,7 +397,7 @@ impl fmt::Display for StartError {
             StartKind::Thread(says) => write!(f, "no thread for a worker: {says}"),
             StartKind::DuplicateCommand(id) => write!(f, "two handlers for command {id}"),
             StartKind::Stopped => f.write_str("it has stopped"),
-            StartKind::Unsupported => f.write_str("this host has no threads for it"),
+            StartKind::Unsupported(name) => write!(f, "this host has no threads for {name}"),
             StartKind::NameTaken(name) => write!(f, "there is one called {name}"),
         }
     }

@@ -155,14 +155,14 @@ impl Dispatchers {
 
     /// Takes a name and a number, and has an executor made for them, outside of the lock.
     fn make(&self, name: &str, kind: DispatcherKind) -> Result<(DispatcherId, Handle), StartError> {
-        let host = self.host.as_deref().ok_or_else(StartError::unsupported)?;
+        let host = self.host.as_deref().ok_or_else(|| StartError::unsupported(name))?;
         let kept: Box<str> = name.into();
         let id = self.list.with(|list| {
             if list.entries.iter().any(|entry| *entry.name == *name) {
                 return Err(StartError::name_taken(name));
             }
             let id = DispatcherId(list.next);
-            list.next = list.next.checked_add(1).ok_or_else(StartError::unsupported)?;
+            list.next = list.next.checked_add(1).ok_or_else(|| StartError::unsupported(name))?;
             let is_pinned = kind == DispatcherKind::Pinned;
             list.entries.push(Entry { id, name: kept, is_pinned, handle: None });
             Ok(id)

@@ -124,5 +124,7 @@ fn one_thread_has_no_dispatchers_and_says_so() {
     let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
     let root = RootContext::new(bench, ActorSystem::builder("t")).unwrap();
     assert!(root.system().pinned("p").unwrap_err().is_unsupported());
-    assert!(root.system().dispatcher("d", 1).unwrap_err().is_unsupported());
+    let refused = root.system().dispatcher("d", 1).unwrap_err();
+    assert!(refused.is_unsupported());
+    assert_eq!(refused.to_string(), "this host has no threads for d");
 }
