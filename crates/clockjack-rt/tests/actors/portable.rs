@@ -126,5 +126,5 @@ fn one_thread_has_no_dispatchers_and_says_so() {
     assert!(root.system().pinned("p").unwrap_err().is_unsupported());
     let refused = root.system().dispatcher("d", 1).unwrap_err();
     assert!(refused.is_unsupported());
-    assert_eq!(refused.to_string(), "this host has no threads for d");
+    assert!(refused.to_string().ends_with("this host has no threads for d"), "{refused}");
 }
