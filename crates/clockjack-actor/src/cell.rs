@@ -7,6 +7,10 @@
 //! system, orders of the supervisor, and, if the actor is running and not suspended, signals,
 //! control messages, futures, and messages that were put back. Then comes the mailbox.
 //!
+//! A turn that finds nothing to do says what the actor is to [sleep](Sleep) for, and does not
+//! sleep itself: the executor sees to that when the turn has returned, and the body is borrowed no
+//! more, by [`Cell::sleep`]. If something has come meanwhile, there is another turn.
+//!
 //! # Stages
 //!
 //! ```text
@@ -61,7 +65,10 @@ use alloc::{
     collections::{BTreeMap, VecDeque},
     vec::Vec,
 };
-use core::any::{TypeId, type_name};
+use core::{
+    any::{TypeId, type_name},
+    ptr::NonNull,
+};
 
 pub(crate) use supervise::retry;
 
@@ -71,7 +78,10 @@ use clockjack_exec::{
     exit::Caught,
 };
 use clockjack_sched::{Cancellable, ExecutionBatch};
-use clockjack_sync::{mail::Pop, mutant};
+use clockjack_sync::{
+    mail::{Mailbox, Pop, Popped, Seen},
+    mutant,
+};
 
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
@@ -316,17 +326,16 @@ impl<A: Actor> State<A> {
 /// A turn of an actor whose messages are of type `M`.
 pub(crate) type TurnOf<'t, M> = Turn<'t, Front<M>>;
 
-/// How attending ends a turn.
+/// How a turn ends.
+pub(crate) type Outcome = custom::Outcome<Sleep>;
+
+/// What an actor sleeps for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// There is more to do.
-    Again,
+pub(crate) enum Sleep {
+    /// A message, or a note. The mailbox was empty.
+    Idle(Seen),
     /// There is nothing to do before a note comes; the mailbox is left alone.
     Wait,
-    /// The actor is idle already, by an empty mailbox: it is not to be touched any more.
-    Idle,
-    /// It is over.
-    End,
 }
 
 /// How far a turn may go. A turn of one or two messages does not even look at it.
@@ -379,6 +388,7 @@ impl Budget {
 
 impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
     type Front = Front<A::Msg>;
+    type Sleep = Sleep;
 
     fn kind() -> TypeId {
         TypeId::of::<A::Msg>()
@@ -404,7 +414,27 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         front.mail.is_asleep()
     }
 
-    fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> custom::Outcome {
+    #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+    #[inline]
+    unsafe fn sleep(front: NonNull<Front<A::Msg>>, how: Sleep) -> bool {
+        // SAFETY: the front is there until it sleeps.
+        let mail = unsafe { &raw const (*front.as_ptr()).mail };
+        match how {
+            Sleep::Idle(seen) => {
+                // SAFETY: the caller is the runner, and the box is there until it sleeps.
+                let slept = unsafe { Mailbox::idle_from(mail, seen) };
+                if !slept {
+                    // SAFETY: it does not sleep, so this still is the runner.
+                    look_again(unsafe { front.as_ref() });
+                }
+                slept
+            }
+            // SAFETY: as above.
+            Sleep::Wait => unsafe { Mailbox::park_at(mail) },
+        }
+    }
+
+    fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
         let front = turn.front();
         let mut budget = Budget::new();
         loop {
@@ -415,46 +445,38 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
                 }
                 if turn.is_terminated() && !mutant!("actor-force-unseen") {
                     // The next turn is the end.
-                    return custom::Outcome::Again;
+                    return Outcome::Again;
                 }
                 if turn.take_cancel().is_some() {
                     front.core.raise(STOP);
                 }
-                match self.attend(turn, &mut budget) {
-                    None => {}
-                    Some(Outcome::Again) => return custom::Outcome::Again,
-                    Some(Outcome::End) => return custom::Outcome::End,
-                    // Nothing of the cell is touched after this.
-                    Some(Outcome::Wait) if park(front) => return custom::Outcome::Parked,
-                    Some(Outcome::Wait) => return custom::Outcome::Again,
-                    Some(Outcome::Idle) => return custom::Outcome::Parked,
+                if let Some(outcome) = self.attend(turn, &mut budget) {
+                    return outcome;
                 }
             }
             if !budget.take(turn) {
-                return custom::Outcome::Again;
+                return Outcome::Again;
             }
             if self.state.has(RANKS)
                 && let Some(priority) = self.state.priority()
             {
                 match self.next_by_rank(turn, priority) {
-                    Pop::Item(envelope) => self.receive_envelope(turn, envelope),
-                    // Nothing of the cell is touched after this.
-                    Pop::Empty => return custom::Outcome::Parked,
-                    Pop::Busy => return look_again(front),
+                    Popped::Item(envelope) => self.receive_envelope(turn, envelope),
+                    Popped::Empty(seen) => return Outcome::Sleep(Sleep::Idle(seen)),
+                    Popped::Busy => return Outcome::Again,
                 }
                 continue;
             }
             match next_message(front) {
-                Pop::Item((None, msg)) => self.receive(turn, msg),
-                Pop::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
-                // Nothing of the cell is touched after this.
-                Pop::Empty => return custom::Outcome::Parked,
-                Pop::Busy => return look_again(front),
+                Popped::Item((None, msg)) => self.receive(turn, msg),
+                Popped::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
+                Popped::Empty(seen) => return Outcome::Sleep(Sleep::Idle(seen)),
+                Popped::Busy => return Outcome::Again,
             }
         }
     }
 
-    fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> custom::Outcome {
+    fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> Outcome {
         let failure = of_panic(&caught);
         turn.discard(caught);
         let extra = self.state.extra();
@@ -466,7 +488,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         let earlier = self.state.extra().panicked.replace((failure, message_type));
         turn.drop_contained(earlier);
         self.state.set(PENDING, true);
-        custom::Outcome::Again
+        Outcome::Again
     }
 
     fn ended(&mut self, turn: &TurnOf<'_, A::Msg>) {
@@ -586,36 +608,29 @@ fn look<M: 'static>(front: &Front<M>) {
     unsafe { front.mail.look() }
 }
 
-/// There is nothing to take, and yet it may not sleep. If that is because it was called, then the
+/// What an actor with nothing to do goes idle from; none if something has come after all.
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn see_empty<M: 'static>(front: &Front<M>) -> Option<Seen> {
+    // SAFETY: as in `pop`.
+    unsafe { front.mail.see_empty() }
+}
+
+/// There was nothing to take, and yet it may not sleep. If that is because it was called, then the
 /// bit of that call may have been taken down already: the caller raises it before it calls, and a
-/// look between the two takes the bit alone. So it is raised again, or it would never look.
+/// look between the two takes the bit alone. So it is raised again, or it would never look. One
+/// that waits for a note looks in any case.
 #[cold]
-fn look_again<M: 'static>(front: &Front<M>) -> custom::Outcome {
+fn look_again<M: 'static>(front: &Front<M>) {
     if !mutant!("actor-call-unseen") {
         front.core.raise(WOKEN);
     }
-    custom::Outcome::Again
 }
 
-/// Sleeps until somebody calls; false if somebody has.
-#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn park<M: 'static>(front: &Front<M>) -> bool {
-    // SAFETY: as in `pop`.
-    unsafe { front.mail.park() }
-}
-
-/// Whether the mailbox is empty; then the next push wakes.
-#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn try_idle<M: 'static>(front: &Front<M>) -> bool {
-    // SAFETY: as in `pop`.
-    unsafe { front.mail.try_idle() }
-}
-
-/// The next message and what came along; or the actor is idle. The rest of the header is left where
-/// it is, which needs no drop.
+/// The next message and what came along. The rest of the header is left where it is, which needs no
+/// drop.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 #[inline]
-fn next_message<M: 'static>(front: &Front<M>) -> Pop<(Option<Box<Attached>>, M)> {
+fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Box<Attached>>, M)> {
     let read = |envelope: *const Envelope<M>| {
         // SAFETY: the mailbox hands out a valid value.
         let attached = unsafe { &raw const (*envelope).header.attached };
@@ -628,5 +643,5 @@ fn next_message<M: 'static>(front: &Front<M>) -> Pop<(Option<Box<Attached>>, M)>
         (attached, msg)
     };
     // SAFETY: as in `pop`; what is not read are numbers.
-    unsafe { front.mail.pop_or_idle(read) }
+    unsafe { front.mail.pop_by(read) }
 }

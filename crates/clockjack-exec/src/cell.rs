@@ -73,8 +73,9 @@ pub(crate) struct Head {
 
 /// What a body of unknown type can do. All but `deliver` are for the runner.
 pub(crate) struct VTable {
-    /// Runs user code once.
-    pub(crate) step: unsafe fn(&Head, &Engine) -> Verdict,
+    /// Runs user code once. It has the cell by its address and not as a reference, since a custom
+    /// cell may be gone when it returns.
+    pub(crate) step: unsafe fn(NonNull<Head>, &Engine) -> Verdict,
     /// The next command that the step has asked for.
     pub(crate) next_request: unsafe fn(&Head) -> Option<Request>,
     /// Lets the process clean up; user code.
@@ -92,13 +93,17 @@ pub(crate) struct VTable {
     pub(crate) deliver: unsafe fn(&Head, Payload) -> Result<(), SendError<Payload>>,
     /// Frees the memory and hands back the engine that the cell held.
     pub(crate) free: unsafe fn(NonNull<Head>) -> EngineRef,
-    /// Tells the body of a panic that ended its turn; without it that ends the process.
-    pub(crate) panicked: Option<unsafe fn(&Head, &Engine, Caught) -> Verdict>,
+    /// Tells the body of a panic that ended its turn, by the address as in `step`; without it that
+    /// ends the process.
+    pub(crate) panicked: Option<Panicked>,
     /// What a custom cell does in its own way.
     pub(crate) custom: Option<&'static Custom>,
     /// What the process is called in reports.
     pub(crate) name: fn() -> &'static str,
 }
+
+/// What a body of unknown type does about a panic in its turn.
+pub(crate) type Panicked = unsafe fn(NonNull<Head>, &Engine, Caught) -> Verdict;
 
 /// What a custom cell does in its own way: the word of its front, and not the state word, says
 /// whether it waits; see [`custom`](crate::custom).
@@ -116,7 +121,8 @@ pub(crate) struct Custom {
 pub(crate) enum Verdict {
     Again,
     Wait(Waiting),
-    /// It sleeps already, and may even have been woken: it must not be touched any more.
+    /// It sleeps already, and may even have been woken, or freed: it must not be touched any more,
+    /// nor be borrowed by whoever is told.
     Parked,
     /// It asked for commands, and then goes on like this.
     Dispatch(Next),

@@ -10,9 +10,12 @@
 //! by a word of its front, so that whoever leaves something there finds out by the same
 //! read-modify-write whether it has to queue the process:
 //!
-//! 1. A body that has nothing to do puts itself to sleep, by an exchange that fails if somebody has
-//!    called since it looked, and returns [`Outcome::Parked`]. From the moment of sleep on another
-//!    thread may have its next turn, or may even free the cell: nothing of it is touched any more.
+//! 1. A body that has nothing to do says so ([`Outcome::Sleep`]) and does not sleep itself: it is
+//!    borrowed, exclusively, until its turn has returned. Then the executor, still the runner, puts
+//!    it to sleep ([`Body::sleep`]), by an exchange that fails if somebody has called since the
+//!    body looked; if so it has another turn soon. From the exchange on another thread may have
+//!    its next turn, or may even free the cell: so whoever makes it has the cell by its address
+//!    and borrows at most the word, and nothing of the cell is touched any more.
 //! 2. Whoever leaves something calls ([`Body::unpark`]), by a read-modify-write of the same word
 //!    that ends the sleep and is remembered until the body looks; exactly one finds it asleep, and
 //!    queues it ([`CustomRef::queue`], or [`CustomRef::wake`] for both).
@@ -36,7 +39,10 @@ use core::{
 
 #[cfg(loom)]
 use clockjack_sync::mpsc::Pop;
-use clockjack_sync::prim::{UnsafeCell, atomic::Ordering::Relaxed};
+use clockjack_sync::{
+    mutant,
+    prim::{UnsafeCell, atomic::Ordering::Relaxed},
+};
 use clockjack_time::TimerInstant;
 
 use crate::{
@@ -58,6 +64,9 @@ pub trait Body: Sized + 'static {
     /// whatever thread that is.
     type Front: 'static;
 
+    /// What it may sleep for, and what it has seen that lets it.
+    type Sleep: Copy;
+
     /// What whoever has a reference of unknown type may ask: the type of its messages, say.
     fn kind() -> TypeId;
 
@@ -77,13 +86,23 @@ pub trait Body: Sized + 'static {
     /// Whether it sleeps.
     fn is_parked(front: &Self::Front) -> bool;
 
+    /// Puts the process to sleep, unless there is a reason not to; whether it sleeps (rule 1 of
+    /// the [module](self)). If not, the next turn finds that reason.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the runner, has the body borrowed no more, and knows the address as that of
+    /// the front of the process. The front is there as long as the process does not sleep; after
+    /// that neither this nor the caller touches it, or has it borrowed as an argument.
+    unsafe fn sleep(front: NonNull<Self::Front>, how: Self::Sleep) -> bool;
+
     /// One turn. It is never called at the same time twice, nor after it has said
     /// [`Outcome::End`].
-    fn step(&mut self, turn: &Turn<'_, Self::Front>) -> Outcome;
+    fn step(&mut self, turn: &Turn<'_, Self::Front>) -> Outcome<Self::Sleep>;
 
     /// The last turn was ended by a panic, which came out of whatever it had called. No code that
     /// may panic is to be called here: that is for the next turn.
-    fn panicked(&mut self, turn: &Turn<'_, Self::Front>, caught: Caught) -> Outcome;
+    fn panicked(&mut self, turn: &Turn<'_, Self::Front>, caught: Caught) -> Outcome<Self::Sleep>;
 
     /// The executor ends the process by force. The body is dropped after this.
     fn ended(&mut self, turn: &Turn<'_, Self::Front>);
@@ -91,11 +110,11 @@ pub trait Body: Sized + 'static {
 
 /// What is to become of a custom process after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Outcome<S> {
     /// It has another turn soon.
     Again,
-    /// It has put itself to sleep (rule 1 of the [module](self)).
-    Parked,
+    /// It is to be put to sleep (rule 1 of the [module](self)).
+    Sleep(S),
     /// It is over.
     End,
 }
@@ -493,17 +512,19 @@ impl<B: Body> Table<B> {
     };
 }
 
+/// Lends the body out, for no longer than the call: a model sees who else has it meanwhile.
+///
 /// # Safety
 ///
-/// The head is that of a `CustomCell<B>`, and the caller is its runner; the borrow ends before
-/// anybody else is.
-#[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
-unsafe fn body<B: Body>(head: &Head) -> &mut Option<B> {
-    let cell = core::ptr::from_ref(head).cast::<CustomCell<B>>();
+/// The head is that of a `CustomCell<B>`, and the caller is its runner, and is so when the call
+/// returns.
+#[inline]
+unsafe fn with_body<B: Body, R>(head: NonNull<Head>, call: impl FnOnce(&mut Option<B>) -> R) -> R {
+    let cell = head.cast::<CustomCell<B>>().as_ptr();
     // SAFETY: the head is the first field of a `repr(C)` cell of this type.
     let body = unsafe { &(*cell).body };
     // SAFETY: the caller is the only one that touches the body.
-    body.with_mut(|body| unsafe { &mut *body })
+    body.with_mut(|body| call(unsafe { &mut *body }))
 }
 
 /// # Safety
@@ -528,40 +549,80 @@ fn turn<'t, B: Body>(head: &'t Head, engine: &'t Engine) -> Turn<'t, B::Front> {
     Turn { head, engine, _front: PhantomData }
 }
 
-fn verdict(outcome: Outcome) -> Verdict {
-    match outcome {
-        Outcome::Again => Verdict::Again,
-        Outcome::Parked => Verdict::Parked,
-        Outcome::End => Verdict::End(Ending::Result(Payload::unit())),
-    }
-}
-
-unsafe fn step<B: Body>(head: &Head, engine: &Engine) -> Verdict {
-    // SAFETY: the caller is the runner.
-    let Some(body) = (unsafe { body::<B>(head) }) else {
-        return verdict(Outcome::End);
+/// Has a turn, and then puts the body to sleep if that is what it says.
+///
+/// # Safety
+///
+/// The head is that of a `CustomCell<B>`, and the caller is its runner; after
+/// [`Verdict::Parked`] it is not, and the head may be gone.
+#[inline]
+unsafe fn have_turn<B: Body>(
+    head: NonNull<Head>,
+    engine: &Engine,
+    call: impl FnOnce(&mut B, &Turn<'_, B::Front>) -> Outcome<B::Sleep>,
+) -> Verdict {
+    let turn = |body: &mut Option<B>| match body {
+        // SAFETY: the runner has the life of the process.
+        Some(body) => call(body, &turn::<B>(unsafe { head.as_ref() }, engine)),
+        None => Outcome::End,
     };
-    verdict(body.step(&turn::<B>(head, engine)))
+    if mutant!("custom-sleeps-borrowed") {
+        // SAFETY: none, another may have the body while it is borrowed here.
+        let all = |body: &mut Option<B>| unsafe { settle::<B>(head, turn(body)) };
+        // SAFETY: as above.
+        return unsafe { with_body(head, all) };
+    }
+    // SAFETY: by the contract.
+    let outcome = unsafe { with_body(head, turn) };
+    // SAFETY: by the contract, and the borrow has ended.
+    unsafe { settle::<B>(head, outcome) }
 }
 
-unsafe fn panicked<B: Body>(head: &Head, engine: &Engine, caught: Caught) -> Verdict {
+/// What becomes of the process. No reference to the cell is an argument here, or lives through the
+/// sleep.
+///
+/// # Safety
+///
+/// As for [`have_turn`]; the body is not borrowed.
+#[inline]
+unsafe fn settle<B: Body>(head: NonNull<Head>, outcome: Outcome<B::Sleep>) -> Verdict {
+    let how = match outcome {
+        Outcome::Again => return Verdict::Again,
+        Outcome::Sleep(how) => how,
+        Outcome::End => return Verdict::End(Ending::Result(Payload::unit())),
+    };
+    let cell = head.cast::<Prefix<B::Front>>().as_ptr();
+    // SAFETY: the head is the first field of a `repr(C)` cell with this front, which is there.
+    let front = unsafe { &raw mut (*cell).front };
+    // SAFETY: the address of a field of a live cell is not null.
+    let front = unsafe { NonNull::new_unchecked(front) };
+    // SAFETY: the caller is the runner, and has borrowed nothing. If it sleeps, that is the last.
+    if unsafe { B::sleep(front, how) } { Verdict::Parked } else { Verdict::Again }
+}
+
+unsafe fn step<B: Body>(head: NonNull<Head>, engine: &Engine) -> Verdict {
     // SAFETY: the caller is the runner.
-    match unsafe { body::<B>(head) } {
-        Some(body) => verdict(body.panicked(&turn::<B>(head, engine), caught)),
-        None => verdict(Outcome::End),
-    }
+    unsafe { have_turn::<B>(head, engine, B::step) }
+}
+
+unsafe fn panicked<B: Body>(head: NonNull<Head>, engine: &Engine, caught: Caught) -> Verdict {
+    // SAFETY: the caller is the runner.
+    unsafe { have_turn::<B>(head, engine, |body, turn| body.panicked(turn, caught)) }
 }
 
 unsafe fn close<B: Body>(head: &Head) {
+    let call = |body: &mut Option<B>| {
+        if let Some(body) = body {
+            body.ended(&turn::<B>(head, &head.engine));
+        }
+    };
     // SAFETY: the caller is the runner.
-    if let Some(body) = unsafe { body::<B>(head) } {
-        body.ended(&turn::<B>(head, &head.engine));
-    }
+    unsafe { with_body(NonNull::from(head), call) }
 }
 
 unsafe fn drop_body<B: Body>(head: &Head) {
     // SAFETY: the caller is the runner.
-    let body = unsafe { body::<B>(head) }.take();
+    let body = unsafe { with_body(NonNull::from(head), Option::<B>::take) };
     drop(body);
 }
 

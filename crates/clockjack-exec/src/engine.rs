@@ -309,10 +309,11 @@ impl Engine {
         let mut verdict = None;
         let guarded = self.host.guarded(&mut || {
             // SAFETY: `begin` made this thread the runner.
-            verdict = Some(unsafe { self.step(life.head()) });
+            verdict = Some(unsafe { self.step(life.as_ptr()) });
         });
         let verdict = match (guarded, verdict) {
-            (Err(caught), _) => self.after_panic(life.head(), caught),
+            // SAFETY: a turn that panics has not slept, so this thread still is the runner.
+            (Err(caught), _) => unsafe { self.after_panic(life.as_ptr(), caught) },
             (Ok(()), Some(verdict)) => verdict,
             (Ok(()), None) => unreachable!("the host did not call what it was to guard"),
         };
@@ -328,7 +329,7 @@ impl Engine {
         let Some(life) = self.begin(entry) else { return };
         running.set(Some(life.as_ptr()));
         // SAFETY: `begin` made this thread the runner.
-        let verdict = unsafe { self.step(life.head()) };
+        let verdict = unsafe { self.step(life.as_ptr()) };
         running.set(None);
         self.conclude(life, verdict);
     }
@@ -342,14 +343,20 @@ impl Engine {
         // SAFETY: the life of the process was in the hands of the turn that was unwound, which
         // does not drop it.
         let life = ManuallyDrop::new(unsafe { CellRef::from_raw(running) });
-        let verdict = self.after_panic(life.head(), caught);
+        // SAFETY: as in `run`.
+        let verdict = unsafe { self.after_panic(running, caught) };
         self.conclude(life, verdict);
     }
 
-    /// What becomes of a process whose turn was ended by a panic; its runner is still this thread.
-    fn after_panic(&self, head: &Head, caught: Caught) -> Verdict {
-        match head.vtable.panicked {
-            // SAFETY: this thread is the runner, and the table is that of the cell.
+    /// What becomes of a process whose turn was ended by a panic.
+    ///
+    /// # Safety
+    ///
+    /// As for [`step`](Self::step).
+    unsafe fn after_panic(&self, head: NonNull<Head>, caught: Caught) -> Verdict {
+        // SAFETY: the runner has the life of the process.
+        match unsafe { head.as_ref() }.vtable.panicked {
+            // SAFETY: by the contract; the table is that of the cell.
             Some(panicked) => unsafe { panicked(head, self, caught) },
             None => Verdict::End(Ending::Exit(Exit::panicked(caught))),
         }
@@ -369,18 +376,20 @@ impl Engine {
 
     /// # Safety
     ///
-    /// This thread is the runner.
+    /// This thread is the runner. After [`Verdict::Parked`] it is not, and the head may be gone.
     #[inline]
-    unsafe fn step(&self, head: &Head) -> Verdict {
+    unsafe fn step(&self, head: NonNull<Head>) -> Verdict {
+        // SAFETY: the runner has the life of the process.
+        let step = unsafe { head.as_ref() }.vtable.step;
         // SAFETY: by the contract; the table is that of the cell.
-        unsafe { (head.vtable.step)(head, self) }
+        unsafe { step(head, self) }
     }
 
     /// Does what the step has asked for.
     #[inline]
     fn conclude(&self, life: ManuallyDrop<CellRef>, verdict: Verdict) {
         let waiting = match verdict {
-            Verdict::Parked => return,
+            Verdict::Parked => return, // perhaps gone: `life` is an address only
             Verdict::Wait(waiting) => waiting,
             Verdict::Dispatch(Next::Wait) => {
                 self.dispatch(&life);

@@ -105,6 +105,7 @@ mod tail;
 
 use core::{fmt, marker::PhantomData, ptr};
 
+pub use consumer::{Popped, Seen};
 pub use producer::{Bar, Permit, Pushed};
 use store::{Block, Root, Tray};
 pub use tail::CAPACITY_MAX;

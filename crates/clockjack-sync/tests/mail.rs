@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop};
+use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop, Popped};
 use proptest::prelude::*;
 
 /// Divides the work where an interpreter does it.
@@ -349,8 +349,8 @@ fn values_of_a_great_alignment_stand_where_they_may() {
             unsafe { value.read() }
         };
         // SAFETY: this is the only consumer, and what is read needs no drop.
-        let popped = unsafe { mailbox.pop_or_idle(read) };
-        assert_eq!(popped, Pop::Item(Wide(n)));
+        let popped = unsafe { mailbox.pop_by(read) };
+        assert_eq!(popped, Popped::Item(Wide(n)));
     }
 }
 

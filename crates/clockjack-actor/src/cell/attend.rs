@@ -5,7 +5,7 @@ use core::task::Waker;
 use clockjack_sync::mutant;
 
 use super::{
-    Budget, Cell, Outcome, PENDING, Pending, Stage, TurnOf, WAS_STARTED, WAS_STOPPED,
+    Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, WAS_STARTED, WAS_STOPPED,
     lifecycle::{Waiting, tell_lost},
 };
 use crate::{
@@ -76,7 +76,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     self.start(turn);
                 }
                 Stage::Running => break,
-                Stage::Failed => return Some(Outcome::Wait),
+                Stage::Failed => return Some(Outcome::Sleep(Sleep::Wait)),
                 Stage::Restarting => {
                     if !self.may_restart(turn) {
                         return Some(self.keep_mail(turn, budget));
@@ -87,13 +87,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 // Who waits for an answer need not wait for the children too.
                 Stage::Stopping => {
                     let is_empty = self.empty_mailbox(turn);
-                    return Some(if is_empty { Outcome::Wait } else { Outcome::Again });
+                    return Some(if is_empty {
+                        Outcome::Sleep(Sleep::Wait)
+                    } else {
+                        Outcome::Again
+                    });
                 }
                 Stage::Draining => return Some(self.drain(turn)),
             }
         }
         if core.peek() >= SUSPEND_ONE {
-            return Some(Outcome::Wait);
+            return Some(Outcome::Sleep(Sleep::Wait));
         }
         self.release_children(turn);
         if self.state.has(PENDING) { self.next_pending(turn, budget) } else { None }
@@ -271,7 +275,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             if !extra.futures.has_due() && (is_lent || !has_news && !has_old) {
                 if is_waiting {
                     // The mark stays, so that the mailbox is left alone until the wait is over.
-                    return Some(Outcome::Wait);
+                    return Some(Outcome::Sleep(Sleep::Wait));
                 }
                 self.state.set(PENDING, false);
                 return None;

@@ -3,7 +3,9 @@
 use clockjack_exec::Failure;
 use clockjack_sync::{mail::Pop, mutant, prim::hint};
 
-use super::{Budget, Cell, Outcome, PENDING, Pending, Stage, TurnOf, WAS_STARTED, pop, try_idle};
+use super::{
+    Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, WAS_STARTED, pop, see_empty,
+};
 use crate::{
     Actor, Next, Signal,
     base::{ENDED, FAILED, REPORTS, RESTART, RESUME, STOP, Tell},
@@ -283,8 +285,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                         self.drop_told(turn, envelope);
                     }
                 }
-                Pop::Empty if try_idle(front) => return Outcome::Idle,
-                Pop::Empty | Pop::Busy => return Outcome::Again,
+                Pop::Empty => {
+                    let idle = see_empty(front).map(Sleep::Idle);
+                    return idle.map_or(Outcome::Again, Outcome::Sleep);
+                }
+                Pop::Busy => return Outcome::Again,
             }
         }
     }

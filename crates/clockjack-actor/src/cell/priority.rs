@@ -7,9 +7,12 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
-use clockjack_sync::{mail::Pop, mutant};
+use clockjack_sync::{
+    mail::{Pop, Popped},
+    mutant,
+};
 
-use super::{Cell, State, TurnOf, try_idle};
+use super::{Cell, State, TurnOf, see_empty};
 use crate::{Actor, envelope::Envelope};
 
 /// Messages that wait by their priority; equal ones in the order in which they came.
@@ -69,13 +72,13 @@ impl<A: Actor> State<A> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// The message of the highest priority; or the actor is idle, as by the mailbox itself.
+    /// The message of the highest priority.
     #[cold]
     pub(super) fn next_by_rank(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
         priority: fn(&A::Msg) -> u8,
-    ) -> Pop<Envelope<A::Msg>> {
+    ) -> Popped<Envelope<A::Msg>> {
         let front = turn.front();
         let ranks = &mut self.state.extra().ranks;
         // SAFETY: called in a turn only, and a cell has one runner at a time. The mailbox does not
@@ -92,10 +95,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             Some(envelope) => {
                 // SAFETY: as above; the room of each ranked message is held.
                 unsafe { front.mail.free(1) };
-                Pop::Item(envelope)
+                Popped::Item(envelope)
             }
-            None if try_idle(front) => Pop::Empty,
-            None => Pop::Busy,
+            None => see_empty(front).map_or(Popped::Busy, Popped::Empty),
         }
     }
 }

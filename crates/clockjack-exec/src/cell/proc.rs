@@ -164,7 +164,9 @@ unsafe fn body<P: Process>(head: &Head) -> &mut Body<P> {
     cell.body.with_mut(|body| unsafe { &mut *body })
 }
 
-unsafe fn step<P: Process>(head: &Head, engine: &Engine) -> Verdict {
+unsafe fn step<P: Process>(head: NonNull<Head>, engine: &Engine) -> Verdict {
+    // SAFETY: the runner has the life of the process, also after this.
+    let head = unsafe { head.as_ref() };
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(head) };
     if !head.lane.is_empty() {

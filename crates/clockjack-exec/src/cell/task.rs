@@ -97,7 +97,9 @@ unsafe fn body<F: Future>(head: &Head) -> &mut Body<F> {
     body.with_mut(|body| unsafe { &mut *body })
 }
 
-unsafe fn step<F: Future>(head: &Head, engine: &Engine) -> Verdict {
+unsafe fn step<F: Future>(head: NonNull<Head>, engine: &Engine) -> Verdict {
+    // SAFETY: the runner has the life of the process, also after this.
+    let head = unsafe { head.as_ref() };
     if !head.lane.is_empty() {
         let mut cancelled = None;
         let told = ties::take_signals(head, engine, |told| {

@@ -28,6 +28,21 @@ use crate::{
 /// How often the lock of an evicting box is tried: what is done under it takes some nanoseconds.
 const TRIES: usize = if IS_MODEL { 1 } else { 128 };
 
+/// An empty box as its consumer has seen it: what it goes idle from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen(Tail);
+
+/// What [`Mailbox::pop_by`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Popped<R> {
+    /// The oldest value.
+    Item(R),
+    /// Nothing.
+    Empty(Seen),
+    /// Something that cannot be taken yet, as by [`Pop::Busy`].
+    Busy,
+}
+
 /// What is at the consumer's position.
 enum Found<T> {
     /// A value, here.
@@ -76,16 +91,15 @@ impl<T> Mailbox<T> {
     }
 
     /// As [`pop`](Self::pop), but the value is moved out by `read`, which may leave parts of it
-    /// that need no drop; and where there is nothing the consumer is idle at once, as by
-    /// [`try_idle`](Self::try_idle): [`Pop::Empty`] says that the next push wakes, [`Pop::Busy`]
-    /// also that the consumer was [called](Self::call), or that the box is [barred](Self::bar).
+    /// that need no drop; and a box that is empty can be slept on at once, by
+    /// [`idle_from`](Self::idle_from).
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop). `read` moves everything out of the value that is to be dropped,
     /// once; and does not panic.
     #[inline]
-    pub unsafe fn pop_or_idle<R>(&self, read: impl FnOnce(*const T) -> R) -> Pop<R> {
+    pub unsafe fn pop_by<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
         if self.tray.flag() == WRITTEN {
             let head = self.head();
             // SAFETY: written, and the claim is forgotten, so it is taken once.
@@ -93,11 +107,11 @@ impl<T> Mailbox<T> {
             // SAFETY: by the caller's promise.
             unsafe { self.pass(&Place::Tray, head) };
             self.publish_one();
-            return Pop::Item(value);
+            return Popped::Item(value);
         }
         if !self.is_evicting() {
+            let head = self.head();
             let flag = if let Some(block) = NonNull::new(self.block()) {
-                let head = self.head();
                 let index = slot(head);
                 // SAFETY: only the consumer frees a block, after it has taken its last position.
                 let cells = unsafe { block.as_ref() };
@@ -110,41 +124,34 @@ impl<T> Mailbox<T> {
                         unsafe { self.retire(block, head) };
                     }
                     self.publish_one();
-                    return Pop::Item(value);
+                    return Popped::Item(value);
                 }
                 flag
             } else {
                 UNWRITTEN
             };
-            // SAFETY: the caller is the only consumer.
-            if flag == UNWRITTEN && unsafe { self.try_idle() } {
-                return Pop::Empty;
+            // Acquire: as in `find`.
+            let tail = self.tail(Acquire);
+            if flag == UNWRITTEN && tail.position() == head {
+                return Popped::Empty(Seen(tail));
             }
         }
-        // SAFETY: as above.
-        unsafe { self.pop_or_idle_slowly(read) }
+        // SAFETY: by the caller's promise.
+        unsafe { self.pop_by_slowly(read) }
     }
 
     /// # Safety
     ///
-    /// As for [`pop_or_idle`](Self::pop_or_idle).
+    /// As for [`pop_by`](Self::pop_by).
     #[cold]
-    unsafe fn pop_or_idle_slowly<R>(&self, read: impl FnOnce(*const T) -> R) -> Pop<R> {
-        loop {
-            // SAFETY: by the caller's promise.
-            match unsafe { self.pop() } {
-                Pop::Item(value) => {
-                    let value = ManuallyDrop::new(value);
-                    return Pop::Item(read(&raw const *value));
-                }
-                Pop::Busy => return Pop::Busy,
-                // SAFETY: by the caller's promise.
-                Pop::Empty if unsafe { self.try_idle() } => return Pop::Empty,
-                // It was called, somebody waits for room, or something has come.
-                Pop::Empty if self.tail(Relaxed).is_called_or_awaited() => return Pop::Busy,
-                Pop::Empty => {}
-            }
+    unsafe fn pop_by_slowly<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
+        // SAFETY: by the caller's promise.
+        if let Pop::Item(value) = unsafe { self.pop() } {
+            let value = ManuallyDrop::new(value);
+            return Popped::Item(read(&raw const *value));
         }
+        // SAFETY: as above. If something has come since, it is about to be there.
+        unsafe { self.see_empty() }.map_or(Popped::Busy, Popped::Empty)
     }
 
     /// Takes the oldest value as [`pop`](Self::pop) does, but its room stays taken until
@@ -206,36 +213,63 @@ impl<T> Mailbox<T> {
 
     /// Says that the consumer sleeps, unless something is inside or on its way, it was
     /// [called](Self::call), or the box is [barred](Self::bar): who waits is to be let in first.
-    /// After `true`, the next push tells its caller to wake the consumer.
+    /// It does not either if somebody changes the box at that moment. After `true`, the next push
+    /// tells its caller to wake the consumer.
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
     #[inline]
     pub unsafe fn try_idle(&self) -> bool {
-        let head = self.head();
+        // SAFETY: by the caller's promise.
+        let seen = unsafe { self.see_empty() };
+        // SAFETY: as above, and the borrow keeps the box.
+        seen.is_some_and(|seen| unsafe { Self::idle_from(self, seen) })
+    }
+
+    /// What the consumer goes idle from; none if something is inside or on its way.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    #[inline]
+    pub unsafe fn see_empty(&self) -> Option<Seen> {
         // Acquire: pairs with the claims; who is told that something came looks for it.
-        let mut tail = self.tail(Acquire);
-        loop {
-            if tail.position() != head
-                || (tail.is_called() && !mutant!("mail-idle-called"))
-                || (tail.is_awaited() && !mutant!("mail-idle-awaited"))
-            {
-                return false;
-            }
-            if mutant!("mail-idle-blindly") {
-                self.tail.fetch_or(Tail(0).idle().0, AcqRel);
-                return true;
-            }
-            // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who
-            // has done all that came before. The loop ends: only a close or a claim interferes.
-            let idle = if self.has_tray() { tail.idle().with_tray() } else { tail.idle() }.0;
-            let order = if mutant!("mail-relaxed-idle") { Acquire } else { AcqRel };
-            match self.tail.compare_exchange(tail.0, idle, order, Acquire) {
-                Ok(_) => return true,
-                Err(now) => tail = Tail(now),
-            }
+        let tail = self.tail(Acquire);
+        (tail.position() == self.head()).then_some(Seen(tail))
+    }
+
+    /// As [`try_idle`](Self::try_idle), from a look at the box that found it empty. It takes an
+    /// address, because the box may be gone as soon as the consumer sleeps: whoever wakes it may
+    /// end it. So nothing of the box is touched after that, and nothing but an atomic is borrowed
+    /// when it comes to it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop), of the box at this address, which is there until the consumer
+    /// sleeps. It is the one that was seen.
+    #[inline]
+    pub unsafe fn idle_from(this: *const Self, seen: Seen) -> bool {
+        let Seen(tail) = seen;
+        if (tail.is_called() && !mutant!("mail-idle-called"))
+            || (tail.is_awaited() && !mutant!("mail-idle-awaited"))
+        {
+            return false;
         }
+        // SAFETY: the box is there; the borrow ends before the exchange.
+        let has_tray = unsafe { (*this).has_tray() };
+        // SAFETY: as above, and only an atomic is borrowed in the exchange.
+        let word = unsafe { &(*this).tail };
+        if mutant!("mail-idle-blindly") {
+            word.fetch_or(Tail(0).idle().0, AcqRel);
+            return true;
+        }
+        let idle = if has_tray { tail.idle().with_tray() } else { tail.idle() }.0;
+        let order = if mutant!("mail-relaxed-idle") { Acquire } else { AcqRel };
+        // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who has
+        // done all that came before; and who is told that something came looks for it. The tail is
+        // as it was seen, so it still is where the consumer is.
+        word.compare_exchange(tail.0, idle, order, Acquire).is_ok()
     }
 
     /// Says that the consumer sleeps although something may be inside: no push wakes it, only a
@@ -245,8 +279,20 @@ impl<T> Mailbox<T> {
     ///
     /// As for [`pop`](Self::pop).
     pub unsafe fn park(&self) -> bool {
+        // SAFETY: by the caller's promise; the borrow keeps the box.
+        unsafe { Self::park_at(self) }
+    }
+
+    /// As [`park`](Self::park), for a consumer whose box may be gone as soon as it sleeps.
+    ///
+    /// # Safety
+    ///
+    /// As for [`try_idle_at`](Self::try_idle_at).
+    pub unsafe fn park_at(this: *const Self) -> bool {
+        // SAFETY: the box is there, and only an atomic of it is borrowed in the exchange.
+        let word = unsafe { &(*this).tail };
         // Acquire: pairs with `call`; who is told that it was called looks for the reason.
-        let mut tail = self.tail(Acquire);
+        let mut tail = Tail(word.load(Acquire));
         loop {
             if tail.is_called() && !mutant!("mail-park-called") {
                 return false;
@@ -254,7 +300,7 @@ impl<T> Mailbox<T> {
             let order = if mutant!("mail-relaxed-park") { Acquire } else { AcqRel };
             // AcqRel: who calls sees all that the consumer has done. The loop ends: only a claim,
             // a close or a call interferes, and claims are bounded by the room.
-            match self.tail.compare_exchange(tail.0, tail.0 | PARKED, order, Acquire) {
+            match word.compare_exchange(tail.0, tail.0 | PARKED, order, Acquire) {
                 Ok(_) => return true,
                 Err(now) => tail = Tail(now),
             }

@@ -155,11 +155,6 @@ impl Tail {
         self.0 & CALLED != 0
     }
 
-    /// Whether the consumer, which finds nothing, has something to do all the same.
-    pub(super) const fn is_called_or_awaited(self) -> bool {
-        self.0 & (CALLED | AWAITED) != 0
-    }
-
     /// The consumer is called, and sleeps no more.
     pub(super) const fn called(self) -> Self {
         Self((self.0 | CALLED) & !ASLEEP)

@@ -4,7 +4,7 @@
 
 use alloc::sync::Arc;
 
-use clockjack_sync::mail::{Bar, Mailbox, Pop};
+use clockjack_sync::mail::{Bar, Mailbox, Pop, Popped};
 use loom::{
     cell::UnsafeCell,
     sync::atomic::Ordering::Relaxed,
@@ -245,17 +245,21 @@ fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
         let consumer = Arc::clone(&mailbox);
         let sleeper = thread::spawn(move || {
             // SAFETY: the model's only consumer.
-            let popped = unsafe { consumer.pop_or_idle(read) };
-            matches!(popped, Pop::Empty)
+            let popped = unsafe { consumer.pop_by(read) };
+            let Popped::Empty(seen) = popped else { return false };
+            // SAFETY: as above, and the model keeps the box.
+            unsafe { Mailbox::idle_from(&raw const *consumer, seen) }
         });
         let is_woken = quitter.join().unwrap();
         let has_slept = sleeper.join().unwrap();
         assert_eq!(has_slept, is_woken, "it sleeps, and who waits is not let in");
         // SAFETY: the consumer is done.
-        assert_eq!(unsafe { mailbox.pop_or_idle(read) }, Pop::Busy);
+        assert!(matches!(unsafe { mailbox.pop_by(read) }, Popped::Empty(_)));
+        // SAFETY: as above.
+        assert!(!unsafe { mailbox.try_idle() });
         mailbox.unbar();
         // SAFETY: as above.
-        assert_eq!(unsafe { mailbox.pop_or_idle(read) }, Pop::Empty);
+        assert!(unsafe { mailbox.try_idle() });
     });
 }
 
