@@ -41,7 +41,7 @@ use core::{
 use clockjack_sync::mpsc::Pop;
 use clockjack_sync::{
     mutant,
-    prim::{UnsafeCell, atomic::Ordering::Relaxed},
+    prim::{UnsafeCell, atomic::Ordering::Relaxed, hint},
 };
 use clockjack_time::TimerInstant;
 
@@ -567,8 +567,13 @@ unsafe fn have_turn<B: Body>(
         None => Outcome::End,
     };
     if mutant!("custom-sleeps-borrowed") {
-        // SAFETY: none, another may have the body while it is borrowed here.
-        let all = |body: &mut Option<B>| unsafe { settle::<B>(head, turn(body)) };
+        let all = |body: &mut Option<B>| {
+            // SAFETY: none, another may have the body while it is borrowed here.
+            let verdict = unsafe { settle::<B>(head, turn(body)) };
+            // A model sees others go on only where this thread gives way.
+            hint::spin_loop();
+            verdict
+        };
         // SAFETY: as above.
         return unsafe { with_body(head, all) };
     }

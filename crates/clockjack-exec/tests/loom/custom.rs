@@ -61,10 +61,13 @@ impl Body for Taker {
             // SAFETY: the mailbox hands out a valid value, once.
             unsafe { value.read() }
         };
-        // SAFETY: as above; nothing is left of a number.
-        match unsafe { mailbox.pop_by(read) } {
-            Popped::Empty(seen) => Outcome::Sleep(seen),
-            Popped::Item(_) | Popped::Busy => Outcome::Again,
+        loop {
+            // SAFETY: as above; nothing is left of a number.
+            match unsafe { mailbox.pop_by(read) } {
+                Popped::Item(_) => {}
+                Popped::Empty(seen) => return Outcome::Sleep(seen),
+                Popped::Busy => return Outcome::Again,
+            }
         }
     }
 
@@ -102,18 +105,16 @@ fn a_body_that_sleeps_is_not_borrowed_any_more() {
     loom::model(|| {
         let (executor, cell) = asleep();
         let handle = executor.handle();
+        // One has work already, the other comes with more.
         push(&cell);
-        // Taken and put to sleep, and only then taken again.
-        let workers = [2, 1].map(|turns| {
+        let workers = [false, true].map(|comes_with_more| {
             let (cell, handle) = (cell.clone(), handle.clone());
             thread::spawn(move || {
-                if turns == 1 {
+                if comes_with_more {
                     push(&cell);
                 }
-                for _ in 0..turns {
-                    // SAFETY: the body is `Send`, and these threads stand in for the workers.
-                    let _ = unsafe { run_next(handle.engine()) };
-                }
+                // SAFETY: the body is `Send`, and these threads stand in for the workers.
+                let _ = unsafe { run_next(handle.engine()) };
             })
         });
         for worker in workers {
