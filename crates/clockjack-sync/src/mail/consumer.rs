@@ -287,7 +287,7 @@ impl<T> Mailbox<T> {
     ///
     /// # Safety
     ///
-    /// As for [`try_idle_at`](Self::try_idle_at).
+    /// As for [`idle_from`](Self::idle_from).
     pub unsafe fn park_at(this: *const Self) -> bool {
         // SAFETY: the box is there, and only an atomic of it is borrowed in the exchange.
         let word = unsafe { &(*this).tail };
