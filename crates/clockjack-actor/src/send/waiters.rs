@@ -199,9 +199,7 @@ impl<M: 'static> Waiters<M> {
             let (bar, ticket) = self.list.with(|list| self.enter(list, &mut letter, is_request));
             match (bar, letter.take()) {
                 (Bar::Barred, _) => {
-                    if !mutant!("send-waits-unseen") {
-                        wake();
-                    }
+                    wake();
                     return Lined::Waits(ticket);
                 }
                 (Bar::HasRoom, Some(unsent)) => match self.front().mail.claim() {
