@@ -72,7 +72,7 @@ const CI: &[Step] = &[
     shown("shuttle", "xtask shuttle --share --seed 1"),
     shown("mutants", "xtask mutants"),
     shown("counts", "xtask counts"),
-    quiet("compare tests", "test --profile smoke -p clockjack-compare"),
+    quiet("compare tests", "test --release -p clockjack-compare"),
     shown("compare timers, quick", "xtask compare timers --quick"),
     shown("compare executor, quick", "xtask compare executor --quick"),
     shown("soak, two minutes", "xtask soak --minutes 2"),

@@ -22,12 +22,8 @@ pub(crate) struct Options {
 
 /// Runs the command; the table is the program's own.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    // Figures that mean little are not worth a release of all the rivals.
-    let profile = if options.quick { "smoke" } else { "release" };
     let mut cmd = Cmd::cargo()
-        .words("run -p clockjack-compare --profile")
-        .arg(profile)
-        .arg("--")
+        .words("run --release -p clockjack-compare --")
         .arg(&options.suite)
         .dir(&workspace::root()?);
     if options.quick {
