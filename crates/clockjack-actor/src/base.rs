@@ -32,11 +32,12 @@
 //! A child that has ended hangs its own cell on a list of its parent's, by the link that
 //! run queues need no more: so the end of an actor needs no memory. It happens once in its life.
 //!
-//! Who hangs itself on an empty list raises REPORTS and wakes the parent; who finds others there
-//! does not, for the parent takes all of them, in the turn that the first one has asked for or will
-//! ask for. The parent takes the whole list at once, after it has taken REPORTS down. What a child
-//! has said before its end is among the notes before its report is on the list, though perhaps
-//! after the parent has taken the bits down: so who finds reports also looks for notes.
+//! Who hangs itself on an empty list raises REPORTS and, unless that was up, wakes the parent; who
+//! finds others there does not, for the parent takes all of them, in the turn that the first one
+//! has asked for or will ask for. The parent takes the whole list at once, after it has taken
+//! REPORTS down. What a child has said before its end is among the notes before its report is on
+//! the list, though perhaps after the parent has taken the bits down: so who finds reports also
+//! looks for notes.
 #![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
 
 use alloc::boxed::Box;
