@@ -111,6 +111,12 @@ const EXTRA: &[(&str, &str, &str)] = &[
         "clockjack-sched",
         "`jobs` drives a scheduler in virtual time, without the threads of a runtime",
     ),
+    (
+        "clockjack-graph",
+        "clockjack-exec",
+        "an epoch is run by futures on the executor of the system, beside its actors",
+    ),
+    ("clockjack-graph", "clockjack-macros", "`#[derive(Component)]` is part of a component"),
 ];
 
 /// Outside crates that a core crate takes on some targets, each under exactly this condition.

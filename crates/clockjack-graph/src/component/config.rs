@@ -1,0 +1,139 @@
+//! The settings of a component.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::describe::{ConfigMap, ConfigValue};
+
+/// The settings of a component.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    map: ConfigMap,
+}
+
+impl Config {
+    /// Settings of a map.
+    #[must_use]
+    pub fn new(map: ConfigMap) -> Self {
+        Self { map }
+    }
+
+    /// The map.
+    #[must_use]
+    pub fn map(&self) -> &ConfigMap {
+        &self.map
+    }
+
+    /// A setting, or `None` if it is not given.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], if its value is of another type.
+    pub fn get<T: FromConfig>(&self, name: &str) -> Result<Option<T>, ConfigError> {
+        match self.map.get(name) {
+            None | Some(ConfigValue::Null) => Ok(None),
+            Some(value) => match T::from_config(value) {
+                Some(found) => Ok(Some(found)),
+                None => Err(ConfigError::new(
+                    name,
+                    alloc::format!("{} is needed, not {value:?}", T::WANTED),
+                )),
+            },
+        }
+    }
+
+    /// A setting that must be given.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], if it is not, or if its value is of another type.
+    pub fn need<T: FromConfig>(&self, name: &str) -> Result<T, ConfigError> {
+        self.get(name)?.ok_or_else(|| ConfigError::new(name, "it must be given"))
+    }
+}
+
+/// What a setting can be.
+pub trait FromConfig: Sized {
+    /// What to call it in a report.
+    const WANTED: &'static str;
+
+    /// The value, if it is one.
+    fn from_config(value: &ConfigValue) -> Option<Self>;
+}
+
+impl FromConfig for f64 {
+    const WANTED: &'static str = "a number";
+
+    #[expect(clippy::cast_precision_loss, reason = "as every reader of such a file expects")]
+    fn from_config(value: &ConfigValue) -> Option<Self> {
+        match value {
+            ConfigValue::Float(one) => Some(*one),
+            ConfigValue::Int(one) => Some(*one as Self),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! ints {
+    ($( $type:ty ),+) => { $(
+        impl FromConfig for $type {
+            const WANTED: &'static str = concat!("a whole number that fits ", stringify!($type));
+
+            fn from_config(value: &ConfigValue) -> Option<Self> {
+                match value {
+                    ConfigValue::Int(one) => Self::try_from(*one).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )+ };
+}
+
+ints!(u8, u32, u64, usize, i32, i64);
+
+impl FromConfig for bool {
+    const WANTED: &'static str = "true or false";
+
+    fn from_config(value: &ConfigValue) -> Option<Self> {
+        match value {
+            ConfigValue::Bool(one) => Some(*one),
+            _ => None,
+        }
+    }
+}
+
+impl FromConfig for String {
+    const WANTED: &'static str = "a text";
+
+    fn from_config(value: &ConfigValue) -> Option<Self> {
+        match value {
+            ConfigValue::Text(one) => Some(one.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A setting that a component cannot work with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The setting.
+    pub field: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl ConfigError {
+    /// This setting, for this reason.
+    #[must_use]
+    pub fn new(field: &str, reason: impl ToString) -> Self {
+        Self { field: field.into(), reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "setting `{}`: {}", self.field, self.reason)
+    }
+}
+
+impl core::error::Error for ConfigError {}

@@ -1,0 +1,171 @@
+//! What flows through a graph: typed values that can be written down.
+
+pub mod value;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+pub use value::{Small, Value};
+
+/// A payload. What is written down in a commit log or compared by a loop is what
+/// [`encode`](Self::encode) gives, so equal values must give equal bytes on every machine.
+pub trait Data: Send + Sync + Sized + 'static {
+    /// Its name. Ports of different names cannot be connected.
+    const SCHEMA: &'static str;
+
+    /// Appends the bytes of this value.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// The value of these bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`], if they are not what `encode` writes.
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError>;
+
+    /// The value as a number, if it is one: such values are copied instead of shared.
+    ///
+    /// # Errors
+    ///
+    /// The value itself, if it is none. That is the default, and right for all types outside this
+    /// crate.
+    #[doc(hidden)]
+    fn into_small(self) -> Result<Small, Self> {
+        Err(self)
+    }
+}
+
+/// The bytes are not those of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// The type that was asked for.
+    pub schema: &'static str,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a value of `{}`: {}", self.schema, self.reason)
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+macro_rules! numbers {
+    ($( $type:ty, $schema:literal, $small:ident; )+) => { $(
+        impl Data for $type {
+            const SCHEMA: &'static str = $schema;
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+                let bytes = bytes.try_into().map_err(|_| DecodeError {
+                    schema: $schema,
+                    reason: "other length",
+                })?;
+                Ok(Self::from_le_bytes(bytes))
+            }
+
+            fn into_small(self) -> Result<Small, Self> {
+                Ok(Small::$small(self))
+            }
+        }
+    )+ };
+}
+
+numbers! {
+    u8, "u8", U8;
+    u32, "u32", U32;
+    u64, "u64", U64;
+    i32, "i32", I32;
+    i64, "i64", I64;
+    f32, "f32", F32;
+    f64, "f64", F64;
+}
+
+impl Data for bool {
+    const SCHEMA: &'static str = "bool";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        match bytes {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(DecodeError { schema: Self::SCHEMA, reason: "neither 0 nor 1" }),
+        }
+    }
+
+    fn into_small(self) -> Result<Small, Self> {
+        Ok(Small::Bool(self))
+    }
+}
+
+impl Data for () {
+    const SCHEMA: &'static str = "unit";
+
+    fn encode(&self, _out: &mut Vec<u8>) {}
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if bytes.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError { schema: Self::SCHEMA, reason: "not empty" })
+        }
+    }
+
+    fn into_small(self) -> Result<Small, Self> {
+        Ok(Small::Unit(()))
+    }
+}
+
+impl Data for String {
+    const SCHEMA: &'static str = "text";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        core::str::from_utf8(bytes)
+            .map(Self::from)
+            .map_err(|_| DecodeError { schema: Self::SCHEMA, reason: "not UTF-8" })
+    }
+}
+
+impl Data for Vec<u8> {
+    const SCHEMA: &'static str = "bytes";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Ok(bytes.to_vec())
+    }
+}
+
+impl Data for Vec<f64> {
+    const SCHEMA: &'static str = "f64[]";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        for one in self {
+            out.extend_from_slice(&one.to_le_bytes());
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (whole, rest) = bytes.as_chunks::<8>();
+        if rest.is_empty() {
+            Ok(whole.iter().map(|one| f64::from_le_bytes(*one)).collect())
+        } else {
+            Err(DecodeError { schema: Self::SCHEMA, reason: "not a multiple of eight bytes" })
+        }
+    }
+}

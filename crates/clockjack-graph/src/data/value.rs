@@ -1,0 +1,224 @@
+//! A value of some type, as channels hold it: a number in place, or something shared.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+
+use super::Data;
+
+/// A number. It is copied wherever it goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[doc(hidden)]
+pub enum Small {
+    Unit(()),
+    Bool(bool),
+    U8(u8),
+    U32(u32),
+    U64(u64),
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+}
+
+macro_rules! each_small {
+    ($small:expr, $one:ident => $do:expr) => {
+        match $small {
+            Small::Unit($one) => $do,
+            Small::Bool($one) => $do,
+            Small::U8($one) => $do,
+            Small::U32($one) => $do,
+            Small::U64($one) => $do,
+            Small::I32($one) => $do,
+            Small::I64($one) => $do,
+            Small::F32($one) => $do,
+            Small::F64($one) => $do,
+        }
+    };
+}
+
+/// A payload of which only its reader knows the type.
+trait AnyData: Send + Sync {
+    fn schema(&self) -> &'static str;
+    fn encode(&self, out: &mut Vec<u8>);
+    fn any(&self) -> &dyn Any;
+    fn any_mut(&mut self) -> &mut dyn Any;
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<T: Data> AnyData for T {
+    fn schema(&self) -> &'static str {
+        T::SCHEMA
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        Data::encode(self, out);
+    }
+
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// A value of some type.
+///
+/// A number stands in it; anything else is shared, and is not changed while anybody else has it.
+pub struct Value(Inner);
+
+enum Inner {
+    Small(Small),
+    Shared(Arc<dyn AnyData>),
+    Owned(Box<dyn AnyData>),
+}
+
+impl Value {
+    /// A value that may be shared.
+    #[must_use]
+    pub fn new<T: Data>(value: T) -> Self {
+        match value.into_small() {
+            Ok(small) => Self(Inner::Small(small)),
+            Err(value) => Self(Inner::Shared(Arc::new(value))),
+        }
+    }
+
+    /// A value that has one reader, who may [take](Self::take) it.
+    #[must_use]
+    pub fn owned<T: Data>(value: T) -> Self {
+        match value.into_small() {
+            Ok(small) => Self(Inner::Small(small)),
+            Err(value) => Self(Inner::Owned(Box::new(value))),
+        }
+    }
+
+    /// A value that may be shared, in the place of an older one that nobody has any more.
+    #[must_use]
+    pub fn recycled<T: Data>(value: T, places: &mut Places) -> Self {
+        match value.into_small() {
+            Ok(small) => Self(Inner::Small(small)),
+            Err(value) => Self(Inner::Shared(places.put(value))),
+        }
+    }
+
+    /// The value, if it is of this type.
+    #[must_use]
+    #[inline]
+    pub fn get<T: Data>(&self) -> Option<&T> {
+        match &self.0 {
+            Inner::Small(small) => each_small!(small, one => (one as &dyn Any).downcast_ref()),
+            Inner::Shared(shared) => shared.any().downcast_ref(),
+            Inner::Owned(owned) => owned.any().downcast_ref(),
+        }
+    }
+
+    /// The value itself, if it is of this type and nobody else can have it: a number, or one that
+    /// came over a `move_only` edge.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back.
+    pub fn take<T: Data>(self) -> Result<T, Self> {
+        if self.get::<T>().is_none() {
+            return Err(self);
+        }
+        match self.0 {
+            Inner::Small(small) => {
+                let taken = each_small!(small, one => {
+                    let mut one = Some(one);
+                    (&mut one as &mut dyn Any).downcast_mut::<Option<T>>().and_then(Option::take)
+                });
+                Ok(taken.expect("it was seen to be of this type"))
+            }
+            Inner::Owned(owned) => {
+                let taken = owned.into_any().downcast::<T>().ok();
+                Ok(*taken.expect("it was seen to be of this type"))
+            }
+            Inner::Shared(_) => Err(self),
+        }
+    }
+
+    /// The name of its type.
+    #[must_use]
+    pub fn schema(&self) -> &'static str {
+        match &self.0 {
+            Inner::Small(small) => each_small!(small, one => AnyData::schema(one)),
+            Inner::Shared(shared) => shared.schema(),
+            Inner::Owned(owned) => owned.schema(),
+        }
+    }
+
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match &self.0 {
+            Inner::Small(small) => each_small!(small, one => Data::encode(one, out)),
+            Inner::Shared(shared) => shared.encode(out),
+            Inner::Owned(owned) => owned.encode(out),
+        }
+    }
+
+    /// The same value for another reader: the number again, or another share. `None` for one that
+    /// has one reader only.
+    #[must_use]
+    pub fn share(&self) -> Option<Self> {
+        match &self.0 {
+            Inner::Small(small) => Some(Self(Inner::Small(*small))),
+            Inner::Shared(shared) => Some(Self(Inner::Shared(Arc::clone(shared)))),
+            Inner::Owned(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Inner::Small(small) => each_small!(small, one => write!(f, "{one:?}")),
+            _ => write!(f, "<{}>", self.schema()),
+        }
+    }
+}
+
+/// Places of shared values that are used again once nobody has the value in them, so that a port
+/// that publishes the same type again and again allocates only for as many as are under way.
+#[derive(Default)]
+pub struct Places {
+    places: Vec<Arc<dyn AnyData>>,
+    next: usize,
+}
+
+/// Places that a port keeps at most. Beyond, a value is allocated and freed as usual.
+const PLACES_MAX: usize = 64;
+
+impl Places {
+    fn put<T: Data>(&mut self, value: T) -> Arc<dyn AnyData> {
+        let n_places = self.places.len();
+        for _ in 0..n_places {
+            self.next = (self.next + 1) % n_places;
+            let place = &mut self.places[self.next];
+            let Some(old) = Arc::get_mut(place) else { continue };
+            if let Some(old) = old.any_mut().downcast_mut::<T>() {
+                *old = value;
+                return Arc::clone(place);
+            }
+        }
+        let fresh: Arc<dyn AnyData> = Arc::new(value);
+        if n_places < PLACES_MAX {
+            self.places.push(Arc::clone(&fresh));
+        }
+        fresh
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Places").field("len", &self.places.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! What a graph is, before anything is checked: from a file, or from a builder in code.
+
+pub mod spec;
+
+pub use spec::{
+    BoundaryRole, BoundarySpec, ComponentSpec, Condition, ConfigMap, ConfigValue, Convergence,
+    CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicy, ErrorPolicySpec,
+    EventSourceSpec, ExecutionSpec, GraphKind, GraphSpec, HierarchyEntry, LaneOverflow, LaneSpec,
+    LaneType, LoopMode, LoopSpec, LoopType, Marks, Mode, OnPolicyError, Overflow, OverrunPolicy,
+    Owner, PartialSuccess, Priority, Readers, Source, SourceType, Span, TriggerSpec, TriggerType,
+};

@@ -1,0 +1,84 @@
+//! Component types by name.
+
+pub(crate) mod node;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+use crate::component::{Component, Descriptor, Execute, ExecuteShared};
+use node::{Body, Own, Shared};
+
+/// Makes a component.
+pub(crate) type Factory = Arc<dyn Fn() -> Body + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) make: Factory,
+}
+
+/// The component types that a file may name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Registry {
+    /// One without any types.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a type, in the place of one of the same name.
+    #[must_use]
+    pub fn register<C: Execute + Default>(self) -> Self {
+        self.register_with(C::default)
+    }
+
+    /// Adds a type whose components are made by a call.
+    #[must_use]
+    pub fn register_with<C: Execute>(
+        mut self,
+        make: impl Fn() -> C + Send + Sync + 'static,
+    ) -> Self {
+        self.insert::<C>(C::describe(), Arc::new(move || Body::Own(Own::boxed(make()))));
+        self
+    }
+
+    /// Adds a type whose invocations may overlap.
+    #[must_use]
+    pub fn register_shared<C: ExecuteShared + Default>(mut self) -> Self {
+        let mut descriptor = C::describe();
+        descriptor.reentrant = true;
+        self.insert::<C>(descriptor, Arc::new(|| Body::Shared(Shared::counted(C::default()))));
+        self
+    }
+
+    /// The names of all types, in order.
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// What a type says of itself.
+    #[must_use]
+    pub fn descriptor(&self, component_type: &str) -> Option<&Descriptor> {
+        self.entries.get(component_type).map(|entry| &*entry.descriptor)
+    }
+
+    pub(crate) fn entry(&self, component_type: &str) -> Option<&Entry> {
+        self.entries.get(component_type)
+    }
+
+    fn insert<C: Component>(&mut self, descriptor: Descriptor, make: Factory) {
+        self.entries.insert(C::TYPE.into(), Entry { descriptor: Arc::new(descriptor), make });
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.entries.keys()).finish()
+    }
+}
