@@ -33,4 +33,4 @@ pub use component::{
 pub use data::{Data, DecodeError};
 pub use diagnostic::{Category, Code, Diagnostic, Diagnostics, Severity};
 pub use registry::Registry;
-pub use run::GraphContext;
+pub use run::{GraphContext, LoopIteration, PublishError, Stamp, TaskRefused};

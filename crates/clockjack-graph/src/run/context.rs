@@ -1,9 +1,295 @@
 //! What a component sees of the run while it is called.
 
-use core::marker::PhantomData;
+use core::fmt;
+use core::time::Duration;
 
-/// What a component sees of the run while it is called.
-#[derive(Debug)]
+use clockjack_exec::Failure;
+
+use super::env::Env;
+use super::message::{Message, MessageId, Stamp};
+use super::outbox::{Outbox, Refused};
+use super::tasks::TaskRefused;
+use crate::component::{Input, Output};
+use crate::data::Data;
+
+/// A message of an invocation with the number of its input. [`READ`] is set in it once it was given
+/// out as an update.
+pub(crate) type Slot = Option<(u16, Message)>;
+
+/// In the number of an input: it was given out as an update.
+const READ: u16 = 1 << 15;
+
+/// What a component sees of the run while it is called: the values at its inputs, where to publish,
+/// and the time.
 pub struct GraphContext<'a> {
-    _lent: PhantomData<&'a mut ()>,
+    pub(crate) messages: &'a mut [Slot],
+    pub(crate) last: &'a [Option<Message>],
+    pub(crate) outbox: &'a mut Outbox,
+    pub(crate) call: Call<'a>,
 }
+
+/// What belongs to one invocation.
+pub(crate) struct Call<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) component: usize,
+    pub(crate) id: &'a str,
+    pub(crate) missed_runs: u64,
+    pub(crate) correlation: MessageId,
+    pub(crate) causation: MessageId,
+    pub(crate) iteration: Option<LoopIteration>,
+    pub(crate) report: Option<ConvergenceReport>,
+    pub(crate) saw_cancel: bool,
+}
+
+/// Where a loop stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopIteration {
+    /// From zero.
+    pub index: u32,
+    /// How many there are at most.
+    pub max: u32,
+}
+
+/// What members have said of their loop in one iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ConvergenceReport {
+    pub(crate) converged: bool,
+    pub(crate) residual: Option<f64>,
+    pub(crate) reason: &'static str,
+}
+
+impl GraphContext<'_> {
+    /// The newest value at an input: of this invocation, or the last one that was seen there.
+    #[must_use]
+    #[inline]
+    pub fn latest<T: Data>(&self, port: Input<T>) -> Option<&T> {
+        self.newest(port)?.value.get()
+    }
+
+    /// The newest value at an input, if this invocation brought it and it was not given out yet.
+    #[must_use]
+    pub fn update<T: Data>(&mut self, port: Input<T>) -> Option<&T> {
+        let wanted = u16::try_from(port.index()?).ok()?;
+        let found = self.messages.iter_mut().rev().flatten().find(|(at, _)| *at & !READ == wanted);
+        let (at, message) = found?;
+        if *at & READ != 0 {
+            return None;
+        }
+        *at |= READ;
+        message.value.get()
+    }
+
+    /// The oldest value of this invocation at an input, itself. There is one if nobody else can
+    /// have it: a number, or what came over a `move_only` edge.
+    pub fn take<T: Data>(&mut self, port: Input<T>) -> Option<T> {
+        let wanted = u16::try_from(port.index()?).ok()?;
+        let is_it = |slot: &&mut Slot| slot.as_ref().is_some_and(|(at, _)| *at & !READ == wanted);
+        let slot = self.messages.iter_mut().find(is_it)?;
+        let (at, message) = slot.take()?;
+        match message.value.take() {
+            Ok(value) => Some(value),
+            Err(value) => {
+                *slot = Some((at, Message { value, meta: message.meta }));
+                None
+            }
+        }
+    }
+
+    /// All values of this invocation at an input, the oldest first.
+    pub fn drain<T: Data>(&mut self, port: Input<T>) -> impl Iterator<Item = &T> {
+        let wanted = port.index().and_then(|index| u16::try_from(index).ok());
+        self.messages.iter_mut().flatten().filter_map(move |(at, message)| {
+            if Some(*at & !READ) != wanted {
+                return None;
+            }
+            *at |= READ;
+            message.value.get()
+        })
+    }
+
+    /// When what the newest value at an input tells of happened, if who published it has said so.
+    #[must_use]
+    pub fn stamp<T: Data>(&self, port: Input<T>) -> Option<Stamp> {
+        self.newest(port)?.meta.stamp
+    }
+
+    /// Whether the newest value at an input was older than its edge's deadline when it was read.
+    #[must_use]
+    pub fn is_late<T: Data>(&self, port: Input<T>) -> bool {
+        self.newest(port).is_some_and(|message| message.meta.is_late)
+    }
+
+    /// Publishes a value. Nobody sees it before this invocation has succeeded; nothing downstream
+    /// is called from here.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back, if an edge has no room for it.
+    #[inline]
+    pub fn publish<T: Data>(&mut self, port: Output<T>, value: T) -> Result<(), PublishError<T>> {
+        self.stage(port, value, None)
+    }
+
+    /// Publishes a value that tells of something at this time.
+    ///
+    /// # Errors
+    ///
+    /// As [`publish`](Self::publish).
+    pub fn publish_stamped<T: Data>(
+        &mut self,
+        port: Output<T>,
+        value: T,
+        stamp: Stamp,
+    ) -> Result<(), PublishError<T>> {
+        self.stage(port, value, Some(stamp))
+    }
+
+    /// Runs a future beside the graph. What it gives is published at this output, at the beginning
+    /// of an epoch after it has ended; a failure of it is a failure of this component.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskRefused`], if as many are under way as the run allows.
+    pub fn submit_task<T, F>(&mut self, port: Output<T>, work: F) -> Result<(), TaskRefused>
+    where
+        T: Data,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
+        let cause = (self.call.correlation, self.call.causation);
+        self.call.env.tasks.submit(self.call.component, port, cause, work)
+    }
+
+    /// Says how far the loop around this component has come. Reports of one iteration are taken
+    /// together: one that has converged is enough, the last residual and reason count. Outside a
+    /// loop it says nothing.
+    pub fn report_loop_convergence(
+        &mut self,
+        converged: bool,
+        residual: Option<f64>,
+        reason: &'static str,
+    ) {
+        let report = self.call.report.get_or_insert_default();
+        report.converged |= converged;
+        report.residual = residual.or(report.residual);
+        report.reason = reason;
+    }
+
+    /// Where the loop around this component stands.
+    #[must_use]
+    pub fn loop_iteration(&self) -> Option<LoopIteration> {
+        self.call.iteration
+    }
+
+    /// Whether the run is to stop. A component that takes long looks at it now and then.
+    #[must_use]
+    pub fn cancel_requested(&mut self) -> bool {
+        let requested = self.call.env.is_stopping();
+        self.call.saw_cancel |= requested;
+        requested
+    }
+
+    /// The number of the epoch, from one.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.call.env.epoch
+    }
+
+    /// The time of the epoch, since the run began.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.call.env.now_ns)
+    }
+
+    /// How many ticks of its timer went by before this one without an invocation.
+    #[must_use]
+    pub fn missed_runs(&self) -> u64 {
+        self.call.missed_runs
+    }
+
+    /// The id of this component.
+    #[must_use]
+    pub fn component_id(&self) -> &str {
+        self.call.id
+    }
+
+    #[inline]
+    fn newest<T: Data>(&self, port: Input<T>) -> Option<&Message> {
+        let index = port.index()?;
+        let wanted = u16::try_from(index).ok()?;
+        let fresh = self.messages.iter().rev().flatten().find(|(at, _)| *at & !READ == wanted);
+        fresh.map(|(_, message)| message).or_else(|| self.last.get(index)?.as_ref())
+    }
+
+    #[inline]
+    fn stage<T: Data>(
+        &mut self,
+        port: Output<T>,
+        value: T,
+        stamp: Option<Stamp>,
+    ) -> Result<(), PublishError<T>> {
+        let Some(index) = port.index() else {
+            return Err(PublishError { value, refused: Refused::Unbound });
+        };
+        let cause = (self.call.correlation, self.call.causation);
+        self.outbox
+            .publish(index, value, stamp, cause)
+            .map_err(|(value, refused)| PublishError { value, refused })
+    }
+}
+
+impl fmt::Debug for GraphContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphContext")
+            .field("component", &self.call.id)
+            .field("epoch", &self.call.env.epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A value that was not published.
+pub struct PublishError<T> {
+    value: T,
+    refused: Refused,
+}
+
+impl<T> PublishError<T> {
+    /// Whether an edge had no room. That may be otherwise in a later epoch.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.refused == Refused::Full
+    }
+
+    /// Whether the key is of no output of this component: it was not bound.
+    #[must_use]
+    pub fn is_unbound(&self) -> bool {
+        self.refused == Refused::Unbound
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// The error without the value.
+    pub fn discard(self) -> PublishError<()> {
+        PublishError { value: (), refused: self.refused }
+    }
+}
+
+impl<T> fmt::Debug for PublishError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishError").field("refused", &self.refused).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for PublishError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.refused {
+            Refused::Unbound => "the output is not one of this component",
+            Refused::Full => "an edge of this output has no room",
+        })
+    }
+}
+
+impl<T> core::error::Error for PublishError<T> {}

@@ -1,0 +1,175 @@
+//! What a component has published and nobody sees yet.
+//!
+//! A publication is admitted or refused when it is made: every edge that may refuse has a number of
+//! free places, set at a moment that does not depend on threads (the start of the component's step
+//! for immediate edges, the start of the epoch for the others). So a commit never fails, and a
+//! refused value goes back to who published it.
+
+use alloc::vec::Vec;
+
+use super::message::{MessageId, Stamp};
+use crate::data::value::Places;
+use crate::data::{Data, Value};
+use crate::describe::{CopyPolicy, Overflow};
+
+/// Outputs of one component, with what is staged.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    ports: Vec<OutPort>,
+    edges: Vec<OutEdge>,
+    /// In the order of publication.
+    pub(crate) staged: Vec<Staged>,
+    /// An edge that fails the run has refused something.
+    pub(crate) is_fatal: bool,
+}
+
+#[derive(Debug)]
+struct OutPort {
+    /// Its part of `edges`.
+    first: u32,
+    end: u32,
+    /// Some edge of it may refuse.
+    is_guarded: bool,
+    /// Its one edge moves the value.
+    is_moved: bool,
+    places: Places,
+}
+
+/// One end of an edge.
+#[derive(Debug)]
+pub(crate) struct OutEdge {
+    pub(crate) edge: u32,
+    pub(crate) overflow: Overflow,
+    /// How many more may be published on it; [`Self::ANY`] if it never refuses.
+    pub(crate) room: u32,
+    /// What was refused since the counts were last taken.
+    pub(crate) n_refused: u64,
+}
+
+impl OutEdge {
+    /// It never refuses.
+    pub(crate) const ANY: u32 = u32::MAX;
+}
+
+/// A publication.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) port: u16,
+    pub(crate) value: Value,
+    pub(crate) stamp: Option<Stamp>,
+    pub(crate) correlation: MessageId,
+    pub(crate) causation: MessageId,
+}
+
+/// Why a publication was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The key is of no port.
+    Unbound,
+    /// An edge has no room.
+    Full,
+}
+
+impl Outbox {
+    /// `ports`: the edges of each output, and how they treat what they carry.
+    pub(crate) fn new(ports: &[Vec<(u32, Overflow, CopyPolicy)>]) -> Self {
+        let mut outbox = Self {
+            ports: Vec::with_capacity(ports.len()),
+            edges: Vec::new(),
+            staged: Vec::with_capacity(ports.len().max(1)),
+            is_fatal: false,
+        };
+        for port in ports {
+            let first = count(outbox.edges.len());
+            outbox.edges.extend(port.iter().map(|(edge, overflow, _)| OutEdge {
+                edge: *edge,
+                overflow: *overflow,
+                room: OutEdge::ANY,
+                n_refused: 0,
+            }));
+            outbox.ports.push(OutPort {
+                first,
+                end: count(outbox.edges.len()),
+                is_guarded: false,
+                is_moved: matches!(port.as_slice(), [(_, _, CopyPolicy::MoveOnly)]),
+                places: Places::default(),
+            });
+        }
+        outbox
+    }
+
+    /// The ends of edges at an output.
+    pub(crate) fn edges_of(&self, port: u16) -> &[OutEdge] {
+        let port = &self.ports[usize::from(port)];
+        &self.edges[port.first as usize..port.end as usize]
+    }
+
+    /// Sets how many may be published on an edge.
+    pub(crate) fn set_room(&mut self, edge_at: usize, room: u32) {
+        self.edges[edge_at].room = room;
+        if room != OutEdge::ANY {
+            for port in &mut self.ports {
+                port.is_guarded |= (port.first as usize..port.end as usize).contains(&edge_at);
+            }
+        }
+    }
+
+    /// All ends of edges.
+    pub(crate) fn edges(&self) -> &[OutEdge] {
+        &self.edges
+    }
+
+    /// Takes how much was refused on an edge since this was last asked.
+    pub(crate) fn take_refused(&mut self, edge_at: usize) -> u64 {
+        core::mem::take(&mut self.edges[edge_at].n_refused)
+    }
+
+    #[inline]
+    pub(crate) fn publish<T: Data>(
+        &mut self,
+        port: usize,
+        value: T,
+        stamp: Option<Stamp>,
+        (correlation, causation): (MessageId, MessageId),
+    ) -> Result<(), (T, Refused)> {
+        let Some(to) = self.ports.get_mut(port) else { return Err((value, Refused::Unbound)) };
+        if to.first == to.end {
+            // Nobody is there to see it.
+            return Ok(());
+        }
+        if to.is_guarded {
+            let edges = &mut self.edges[to.first as usize..to.end as usize];
+            if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0) {
+                full.n_refused += 1;
+                self.is_fatal |= full.overflow == Overflow::FailFast;
+                return Err((value, Refused::Full));
+            }
+            for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {
+                edge.room -= 1;
+            }
+        }
+        let value =
+            if to.is_moved { Value::owned(value) } else { Value::recycled(value, &mut to.places) };
+        let port = u16::try_from(port).expect("ports are few");
+        self.staged.push(Staged { port, value, stamp, correlation, causation });
+        Ok(())
+    }
+
+    /// Throws away what was staged after the first `kept`, and gives the room back.
+    pub(crate) fn discard_after(&mut self, kept: usize) -> usize {
+        let n_discarded = self.staged.len() - kept;
+        for staged in self.staged.drain(kept..) {
+            let port = &self.ports[usize::from(staged.port)];
+            for edge in &mut self.edges[port.first as usize..port.end as usize] {
+                if edge.room != OutEdge::ANY {
+                    edge.room += 1;
+                }
+            }
+        }
+        n_discarded
+    }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).expect("edges are counted by the limits of a description")
+}

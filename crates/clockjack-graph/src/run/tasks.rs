@@ -1,0 +1,134 @@
+//! Futures that components start. What they give comes back at the beginning of an epoch.
+//!
+//! Roles: components submit during an epoch, from any worker; the futures run on the system's
+//! executor; the coordinator takes completions between epochs. One lock, held for a push or a swap
+//! and never while anything of a user runs.
+//!
+//! In virtual time the order of completions is not left to threads: the coordinator waits for all
+//! that are under way and takes them by number, which is given in compiled order.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+
+use clockjack_exec::Failure;
+
+use super::message::MessageId;
+use crate::data::{Data, Value};
+
+/// A future of a component that has not been given to the executor yet.
+pub(crate) struct Submitted {
+    pub(crate) from: TaskOrigin,
+    pub(crate) work: Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>,
+}
+
+/// Whose future it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskOrigin {
+    pub(crate) component: usize,
+    pub(crate) port: usize,
+    pub(crate) correlation: MessageId,
+    pub(crate) causation: MessageId,
+}
+
+/// Where components leave their futures.
+#[derive(Clone)]
+pub(crate) struct Tasks {
+    shared: Arc<Mutex<State>>,
+}
+
+struct State {
+    submitted: Vec<Submitted>,
+    /// Submitted and not taken back.
+    n_open: usize,
+    n_open_max: usize,
+    n_rejected: u64,
+}
+
+impl Tasks {
+    pub(crate) fn new(n_open_max: usize) -> Self {
+        let state = State { submitted: Vec::new(), n_open: 0, n_open_max, n_rejected: 0 };
+        Self { shared: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn submit<T, F>(
+        &self,
+        component: usize,
+        port: usize,
+        (correlation, causation): (MessageId, MessageId),
+        work: F,
+    ) -> Result<(), TaskRefused>
+    where
+        T: Data,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let from = TaskOrigin { component, port, correlation, causation };
+        let work = Box::pin(async move { work.await.map(Value::new) });
+        let mut state = self.lock();
+        if state.n_open >= state.n_open_max {
+            state.n_rejected += 1;
+            return Err(TaskRefused { limit: Some(state.n_open_max) });
+        }
+        state.n_open += 1;
+        state.submitted.push(Submitted { from, work });
+        Ok(())
+    }
+
+    /// Takes what was submitted, in the order of components.
+    pub(crate) fn take_submitted(&self) -> Vec<Submitted> {
+        let mut taken = core::mem::take(&mut self.lock().submitted);
+        taken.sort_by_key(|one| one.from.component);
+        taken
+    }
+
+    /// `n` of them have come back.
+    pub(crate) fn closed(&self, n: usize) {
+        self.lock().n_open -= n;
+    }
+
+    /// How many were submitted and have not come back.
+    pub(crate) fn n_open(&self) -> usize {
+        self.lock().n_open
+    }
+
+    /// How many were refused.
+    pub(crate) fn n_rejected(&self) -> u64 {
+        self.lock().n_rejected
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task that was not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRefused {
+    limit: Option<usize>,
+}
+
+impl TaskRefused {
+    pub(crate) fn unbound() -> Self {
+        Self { limit: None }
+    }
+
+    /// Whether as many are under way as the run allows. That may be otherwise in a later epoch.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.limit.is_some()
+    }
+}
+
+impl fmt::Display for TaskRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            Some(limit) => write!(f, "{limit} tasks are under way already"),
+            None => f.write_str("the output is not one of this component"),
+        }
+    }
+}
+
+impl core::error::Error for TaskRefused {}
