@@ -213,6 +213,19 @@ impl ActorSystem {
         &self.0.hub
     }
 
+    /// The executor that actors run on, unless their props name another dispatcher: for what is no
+    /// actor and is to share its workers and its clock.
+    #[must_use]
+    pub fn executor(&self) -> Handle {
+        self.0.default.clone()
+    }
+
+    /// The executor of a dispatcher, if there is such a one.
+    #[must_use]
+    pub fn executor_of(&self, dispatcher: DispatcherId) -> Option<Handle> {
+        self.0.executor(dispatcher)
+    }
+
     /// What sends messages and runs jobs by the clock.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {

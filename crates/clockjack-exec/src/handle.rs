@@ -140,6 +140,12 @@ impl Handle {
         self.0.seats.is_empty()
     }
 
+    /// How many workers step processes at this time; one on an executor of one thread.
+    #[must_use]
+    pub fn n_workers(&self) -> usize {
+        self.0.idle.n_active().max(1)
+    }
+
     /// How much there may be of everything.
     #[must_use]
     pub fn limits(&self) -> &Limits {
@@ -150,6 +156,13 @@ impl Handle {
     #[must_use]
     pub fn now(&self) -> TimerInstant {
         self.0.now()
+    }
+
+    /// The executor's time in nanoseconds, read now: finer than its ticks, for measuring. No timer
+    /// goes by it.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        self.0.host().nanos()
     }
 
     /// The latest tick at which a worker has looked at the clock: cheaper than [`now`](Self::now),
