@@ -1,5 +1,5 @@
 //! What a running Clockjack system says about itself: events, counters, histograms, a flight
-//! recorder, and a text dump of them.
+//! recorder, a text dump of them, and exporters.
 //!
 //! ```
 //! use clockjack_observe::dump::{self, Chart, Line, Unit};
@@ -67,11 +67,15 @@
 //! | [`mode`] | [`Sole`] and [`Shared`] |
 //! | [`recorder`] | the ring with its `Writer` and `Reader`, and why it is right |
 //! | [`dump`] | aligned tables and bar charts through `core::fmt::Write` |
+//! | `timeline` | tracks, spans, counters and flows, made from records of any kind |
+//! | `chrome`, `perfetto` | a timeline as Chrome's JSON and as Perfetto's protobuf |
+//! | `samples`, `prometheus` | readings with unit and labels, and their text for Prometheus |
 //!
 //! # What is not here
 //!
-//! * No registry of metrics, labels or exporters: those belong to the crates above, which know the
-//!   names. No order between the rings of two writers except by time.
+//! * No registry of metrics or labels: those belong to the crates above, which know the names. The
+//!   exporters write text or bytes and serve nobody. No order between the rings of two writers
+//!   except by time.
 //! * No event of the user's own, beside [`Event::Mark`] with a code and a value.
 //! * No text in events, and no identity beyond a slot: a generation would not fit.
 //! * No snapshot of several cells at one instant, see [`histogram`] for what is promised instead.
@@ -80,7 +84,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `alloc` | `recorder::HeapRecorder`, a ring whose size is chosen at run time |
+//! | `alloc` | `recorder::HeapRecorder`, a ring whose size is chosen at run time; `timeline`, |
+//! |  | `samples` and the exporters |
 //!
 //! Without features the crate needs neither std nor an allocator. On targets without 64-bit atomics
 //! it works with 32-bit words; on those without compare-exchange, [`Sole`] cells and the recorder's
@@ -90,6 +95,8 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+#[cfg(feature = "alloc")]
+pub mod chrome;
 #[cfg_attr(loom, path = "construct/model.rs")]
 #[cfg_attr(not(loom), path = "construct/native.rs")]
 mod construct;
@@ -99,7 +106,15 @@ pub mod event;
 pub mod gauge;
 pub mod histogram;
 pub mod mode;
+#[cfg(feature = "alloc")]
+pub mod perfetto;
+#[cfg(feature = "alloc")]
+pub mod prometheus;
 pub mod recorder;
+#[cfg(feature = "alloc")]
+pub mod samples;
+#[cfg(feature = "alloc")]
+pub mod timeline;
 
 pub use counter::Counter;
 pub use event::{Event, Record};
