@@ -20,7 +20,7 @@ use crate::timeline::{
     EventId, FlowEnd, Layout, Number, Place, Step, StepKind, Timeline, TrackId, Value,
 };
 
-/// The version of what [`write`] writes, as its `trace_schema_version`.
+/// The version of what [`write()`] writes, as its `trace_schema_version`.
 pub const SCHEMA_VERSION: &str = "1";
 
 /// What stands between the names of a path.

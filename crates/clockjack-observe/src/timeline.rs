@@ -36,6 +36,7 @@
 
 mod layout;
 mod names;
+mod record;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -62,6 +63,8 @@ pub struct Timeline {
     args: Vec<Arg>,
     flows: Vec<Flow>,
     flow_ids: BTreeSet<u64>,
+    /// Where [`join`](Self::join) looks for a free id.
+    next_flow_id: u64,
 }
 
 /// A track for spans and instants, in the [`Timeline`] that made it.
@@ -282,6 +285,24 @@ impl Timeline {
         }
         self.flows.push(Flow { id, from, to });
         Ok(())
+    }
+
+    /// A [`flow`](Self::flow) with the lowest id from 1 that is free.
+    ///
+    /// # Errors
+    ///
+    /// If the two are one, or the sink begins before the source.
+    ///
+    /// # Panics
+    ///
+    /// If an event is none of this timeline's.
+    pub fn join(&mut self, from: EventId, to: EventId) -> Result<u64, FlowError> {
+        self.next_flow_id = self.next_flow_id.max(1);
+        while self.flow_ids.contains(&self.next_flow_id) {
+            self.next_flow_id += 1;
+        }
+        let id = self.next_flow_id;
+        self.flow(id, from, to).map(|()| id)
     }
 
     /// How many tracks were made, counters included and overflow tracks not.
