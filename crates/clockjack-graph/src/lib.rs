@@ -22,6 +22,7 @@ pub mod data;
 pub mod describe;
 pub mod diagnostic;
 mod named;
+mod nearest;
 pub mod registry;
 pub mod run;
 

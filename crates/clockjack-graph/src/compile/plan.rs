@@ -1,6 +1,9 @@
 //! The plan: a graph with numbers for names, in compiled order. Whoever has one knows that every
 //! check has passed.
 
+mod json;
+mod text;
+
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

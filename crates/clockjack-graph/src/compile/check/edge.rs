@@ -1,0 +1,299 @@
+//! What an edge carries and what its channel keeps, and what several edges do to each other.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::compile::capability;
+use crate::compile::names::{End, Names};
+use crate::compile::report::Report;
+use crate::compile::scc::{self, Arcs};
+use crate::describe::{CopyPolicy, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers};
+use crate::diagnostic::{Code, Diagnostic};
+
+/// More waiting messages than this are old when they are read.
+const DEPTH_CALM_MAX: u32 = 256;
+
+/// A channel that holds one message at most.
+fn is_slot(mode: Mode) -> bool {
+    matches!(mode, Mode::Latest | Mode::Latched | Mode::PreviousTick)
+}
+
+/// Whether a message that was accepted can be lost without being read.
+fn can_drop(policy: &EdgePolicy) -> bool {
+    is_slot(policy.mode)
+        || policy.lifespan_ms > 0
+        || matches!(
+            policy.overflow,
+            Overflow::Overwrite | Overflow::DropOldest | Overflow::DropNewest
+        )
+}
+
+/// Whether a slow one of several readers loses messages.
+pub(in crate::compile) fn is_slow_reader_drop_risk(policy: &EdgePolicy) -> bool {
+    policy.readers != Readers::Single
+        && matches!(policy.overflow, Overflow::Overwrite | Overflow::DropOldest)
+}
+
+/// The fields of an edge that were given and have no effect, and why.
+pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'static str)> {
+    let mut found = Vec::new();
+    if !policy.preserve_order {
+        found.push(("preserve_order", "messages of an edge always keep their order"));
+    }
+    if policy.capacity > 1 && is_slot(policy.mode) {
+        found.push(("capacity", "this mode keeps one message"));
+    }
+    if policy.copy_policy == CopyPolicy::LoanedView {
+        found.push(("copy_policy", "there is no pool to lend from, so the payload is shared"));
+    }
+    if policy.owner == Owner::Consumer {
+        found.push(("owner", "a payload goes when its last reader has let go of it"));
+    }
+    found
+}
+
+/// Whether a payload of this type is large: a frame, or bytes without a bound.
+fn is_large(schema: &str) -> bool {
+    let name = schema.rsplit(['.', ':', '/']).next().unwrap_or(schema);
+    ["frame", "blob", "bytes", "binary", "image"]
+        .iter()
+        .any(|large| name.get(..large.len()).is_some_and(|start| start.eq_ignore_ascii_case(large)))
+}
+
+pub(super) fn check(names: &Names<'_>, at: usize, report: &mut Report<'_>) {
+    let edge = &names.spec.edges[at];
+    policy(edge, report);
+    risks(edge, report);
+    let (Some(from), Some(to)) = names.ends[at] else { return };
+    payload(names, edge, from, to, report);
+    domains(names, edge, from, to, report);
+}
+
+fn at_policy(code: Code, edge: &EdgeSpec, field: &str, text: impl Into<String>) -> Diagnostic {
+    let span = edge.marks.get(&format!("policy.{field}"));
+    let path = format!("edges.{}.policy.{field}", edge.id);
+    Diagnostic::new(code, path, text).at(span).edge(&edge.id)
+}
+
+fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
+    let policy = &edge.policy;
+    let wrong = |field: &str, text: String, help: &str| {
+        at_policy(Code::InvalidChannelPolicy, edge, field, text).help(help)
+    };
+    if policy.capacity == 0 {
+        report.push(wrong("capacity", "the capacity is zero".into(), "give one or more"));
+    }
+    if is_slot(policy.mode) && matches!(policy.overflow, Overflow::DropNewest | Overflow::Block) {
+        let text = format!("`{}` cannot be with the mode `{}`", policy.overflow, policy.mode);
+        report.push(wrong("overflow", text, "use `mode: queue`, or `overflow: overwrite`"));
+    } else if !policy.allow_drop && can_drop(policy) {
+        let (field, why) = if is_slot(policy.mode) {
+            ("mode", format!("`mode: {}` keeps one message", policy.mode))
+        } else if policy.lifespan_ms > 0 {
+            ("lifespan_ms", "`lifespan_ms` drops old messages".into())
+        } else {
+            ("overflow", format!("`overflow: {}` drops messages", policy.overflow))
+        };
+        report.push(
+            wrong(
+                "allow_drop",
+                format!("messages may not be dropped, but {why}"),
+                "use a queue with `overflow: block`, `reject` or `fail_fast` and no lifespan",
+            )
+            .and_at(edge.marks.get(&format!("policy.{field}")), "contradicts it"),
+        );
+    }
+    if policy.max_inflight > 0 && edge.kind != EdgeKind::Async {
+        let text = format!("`max_inflight` is given for an edge of the kind `{}`", edge.kind);
+        report.push(wrong("max_inflight", text, "only an `async` edge has it"));
+    }
+    if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers != Readers::Single {
+        let text = "a payload that is moved has several readers";
+        report.push(
+            at_policy(Code::InvalidMoveOnlyMultireader, edge, "copy_policy", text)
+                .help("use `readers: single`, or `copy_policy: shared_view`"),
+        );
+    }
+    for (field, why) in advice(policy) {
+        let path = format!("edges.{}.policy.{field}", edge.id);
+        let span = edge.marks.get(&format!("policy.{field}"));
+        report.advise(Code::AdvisoryExecutionFieldIgnored, path, span, why);
+    }
+}
+
+fn risks(edge: &EdgeSpec, report: &mut Report<'_>) {
+    let policy = &edge.policy;
+    if policy.overflow == Overflow::Block && !is_slot(policy.mode) {
+        let text = "a slow reader keeps its producer from being called";
+        report.push(at_policy(Code::BackpressureRisk, edge, "overflow", text));
+    } else if is_slow_reader_drop_risk(policy) {
+        let text = "a slow one of several readers loses messages";
+        report.push(at_policy(Code::BackpressureRisk, edge, "readers", text));
+    }
+    if matches!(policy.mode, Mode::Queue | Mode::RingBuffer) && policy.capacity > DEPTH_CALM_MAX {
+        let text = format!("{} messages may wait", policy.capacity);
+        report.push(
+            at_policy(Code::HighQueueDepthLatencyRisk, edge, "capacity", text)
+                .help(format!("more than {DEPTH_CALM_MAX} are old when they are read")),
+        );
+    }
+}
+
+fn payload(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut Report<'_>) {
+    let (Some(output), Some(input)) = (from.port, to.port) else { return };
+    let output = &names.descriptors[from.component].outputs[output];
+    let input = &names.descriptors[to.component].inputs[input];
+    let [source, target] = [from, to].map(|end| names.spec.components[end.component].id.as_str());
+    if !output.schema.is_empty() && !input.schema.is_empty() && output.schema != input.schema {
+        let text = format!(
+            "`{}` carries `{}`, but `{}` takes `{}`",
+            edge.from, output.schema, edge.to, input.schema
+        );
+        report.push(
+            Diagnostic::new(Code::PayloadTypeMismatch, format!("edges.{}", edge.id), text)
+                .at(edge.marks.get("to"))
+                .and_at(edge.marks.get("from"), format!("carries `{}`", output.schema))
+                .component(source)
+                .component(target)
+                .edge(&edge.id)
+                .help("put a component that converts between them"),
+        );
+    }
+    if edge.policy.copy_policy == CopyPolicy::Copy && is_large(&output.schema) {
+        let text = format!("payloads of the type `{}` are copied", output.schema);
+        report.push(
+            at_policy(Code::LargePayloadCopy, edge, "copy_policy", text)
+                .component(source)
+                .help("use `copy_policy: shared_view`"),
+        );
+    }
+}
+
+fn domains(names: &Names<'_>, edge: &EdgeSpec, from: End, to: End, report: &mut Report<'_>) {
+    let lanes = (names.lane_of[from.component], names.lane_of[to.component]);
+    let (Some(from_lane), Some(to_lane)) = lanes else { return };
+    let is_apart = [from_lane, to_lane]
+        .iter()
+        .any(|lane| capability::keeps_own_time(&names.spec.lanes[*lane]));
+    if edge.kind == EdgeKind::Immediate && from_lane != to_lane && is_apart {
+        let [from_lane, to_lane] = [from_lane, to_lane].map(|lane| &names.spec.lanes[lane].id);
+        let text = format!(
+            "an immediate edge goes from the lane `{from_lane}` to `{to_lane}`, which do not \
+             share their time"
+        );
+        report.push(
+            Diagnostic::new(
+                Code::ImmediateEdgeCrossesDomains,
+                format!("edges.{}.kind", edge.id),
+                text,
+            )
+            .at(edge.marks.get("kind"))
+            .component(&names.spec.components[from.component].id)
+            .component(&names.spec.components[to.component].id)
+            .edge(&edge.id)
+            .help("make it `kind: delay` or `kind: state`, or put both on one lane"),
+        );
+    }
+}
+
+/// What several edges of one endpoint do to each other.
+pub(super) fn check_endpoints(names: &Names<'_>, report: &mut Report<'_>) {
+    let edges = &names.spec.edges;
+    let mut state: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut owned: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, edge) in edges.iter().enumerate() {
+        if edge.kind == EdgeKind::State {
+            let first = *state.entry(&edge.to).or_insert(at);
+            if first != at {
+                report.push(
+                    Diagnostic::new(
+                        Code::MultiStateWriter,
+                        format!("edges.{}.to", edge.id),
+                        format!("two state edges write `{}`", edge.to),
+                    )
+                    .at(edge.marks.get("to"))
+                    .and_at(edges[first].marks.get("to"), "the other one")
+                    .edge(&edges[first].id)
+                    .edge(&edge.id)
+                    .help("give each its own input"),
+                );
+            }
+        }
+        if edge.policy.owner == Owner::Producer {
+            let first = *owned.entry(&edge.from).or_insert(at);
+            if first != at {
+                let text = format!("two edges have `{}` as the owner of the payload", edge.from);
+                report.push(
+                    at_policy(Code::InvalidChannelPolicy, edge, "owner", text)
+                        .and_at(edges[first].marks.get("policy.owner"), "the other one")
+                        .edge(&edges[first].id)
+                        .help("use `owner: runtime`"),
+                );
+            }
+        }
+    }
+    for of_output in names.at_outputs.iter().flatten().filter(|one| one.len() > 1) {
+        for edge in of_output.iter().map(|at| &edges[*at]) {
+            let policy = &edge.policy;
+            // With several readers of one edge this was told already.
+            if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers == Readers::Single {
+                let text = format!(
+                    "a payload of `{}` is moved, but goes along other edges too",
+                    edge.from
+                );
+                report.push(
+                    at_policy(Code::InvalidMoveOnlyMultireader, edge, "copy_policy", text)
+                        .help("use `copy_policy: shared_view`"),
+                );
+            }
+        }
+    }
+}
+
+/// Blocking edges that go round: each of them could wait for the next for ever.
+pub(super) fn check_blocking_cycles(names: &Names<'_>, report: &mut Report<'_>) {
+    let edges = &names.spec.edges;
+    let blocking: Vec<(usize, usize, usize)> = (0..edges.len())
+        .filter(|at| edges[*at].policy.overflow == Overflow::Block)
+        .filter(|at| !is_slot(edges[*at].policy.mode))
+        .filter_map(|at| match names.ends[at] {
+            (Some(from), Some(to)) => Some((from.component, to.component, at)),
+            _ => None,
+        })
+        .collect();
+    if blocking.is_empty() {
+        return;
+    }
+    let pairs: Vec<_> = blocking.iter().map(|(from, to, _)| (*from, *to)).collect();
+    let arcs = Arcs::new(names.spec.components.len(), &pairs);
+    let parts = scc::parts(&arcs);
+    let mut part_of = alloc::vec![0; arcs.n_nodes()];
+    let mut inside: Vec<Vec<usize>> = alloc::vec![Vec::new(); parts.len()];
+    for (number, part) in parts.iter().enumerate() {
+        for member in part {
+            part_of[*member] = number;
+        }
+    }
+    for (from, to, at) in blocking {
+        if part_of[from] == part_of[to] {
+            inside[part_of[from]].push(at);
+        }
+    }
+    for (part, inside) in parts.iter().zip(inside) {
+        let Some(first) = inside.first() else { continue };
+        let text =
+            format!("{} blocking edges go round and would wait for each other", inside.len());
+        let first = &edges[*first];
+        let mut found = at_policy(Code::BlockingCycle, first, "overflow", text);
+        found.edges.clear();
+        for at in &inside {
+            found = found.edge(&edges[*at].id);
+        }
+        for member in part {
+            found = found.component(&names.spec.components[*member].id);
+        }
+        report.push(found.help("give one of them another `overflow`"));
+    }
+}

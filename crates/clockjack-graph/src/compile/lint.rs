@@ -1,0 +1,133 @@
+//! What is legal and still worth a look. It finds nothing that keeps a graph from running beyond
+//! the errors that the checks have found.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::{Value, json};
+
+use crate::describe::{
+    CopyPolicy, EdgeKind, EdgeSpec, GraphSpec, LaneSpec, LaneType, Overflow, Owner,
+};
+use crate::diagnostic::{Code, Diagnostic, Severity};
+
+/// A capacity beyond this is rather a mistake than a wish.
+const CAPACITY_MAX: u32 = 1024;
+
+/// Something worth a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The rule: the code of an error, or a name of its own.
+    pub rule: &'static str,
+    /// One sentence, lower case, with the values.
+    pub message: String,
+    /// The component, edge or place in the graph that it is about.
+    pub id: String,
+}
+
+impl Finding {
+    /// The finding for tools.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "severity": self.severity.name(),
+            "rule": self.rule,
+            "message": self.message,
+            "id": self.id,
+        })
+    }
+}
+
+/// All errors of a graph, then what else is worth a look, in the order of the description.
+#[must_use]
+pub fn lint(spec: &GraphSpec, diagnostics: &[Diagnostic]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = diagnostics
+        .iter()
+        .filter(|one| one.is_error())
+        .map(|one| Finding {
+            severity: Severity::Error,
+            rule: one.code.name(),
+            message: one.message.clone(),
+            id: one.path.clone(),
+        })
+        .collect();
+    let lanes: BTreeMap<&str, &LaneSpec> = spec.lanes.iter().map(|one| (&*one.id, one)).collect();
+    let lane_of: BTreeMap<&str, &LaneSpec> = spec
+        .components
+        .iter()
+        .filter_map(|one| Some((&*one.id, *lanes.get(&*one.execution.lane)?)))
+        .collect();
+    for edge in &spec.edges {
+        let (producer, _) = EdgeSpec::split(&edge.from);
+        lint_edge(edge, lane_of.get(producer).copied(), &mut findings);
+    }
+    for one in diagnostics {
+        let (rule, id) = match one.code {
+            Code::LargePayloadCopy => ("large_payload_copy", one.edges.first()),
+            Code::MultiStateWriter => ("state_multiple_writers", one.edges.last()),
+            _ => continue,
+        };
+        findings.push(Finding {
+            severity: Severity::Warning,
+            rule,
+            message: one.message.clone(),
+            id: id.unwrap_or(&one.path).clone(),
+        });
+    }
+    for component in &spec.components {
+        let Some(lane) = lane_of.get(&*component.id) else { continue };
+        let (budget_ms, period_ns) = (component.execution.budget_ms, lane.period_ns());
+        let is_paced = lane.lane_type == LaneType::FixedRate && period_ns > 0;
+        if is_paced && budget_ms.saturating_mul(1_000_000) > period_ns {
+            let (whole, rest) = (period_ns / 1_000_000, period_ns % 1_000_000 / 1_000);
+            findings.push(Finding {
+                severity: Severity::Warning,
+                rule: "budget_exceeds_lane_period",
+                message: format!(
+                    "a budget of {budget_ms} ms exceeds the period of {whole}.{rest:03} ms of \
+                     the lane `{}`",
+                    lane.id
+                ),
+                id: component.id.clone(),
+            });
+        }
+    }
+    findings
+}
+
+fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Finding>) {
+    let policy = &edge.policy;
+    let mut add = |severity, rule, message: String| {
+        findings.push(Finding { severity, rule, message, id: edge.id.clone() });
+    };
+    if policy.capacity > CAPACITY_MAX {
+        let text = format!("a capacity of {} is more than {CAPACITY_MAX}", policy.capacity);
+        add(Severity::Warning, "suspicious_capacity", text);
+    }
+    if policy.overflow == Overflow::Block {
+        if lane.is_some_and(|lane| lane.lane_type == LaneType::EventLoop) {
+            let text = format!("a full channel holds up `{}` on an event loop", edge.from);
+            add(Severity::Warning, "blocking_overflow_event_loop", text);
+        }
+    }
+    if edge.kind == EdgeKind::Async && policy.max_inflight == 0 && policy.capacity <= 1 {
+        let text = "one completion at a time is kept, and more may be lost";
+        add(Severity::Info, "async_capacity", text.into());
+    }
+    if edge.kind == EdgeKind::Delay {
+        let text = "what is published is visible at the next epoch";
+        add(Severity::Info, "delay_epoch_boundary", text.into());
+    }
+    if super::check::is_slow_reader_drop_risk(policy) {
+        let text = "a slow one of several readers loses messages";
+        add(Severity::Info, "slow_reader_drop_risk", text.into());
+    }
+    if policy.copy_policy == CopyPolicy::LoanedView && policy.owner != Owner::Producer {
+        let text = format!("a loaned payload is owned by the {}, not by its lender", policy.owner);
+        add(Severity::Warning, "loaned_view_without_pool_owner", text);
+    }
+}

@@ -1,0 +1,156 @@
+//! Strongly connected parts of a graph of numbers: Tarjan, "Depth-first search and linear graph
+//! algorithms", 1972. Without recursion, so that a long chain cannot overflow the stack.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Successors of each node, without a list of their own each.
+#[derive(Debug)]
+pub(super) struct Arcs {
+    first: Vec<usize>,
+    targets: Vec<usize>,
+}
+
+impl Arcs {
+    /// The arcs between `n_nodes` nodes, those of one node in the order given.
+    pub(super) fn new(n_nodes: usize, arcs: &[(usize, usize)]) -> Self {
+        let mut first = vec![0; n_nodes + 1];
+        for (from, _) in arcs {
+            first[from + 1] += 1;
+        }
+        for node in 0..n_nodes {
+            first[node + 1] += first[node];
+        }
+        let mut next = first.clone();
+        let mut targets = vec![0; arcs.len()];
+        for (from, to) in arcs {
+            targets[next[*from]] = *to;
+            next[*from] += 1;
+        }
+        Self { first, targets }
+    }
+
+    /// Where the arcs of a node lead.
+    pub(super) fn of(&self, node: usize) -> &[usize] {
+        &self.targets[self.first[node]..self.first[node + 1]]
+    }
+
+    pub(super) fn n_nodes(&self) -> usize {
+        self.first.len() - 1
+    }
+}
+
+/// Of a node that was not seen yet.
+const UNSEEN: usize = usize::MAX;
+
+/// The parts in which each node reaches each other, every node in one; successors first. The
+/// members of a part are in the order of their numbers.
+pub(super) fn parts(arcs: &Arcs) -> Vec<Vec<usize>> {
+    let n_nodes = arcs.n_nodes();
+    let mut parts = Vec::new();
+    let mut number = vec![UNSEEN; n_nodes];
+    let mut low = vec![0; n_nodes];
+    let mut is_open = vec![false; n_nodes];
+    let mut open = Vec::new();
+    // A node, and how many of its arcs were followed.
+    let mut path: Vec<(usize, usize)> = Vec::new();
+    let mut n_seen = 0;
+    for root in 0..n_nodes {
+        if number[root] != UNSEEN {
+            continue;
+        }
+        path.push((root, 0));
+        while let Some((node, followed)) = path.last_mut() {
+            let node = *node;
+            if *followed == 0 && number[node] == UNSEEN {
+                (number[node], low[node]) = (n_seen, n_seen);
+                n_seen += 1;
+                open.push(node);
+                is_open[node] = true;
+            }
+            if let Some(&next) = arcs.of(node).get(*followed) {
+                *followed += 1;
+                if number[next] == UNSEEN {
+                    path.push((next, 0));
+                } else if is_open[next] {
+                    low[node] = low[node].min(number[next]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some((before, _)) = path.last() {
+                low[*before] = low[*before].min(low[node]);
+            }
+            if low[node] == number[node] {
+                let start = open.iter().rposition(|one| *one == node).expect("it is open");
+                let mut part = open.split_off(start);
+                for member in &part {
+                    is_open[*member] = false;
+                }
+                part.sort_unstable();
+                parts.push(part);
+            }
+        }
+    }
+    parts
+}
+
+/// Whether a part goes round: several members, or one that leads to itself.
+pub(super) fn is_cyclic(part: &[usize], arcs: &Arcs) -> bool {
+    part.len() > 1 || arcs.of(part[0]).contains(&part[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_and_a_long_ring_are_found_without_recursion() {
+        let n = 100_000;
+        let mut arcs: Vec<_> = (1..n).map(|one| (one - 1, one)).collect();
+        assert_eq!(parts(&Arcs::new(n, &arcs)).len(), n);
+        arcs.push((n - 1, 0));
+        assert_eq!(parts(&Arcs::new(n, &arcs)).len(), 1);
+    }
+
+    #[test]
+    fn successors_come_first_and_a_self_arc_goes_round() {
+        let arcs = Arcs::new(5, &[(0, 1), (1, 2), (2, 1), (2, 3), (3, 3)]);
+        let parts = parts(&arcs);
+        assert_eq!(parts, [vec![3], vec![1, 2], vec![0], vec![4]]);
+        assert_eq!(
+            parts.iter().map(|part| is_cyclic(part, &arcs)).collect::<Vec<_>>(),
+            [true, true, false, false]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn two_nodes_are_in_one_part_if_each_reaches_the_other(
+            arcs in proptest::collection::vec((0usize..9, 0usize..9), 0..20)
+        ) {
+            let mut reach = [[false; 9]; 9];
+            for node in 0..9 {
+                reach[node][node] = true;
+            }
+            for (from, to) in &arcs {
+                reach[*from][*to] = true;
+            }
+            for via in 0..9 {
+                for from in 0..9 {
+                    for to in 0..9 {
+                        reach[from][to] |= reach[from][via] && reach[via][to];
+                    }
+                }
+            }
+            let parts = parts(&Arcs::new(9, &arcs));
+            for a in 0..9 {
+                for b in 0..9 {
+                    let is_together =
+                        parts.iter().any(|part| part.contains(&a) && part.contains(&b));
+                    proptest::prop_assert_eq!(is_together, reach[a][b] && reach[b][a]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Graphs made in a few words for the tests of the compiler.

@@ -1,0 +1,100 @@
+//! The name that was probably meant: for help in reports, never for a decision.
+//!
+//! The cost of a search is bounded by the distance that still counts as a slip of the finger, so
+//! that a hostile file cannot buy much work with long names.
+
+use alloc::vec::Vec;
+
+/// More slips than this are another name.
+const SLIPS_MAX: usize = 3;
+
+/// The candidate that is closest to `wanted`, if one is close; the first of several.
+pub(crate) fn nearest<'a>(
+    wanted: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let mut limit = (wanted.len() / 3).clamp(1, SLIPS_MAX);
+    let mut row = Vec::new();
+    let mut best = None;
+    for candidate in candidates {
+        if let Some(slips) = distance(wanted.as_bytes(), candidate.as_bytes(), limit, &mut row) {
+            best = Some(candidate);
+            if slips == 0 {
+                break;
+            }
+            limit = slips - 1;
+        }
+    }
+    best
+}
+
+/// How many bytes are to be added, removed or replaced, if they are not more than `limit`. Case
+/// does not count.
+fn distance(a: &[u8], b: &[u8], limit: usize, row: &mut Vec<usize>) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
+    }
+    row.clear();
+    row.extend(0..=b.len());
+    for (i, left) in a.iter().enumerate() {
+        // Only this band can hold values within the limit; what is beside it counts as too far.
+        let (from, to) = (i.saturating_sub(limit), (i + limit + 1).min(b.len()));
+        let mut diagonal = row[from];
+        row[from] = if from == 0 { i + 1 } else { limit + 1 };
+        let mut least = row[from];
+        for j in from..to {
+            let above = if j + 1 > i + limit { limit + 1 } else { row[j + 1] };
+            let replaced = diagonal + usize::from(!left.eq_ignore_ascii_case(&b[j]));
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(above + 1).min(row[j] + 1);
+            least = least.min(row[j + 1]);
+        }
+        if least > limit {
+            return None;
+        }
+    }
+    Some(row[b.len()]).filter(|slips| *slips <= limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same without a bound and without a band.
+    fn plain(a: &[u8], b: &[u8]) -> usize {
+        let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in 0..=a.len() {
+            for j in 0..=b.len() {
+                table[i][j] = match (i, j) {
+                    (0, n) | (n, 0) => n,
+                    _ => (table[i - 1][j - 1]
+                        + usize::from(!a[i - 1].eq_ignore_ascii_case(&b[j - 1])))
+                    .min(table[i - 1][j] + 1)
+                    .min(table[i][j - 1] + 1),
+                };
+            }
+        }
+        table[a.len()][b.len()]
+    }
+
+    #[test]
+    fn the_closest_name_is_found_and_far_ones_are_not() {
+        let names = ["sensor", "estimator", "controller"];
+        assert_eq!(nearest("sensr", names), Some("sensor"));
+        assert_eq!(nearest("Controler", names), Some("controller"));
+        assert_eq!(nearest("motor", names), None);
+        assert_eq!(nearest("b", ["a", "c"]), Some("a"), "the first of equals");
+        assert_eq!(nearest("abcdef", ["abcxyf", "abcdeg"]), Some("abcdeg"), "the closer one");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_bounded_distance_is_the_distance(a in "[abC]{0,9}", b in "[abc]{0,9}", k in 0usize..4) {
+            let want = Some(plain(a.as_bytes(), b.as_bytes())).filter(|slips| *slips <= k);
+            proptest::prop_assert_eq!(
+                distance(a.as_bytes(), b.as_bytes(), k, &mut Vec::new()),
+                want
+            );
+        }
+    }
+}
