@@ -1,7 +1,16 @@
 //! What a graph is, before anything is checked: from a file, or from a builder in code.
 
+mod decode;
+mod fields;
+pub mod file;
+pub mod limits;
+mod reader;
+mod scalar;
 pub mod spec;
+mod tree;
 
+pub use file::{GraphFile, ReadError};
+pub use limits::Limits;
 pub use spec::{
     BoundaryRole, BoundarySpec, ComponentSpec, Condition, ConfigMap, ConfigValue, Convergence,
     CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicy, ErrorPolicySpec,

@@ -1,4 +1,5 @@
-//! Clockjack's dataflow graphs: what runs, in which order results appear, and nothing about threads.
+//! Clockjack's dataflow graphs: what runs, in which order results appear, and nothing about
+//! threads.
 //!
 //! A graph is *described* (in a file or in code), *compiled* to a plan, and *run*. The plan fixes
 //! the order in which results are committed; lanes decide only how a component is called. So in
