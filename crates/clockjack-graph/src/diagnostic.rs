@@ -1,6 +1,10 @@
 //! What is wrong with a graph, or may be: raised where it is found, with its place in the text.
 
 pub mod code;
+pub mod explain;
+pub mod json;
+pub mod render;
+mod sarif;
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -8,6 +12,7 @@ use alloc::vec::Vec;
 
 use crate::describe::{Source, Span};
 pub use code::{Category, Code, Severity};
+pub use render::{Paint, Renderer};
 
 /// A finding.
 #[derive(Clone, Debug, PartialEq)]

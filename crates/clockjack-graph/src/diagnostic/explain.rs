@@ -1,0 +1,135 @@
+//! A page for each code: what it means, a small file that is wrong, the same repaired, and why the
+//! rule exists. Examples leave out the parts that every file has; [`Page::complete`] adds them, so
+//! that tests can show that the wrong one gives the code and the right one does not.
+
+mod channel;
+mod names;
+mod scheduler;
+mod shape;
+mod text;
+mod trigger;
+
+use alloc::format;
+use alloc::string::String;
+
+use super::Code;
+
+/// What there is to say about a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The code.
+    pub code: Code,
+    /// What it means, in a sentence.
+    pub means: &'static str,
+    /// A part of a file that has the fault; empty where none can be shown.
+    pub wrong: &'static str,
+    /// The same without it; empty where none can be shown.
+    pub right: &'static str,
+    /// Why there is such a rule.
+    pub why: &'static str,
+}
+
+/// The page of a code.
+#[must_use]
+pub fn page(code: Code) -> &'static Page {
+    let found = all().find(|page| page.code == code);
+    found.expect("every code has a page, as a test shows")
+}
+
+/// All pages.
+pub fn all() -> impl Iterator<Item = &'static Page> {
+    let chapters: [&'static [Page]; 6] =
+        [text::PAGES, names::PAGES, shape::PAGES, channel::PAGES, scheduler::PAGES, trigger::PAGES];
+    chapters.into_iter().flatten()
+}
+
+/// The parts that a file must have, and what they are in an example that does not show them.
+const FRAME: [(&str, &str); 5] = [
+    ("schema_version:", "schema_version: 1\n"),
+    ("graph:", "graph: {name: example, kind: internal_test}\n"),
+    ("lanes:", "lanes: {main: {type: event_loop}}\n"),
+    ("components:", "components: []\n"),
+    ("edges:", "edges: []\n"),
+];
+
+impl Page {
+    /// A whole file: an example, and before it what it leaves out.
+    #[must_use]
+    pub fn complete(example: &str) -> String {
+        let is_there = |key: &str| example.lines().any(|line| line.starts_with(key));
+        let missing = FRAME.iter().filter(|(key, _)| !is_there(key));
+        let mut out: String = missing.map(|(_, line)| *line).collect();
+        out.push_str(example);
+        out
+    }
+
+    /// The page as text for people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let code = self.code;
+        let (severity, category) = (code.severity(), code.category());
+        let mut out = format!("{code} ({severity}, {category})\n\n{}\n", self.means);
+        for (title, example) in [("Wrong:", self.wrong), ("Right:", self.right)] {
+            if !example.is_empty() {
+                out.push_str(&format!("\n{title}\n\n{}", indented(example)));
+            }
+        }
+        out.push_str(&format!("\nWhy: {}\n", self.why));
+        out
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_one_page() {
+        for code in Code::ALL {
+            assert_eq!(all().filter(|page| page.code == *code).count(), 1, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_page_says_something_and_fits_a_terminal() {
+        for page in all() {
+            let text = page.to_text();
+            assert!(page.means.ends_with('.') && page.why.ends_with('.'), "{}", page.code);
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+            assert_eq!(page.wrong.is_empty(), page.right.is_empty(), "{}", page.code);
+            for example in [page.wrong, page.right] {
+                assert!(example.is_empty() || example.ends_with('\n'), "{}", page.code);
+            }
+            assert_ne!((page.wrong, page.wrong.is_empty()), (page.right, false), "{}", page.code);
+        }
+    }
+
+    #[test]
+    fn only_what_cannot_be_written_in_a_file_has_no_example() {
+        let without: Vec<Code> =
+            all().filter(|page| page.wrong.is_empty()).map(|page| page.code).collect();
+        let expected = [
+            Code::InvalidEncoding,
+            Code::GraphValidationError,
+            Code::SubgraphHiddenCycle,
+            Code::DiagnosticNote,
+        ];
+        assert_eq!(without, expected);
+    }
+
+    #[test]
+    fn an_example_is_completed_by_what_it_leaves_out() {
+        let whole = Page::complete("edges:\n  - {id: e}\ngraph: {name: mine}\n");
+        assert_eq!(
+            whole,
+            "schema_version: 1\nlanes: {main: {type: event_loop}}\ncomponents: []\n\
+             edges:\n  - {id: e}\ngraph: {name: mine}\n"
+        );
+    }
+}

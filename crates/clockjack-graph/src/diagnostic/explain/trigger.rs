@@ -1,0 +1,140 @@
+//! Pages about event sources and triggers: when a component is called.
+
+use super::Page;
+use crate::diagnostic::Code;
+
+pub(super) const PAGES: &[Page] = &[
+    Page {
+        code: Code::InvalidEventSource,
+        means: "An event source that cannot be.",
+        wrong: "\
+components:
+  - id: count
+    type: counter
+    event_sources: [{type: timer}]
+    execution: {lane: main}
+",
+        right: "\
+components:
+  - id: count
+    type: counter
+    event_sources: [{type: timer, period_ms: 10}]
+    execution: {lane: main}
+",
+        why: "a timer needs a period, a message source an input; and one component is driven either\n\
+              by time or by messages, so that its invocations have one order.",
+    },
+    Page {
+        code: Code::InvalidTriggerPolicy,
+        means: "A trigger's fields contradict each other.",
+        wrong: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: copy
+    type: identity
+    event_sources: [{type: message, input: in}]
+    trigger_policy: {type: batch, input: in}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: copy.in}
+",
+        right: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: copy
+    type: identity
+    event_sources: [{type: message, input: in}]
+    trigger_policy: {type: batch, input: in, batch_size: 4}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: copy.in}
+",
+        why: "a batch ends by `batch_size` or by `batch_window_ms`, a rate limit has its\n\
+              `min_interval_ms`: without them the trigger says nothing.",
+    },
+    Page {
+        code: Code::TriggerMissingInput,
+        means: "A trigger looks at an input that no edge ends at.",
+        wrong: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: sum
+    type: join
+    event_sources: [{type: message, inputs: [a, b]}]
+    trigger_policy: {type: any_input, inputs: [a, b]}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: sum.a}
+",
+        right: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: sum
+    type: join
+    event_sources: [{type: message, inputs: [a, b]}]
+    trigger_policy: {type: any_input, inputs: [a, b]}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: sum.a}
+  - {id: f, kind: immediate, from: count.out, to: sum.b}
+",
+        why: "nothing ever comes there, so the trigger waits for nothing or passes it over.",
+    },
+    Page {
+        code: Code::IncompatibleTriggerEdgeMode,
+        means: "A trigger looks at an input whose channel cannot make it ready.",
+        wrong: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: copy
+    type: identity
+    event_sources: [{type: message, input: in}]
+    trigger_policy: {type: batch, input: in, batch_size: 4}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: copy.in, policy: {mode: latched}}
+",
+        right: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: copy
+    type: identity
+    event_sources: [{type: message, input: in}]
+    trigger_policy: {type: batch, input: in, batch_size: 4}
+    execution: {lane: main}
+edges:
+  - id: e
+    kind: immediate
+    from: count.out
+    to: copy.in
+    policy: {mode: queue, capacity: 8, overflow: drop_oldest}
+",
+        why: "a channel that keeps the newest value for ever has no messages to count or to consume.",
+    },
+    Page {
+        code: Code::TriggerNeverReady,
+        means: "Nothing can make the trigger ready.",
+        wrong: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: copy
+    type: identity
+    trigger_policy: {type: any_input, input: in}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: copy.in}
+",
+        right: "\
+components:
+  - {id: count, type: counter, execution: {lane: main}}
+  - id: copy
+    type: identity
+    event_sources: [{type: message, input: in}]
+    trigger_policy: {type: any_input, input: in}
+    execution: {lane: main}
+edges:
+  - {id: e, kind: immediate, from: count.out, to: copy.in}
+",
+        why: "a trigger decides about events, and the component has no source of that kind.",
+    },
+];
