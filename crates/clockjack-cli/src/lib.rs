@@ -51,8 +51,11 @@
 mod cli;
 pub mod exit_code;
 mod failure;
+#[cfg(test)]
+mod golden;
 mod jobs;
 mod progress;
+mod render;
 mod rng;
 mod span;
 mod timers;

@@ -1,0 +1,204 @@
+//! A picture for a terminal, drawn as wiring: components from top to bottom in compiled order, a
+//! row for each end of an edge, and a rail for each edge to the right of them. No two ends share a
+//! row and no two edges a rail at one height, so that a crossing is never a junction.
+//!
+//! An arrow down is a value of the same epoch; one that goes up, or is dashed, comes later.
+
+use clockjack_graph::describe::{BoundaryRole, EdgeKind};
+
+use super::{FrameKind, Picture, line};
+
+/// Rails beside each other. An edge that finds none free is told at both ends instead.
+const RAILS_MAX: usize = 24;
+/// Columns of ids and ports; longer ones push the rails aside in their row's group.
+const LABEL_COLUMNS_MAX: usize = 60;
+
+/// A row of the picture.
+#[derive(Debug)]
+struct Row {
+    /// What stands to the left of the rails.
+    text: String,
+    /// The end of an edge that is in this row.
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct End {
+    edge: usize,
+    is_source: bool,
+}
+
+pub(super) fn draw(picture: &Picture) -> String {
+    let rows = rows(picture);
+    let spans = spans(&rows, picture.edges.len());
+    let rails = rails(&spans);
+    let n_rails = rails.iter().flatten().max().map_or(0, |rail| rail + 1);
+    let width = rows.iter().map(|row| columns(&row.text)).max().unwrap_or(0);
+    let width = width.min(LABEL_COLUMNS_MAX) + 1;
+    let mut out = String::new();
+    line(&mut out, format_args!("{}", heading(picture)));
+    // Which edge is on each rail between the last row and this one.
+    let mut on_rail: Vec<Option<usize>> = vec![None; n_rails];
+    for (at, row) in rows.iter().enumerate() {
+        let mut cells = vec![' '; n_rails * 2];
+        for (rail, edge) in on_rail.iter().enumerate() {
+            if let Some(edge) = edge {
+                cells[rail * 2 + 1] = vertical(picture.edges[*edge].kind);
+            }
+        }
+        let label = row.end.map(|end| {
+            let is_top = at == spans[end.edge].0;
+            if let Some(rail) = rails[end.edge] {
+                on_rail[rail] = is_top.then_some(end.edge);
+            }
+            connect(picture, end, rails[end.edge], is_top, &mut cells)
+        });
+        let filler = if row.end.is_some() { '─' } else { ' ' };
+        let mut text = row.text.clone();
+        text.extend(core::iter::repeat_n(filler, width.saturating_sub(columns(&row.text))));
+        text.extend(cells);
+        if let Some(label) = label {
+            text.push_str(&format!("  {label}"));
+        }
+        line(&mut out, format_args!("{}", text.trim_end()));
+    }
+    out
+}
+
+/// How many of what there are, and what the boxes of the hierarchy are.
+fn heading(picture: &Picture) -> String {
+    let (n_nodes, n_edges) = (picture.nodes.len(), picture.edges.len());
+    let mut out = format!("{}: {n_nodes} components, {n_edges} edges", picture.name);
+    for frame in picture.boxes.iter().filter(|frame| frame.kind == FrameKind::Hierarchy) {
+        out.push_str(&format!("\nhierarchy {}", frame.label));
+    }
+    out.push('\n');
+    out
+}
+
+/// The text without what a terminal would take for a command.
+fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Rows in compiled order: for each component its name, then where it reads, then where it writes.
+fn rows(picture: &Picture) -> Vec<Row> {
+    let mut ends: Vec<(Vec<usize>, Vec<usize>)> =
+        (0..picture.nodes.len()).map(|_| (Vec::new(), Vec::new())).collect();
+    for (index, edge) in picture.edges.iter().enumerate() {
+        ends[edge.to].0.push(index);
+        ends[edge.from].1.push(index);
+    }
+    let loop_of = |node: usize| {
+        let frame = picture.nodes[node].frame?;
+        (picture.boxes[frame].kind == FrameKind::Loop).then_some(frame)
+    };
+    let mut rows = Vec::new();
+    let mut open = None;
+    for (index, node) in picture.nodes.iter().enumerate() {
+        if loop_of(index) != open {
+            if open.is_some() {
+                rows.push(Row { text: String::from("╚"), end: None });
+            }
+            open = loop_of(index);
+            if let Some(frame) = open {
+                let text = format!("╔ loop {}", picture.boxes[frame].label);
+                rows.push(Row { text, end: None });
+            }
+        }
+        let bar = if open.is_some() { "║ " } else { "" };
+        let mark = match node.role {
+            BoundaryRole::Processing => "■",
+            BoundaryRole::Input => "▶",
+            BoundaryRole::Output => "◼▶",
+            BoundaryRole::InputOutput => "▶◼▶",
+        };
+        let name = plain(&format!("{} ({} on {})", node.id, node.component_type, node.lane));
+        let text = format!("{bar}{mark} {name}");
+        rows.push(Row { text, end: None });
+        for edge in &ends[index].0 {
+            let text = format!("{bar}    {} ◀", plain(&picture.edges[*edge].to_port));
+            rows.push(Row { text, end: Some(End { edge: *edge, is_source: false }) });
+        }
+        for edge in &ends[index].1 {
+            let text = format!("{bar}    {} ", plain(&picture.edges[*edge].from_port));
+            rows.push(Row { text, end: Some(End { edge: *edge, is_source: true }) });
+        }
+    }
+    if open.is_some() {
+        rows.push(Row { text: String::from("╚"), end: None });
+    }
+    rows
+}
+
+/// From which row to which row an edge goes, the upper one first.
+fn spans(rows: &[Row], n_edges: usize) -> Vec<(usize, usize)> {
+    let mut spans = vec![(usize::MAX, 0); n_edges];
+    for (at, row) in rows.iter().enumerate() {
+        if let Some(end) = row.end {
+            let (top, bottom) = spans[end.edge];
+            spans[end.edge] = (top.min(at), bottom.max(at));
+        }
+    }
+    spans
+}
+
+/// A rail for each edge, so that none is used twice at one height: short edges have the inner ones.
+fn rails(spans: &[(usize, usize)]) -> Vec<Option<usize>> {
+    let mut by_length: Vec<usize> = (0..spans.len()).collect();
+    by_length.sort_by_key(|edge| (spans[*edge].1 - spans[*edge].0, *edge));
+    let mut used: Vec<Vec<(usize, usize)>> = Vec::new();
+    let mut rails = vec![None; spans.len()];
+    for edge in by_length {
+        let (top, bottom) = spans[edge];
+        let is_free =
+            |rail: &Vec<(usize, usize)>| rail.iter().all(|(from, to)| bottom < *from || *to < top);
+        let rail = used.iter().position(is_free).unwrap_or(used.len());
+        if rail < RAILS_MAX {
+            if rail == used.len() {
+                used.push(Vec::new());
+            }
+            used[rail].push((top, bottom));
+            rails[edge] = Some(rail);
+        }
+    }
+    rails
+}
+
+const fn vertical(kind: EdgeKind) -> char {
+    match kind {
+        EdgeKind::Immediate => '│',
+        EdgeKind::Delay => '┊',
+        EdgeKind::State => '┃',
+        EdgeKind::Async => '┆',
+    }
+}
+
+/// Draws the horizontal part of an end into its row. Gives what stands at the right of it.
+fn connect(
+    picture: &Picture,
+    end: End,
+    rail: Option<usize>,
+    is_top: bool,
+    cells: &mut [char],
+) -> String {
+    let edge = &picture.edges[end.edge];
+    let Some(rail) = rail else {
+        let (arrow, node, port) = if end.is_source {
+            ('→', edge.to, &edge.to_port)
+        } else {
+            ('←', edge.from, &edge.from_port)
+        };
+        let label = format!("{} {arrow} {}.{port}", edge.label, picture.nodes[node].id);
+        return plain(&label);
+    };
+    for cell in &mut cells[..=rail * 2] {
+        *cell = if *cell == ' ' { '─' } else { '┼' };
+    }
+    cells[rail * 2 + 1] = if is_top { '╮' } else { '╯' };
+    if end.is_source { plain(&edge.label) } else { String::new() }
+}
