@@ -22,6 +22,7 @@ pub mod component;
 pub mod data;
 pub mod describe;
 pub mod diagnostic;
+pub mod graph;
 mod named;
 mod nearest;
 pub mod registry;
@@ -34,5 +35,9 @@ pub use component::{
 };
 pub use data::{Data, DecodeError};
 pub use diagnostic::{Category, Code, Diagnostic, Diagnostics, Severity};
+pub use graph::{FeedError, Graph, GraphRun, Stopper};
 pub use registry::Registry;
-pub use run::{GraphContext, LoopIteration, PublishError, Stamp, TaskRefused};
+pub use run::{
+    Clock, CommitLog, Feed, FeedRefused, GraphContext, LoopIteration, Parallel, PublishError,
+    RunError, RunOptions, RunReport, Stamp, StopReason, TaskRefused, TraceLog,
+};

@@ -1,11 +1,41 @@
 //! Running a plan.
 
+pub(crate) mod channel;
+pub(crate) mod collect;
+pub mod commit_log;
 pub mod context;
+mod crew;
+pub(crate) mod domain;
 pub(crate) mod env;
+mod epoch;
+pub mod feed;
+pub(crate) mod health;
+pub(crate) mod inbox;
+mod lanes;
+mod loops;
 pub(crate) mod message;
+pub mod metrics;
+mod node;
+pub mod options;
 pub(crate) mod outbox;
+pub(crate) mod pending;
+mod region;
+pub mod report;
+pub(crate) mod shared;
+pub mod sinks;
+pub(crate) mod start;
 pub mod tasks;
+pub mod trace;
+pub(crate) mod trigger;
+pub(crate) mod wiring;
 
 pub use context::{GraphContext, LoopIteration, PublishError};
+pub use feed::{Feed, FeedRefused};
 pub use message::Stamp;
+pub use metrics::{Metric, MetricKind, Metrics};
+pub use options::{Clock, Parallel, RunOptions};
+pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
+pub use shared::LiveLane;
+pub use sinks::{CommitLog, TraceLog};
 pub use tasks::TaskRefused;
+pub use trace::{TraceName, TraceRecord};

@@ -46,6 +46,7 @@ trait AnyData: Send + Sync {
     fn any(&self) -> &dyn Any;
     fn any_mut(&mut self) -> &mut dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
+    fn into_shared(self: Box<Self>) -> Arc<dyn AnyData>;
 }
 
 impl<T: Data> AnyData for T {
@@ -67,6 +68,10 @@ impl<T: Data> AnyData for T {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+
+    fn into_shared(self: Box<Self>) -> Arc<dyn AnyData> {
+        Arc::new(*self)
     }
 }
 
@@ -162,6 +167,14 @@ impl Value {
             Inner::Small(small) => each_small!(small, one => Data::encode(one, out)),
             Inner::Shared(shared) => shared.encode(out),
             Inner::Owned(owned) => owned.encode(out),
+        }
+    }
+
+    /// The value as one that may be shared.
+    pub(crate) fn into_shared(self) -> Self {
+        match self.0 {
+            Inner::Owned(owned) => Self(Inner::Shared(owned.into_shared())),
+            _ => self,
         }
     }
 

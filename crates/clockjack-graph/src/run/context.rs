@@ -9,20 +9,35 @@ use super::env::Env;
 use super::message::{Message, MessageId, Stamp};
 use super::outbox::{Outbox, Refused};
 use super::tasks::TaskRefused;
+use super::trigger::Arrival;
 use crate::component::{Input, Output};
-use crate::data::Data;
+use crate::data::{Data, Value};
 
-/// A message of an invocation with the number of its input. [`READ`] is set in it once it was given
-/// out as an update.
-pub(crate) type Slot = Option<(u16, Message)>;
-
-/// In the number of an input: it was given out as an update.
+/// In the number of an arrival's input: it was given out as an update.
 const READ: u16 = 1 << 15;
+
+/// In the number of an arrival's input: its value was taken.
+const TAKEN: u16 = 1 << 14;
+
+/// The number of an arrival's input. Inputs are fewer than the marks.
+pub(crate) const PORT: u16 = TAKEN - 1;
+
+/// Whether an arrival is at this input, and still there.
+#[inline]
+fn is_at(arrival: &Arrival, port: u16) -> bool {
+    arrival.port & (PORT | TAKEN) == port
+}
+
+/// Whether the value of an arrival was taken.
+#[inline]
+pub(crate) fn is_taken(arrival: &Arrival) -> bool {
+    arrival.port & TAKEN != 0
+}
 
 /// What a component sees of the run while it is called: the values at its inputs, where to publish,
 /// and the time.
 pub struct GraphContext<'a> {
-    pub(crate) messages: &'a mut [Slot],
+    pub(crate) messages: &'a mut [Arrival],
     pub(crate) last: &'a [Option<Message>],
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) call: Call<'a>,
@@ -69,27 +84,28 @@ impl GraphContext<'_> {
     /// The newest value at an input, if this invocation brought it and it was not given out yet.
     #[must_use]
     pub fn update<T: Data>(&mut self, port: Input<T>) -> Option<&T> {
-        let wanted = u16::try_from(port.index()?).ok()?;
-        let found = self.messages.iter_mut().rev().flatten().find(|(at, _)| *at & !READ == wanted);
-        let (at, message) = found?;
-        if *at & READ != 0 {
+        let wanted = number(port)?;
+        let found = self.messages.iter_mut().rev().find(|one| is_at(one, wanted))?;
+        if found.port & READ != 0 {
             return None;
         }
-        *at |= READ;
-        message.value.get()
+        found.port |= READ;
+        found.message.value.get()
     }
 
     /// The oldest value of this invocation at an input, itself. There is one if nobody else can
     /// have it: a number, or what came over a `move_only` edge.
     pub fn take<T: Data>(&mut self, port: Input<T>) -> Option<T> {
-        let wanted = u16::try_from(port.index()?).ok()?;
-        let is_it = |slot: &&mut Slot| slot.as_ref().is_some_and(|(at, _)| *at & !READ == wanted);
-        let slot = self.messages.iter_mut().find(is_it)?;
-        let (at, message) = slot.take()?;
-        match message.value.take() {
-            Ok(value) => Some(value),
+        let wanted = number(port)?;
+        let found = self.messages.iter_mut().find(|one| is_at(one, wanted))?;
+        let value = core::mem::replace(&mut found.message.value, Value::new(()));
+        match value.take() {
+            Ok(value) => {
+                found.port |= TAKEN;
+                Some(value)
+            }
             Err(value) => {
-                *slot = Some((at, Message { value, meta: message.meta }));
+                found.message.value = value;
                 None
             }
         }
@@ -97,13 +113,13 @@ impl GraphContext<'_> {
 
     /// All values of this invocation at an input, the oldest first.
     pub fn drain<T: Data>(&mut self, port: Input<T>) -> impl Iterator<Item = &T> {
-        let wanted = port.index().and_then(|index| u16::try_from(index).ok());
-        self.messages.iter_mut().flatten().filter_map(move |(at, message)| {
-            if Some(*at & !READ) != wanted {
+        let wanted = number(port);
+        self.messages.iter_mut().filter_map(move |one| {
+            if !wanted.is_some_and(|wanted| is_at(one, wanted)) {
                 return None;
             }
-            *at |= READ;
-            message.value.get()
+            one.port |= READ;
+            one.message.value.get()
         })
     }
 
@@ -215,10 +231,9 @@ impl GraphContext<'_> {
 
     #[inline]
     fn newest<T: Data>(&self, port: Input<T>) -> Option<&Message> {
-        let index = port.index()?;
-        let wanted = u16::try_from(index).ok()?;
-        let fresh = self.messages.iter().rev().flatten().find(|(at, _)| *at & !READ == wanted);
-        fresh.map(|(_, message)| message).or_else(|| self.last.get(index)?.as_ref())
+        let wanted = number(port)?;
+        let fresh = self.messages.iter().rev().find(|one| is_at(one, wanted));
+        fresh.map(|one| &one.message).or_else(|| self.last.get(usize::from(wanted))?.as_ref())
     }
 
     #[inline]
@@ -245,6 +260,12 @@ impl fmt::Debug for GraphContext<'_> {
             .field("epoch", &self.call.env.epoch)
             .finish_non_exhaustive()
     }
+}
+
+/// The number of an input, if it is bound.
+#[inline]
+fn number<T>(port: Input<T>) -> Option<u16> {
+    u16::try_from(port.index()?).ok().filter(|number| *number <= PORT)
 }
 
 /// A value that was not published.

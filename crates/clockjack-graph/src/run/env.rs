@@ -3,23 +3,42 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use clockjack_exec::Handle;
+
 use super::tasks::Tasks;
 
 /// What all components of a domain see of an epoch.
 pub(crate) struct Env {
     /// From one.
     pub(crate) epoch: u64,
-    /// Nanoseconds since the run began.
+    /// Nanoseconds since the run began, in the domain's time.
     pub(crate) now_ns: u64,
     /// Whether committed values are written down.
     pub(crate) logs: bool,
+    /// Whether calls are measured in this epoch.
+    pub(crate) measures: bool,
+    /// Whether records are made.
+    pub(crate) traces: bool,
     pub(crate) tasks: Tasks,
     pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) executor: Handle,
+    /// The executor's time when the run began.
+    pub(crate) began_ns: u64,
 }
 
 impl Env {
     pub(crate) fn is_stopping(&self) -> bool {
         // Pairs with nothing: a flag that says no more than itself, and is looked at again.
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The executor's time.
+    pub(crate) fn nanos(&self) -> u64 {
+        self.executor.nanos()
+    }
+
+    /// The executor's time since the run began: for measuring only, it decides nothing.
+    pub(crate) fn since_start(&self) -> u64 {
+        self.nanos().saturating_sub(self.began_ns)
     }
 }

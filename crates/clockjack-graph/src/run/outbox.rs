@@ -21,6 +21,7 @@ pub(crate) struct Outbox {
     pub(crate) staged: Vec<Staged>,
     /// An edge that fails the run has refused something.
     pub(crate) is_fatal: bool,
+    is_guarded: bool,
 }
 
 #[derive(Debug)]
@@ -49,6 +50,11 @@ pub(crate) struct OutEdge {
 impl OutEdge {
     /// It never refuses.
     pub(crate) const ANY: u32 = u32::MAX;
+
+    /// Whether the oldest goes when it is full.
+    fn evicts(&self) -> bool {
+        matches!(self.overflow, Overflow::Overwrite | Overflow::DropOldest)
+    }
 }
 
 /// A publication.
@@ -78,6 +84,7 @@ impl Outbox {
             edges: Vec::new(),
             staged: Vec::with_capacity(ports.len().max(1)),
             is_fatal: false,
+            is_guarded: false,
         };
         for port in ports {
             let first = count(outbox.edges.len());
@@ -98,16 +105,24 @@ impl Outbox {
         outbox
     }
 
-    /// The ends of edges at an output.
-    pub(crate) fn edges_of(&self, port: u16) -> &[OutEdge] {
+    /// Which of the edges begin at an output.
+    #[inline]
+    pub(crate) fn range_of(&self, port: u16) -> (usize, usize) {
         let port = &self.ports[usize::from(port)];
-        &self.edges[port.first as usize..port.end as usize]
+        (port.first as usize, port.end as usize)
+    }
+
+    /// Whether some edge may refuse.
+    #[inline]
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.is_guarded
     }
 
     /// Sets how many may be published on an edge.
     pub(crate) fn set_room(&mut self, edge_at: usize, room: u32) {
         self.edges[edge_at].room = room;
         if room != OutEdge::ANY {
+            self.is_guarded = true;
             for port in &mut self.ports {
                 port.is_guarded |= (port.first as usize..port.end as usize).contains(&edge_at);
             }
@@ -139,13 +154,13 @@ impl Outbox {
         }
         if to.is_guarded {
             let edges = &mut self.edges[to.first as usize..to.end as usize];
-            if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0) {
+            if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
                 full.n_refused += 1;
                 self.is_fatal |= full.overflow == Overflow::FailFast;
                 return Err((value, Refused::Full));
             }
             for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {
-                edge.room -= 1;
+                edge.room = edge.room.saturating_sub(1);
             }
         }
         let value =

@@ -1,0 +1,516 @@
+//! The channel of an edge: what its reader has not read yet, in one of six modes.
+//!
+//! It is plain memory with one owner at a time: no lock, no waiting, no time of its own (`now_ns`
+//! comes in), and no allocation after it was made. A full channel evicts or refuses; it never
+//! blocks anybody. An edge ends at one input, so a channel has one reader.
+//!
+//! # Where each message is counted
+//!
+//! What is offered is *published* or *rejected*; what was published is in exactly one other place:
+//!
+//! ```text
+//! offered       = publish_count + reject_count
+//! publish_count = delivery_count + drop_count + overwrite_count + stale_drop_count + still inside
+//! ```
+//!
+//! | what happens | counter |
+//! |---|---|
+//! | full, `reject`, `fail_fast` or `block` | `reject_count` |
+//! | full, `drop_newest`: the one that was offered | `drop_count` |
+//! | full, `drop_oldest`: the one that makes room | `drop_count` |
+//! | full, `overwrite`: the one that makes room | `overwrite_count` |
+//! | a slot (`latest`, `latched`, `previous_tick`) is replaced that nobody has looked at | `overwrite_count`, with `drop_oldest` `drop_count` |
+//! | too old when it is to be delivered | `stale_drop_count` |
+//!
+//! `deadline_miss_count` is of delivered messages. A slot counts as full while nobody has looked at
+//! what is in it; so with `reject` or `fail_fast` it refuses until then.
+//!
+//! # Age
+//!
+//! A message is as old as its publication. It is too old, or late, when it is *older* than the
+//! limit. Both are looked at when it would be delivered: what lies in a closed barrier counts
+//! towards opening it, however old it is.
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use clockjack_sync::mutant;
+
+use super::health::{HealthKey, HealthKind, HealthSink, Notes};
+use super::message::Message;
+use super::pending::PLACES_AT_ONCE;
+use crate::describe::{EdgePolicy, Mode, Overflow};
+
+/// What was counted, by the names of `runtime.channel.*`; see the [module](self).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChannelCounters {
+    pub(crate) publish_count: u64,
+    pub(crate) delivery_count: u64,
+    pub(crate) drop_count: u64,
+    pub(crate) deadline_miss_count: u64,
+    pub(crate) stale_drop_count: u64,
+    pub(crate) reject_count: u64,
+    pub(crate) overwrite_count: u64,
+    /// Events that were noted: none with `emit_health_events: false`.
+    pub(crate) health_event_count: u64,
+    /// The most messages that were in it unread at once.
+    pub(crate) max_depth: u32,
+    /// How old the last message was when it was delivered.
+    pub(crate) message_age_ns: u64,
+    /// Whoever copies a payload for this channel counts it here: the channel never copies one.
+    pub(crate) payload_copy_count: u64,
+}
+
+impl ChannelCounters {
+    /// `runtime.channel.message_age_ms`: whole milliseconds.
+    pub(crate) const fn message_age_ms(&self) -> u64 {
+        self.message_age_ns / NS_PER_MS
+    }
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// `drop_newest`: it counts as dropped.
+    DroppedNewest,
+    /// `block`: there may be room later.
+    WouldBlock,
+    /// `reject`.
+    Rejected,
+    /// `fail_fast`: the run is to fail.
+    FailFast,
+}
+
+/// What became of a message that was pushed.
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Pushed {
+    /// It is in the channel.
+    Accepted,
+    /// It is in the channel, and so many that nobody had read are not any more.
+    AcceptedEvicting(u32),
+    /// It comes back.
+    Refused(Message, Refusal),
+}
+
+/// How messages lie in a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// In a queue, visible at once.
+    Fifo,
+    /// In a queue, visible when it is full.
+    Barrier,
+    /// One, visible at once.
+    Slot,
+    /// One, visible from the next epoch on.
+    LaterSlot,
+}
+
+/// The channel of an edge; see the [module](self).
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// How many the reader can pop now: of a queue the first so many, of a slot what is in it.
+    n_ready: u32,
+    capacity: u32,
+    edge: u32,
+    shape: Shape,
+    overflow: Overflow,
+    /// What is in the slot was looked at, and so is counted as delivered.
+    is_seen: bool,
+    /// What was popped from the slot stays there to be looked at again.
+    keeps_read: bool,
+    /// The queue was full once.
+    was_full: bool,
+    /// The number of the last message that was accepted.
+    seq: u64,
+    lifespan_ns: u64,
+    /// The shorter of lifespan and deadline: below it nothing about age needs a look.
+    carefree_ns: u64,
+    deadline_ns: u64,
+    queue: VecDeque<Message>,
+    slot: Option<Message>,
+    /// Of `previous_tick`: what becomes visible at the next epoch.
+    later: Option<Message>,
+    counters: ChannelCounters,
+    /// None: events are muted.
+    notes: Option<Box<Notes>>,
+}
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A limit in nanoseconds; zero means that there is none.
+const fn limit_ns(ms: u64) -> u64 {
+    if ms == 0 { u64::MAX } else { ms.saturating_mul(NS_PER_MS) }
+}
+
+impl Channel {
+    /// The channel of the edge with this index. Unless it is huge, all of its memory is
+    /// allocated here.
+    pub(crate) fn new(edge: u32, policy: &EdgePolicy) -> Self {
+        let shape = match policy.mode {
+            Mode::Latest if mutant!("channel-latest-backlogs") => Shape::Fifo,
+            Mode::Latest | Mode::Latched => Shape::Slot,
+            Mode::Queue | Mode::RingBuffer => Shape::Fifo,
+            Mode::Barrier => Shape::Barrier,
+            Mode::PreviousTick => Shape::LaterSlot,
+        };
+        let is_slot = matches!(shape, Shape::Slot | Shape::LaterSlot);
+        let capacity = if is_slot { 1 } else { policy.capacity.max(1) };
+        let places = if is_slot { 0 } else { PLACES_AT_ONCE.min(capacity as usize) };
+        let lifespan_ns = limit_ns(policy.lifespan_ms);
+        let deadline_ns = limit_ns(policy.deadline_ms);
+        Self {
+            n_ready: 0,
+            capacity,
+            edge,
+            shape,
+            overflow: policy.overflow,
+            is_seen: true,
+            keeps_read: is_slot,
+            was_full: false,
+            seq: 0,
+            lifespan_ns,
+            carefree_ns: lifespan_ns.min(deadline_ns),
+            deadline_ns,
+            queue: VecDeque::with_capacity(places),
+            slot: None,
+            later: None,
+            counters: ChannelCounters::default(),
+            notes: policy.emit_health_events.then(Box::default),
+        }
+    }
+
+    /// What was popped is not to be looked at again: one share less for each message of a `latest`,
+    /// `latched` or `previous_tick` channel. For readers that never ask for it.
+    pub(crate) fn forget_read(&mut self) {
+        self.keeps_read = false;
+    }
+
+    /// The edge.
+    pub(crate) fn edge(&self) -> u32 {
+        self.edge
+    }
+
+    /// What was counted.
+    pub(crate) fn counters(&self) -> &ChannelCounters {
+        &self.counters
+    }
+
+    /// Counts payloads that were copied for this channel.
+    pub(crate) fn note_copies(&mut self, n_copies: u64) {
+        self.counters.payload_copy_count += n_copies;
+    }
+
+    /// Whether a message can get too old in here.
+    pub(crate) fn has_lifespan(&self) -> bool {
+        self.lifespan_ns != u64::MAX
+    }
+
+    /// Messages in here that are counted as published and as nothing else yet.
+    #[inline]
+    pub(crate) fn depth(&self) -> u32 {
+        match self.shape {
+            #[expect(clippy::cast_possible_truncation, reason = "it is at most the capacity")]
+            Shape::Fifo | Shape::Barrier => self.queue.len() as u32,
+            Shape::Slot => u32::from(!self.is_seen),
+            Shape::LaterSlot => u32::from(!self.is_seen) + u32::from(self.later.is_some()),
+        }
+    }
+
+    /// How many more pushes will be accepted before one is refused: `u32::MAX` if none ever is.
+    #[inline]
+    pub(crate) fn room(&self) -> u32 {
+        match self.overflow {
+            Overflow::Overwrite | Overflow::DropOldest => u32::MAX,
+            _ => self.free(),
+        }
+    }
+
+    /// Messages that fit in before it is full.
+    #[inline]
+    fn free(&self) -> u32 {
+        match self.shape {
+            Shape::LaterSlot => u32::from(self.later.is_none()),
+            Shape::Slot if mutant!("channel-latest-counts-read") => u32::from(self.slot.is_none()),
+            _ => self.capacity - self.depth(),
+        }
+    }
+
+    /// Puts a message in: it gets its number, its edge and when it came.
+    #[inline]
+    pub(crate) fn push(&mut self, now_ns: u64, mut message: Message) -> Pushed {
+        let mut n_evicted = 0;
+        if self.free() == 0 {
+            match self.overflow {
+                Overflow::Overwrite | Overflow::DropOldest => {
+                    self.evict(now_ns);
+                    n_evicted = 1;
+                }
+                _ => return Pushed::Refused(message, self.refuse(now_ns)),
+            }
+        }
+        self.seq += 1;
+        message.meta.seq = self.seq;
+        message.meta.edge = self.edge;
+        message.meta.received_ns = now_ns;
+        self.counters.publish_count += 1;
+        match self.shape {
+            Shape::Fifo => {
+                self.queue.push_back(message);
+                self.n_ready += 1;
+                if self.n_ready == self.capacity && !self.was_full {
+                    self.fill_first(now_ns);
+                }
+            }
+            Shape::Slot => {
+                self.slot = Some(message);
+                self.n_ready = 1;
+                self.is_seen = false;
+            }
+            Shape::Barrier => {
+                self.queue.push_back(message);
+                if self.queue.len() == self.capacity as usize {
+                    self.n_ready = self.capacity;
+                }
+            }
+            Shape::LaterSlot => self.later = Some(message),
+        }
+        self.counters.max_depth = self.counters.max_depth.max(self.depth());
+        if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
+    }
+
+    /// Counts a message that this full channel does not take, and says why. A push does that by
+    /// itself; this is for who asked for [room](Self::room) first and found too little.
+    #[cold]
+    pub(crate) fn refuse(&mut self, now_ns: u64) -> Refusal {
+        let refusal = match self.overflow {
+            Overflow::DropNewest => Refusal::DroppedNewest,
+            Overflow::Block => Refusal::WouldBlock,
+            Overflow::FailFast => Refusal::FailFast,
+            Overflow::Overwrite | Overflow::DropOldest | Overflow::Reject => Refusal::Rejected,
+        };
+        if refusal == Refusal::DroppedNewest {
+            self.counters.publish_count += 1;
+            self.counters.drop_count += 1;
+        } else {
+            self.counters.reject_count += 1;
+        }
+        self.note(HealthKind::ChannelOverflow, self.seq, now_ns);
+        refusal
+    }
+
+    /// Makes room: the oldest message goes, unread. In a queue that is full all are visible, also
+    /// in a barrier.
+    #[cold]
+    fn evict(&mut self, now_ns: u64) {
+        let evicted = match self.shape {
+            Shape::Fifo | Shape::Barrier => {
+                self.n_ready -= 1;
+                self.queue.pop_front()
+            }
+            Shape::Slot => self.slot.take(),
+            Shape::LaterSlot => self.later.take(),
+        };
+        self.count_evicted();
+        let seq = evicted.map_or(self.seq, |message| message.meta.seq);
+        self.note(HealthKind::ChannelOverflow, seq, now_ns);
+    }
+
+    fn count_evicted(&mut self) {
+        if self.overflow == Overflow::DropOldest {
+            self.counters.drop_count += 1;
+        } else {
+            self.counters.overwrite_count += 1;
+        }
+    }
+
+    #[cold]
+    fn fill_first(&mut self, now_ns: u64) {
+        self.was_full = true;
+        self.note(HealthKind::BackpressureHighWatermark, self.seq, now_ns);
+    }
+
+    fn note(&mut self, kind: HealthKind, sequence: u64, now_ns: u64) {
+        let depth = self.depth();
+        if let Some(notes) = &mut self.notes {
+            self.counters.health_event_count += 1;
+            notes.add(kind, sequence, depth, now_ns);
+        }
+    }
+
+    /// Begins an epoch: what `previous_tick` was given in the one before becomes visible, and its
+    /// reader has an update, once. Other modes have nothing to do.
+    #[inline]
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        if self.shape != Shape::LaterSlot {
+            return;
+        }
+        let Some(message) = self.later.take() else {
+            if mutant!("channel-previous-tick-wakes-twice") {
+                self.n_ready = u32::from(self.slot.is_some());
+            }
+            return;
+        };
+        if !self.is_seen {
+            self.count_evicted();
+            let seq = self.slot.as_ref().map_or(self.seq, |unread| unread.meta.seq);
+            self.note(HealthKind::ChannelOverflow, seq, now_ns);
+        }
+        self.slot = Some(message);
+        self.n_ready = 1;
+        self.is_seen = false;
+    }
+
+    /// Whether there is something to pop that was not popped before. It may turn out to be stale.
+    #[inline]
+    pub(crate) fn has_update(&self) -> bool {
+        self.n_ready > 0
+    }
+
+    /// The next message for the reader. Those that are too old on the way to it are dropped.
+    #[inline]
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Message> {
+        if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
+            return self.pop_slot(now_ns);
+        }
+        while self.n_ready > 0 {
+            self.n_ready -= 1;
+            let mut message = self.queue.pop_front()?;
+            let age_ns = now_ns.saturating_sub(message.meta.published_ns);
+            match self.judge(message.meta.seq, age_ns, true, now_ns) {
+                Verdict::Stale => {}
+                verdict => {
+                    message.meta.is_late = verdict == Verdict::Late;
+                    return Some(message);
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn pop_slot(&mut self, now_ns: u64) -> Option<Message> {
+        if self.n_ready == 0 || !self.see_slot(now_ns) {
+            return None;
+        }
+        self.n_ready = 0;
+        if self.keeps_read
+            && let Some(shared) = self.slot.as_ref()?.share()
+        {
+            return Some(shared);
+        }
+        self.slot.take()
+    }
+
+    /// Looks at what is in the slot: whether there is anything that is not too old.
+    #[inline]
+    fn see_slot(&mut self, now_ns: u64) -> bool {
+        let Some(message) = &self.slot else { return false };
+        let (seq, age_ns) = (message.meta.seq, now_ns.saturating_sub(message.meta.published_ns));
+        let is_new = !core::mem::replace(&mut self.is_seen, true);
+        let verdict = self.judge(seq, age_ns, is_new, now_ns);
+        if verdict == Verdict::Stale {
+            self.n_ready = 0;
+            self.slot = None;
+            return false;
+        }
+        if verdict == Verdict::Late
+            && let Some(message) = &mut self.slot
+        {
+            message.meta.is_late = true;
+        }
+        true
+    }
+
+    /// Whether a message may still be delivered, and if it is `new`, counts that it is, or is not.
+    #[inline]
+    fn judge(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> Verdict {
+        let verdict = if age_ns > self.carefree_ns {
+            self.judge_old(seq, age_ns, is_new, now_ns)
+        } else {
+            Verdict::Fine
+        };
+        if is_new && verdict != Verdict::Stale {
+            self.counters.delivery_count += 1;
+            self.counters.message_age_ns = age_ns;
+        }
+        verdict
+    }
+
+    #[cold]
+    fn judge_old(&mut self, seq: u64, age_ns: u64, is_new: bool, now_ns: u64) -> Verdict {
+        if age_ns > self.lifespan_ns && !mutant!("channel-stale-delivered") {
+            if is_new {
+                self.counters.stale_drop_count += 1;
+                self.note(HealthKind::ChannelStaleDrop, seq, now_ns);
+            }
+            return Verdict::Stale;
+        }
+        if age_ns <= self.deadline_ns {
+            return Verdict::Fine;
+        }
+        if is_new {
+            self.counters.deadline_miss_count += 1;
+            self.note(HealthKind::ChannelDeadlineMiss, seq, now_ns);
+        }
+        Verdict::Late
+    }
+
+    /// The newest message that the reader may see, which stays where it is. Of a slot that is what
+    /// is in it, also if it was popped before (unless it has one reader only, or the channel is told
+    /// to [forget](Self::forget_read)); it counts as delivered when it is first looked at, and an
+    /// update that was not popped stays one. Of a queue it is the last, and that counts nothing.
+    pub(crate) fn newest(&mut self, now_ns: u64) -> Option<&Message> {
+        if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
+            return if self.see_slot(now_ns) { self.slot.as_ref() } else { None };
+        }
+        let last = (self.n_ready as usize).checked_sub(1)?;
+        let message = self.queue.get_mut(last)?;
+        let age_ns = now_ns.saturating_sub(message.meta.published_ns);
+        message.meta.is_late = age_ns > self.deadline_ns;
+        (age_ns <= self.lifespan_ns).then_some(message)
+    }
+
+    /// Pops up to `max` messages. The rest stays.
+    pub(crate) fn drain(
+        &mut self,
+        now_ns: u64,
+        max: usize,
+        mut each: impl FnMut(Message),
+    ) -> usize {
+        for n_drained in 0..max {
+            let Some(message) = self.pop(now_ns) else { return n_drained };
+            each(message);
+        }
+        max
+    }
+
+    /// Whether there are events to hand on.
+    #[inline]
+    pub(crate) fn has_health(&self) -> bool {
+        self.notes.as_ref().is_some_and(|notes| notes.is_any())
+    }
+
+    /// Hands on the events since the last call, as of the component that reads and its lane.
+    pub(crate) fn hand_on_health(&mut self, component: u32, lane: u32, sink: &mut HealthSink) {
+        if let Some(notes) = &mut self.notes {
+            let kind = HealthKind::ChannelOverflow;
+            let policy = self.overflow.name();
+            let key = HealthKey { kind, component, lane, edge: self.edge, policy };
+            notes.hand_on(key, self.capacity, sink);
+        }
+    }
+}
+
+/// What age makes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Fine,
+    Late,
+    Stale,
+}

@@ -1,0 +1,262 @@
+//! Gathers the counts of a run under their names.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::domain::Domain;
+use super::epoch::lock;
+use super::metrics::{Metric, MetricKind, Metrics};
+use super::shared::RunShared;
+use crate::describe::{LaneType, Priority};
+
+/// A list that grows by name, label and number.
+struct List(Vec<Metric>);
+
+/// Whom a number is of.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Run,
+    Lane(&'a str),
+    Component(&'a str),
+    Channel(&'a str),
+}
+
+impl List {
+    fn add(&mut self, kind: MetricKind, name: &'static str, of: Of<'_>, value: f64) {
+        let label = match of {
+            Of::Run => None,
+            Of::Lane(id) => Some(("lane", String::from(id))),
+            Of::Component(id) => Some(("component_id", String::from(id))),
+            Of::Channel(id) => Some(("channel_id", String::from(id))),
+        };
+        self.0.push(Metric { name, kind, label, value });
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+    fn counters(&mut self, of: Of<'_>, list: &[(&'static str, u64)]) {
+        for (name, value) in list {
+            self.add(MetricKind::Counter, name, of, *value as f64);
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+    fn gauges(&mut self, of: Of<'_>, list: &[(&'static str, u64)]) {
+        for (name, value) in list {
+            self.add(MetricKind::Gauge, name, of, *value as f64);
+        }
+    }
+}
+
+/// All numbers of a run.
+pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
+    let mut list = List(Vec::new());
+    lanes(&mut list, shared, domains);
+    components(&mut list, domains);
+    channels(&mut list, shared, domains);
+    publications(&mut list, domains);
+    loops(&mut list, domains);
+    Metrics { list: list.0 }
+}
+
+fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
+    for domain in domains {
+        let n_starved = domain.crew.as_ref().map_or(0, super::crew::Crew::n_starvations);
+        for lane in &domain.lanes.list {
+            let spec = &shared.plan.lanes[lane.lane].spec;
+            let of = Of::Lane(&spec.id);
+            let mut by_priority = [0_u64; 4];
+            let (mut rejected, mut low_rejected, mut in_flight, mut last_ns) = (0, 0, 0, 0);
+            for region in domain.core.regions.iter().map(lock).filter(|one| one.lane == lane.lane) {
+                for node in &region.nodes {
+                    by_priority[usize::from(node.priority.rank())] += node.counts.executions;
+                    rejected += node.counts.rejected;
+                    if matches!(node.priority, Priority::Low | Priority::Background) {
+                        low_rejected += node.counts.rejected;
+                    }
+                    in_flight = in_flight.max(node.counts.in_flight_max);
+                    last_ns = last_ns.max(node.counts.last_ns);
+                }
+            }
+            let is_pool = spec.lane_type == LaneType::ThreadPool;
+            let capacity = if is_pool { u64::from(spec.queue_capacity) } else { 0 };
+            list.counters(
+                of,
+                &[
+                    ("runtime.scheduler.tick_count", lane.counts.ticks),
+                    ("runtime.scheduler.completed_count", by_priority.iter().sum()),
+                    ("runtime.scheduler.tick_overrun_count", lane.counts.overruns),
+                    ("runtime.scheduler.skipped_tick_count", lane.counts.skipped),
+                    ("runtime.scheduler.rejected_count", rejected),
+                    ("runtime.scheduler.priority_high_count", by_priority[3]),
+                    ("runtime.scheduler.priority_normal_count", by_priority[2]),
+                    ("runtime.scheduler.priority_low_count", by_priority[1]),
+                    ("runtime.scheduler.priority_background_count", by_priority[0]),
+                    ("runtime.scheduler.low_priority_rejected_count", low_rejected),
+                    ("runtime.scheduler.starvation_guard_count", n_starved),
+                ],
+            );
+            list.gauges(
+                of,
+                &[
+                    ("runtime.scheduler.max_lateness_ms", lane.counts.lateness_max_ns / 1_000_000),
+                    ("runtime.scheduler.tick_jitter_ms", lane.counts.jitter_ns / 1_000_000),
+                    (
+                        "runtime.scheduler.blocked_duration_ms",
+                        domain.progress.blocked_ns / 1_000_000,
+                    ),
+                    ("runtime.scheduler.last_callback_duration_ms", last_ns / 1_000_000),
+                    ("runtime.scheduler.queue_capacity", capacity),
+                    ("runtime.scheduler.queue_depth", if is_pool { in_flight } else { 0 }),
+                    (
+                        "runtime.scheduler.worker_count",
+                        if is_pool { spec.max_threads.max(1).into() } else { 0 },
+                    ),
+                    ("runtime.scheduler.active_count", in_flight),
+                    ("runtime.scheduler.in_flight_count", in_flight),
+                ],
+            );
+        }
+    }
+}
+
+fn components(list: &mut List, domains: &[Domain]) {
+    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
+        for node in &lock(region).nodes {
+            let (of, counts) = (Of::Component(&node.id), &node.counts);
+            list.counters(
+                of,
+                &[
+                    ("runtime.component.execution_count", counts.executions),
+                    ("runtime.component.error_count", counts.errors),
+                    ("runtime.component.budget_overrun_count", counts.budget_overruns),
+                    ("runtime.component.cancellation_requested_count", counts.cancel_requested),
+                    ("runtime.component.cancellation_observed_count", counts.cancel_observed),
+                    ("runtime.component.timeout_budget_exceeded_count", counts.callback_overruns),
+                ],
+            );
+            list.gauges(
+                of,
+                &[
+                    ("runtime.component.last_duration_ns", counts.last_ns),
+                    ("runtime.component.max_duration_ns", counts.max_ns),
+                    ("runtime.component.max_in_flight_count", counts.in_flight_max),
+                ],
+            );
+            let counts = node.trigger.counters();
+            list.counters(
+                of,
+                &[
+                    ("runtime.trigger.ready_count", counts.ready_count),
+                    ("runtime.trigger.suppressed_count", counts.suppressed_count),
+                    ("runtime.trigger.coalesced_count", counts.coalesced_count),
+                    ("runtime.trigger.timeout_drop_count", counts.timeout_drop_count),
+                    ("runtime.trigger.batch_flush_count", counts.batch_flush_count),
+                    ("runtime.trigger.time_sync_drop_count", counts.time_sync_drop_count),
+                    ("runtime.trigger.late_drop_count", counts.late_drop_count),
+                    ("runtime.trigger.pending_drop_count", counts.pending_drop_count),
+                    (
+                        "runtime.trigger.condition_suppressed_count",
+                        counts.condition_suppressed_count,
+                    ),
+                    (
+                        "runtime.trigger.rate_limit_suppressed_count",
+                        counts.rate_limit_suppressed_count,
+                    ),
+                ],
+            );
+        }
+    }
+}
+
+fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
+    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
+        for channel in &lock(region).channels {
+            let id = &shared.plan.edges[channel.edge() as usize].id;
+            let (of, counts) = (Of::Channel(id), channel.counters());
+            list.counters(
+                of,
+                &[
+                    ("runtime.channel.publish_count", counts.publish_count),
+                    ("runtime.channel.delivery_count", counts.delivery_count),
+                    ("runtime.channel.drop_count", counts.drop_count),
+                    ("runtime.channel.deadline_miss_count", counts.deadline_miss_count),
+                    ("runtime.channel.stale_drop_count", counts.stale_drop_count),
+                    ("runtime.channel.reject_count", counts.reject_count),
+                    ("runtime.channel.overwrite_count", counts.overwrite_count),
+                    ("runtime.channel.health_event_count", counts.health_event_count),
+                    ("runtime.channel.payload_copy_count", counts.payload_copy_count),
+                ],
+            );
+            list.gauges(
+                of,
+                &[
+                    ("runtime.channel.max_depth", counts.max_depth.into()),
+                    ("runtime.channel.message_age_ms", counts.message_age_ms()),
+                ],
+            );
+        }
+    }
+}
+
+fn publications(list: &mut List, domains: &[Domain]) {
+    let mut sum = super::region::PublicationCounts::default();
+    let (mut n_tasks, mut n_done, mut n_refused, mut n_evicted) = (0, 0, 0, 0);
+    for domain in domains {
+        for region in domain.core.regions.iter().map(lock) {
+            let one = &region.n_published;
+            sum.staged += one.staged;
+            sum.committed += one.committed;
+            sum.delayed += one.delayed;
+            sum.state += one.state;
+            sum.state_committed += one.state_committed;
+            sum.asynchronous += one.asynchronous;
+            sum.failed_commit += one.failed_commit;
+            sum.composite_discarded += one.composite_discarded;
+        }
+        n_tasks += domain.progress.n_tasks;
+        n_done += domain.progress.n_tasks_completed;
+        n_refused += domain.core.env.tasks.n_rejected();
+        n_evicted += domain.progress.n_async_evicted;
+    }
+    list.counters(
+        Of::Run,
+        &[
+            ("runtime.publication.staged", sum.staged),
+            ("runtime.publication.committed", sum.committed),
+            ("runtime.publication.delayed", sum.delayed),
+            ("runtime.publication.state", sum.state),
+            ("runtime.publication.state_committed", sum.state_committed),
+            ("runtime.publication.async", sum.asynchronous),
+            ("runtime.publication.failed_commit", sum.failed_commit),
+            ("runtime.publication.composite_discarded", sum.composite_discarded),
+            ("runtime.async.accepted_count", n_tasks),
+            ("runtime.async.completed_count", n_done),
+            ("runtime.async.rejected_count", n_refused),
+            ("runtime.async.overwrite_count", n_evicted),
+        ],
+    );
+    list.gauges(Of::Run, &[("runtime.async.in_flight_count", n_tasks - n_done)]);
+}
+
+fn loops(list: &mut List, domains: &[Domain]) {
+    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
+        let region = lock(region);
+        let Some(looping) = &region.looping else { continue };
+        let (of, counts) = (Of::Component(&looping.id), &looping.counts);
+        list.counters(
+            of,
+            &[
+                ("runtime.loop.iterations", counts.iterations),
+                ("runtime.loop.converged", counts.converged),
+                ("runtime.loop.budget_overrun", counts.budget_overrun),
+                ("runtime.loop.max_iterations_hit", counts.max_iterations_hit),
+                ("runtime.loop.error", counts.error),
+                ("runtime.loop.cancellation_requested", counts.cancel_requested),
+                ("runtime.loop.cancellation_observed", counts.cancel_requested),
+                ("runtime.loop.output_discarded", counts.output_discarded),
+            ],
+        );
+        let residual = counts.residual.unwrap_or(0.0);
+        list.add(MetricKind::Gauge, "runtime.loop.residual", of, residual);
+    }
+}

@@ -1,0 +1,668 @@
+//! An epoch domain: its coordinator, which gives its epochs their times and their order.
+//!
+//! All lanes that do not keep the time of the system by themselves are one domain; each that does
+//! is another. A domain is a future on the executor of the system. In an epoch:
+//!
+//! 1. what was published for this epoch becomes visible, in compiled order, then what has come from
+//!    outside, in the order of its coming;
+//! 2. the regions are run: in compiled order, or by several where the plan allows it;
+//! 3. what was committed is written down, in compiled order.
+//!
+//! In simulated time an epoch takes no time. After it, time goes to the next tick of a lane or a
+//! timer; only an epoch in which nothing was called lets it go on to what else may become ready by
+//! time alone.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::future::poll_fn;
+use core::pin::pin;
+use core::task::Poll;
+use core::time::Duration;
+
+use super::commit_log;
+use super::crew::Crew;
+use super::epoch::{Core, Outcome, own};
+use super::inbox::{Arrival, Inbox};
+use super::lanes::Lanes;
+use super::message::{Message, Meta};
+use super::node::To;
+use super::region::earlier;
+use super::report::{Fault, Phase, StopReason};
+use super::shared::RunShared;
+use super::sinks::{CommitLog, TraceLog};
+use super::trace::{TraceName, TraceRecord};
+use super::wiring::{Place, count};
+use crate::describe::EdgeKind;
+
+/// Calls of components after which a coordinator lets others have its worker.
+const CALLS_BEFORE_YIELD: u64 = 512;
+
+/// Faults that a run keeps.
+const FAULTS_MAX: usize = 256;
+
+/// Whose time a domain follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Its own: it goes on as fast as it can.
+    Simulated,
+    /// That of the system.
+    System,
+}
+
+/// An epoch domain.
+pub(crate) struct Domain {
+    pub(crate) index: usize,
+    pub(crate) pace: Pace,
+    pub(crate) core: Arc<Core>,
+    pub(crate) lanes: Lanes,
+    pub(crate) crew: Option<Crew>,
+    /// Where the channel of each edge of the plan is.
+    pub(crate) places: Arc<[Place]>,
+    pub(crate) inboxes: Arc<[Inbox]>,
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) bounds: Bounds,
+    pub(crate) timing_every: u64,
+    pub(crate) commit_log: Option<CommitLog>,
+    pub(crate) trace: Option<TraceLog>,
+    /// Channels that show their message an epoch later.
+    pub(crate) later: Vec<(u32, u32)>,
+    pub(crate) progress: Progress,
+}
+
+/// When a domain ends by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) steps: Option<u64>,
+    pub(crate) duration_ns: Option<u64>,
+    pub(crate) until_idle: bool,
+}
+
+/// Where a domain stands.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub(crate) n_called: u64,
+    pub(crate) last_called: u64,
+    pub(crate) overlap_max: usize,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) n_faults_dropped: u64,
+    pub(crate) n_tasks: u64,
+    pub(crate) n_tasks_completed: u64,
+    pub(crate) n_async_evicted: u64,
+    pub(crate) blocked_ns: u64,
+    arrivals: VecDeque<Arrival>,
+    /// For edges on which messages evict older ones: the edge, how many there are, how many of
+    /// them stay.
+    over: Vec<(u32, u32, u32)>,
+    boundary_log: Vec<u8>,
+    epoch_log: Vec<u8>,
+    records: Vec<TraceRecord>,
+}
+
+/// What to do next.
+enum Moment {
+    /// An epoch at this time.
+    At(u64),
+    /// Nothing before this time, unless something comes.
+    SleepUntil(u64),
+    /// Nothing, unless something comes.
+    Wait,
+    /// Nothing, ever.
+    End(StopReason),
+}
+
+impl Domain {
+    /// Runs until it ends.
+    pub(crate) async fn run(mut self) -> (Self, StopReason, Option<Fault>) {
+        if let Some(log) = &self.commit_log {
+            let mut head = Vec::new();
+            commit_log::head(&mut head, &self.shared.plan.name);
+            log.write(&head);
+        }
+        let mut n_since_yield = 0;
+        let ended = loop {
+            if self.core.env.is_stopping() {
+                break (StopReason::StopRequested, None);
+            }
+            match self.next_moment() {
+                Moment::End(reason) => break (reason, None),
+                Moment::Wait => self.sleep(None).await,
+                Moment::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
+                Moment::At(now_ns) => {
+                    if let Some(fault) = self.epoch(now_ns).await {
+                        break (StopReason::Error, Some(fault));
+                    }
+                    n_since_yield += self.progress.last_called.max(1);
+                    if n_since_yield >= CALLS_BEFORE_YIELD {
+                        n_since_yield = 0;
+                        yield_now().await;
+                    }
+                }
+            }
+        };
+        if let Some(crew) = &mut self.crew {
+            crew.close();
+        }
+        self.crew = None;
+        if ended.1.is_some() {
+            self.shared.stop_all(&self.inboxes);
+        }
+        (self, ended.0, ended.1)
+    }
+
+    /// When the next epoch is.
+    fn next_moment(&mut self) -> Moment {
+        let (epoch, now_ns) = (self.core.env.epoch, self.core.env.now_ns);
+        if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
+            return Moment::End(StopReason::TickBound);
+        }
+        let called = self.shared.is_step_called(self.index);
+        let next = match self.pace {
+            Pace::Simulated => self.next_simulated(epoch, now_ns, called),
+            Pace::System => self.next_by_system(epoch, called),
+        };
+        match (next, self.bounds.duration_ns) {
+            (Moment::At(at) | Moment::SleepUntil(at), Some(bound)) if at >= bound => {
+                Moment::End(StopReason::DurationBound)
+            }
+            (next, _) => next,
+        }
+    }
+
+    fn next_simulated(&self, epoch: u64, now_ns: u64, is_called: bool) -> Moment {
+        if epoch == 0 {
+            return Moment::At(0);
+        }
+        let (tick, other) = self.due();
+        let tick = self.lanes.next_of(tick);
+        let was_idle = self.progress.last_called == 0;
+        if was_idle && !is_called && !self.has_more() {
+            let next = earlier(tick, other);
+            return match next {
+                Some(next_ns) => Moment::At(next_ns.max(now_ns)),
+                None if self.bounds.until_idle => Moment::End(StopReason::Idle),
+                None if self.bounds.steps.is_some() => Moment::At(now_ns),
+                None => Moment::Wait,
+            };
+        }
+        Moment::At(tick.map_or(now_ns, |tick_ns| tick_ns.max(now_ns)))
+    }
+
+    fn next_by_system(&self, epoch: u64, is_called: bool) -> Moment {
+        let now_ns = self.core.env.since_start();
+        if epoch == 0 || is_called {
+            return Moment::At(now_ns);
+        }
+        let (tick, other) = self.due();
+        let next = earlier(self.lanes.next_of(tick), other);
+        let only_ticks = self.index > 0;
+        if !only_ticks && (self.has_more() || (next.is_none() && self.progress.last_called > 0)) {
+            return Moment::At(now_ns);
+        }
+        let next = if only_ticks { self.lanes.next_tick() } else { next };
+        match next {
+            Some(next_ns) if next_ns <= now_ns => Moment::At(now_ns),
+            Some(next_ns) => Moment::SleepUntil(next_ns),
+            None if self.bounds.until_idle => Moment::End(StopReason::Idle),
+            None => Moment::Wait,
+        }
+    }
+
+    /// The next tick of a timer, and the next time at which something else may be ready.
+    fn due(&self) -> (Option<u64>, Option<u64>) {
+        let (mut tick, mut other) = (None, None);
+        for region in &self.core.regions {
+            let (a, b) = super::epoch::lock(region).next_due();
+            tick = earlier(tick, a);
+            other = earlier(other, b);
+        }
+        (tick, other)
+    }
+
+    /// Whether something waits for the next epoch: publications, tasks, what has come.
+    fn has_more(&self) -> bool {
+        self.core.env.tasks.n_open() > 0
+            || self.inboxes[self.index].has_any()
+            || self.core.regions.iter().any(|one| !super::epoch::lock(one).deferred.is_empty())
+    }
+
+    async fn sleep(&mut self, until_ns: Option<u64>) {
+        let env = &self.core.env;
+        let (index, shared) = (self.index, &self.shared);
+        let called = || env.is_stopping() || shared.is_step_called(index);
+        let inbox = &self.inboxes[index];
+        let slept_ns = env.nanos();
+        match until_ns {
+            None => poll_fn(|cx| inbox.poll_any(cx.waker(), called)).await,
+            Some(until_ns) => {
+                let after = until_ns.saturating_sub(env.since_start());
+                let mut sleep = pin!(env.executor.sleep(Duration::from_nanos(after)));
+                let only_ticks = index > 0;
+                poll_fn(|cx| {
+                    if sleep.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    if !only_ticks {
+                        return inbox.poll_any(cx.waker(), called);
+                    }
+                    // A lane of its own time takes what has come at its tick.
+                    inbox.watch(cx.waker());
+                    if called() { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+            }
+        }
+        self.progress.blocked_ns += self.core.env.nanos().saturating_sub(slept_ns);
+    }
+
+    /// One epoch; the fault that ends the run, if there is one.
+    async fn epoch(&mut self, now_ns: u64) -> Option<Fault> {
+        self.settle_tasks().await;
+        let is_called = self.shared.take_step(self.index);
+        let core = alone(&mut self.core);
+        core.env.epoch += 1;
+        core.env.now_ns = now_ns;
+        let epoch = core.env.epoch;
+        core.env.measures = core.env.traces
+            || epoch <= 4
+            || (self.timing_every > 0 && epoch.is_multiple_of(self.timing_every));
+        self.lanes.begin(now_ns, is_called, &mut core.is_due);
+        if core.env.traces {
+            let begin = TraceRecord::point(TraceName::SchedulerIterationBegin, &core.env);
+            self.progress.records.push(begin);
+        }
+        self.commit_deferred();
+        let boundary = self.take_arrivals();
+        self.open_rooms();
+        let outcome = match boundary {
+            Some(fault) => Outcome { fault: Some((0, fault)), ..Outcome::default() },
+            None => self.run_regions().await,
+        };
+        self.start_tasks();
+        self.close_epoch(now_ns, outcome)
+    }
+
+    async fn run_regions(&mut self) -> Outcome {
+        match &mut self.crew {
+            Some(crew) if crew.pays() => crew.run(&mut self.core).await,
+            Some(crew) => {
+                let core = alone(&mut self.core);
+                let begun_ns = core.env.measures.then(|| core.env.nanos());
+                let outcome = core.run_in_order();
+                if let Some(begun_ns) = begun_ns {
+                    crew.measured(core.env.nanos().saturating_sub(begun_ns), outcome.n_called);
+                }
+                outcome
+            }
+            None => alone(&mut self.core).run_in_order(),
+        }
+    }
+
+    /// Makes what was published for this epoch visible.
+    fn commit_deferred(&mut self) {
+        let core = alone(&mut self.core);
+        let logs = core.env.logs;
+        for position in 0..core.regions.len() {
+            let region = own(&mut core.regions[position]);
+            if region.deferred.is_empty() {
+                continue;
+            }
+            let mut deferred = core::mem::take(&mut region.deferred);
+            let over = &mut self.progress.over;
+            for one in deferred.iter().filter(|one| one.max_inflight > 0) {
+                count_over(over, one.message.meta.edge, one.max_inflight);
+            }
+            for one in deferred.drain(..) {
+                if one.max_inflight > 0 && take_over(over, one.message.meta.edge) {
+                    self.progress.n_async_evicted += 1;
+                    continue;
+                }
+                let own_counts = &mut own(&mut core.regions[position]).n_published;
+                if one.kind == EdgeKind::State {
+                    own_counts.state_committed += 1;
+                }
+                own_counts.committed += 1;
+                let edge = one.message.meta.edge;
+                if let To::Domain(to) = one.to {
+                    let Message { value, meta } = one.message;
+                    // A domain that has ended takes nothing more.
+                    let _ = self.inboxes[to as usize].put(Arrival::Crossed { edge, value, meta });
+                    continue;
+                }
+                if logs {
+                    commit_log::commit(&mut self.progress.boundary_log, edge, &one.message);
+                }
+                let place = self.places[edge as usize];
+                deliver(core, place, one.message);
+            }
+            over.clear();
+            own(&mut core.regions[position]).deferred = deferred;
+        }
+        let now_ns = core.env.now_ns;
+        for (region, channel) in &self.later {
+            own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
+        }
+    }
+
+    /// Takes what has come from outside.
+    fn take_arrivals(&mut self) -> Option<Fault> {
+        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
+        self.inboxes[self.index].take(&mut arrivals);
+        if arrivals.is_empty() {
+            self.progress.arrivals = arrivals;
+            return None;
+        }
+        if self.pace == Pace::Simulated {
+            // The order in which tasks end is the threads' affair: they are taken by number.
+            arrivals.make_contiguous().sort_by_key(|one| match one {
+                Arrival::Task { number, .. } => *number + 1,
+                _ => 0,
+            });
+        }
+        let mut fault = None;
+        for arrival in arrivals.drain(..) {
+            fault = fault.or(self.take_arrival(arrival));
+        }
+        self.progress.arrivals = arrivals;
+        fault
+    }
+
+    fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
+        let core = alone(&mut self.core);
+        let meta = Meta { published_ns: core.env.now_ns, epoch: core.env.epoch, ..Meta::default() };
+        match arrival {
+            Arrival::Fed { edge, value, stamp } => {
+                let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
+                self.input(edge, Message { value, meta: Meta { edge, stamp, ..meta } });
+            }
+            Arrival::Crossed { edge, value, meta } => self.input(edge, Message { value, meta }),
+            Arrival::FedOut { component, port, value, stamp } => {
+                self.publish_for(component, port, value, Meta { stamp, ..meta });
+            }
+            Arrival::Task { origin, result, .. } => {
+                self.progress.n_tasks_completed += 1;
+                core.env.tasks.closed(1);
+                match result {
+                    Ok(value) => {
+                        let (correlation, causation) = (origin.correlation, origin.causation);
+                        let meta = Meta { correlation, causation, ..meta };
+                        self.publish_for(origin.component, origin.port, value, meta);
+                    }
+                    Err(failure) => return self.task_failed(origin.component, &failure),
+                }
+            }
+        }
+        None
+    }
+
+    fn task_failed(
+        &mut self,
+        component: usize,
+        failure: &clockjack_exec::Failure,
+    ) -> Option<Fault> {
+        let (_, position, at) = self.shared.nodes[component];
+        let core = alone(&mut self.core);
+        let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
+        let node = &mut own(&mut core.regions[position as usize]).nodes[at as usize];
+        let fault = node.failed(failure, now_ns, epoch);
+        if fault.is_fatal {
+            return Some(fault);
+        }
+        self.note_fault(fault);
+        None
+    }
+
+    /// Publishes a value at an output of a component, as if it were called.
+    fn publish_for(
+        &mut self,
+        component: usize,
+        port: usize,
+        value: crate::data::Value,
+        meta: Meta,
+    ) {
+        let plan = Arc::clone(&self.shared.plan);
+        let edges = &plan.components[component].outputs[port].edges;
+        let Some((last, others)) = edges.split_last() else { return };
+        let is_moved = others.is_empty() && self.shared.is_moved(count(*last));
+        let value = if is_moved { value } else { value.into_shared() };
+        for edge in others {
+            if let Some(value) = value.share() {
+                let edge = count(*edge);
+                self.input(edge, Message { value, meta: Meta { edge, ..meta } });
+            }
+        }
+        let edge = count(*last);
+        self.input(edge, Message { value, meta: Meta { edge, ..meta } });
+    }
+
+    /// One value from outside, on one edge.
+    fn input(&mut self, edge: u32, message: Message) {
+        let core = alone(&mut self.core);
+        if core.env.logs {
+            commit_log::input(&mut self.progress.boundary_log, edge, &message);
+        }
+        let place = self.places[edge as usize];
+        if place.domain as usize == self.index {
+            deliver(core, place, message);
+        } else {
+            let Message { value, meta } = message;
+            let to = &self.inboxes[place.domain as usize];
+            let _ = to.put(Arrival::Crossed { edge, value, meta });
+        }
+    }
+
+    /// Sets how much may be published on edges that are not immediate, as of now.
+    fn open_rooms(&mut self) {
+        let core = alone(&mut self.core);
+        for (position, at, index) in self.shared.guarded_of(self.index) {
+            let region = own(&mut core.regions[*position as usize]);
+            let route = region.nodes[*at as usize].routes[*index as usize];
+            let place = self.places[route.edge as usize];
+            let room = if place.domain as usize == self.index {
+                let to = own(&mut core.regions[place.region as usize]);
+                to.channels[place.channel as usize].room()
+            } else {
+                u32::MAX
+            };
+            let limit = if route.max_inflight > 0 { route.max_inflight } else { u32::MAX };
+            let region = own(&mut core.regions[*position as usize]);
+            let outbox = &mut region.nodes[*at as usize].outbox;
+            outbox.set_room(*index as usize, room.min(limit));
+        }
+    }
+
+    /// In simulated time, waits until all tasks have ended: how long they take is not part of it.
+    async fn settle_tasks(&mut self) {
+        if self.pace != Pace::Simulated || self.core.env.tasks.n_open() == 0 {
+            return;
+        }
+        let env = &self.core.env;
+        let inbox = &self.inboxes[self.index];
+        poll_fn(|cx| {
+            // First the waker, then the look: what comes between them wakes.
+            inbox.watch(cx.waker());
+            if inbox.n_tasks() >= env.tasks.n_open() || env.is_stopping() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    /// Gives the executor what components have submitted.
+    fn start_tasks(&mut self) {
+        let env = &self.core.env;
+        for submitted in env.tasks.take_submitted() {
+            let number = self.progress.n_tasks;
+            self.progress.n_tasks += 1;
+            let inbox = self.inboxes[self.index].clone();
+            let mut ending = TaskEnding { inbox, number, origin: submitted.from, result: None };
+            drop(env.executor.spawn(async move {
+                ending.result = Some(submitted.work.await);
+            }));
+        }
+    }
+
+    /// Writes down what was committed, and counts.
+    fn close_epoch(&mut self, now_ns: u64, outcome: Outcome) -> Option<Fault> {
+        let core = alone(&mut self.core);
+        let progress = &mut self.progress;
+        progress.last_called = outcome.n_called;
+        progress.n_called += outcome.n_called;
+        progress.overlap_max = progress.overlap_max.max(outcome.overlap);
+        let failed_at = outcome.fault.as_ref().map_or(usize::MAX, |(position, _)| *position);
+        if let Some(log) = &self.commit_log {
+            let epoch = &mut progress.epoch_log;
+            epoch.clear();
+            commit_log::epoch(epoch, core.env.epoch, now_ns);
+            epoch.append(&mut progress.boundary_log);
+            for (position, region) in core.regions.iter_mut().enumerate() {
+                let region = own(region);
+                if position <= failed_at {
+                    epoch.append(&mut region.log);
+                } else {
+                    // It ran beside what failed before it, and does not count.
+                    region.log.clear();
+                }
+            }
+            if let Some((_, fault)) = &outcome.fault {
+                let component = self.shared.component_of(&fault.component);
+                commit_log::failure(epoch, component);
+            }
+            log.write(epoch);
+        }
+        for position in 0..core.regions.len() {
+            let region = own(&mut core.regions[position]);
+            for fault in region.faults.drain(..) {
+                if progress.faults.len() < FAULTS_MAX {
+                    progress.faults.push(fault);
+                } else {
+                    progress.n_faults_dropped += 1;
+                }
+            }
+        }
+        self.close_lanes(now_ns);
+        self.shared.live(&self.core.env, &self.lanes, &self.progress);
+        outcome.fault.map(|(_, fault)| fault)
+    }
+
+    fn close_lanes(&mut self, now_ns: u64) {
+        let core = alone(&mut self.core);
+        let ended_ns = match self.pace {
+            Pace::Simulated => now_ns,
+            Pace::System => core.env.since_start(),
+        };
+        let (env, records) = (&core.env, &mut self.progress.records);
+        self.lanes.end(now_ns, ended_ns, |lane, end| {
+            if !env.traces {
+                return;
+            }
+            let lane = u32::try_from(lane.lane).expect("lanes are few");
+            let point = |name| TraceRecord { lane, ..TraceRecord::point(name, env) };
+            records.push(point(TraceName::FixedRateTick));
+            if end.is_overrun {
+                records.push(point(TraceName::FixedRateOverrun));
+            }
+            if end.n_skipped > 0 {
+                let value = end.n_skipped;
+                records.push(TraceRecord { value, ..point(TraceName::FixedRateSkippedTick) });
+            }
+        });
+        if let Some(trace) = &self.trace {
+            let records = &mut self.progress.records;
+            records.push(TraceRecord::point(TraceName::SchedulerIterationEnd, &core.env));
+            trace.extend(records.drain(..), 0);
+            for region in &mut core.regions {
+                let recorder = &mut own(region).recorder;
+                let n_dropped = core::mem::take(&mut recorder.n_dropped);
+                trace.extend(recorder.records.drain(..), n_dropped);
+            }
+        }
+    }
+
+    fn note_fault(&mut self, fault: Fault) {
+        if self.progress.faults.len() < FAULTS_MAX {
+            self.progress.faults.push(fault);
+        } else {
+            self.progress.n_faults_dropped += 1;
+        }
+    }
+
+    /// A fault of the run itself.
+    pub(crate) fn runtime_fault(message: &str) -> Fault {
+        Fault {
+            phase: Phase::Runtime,
+            component: alloc::string::String::new(),
+            lane: alloc::string::String::new(),
+            message: message.into(),
+            epoch: 0,
+            is_fatal: true,
+        }
+    }
+}
+
+/// The core, between epochs.
+fn alone(core: &mut Arc<Core>) -> &mut Core {
+    Arc::get_mut(core).expect("nobody works on an epoch")
+}
+
+fn deliver(core: &mut Core, place: Place, message: Message) {
+    let now_ns = core.env.now_ns;
+    let region = own(&mut core.regions[place.region as usize]);
+    let pushed = region.channels[place.channel as usize].push(now_ns, message);
+    if let super::channel::Pushed::Refused(..) = pushed {
+        region.n_published.failed_commit += 1;
+    }
+}
+
+/// One more message on an edge of which so many stay.
+fn count_over(over: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
+    match over.iter_mut().find(|(of, ..)| *of == edge) {
+        Some((_, n, _)) => *n += 1,
+        None => over.push((edge, 1, max)),
+    }
+}
+
+/// Whether the next message of an edge makes room for newer ones.
+fn take_over(over: &mut [(u32, u32, u32)], edge: u32) -> bool {
+    match over.iter_mut().find(|(of, ..)| *of == edge) {
+        Some((_, n, max)) if *n > *max => {
+            *n -= 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Tells the inbox what came of a task, also if it was dropped or has panicked.
+struct TaskEnding {
+    inbox: Inbox,
+    number: u64,
+    origin: super::tasks::TaskOrigin,
+    result: Option<Result<crate::data::Value, clockjack_exec::Failure>>,
+}
+
+impl Drop for TaskEnding {
+    fn drop(&mut self) {
+        let lost = || Err(clockjack_exec::Failure::msg("the task panicked or was dropped"));
+        let result = self.result.take().unwrap_or_else(lost);
+        let (number, origin) = (self.number, self.origin);
+        // A run that has ended takes nothing more.
+        let _ = self.inbox.put(Arrival::Task { number, origin, result });
+    }
+}
+
+/// Lets others have the worker.
+async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if has_yielded {
+            return Poll::Ready(());
+        }
+        has_yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,113 @@
+//! The regions of a domain, and one epoch of them on one thread.
+//!
+//! Between epochs the coordinator has all of this alone. During an epoch that several work on, each
+//! region is behind its lock: who runs it holds it, and who has run a region before it in compiled
+//! order takes it for a moment to deliver something. A region is not run before all that deliver to
+//! it have ended, so nobody ever waits long.
+
+use alloc::vec::Vec;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::channel::Pushed;
+use super::env::Env;
+use super::message::Message;
+use super::region::{Downstream, Region};
+use super::report::Fault;
+
+/// The regions of a domain, in compiled order, and what they see of an epoch.
+pub(crate) struct Core {
+    pub(crate) regions: Vec<Mutex<Region>>,
+    pub(crate) env: Env,
+    /// For each lane of the plan, whether its components are called in this epoch.
+    pub(crate) is_due: Vec<bool>,
+}
+
+/// What came of an epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) n_called: u64,
+    /// The first in compiled order that ends the run, and where it was.
+    pub(crate) fault: Option<(usize, Fault)>,
+    /// Regions at work at once, at most.
+    pub(crate) overlap: usize,
+}
+
+impl Core {
+    /// Runs all regions, one after the other.
+    pub(crate) fn run_in_order(&mut self) -> Outcome {
+        let mut outcome = Outcome { overlap: 1, ..Outcome::default() };
+        let (env, regions) = (&self.env, self.regions.as_mut_slice());
+        for position in 0..regions.len() {
+            let (before, after) = regions.split_at_mut(position + 1);
+            let region = own(&mut before[position]);
+            if !self.is_due[region.lane] {
+                continue;
+            }
+            let mut downstream = InOrder { first: position + 1, regions: after };
+            match region.step(env, &mut downstream) {
+                Ok(n_called) => outcome.n_called += u64::from(n_called),
+                Err(fault) => {
+                    outcome.fault = Some((position, fault));
+                    break;
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Runs one region, while others may run others.
+    pub(crate) fn run_one(&self, position: usize, worker: u16) -> Result<u32, Fault> {
+        let mut region = lock(&self.regions[position]);
+        region.recorder.worker = worker;
+        region.step(&self.env, &mut Beside { regions: &self.regions })
+    }
+}
+
+/// A region that nobody else has.
+pub(crate) fn own(region: &mut Mutex<Region>) -> &mut Region {
+    region.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn lock(region: &Mutex<Region>) -> MutexGuard<'_, Region> {
+    region.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The regions after the one that runs.
+struct InOrder<'a> {
+    first: usize,
+    regions: &'a mut [Mutex<Region>],
+}
+
+impl Downstream for InOrder<'_> {
+    #[inline]
+    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) {
+        let to = own(&mut self.regions[region as usize - self.first]);
+        push(to, channel, now_ns, message);
+    }
+
+    fn room(&mut self, region: u32, channel: u32) -> u32 {
+        own(&mut self.regions[region as usize - self.first]).channels[channel as usize].room()
+    }
+}
+
+/// The regions, when others are at work on some of them.
+struct Beside<'a> {
+    regions: &'a [Mutex<Region>],
+}
+
+impl Downstream for Beside<'_> {
+    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) {
+        push(&mut lock(&self.regions[region as usize]), channel, now_ns, message);
+    }
+
+    fn room(&mut self, region: u32, channel: u32) -> u32 {
+        lock(&self.regions[region as usize]).channels[channel as usize].room()
+    }
+}
+
+#[inline]
+fn push(region: &mut Region, channel: u32, now_ns: u64, message: Message) {
+    if let Pushed::Refused(..) = region.channels[channel as usize].push(now_ns, message) {
+        region.n_published.failed_commit += 1;
+    }
+}

@@ -1,0 +1,146 @@
+//! Values from outside.
+
+use core::fmt;
+use core::future::poll_fn;
+use core::marker::PhantomData;
+use core::task::{Poll, Waker};
+
+use super::inbox::{Arrival, Inbox, InboxRefusal};
+use super::message::Stamp;
+use super::wiring::Port;
+use crate::data::{Data, Value};
+
+/// Feeds values to a run, from any thread or actor. They are seen at the beginning of its next
+/// epoch, in the order in which they were published.
+pub struct Feed<T> {
+    inbox: Inbox,
+    port: Port,
+    carries: PhantomData<fn(T)>,
+}
+
+impl<T: Data> Feed<T> {
+    pub(crate) fn new(inbox: Inbox, port: Port) -> Self {
+        Self { inbox, port, carries: PhantomData }
+    }
+
+    /// Publishes a value.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back, if as many wait for the next epoch as the run allows, or if the run
+    /// has ended.
+    pub fn publish(&self, value: T) -> Result<(), FeedRefused<T>> {
+        self.offer(value, None, None)
+    }
+
+    /// Publishes a value that tells of something at this time.
+    ///
+    /// # Errors
+    ///
+    /// As [`publish`](Self::publish).
+    pub fn publish_stamped(&self, value: T, stamp: Stamp) -> Result<(), FeedRefused<T>> {
+        self.offer(value, Some(stamp), None)
+    }
+
+    /// Publishes a value when there is room. Dropped before it is ready, it has published nothing.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back, if the run has ended.
+    pub async fn send(&self, value: T) -> Result<(), FeedRefused<T>> {
+        let mut value = Some(value);
+        poll_fn(|cx| {
+            let offered = value.take().expect("it is polled until it is ready");
+            match self.offer(offered, None, Some(cx.waker())) {
+                Err(refused) if refused.is_full() => {
+                    value = Some(refused.into_inner());
+                    Poll::Pending
+                }
+                done => Poll::Ready(done),
+            }
+        })
+        .await
+    }
+
+    fn offer(
+        &self,
+        value: T,
+        stamp: Option<Stamp>,
+        waiter: Option<&Waker>,
+    ) -> Result<(), FeedRefused<T>> {
+        // As one that has one reader: so that it comes back whole if it is refused.
+        let value = Value::owned(value);
+        let arrival = match self.port {
+            Port::Input { edge, .. } => Arrival::Fed { edge, value, stamp },
+            Port::Output { component, index: port } => {
+                Arrival::FedOut { component, port, value, stamp }
+            }
+        };
+        self.inbox.put_or_wait(arrival, waiter).map_err(|(arrival, refusal)| {
+            let (Arrival::Fed { value, .. } | Arrival::FedOut { value, .. }) = arrival else {
+                unreachable!("what comes back is what was put")
+            };
+            let value = value.take().expect("it has one reader");
+            FeedRefused { value, refusal }
+        })
+    }
+}
+
+impl<T> Clone for Feed<T> {
+    fn clone(&self) -> Self {
+        Self { inbox: self.inbox.clone(), port: self.port, carries: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Feed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+/// A value that was not taken.
+pub struct FeedRefused<T> {
+    value: T,
+    refusal: InboxRefusal,
+}
+
+impl<T> FeedRefused<T> {
+    /// Whether there was no room. There may be after the next epoch.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.refusal == InboxRefusal::Full
+    }
+
+    /// Whether the run has ended.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.refusal == InboxRefusal::Closed
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+
+    /// The error without the value.
+    pub fn discard(self) -> FeedRefused<()> {
+        FeedRefused { value: (), refusal: self.refusal }
+    }
+}
+
+impl<T> fmt::Debug for FeedRefused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FeedRefused").field("refusal", &self.refusal).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for FeedRefused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.refusal {
+            InboxRefusal::Full => "as many values wait for the next epoch as the run allows",
+            InboxRefusal::Closed => "the run has ended",
+        })
+    }
+}
+
+impl<T> core::error::Error for FeedRefused<T> {}

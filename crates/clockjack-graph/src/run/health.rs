@@ -1,0 +1,206 @@
+//! Health events: that something is amiss, for whoever watches. They are never control: nothing in
+//! a run looks at them.
+//!
+//! A channel notes what happens to it in a few numbers of its own ([`Notes`]), since each of its
+//! events has the same key but for its kind; the run hands them to the [`HealthSink`] at a point
+//! that is the same in every run. The sink keeps one record for each key and a bounded number of
+//! records. What it keeps: `event_count = coalesced_count + dropped_count + records taken + records
+//! in it`, so that no event is lost without being counted.
+
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::VecDeque;
+
+use crate::named::named;
+
+/// Records that a sink keeps unless told otherwise.
+pub(crate) const SINK_CAPACITY: usize = 64;
+
+/// Where a key has no component, lane or edge.
+pub(crate) const NONE: u32 = u32::MAX;
+
+named! {
+    /// What is amiss.
+    pub(crate) enum HealthKind {
+        /// A channel was full: a message was evicted, dropped or refused.
+        ChannelOverflow = "channel_overflow",
+        /// A message was older than its edge's lifespan.
+        ChannelStaleDrop = "channel_stale_drop",
+        /// A message was older than its edge's deadline.
+        ChannelDeadlineMiss = "channel_deadline_miss",
+        /// A queue was full for the first time.
+        BackpressureHighWatermark = "backpressure_high_watermark",
+        /// A task was refused.
+        TaskReject = "task_reject",
+        /// A lane refused an invocation.
+        SchedulerReject = "scheduler_reject",
+    }
+}
+
+impl HealthKind {
+    /// What part of the runtime says so.
+    pub(crate) const fn source(self) -> &'static str {
+        match self {
+            Self::TaskReject => "task",
+            Self::SchedulerReject => "scheduler",
+            _ => "channel",
+        }
+    }
+}
+
+/// What makes two events the same. The channel is that of the edge, the source that of the kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HealthKey {
+    pub(crate) kind: HealthKind,
+    /// The component that reads the channel, or that was refused.
+    pub(crate) component: u32,
+    pub(crate) lane: u32,
+    pub(crate) edge: u32,
+    /// The name of the overflow policy in force.
+    pub(crate) policy: &'static str,
+}
+
+/// An event, or several with the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Health {
+    pub(crate) key: HealthKey,
+    /// How often.
+    pub(crate) occurrence_count: u64,
+    /// The rest is of the last of them: the message's number in its channel (that of the last one
+    /// accepted, if this one was refused).
+    pub(crate) sequence: u64,
+    pub(crate) depth: u32,
+    pub(crate) capacity: u32,
+    pub(crate) observed_ns: u64,
+}
+
+/// How many events there were, by the names of `runtime.health.*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HealthCounters {
+    /// All.
+    pub(crate) event_count: u64,
+    /// Records that made room for newer ones.
+    pub(crate) dropped_count: u64,
+    /// Events that went into a record which was there already.
+    pub(crate) coalesced_count: u64,
+}
+
+/// The newest records, one for each key, in the order in which their keys first came.
+#[derive(Debug)]
+pub(crate) struct HealthSink {
+    records: VecDeque<Health>,
+    capacity: usize,
+    counters: HealthCounters,
+}
+
+impl HealthSink {
+    /// A sink for so many records; with none it only counts.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            records: VecDeque::with_capacity(capacity),
+            capacity,
+            counters: HealthCounters::default(),
+        }
+    }
+
+    /// Takes an event up.
+    pub(crate) fn record(&mut self, event: Health) {
+        let n_events = event.occurrence_count;
+        if n_events == 0 {
+            return;
+        }
+        self.counters.event_count += n_events;
+        if let Some(known) = self.records.iter_mut().find(|known| known.key == event.key) {
+            self.counters.coalesced_count += n_events;
+            *known = Health {
+                occurrence_count: known.occurrence_count.saturating_add(n_events),
+                ..event
+            };
+            return;
+        }
+        self.counters.coalesced_count += n_events - 1;
+        if self.records.len() == self.capacity {
+            self.counters.dropped_count += 1;
+            if self.records.pop_front().is_none() {
+                return;
+            }
+        }
+        self.records.push_back(event);
+    }
+
+    /// The oldest record, which leaves the sink.
+    pub(crate) fn take(&mut self) -> Option<Health> {
+        self.records.pop_front()
+    }
+
+    /// The records, oldest first.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Health> {
+        self.records.iter()
+    }
+
+    /// How many events there were.
+    pub(crate) fn counters(&self) -> HealthCounters {
+        self.counters
+    }
+}
+
+/// The kinds that a channel notes, in the order in which it hands them on.
+const NOTED: [HealthKind; 4] = [
+    HealthKind::ChannelOverflow,
+    HealthKind::ChannelStaleDrop,
+    HealthKind::ChannelDeadlineMiss,
+    HealthKind::BackpressureHighWatermark,
+];
+
+/// Events of one kind since they were last handed on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Note {
+    n_events: u64,
+    sequence: u64,
+    depth: u32,
+    observed_ns: u64,
+}
+
+/// What a channel has noted since it last handed it on: bounded, and nothing is lost.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    notes: [Note; NOTED.len()],
+    is_any: bool,
+}
+
+impl Notes {
+    /// Notes an event.
+    #[cold]
+    pub(crate) fn add(&mut self, kind: HealthKind, sequence: u64, depth: u32, observed_ns: u64) {
+        let Some(index) = NOTED.iter().position(|noted| *noted == kind) else { return };
+        let n_events = self.notes[index].n_events + 1;
+        self.notes[index] = Note { n_events, sequence, depth, observed_ns };
+        self.is_any = true;
+    }
+
+    /// Whether there is anything to hand on.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    /// Hands on what was noted. The kind of `key` is not looked at.
+    pub(crate) fn hand_on(&mut self, key: HealthKey, capacity: u32, sink: &mut HealthSink) {
+        if !self.is_any {
+            return;
+        }
+        self.is_any = false;
+        for (note, kind) in self.notes.iter_mut().zip(NOTED) {
+            let Note { n_events, sequence, depth, observed_ns } = core::mem::take(note);
+            sink.record(Health {
+                key: HealthKey { kind, ..key },
+                occurrence_count: n_events,
+                sequence,
+                depth,
+                capacity,
+                observed_ns,
+            });
+        }
+    }
+}

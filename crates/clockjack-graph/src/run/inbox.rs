@@ -1,0 +1,169 @@
+//! What comes to a domain from outside between epochs: values that are fed, messages of other
+//! domains, tasks that have ended.
+//!
+//! Roles: anybody puts something in, the coordinator takes all at the beginning of an epoch. One
+//! lock around queue and waker: who puts something in after the coordinator has looked and found
+//! nothing finds its waker, because both happen under the lock. So the coordinator never sleeps on
+//! something. Wakers are called outside the lock.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::task::{Poll, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clockjack_exec::Failure;
+
+use super::message::{Meta, Stamp};
+use super::tasks::TaskOrigin;
+use crate::data::Value;
+
+/// Something that has come.
+pub(crate) enum Arrival {
+    /// A value for the input of a component: the channel of this edge.
+    Fed { edge: u32, value: Value, stamp: Option<Stamp> },
+    /// A value that a component at the border publishes at an output.
+    FedOut { component: usize, port: usize, value: Value, stamp: Option<Stamp> },
+    /// A message of another domain.
+    Crossed { edge: u32, value: Value, meta: Meta },
+    /// A task has ended: its number, whose it was, what it gave.
+    Task { number: u64, origin: TaskOrigin, result: Result<Value, Failure> },
+}
+
+impl Arrival {
+    /// Whether it counts against the bound for what is fed.
+    fn is_fed(&self) -> bool {
+        matches!(self, Self::Fed { .. } | Self::FedOut { .. })
+    }
+}
+
+/// The inbox of a domain. Clones are the same inbox.
+#[derive(Clone)]
+pub(crate) struct Inbox(Arc<Mutex<State>>);
+
+struct State {
+    arrivals: VecDeque<Arrival>,
+    n_fed: usize,
+    fed_max: usize,
+    /// Of the coordinator, while it sleeps.
+    sleeper: Option<Waker>,
+    /// Of those who wait for room.
+    waiters: Vec<Waker>,
+    is_closed: bool,
+}
+
+/// Why something was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InboxRefusal {
+    Full,
+    Closed,
+}
+
+impl Inbox {
+    pub(crate) fn new(fed_max: usize) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            arrivals: VecDeque::new(),
+            n_fed: 0,
+            fed_max,
+            sleeper: None,
+            waiters: Vec::new(),
+            is_closed: false,
+        })))
+    }
+
+    pub(crate) fn put(&self, arrival: Arrival) -> Result<(), (Arrival, InboxRefusal)> {
+        self.put_or_wait(arrival, None)
+    }
+
+    /// As `put`; if it is full, `waiter` is woken when it may have room.
+    pub(crate) fn put_or_wait(
+        &self,
+        arrival: Arrival,
+        waiter: Option<&Waker>,
+    ) -> Result<(), (Arrival, InboxRefusal)> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err((arrival, InboxRefusal::Closed));
+        }
+        if arrival.is_fed() {
+            if state.n_fed >= state.fed_max {
+                state.waiters.extend(waiter.cloned());
+                return Err((arrival, InboxRefusal::Full));
+            }
+            state.n_fed += 1;
+        }
+        state.arrivals.push_back(arrival);
+        let sleeper = state.sleeper.take();
+        drop(state);
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+        Ok(())
+    }
+
+    /// Takes all that has come.
+    pub(crate) fn take(&self, into: &mut VecDeque<Arrival>) {
+        let mut state = self.lock();
+        if state.arrivals.is_empty() {
+            return;
+        }
+        core::mem::swap(&mut state.arrivals, into);
+        state.n_fed = 0;
+        let waiters = core::mem::take(&mut state.waiters);
+        drop(state);
+        for waiter in waiters {
+            waiter.wake();
+        }
+    }
+
+    /// Ready if there is something, or if somebody has called for the coordinator.
+    pub(crate) fn poll_any(&self, waker: &Waker, is_called: impl Fn() -> bool) -> Poll<()> {
+        let mut state = self.lock();
+        if !state.arrivals.is_empty() || is_called() {
+            return Poll::Ready(());
+        }
+        state.sleeper = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// Leaves the coordinator's waker: it is woken by what comes from now on.
+    pub(crate) fn watch(&self, waker: &Waker) {
+        self.lock().sleeper = Some(waker.clone());
+    }
+
+    /// Whether something is in it.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.lock().arrivals.is_empty()
+    }
+
+    /// How many tasks are in it.
+    pub(crate) fn n_tasks(&self) -> usize {
+        let is_task = |one: &&Arrival| matches!(one, Arrival::Task { .. });
+        self.lock().arrivals.iter().filter(is_task).count()
+    }
+
+    /// Calls the coordinator. What it is called for was written down before.
+    pub(crate) fn call(&self) {
+        let sleeper = self.lock().sleeper.take();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+    }
+
+    /// Takes nothing more. What is in it comes back.
+    pub(crate) fn close(&self) -> VecDeque<Arrival> {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let left = core::mem::take(&mut state.arrivals);
+        let waiters = core::mem::take(&mut state.waiters);
+        drop(state);
+        for waiter in waiters {
+            waiter.wake();
+        }
+        left
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,300 @@
+//! A composite loop: its members are called again and again within one epoch, until nothing changes
+//! or a bound is met. Nobody outside sees anything before it has ended.
+//!
+//! Publications to members become visible as the mode says: at once (`gauss_seidel`), or after the
+//! iteration (`jacobi`). Those to others are held, whatever their kind, and committed or thrown
+//! away when the loop ends. An iteration in which no member was ready is not counted and ends it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::context::{ConvergenceReport, LoopIteration};
+use super::env::Env;
+use super::message::Message;
+use super::node::{Route, To};
+use super::region::{Downstream, Region};
+use super::report::{Fault, Phase};
+use super::trace;
+use crate::describe::{Convergence, LoopMode, LoopSpec, LoopType, PartialSuccess};
+
+/// A loop in a run.
+pub(crate) struct LoopState {
+    pub(crate) id: Arc<str>,
+    spec: LoopSpec,
+    /// Publications to others.
+    held: Vec<(Route, Message)>,
+    report: ConvergenceReport,
+    has_report: bool,
+    /// What the members published in this iteration, as a number.
+    digest: u64,
+    scratch: Vec<u8>,
+    pub(crate) counts: LoopCounts,
+}
+
+/// `runtime.loop.*` of a loop.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LoopCounts {
+    pub(crate) iterations: u64,
+    pub(crate) converged: u64,
+    pub(crate) budget_overrun: u64,
+    pub(crate) max_iterations_hit: u64,
+    pub(crate) error: u64,
+    pub(crate) cancel_requested: u64,
+    pub(crate) output_discarded: u64,
+    pub(crate) residual: Option<f64>,
+    pub(crate) reason: &'static str,
+}
+
+/// How a pass through the iterations ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Converged,
+    Cancelled,
+    Budget,
+    Bound,
+    /// No member was ready, after at least one iteration.
+    Exhausted,
+}
+
+impl LoopState {
+    pub(crate) fn new(spec: &LoopSpec) -> Self {
+        Self {
+            id: spec.id.as_str().into(),
+            spec: spec.clone(),
+            held: Vec::new(),
+            report: ConvergenceReport::default(),
+            has_report: false,
+            digest: 0,
+            scratch: Vec::new(),
+            counts: LoopCounts::default(),
+        }
+    }
+
+    /// What a member has said.
+    pub(crate) fn take_report(&mut self, report: ConvergenceReport) {
+        self.has_report = true;
+        self.report.converged |= report.converged;
+        self.report.residual = report.residual.or(self.report.residual);
+        self.report.reason = report.reason;
+    }
+
+    /// Holds a publication back until the loop has ended.
+    pub(crate) fn hold(&mut self, route: Route, message: Message) {
+        self.held.push((route, message));
+    }
+
+    /// Whether equal iterations end the loop.
+    fn looks_for_equality(&self) -> bool {
+        self.spec.loop_type == LoopType::FixedPoint
+            || self.spec.convergence == Some(Convergence::StableState)
+    }
+
+    /// Whether the iteration that has just ended was the last, and why.
+    fn has_converged(&mut self, index: u32, digest_before: Option<u64>) -> Option<&'static str> {
+        match self.spec.convergence {
+            Some(Convergence::SinglePass) => return Some("single_pass"),
+            Some(Convergence::AfterFirstIteration) => return Some("after_first_iteration"),
+            Some(Convergence::Always) => return Some("always"),
+            _ => {}
+        }
+        if self.has_report && self.report.converged {
+            let reason = self.report.reason;
+            return Some(if reason.is_empty() { "reported" } else { reason });
+        }
+        if let (Some(threshold), Some(residual)) =
+            (self.spec.residual_threshold, self.report.residual)
+            && residual <= threshold
+        {
+            return Some("residual");
+        }
+        let is_stable = self.looks_for_equality() && digest_before == Some(self.digest);
+        (index > 0 && is_stable).then_some("stable")
+    }
+
+    fn partial_success(&self) -> PartialSuccess {
+        match (self.spec.loop_type, self.spec.partial_success) {
+            (LoopType::SolverIteration, None) => PartialSuccess::DiscardOutputs,
+            (LoopType::SolverIteration, Some(chosen)) => chosen,
+            _ => PartialSuccess::CommitOutputs,
+        }
+    }
+}
+
+/// One epoch of a loop.
+///
+/// # Errors
+///
+/// A fault that ends the run: of a member, or of a loop that must converge and has not.
+pub(crate) fn step(
+    region: &mut Region,
+    env: &Env,
+    downstream: &mut impl Downstream,
+) -> Result<u32, Fault> {
+    let deferred_before = region.deferred.len();
+    match iterate(region, env, downstream) {
+        Ok((0, _)) => Ok(0),
+        Ok((n_called, ending)) => {
+            end(region, env, downstream, ending, deferred_before)?;
+            Ok(n_called)
+        }
+        Err(fault) => {
+            let state = region.looping.as_mut().expect("only loops come here");
+            state.counts.error += 1;
+            state.held.clear();
+            region.deferred.truncate(deferred_before);
+            Err(fault)
+        }
+    }
+}
+
+fn iterate(
+    region: &mut Region,
+    env: &Env,
+    downstream: &mut impl Downstream,
+) -> Result<(u32, Ending), Fault> {
+    let state = region.looping.as_ref().expect("only loops come here");
+    let max = state.spec.max_iterations.max(1);
+    let budget_ns = state.spec.budget_ms.saturating_mul(1_000_000);
+    let begun_ns = if budget_ns > 0 { env.nanos() } else { 0 };
+    let mut digest_before = None;
+    let mut n_called = 0;
+    for index in 0..max {
+        if index > 0 && env.is_stopping() {
+            return Ok((n_called, Ending::Cancelled));
+        }
+        let state = region.looping.as_mut().expect("it was there");
+        state.report = ConvergenceReport::default();
+        state.has_report = false;
+        state.digest = FNV_OFFSET;
+        let in_this = run_members(region, env, downstream, LoopIteration { index, max })?;
+        if in_this == 0 {
+            return Ok((n_called, Ending::Exhausted));
+        }
+        n_called += in_this;
+        let state = region.looping.as_mut().expect("it was there");
+        state.counts.iterations += 1;
+        trace::iterated(env, &mut region.recorder, index);
+        if let Some(reason) = state.has_converged(index, digest_before) {
+            state.counts.reason = reason;
+            return Ok((n_called, Ending::Converged));
+        }
+        digest_before = Some(state.digest);
+        if budget_ns > 0 && env.nanos().saturating_sub(begun_ns) >= budget_ns {
+            return Ok((n_called, Ending::Budget));
+        }
+    }
+    Ok((n_called, Ending::Bound))
+}
+
+fn run_members(
+    region: &mut Region,
+    env: &Env,
+    downstream: &mut impl Downstream,
+    iteration: LoopIteration,
+) -> Result<u32, Fault> {
+    let mode = region.looping.as_ref().expect("only loops come here").spec.mode;
+    let mut n_called = 0;
+    for at in 0..region.nodes.len() {
+        let called = region.step_node(at, env, downstream, Some(iteration))?;
+        n_called += called;
+        if called > 0 && mode == LoopMode::GaussSeidel {
+            digest(region, at);
+            region.commit(at, env, downstream);
+        }
+    }
+    if mode == LoopMode::Jacobi {
+        for at in 0..region.nodes.len() {
+            digest(region, at);
+            region.commit(at, env, downstream);
+        }
+    }
+    Ok(n_called)
+}
+
+/// Adds what a member is about to publish to the digest of the iteration.
+fn digest(region: &mut Region, at: usize) {
+    let state = region.looping.as_mut().expect("only loops come here");
+    if !state.looks_for_equality() {
+        return;
+    }
+    for staged in &region.nodes[at].outbox.staged {
+        state.scratch.clear();
+        state.scratch.extend_from_slice(&(at as u64).to_le_bytes());
+        state.scratch.extend_from_slice(&staged.port.to_le_bytes());
+        staged.value.encode(&mut state.scratch);
+        state.digest = fnv(state.digest, &state.scratch);
+    }
+}
+
+fn end(
+    region: &mut Region,
+    env: &Env,
+    downstream: &mut impl Downstream,
+    ending: Ending,
+    deferred_before: usize,
+) -> Result<(), Fault> {
+    let state = region.looping.as_mut().expect("only loops come here");
+    state.counts.residual = state.report.residual.or(state.counts.residual);
+    match ending {
+        Ending::Converged => state.counts.converged += 1,
+        Ending::Cancelled => {
+            state.counts.cancel_requested += 1;
+            state.counts.reason = "cancelled";
+        }
+        Ending::Budget => {
+            state.counts.budget_overrun += 1;
+            state.counts.reason = "budget_overrun";
+        }
+        Ending::Bound => {
+            state.counts.max_iterations_hit += 1;
+            state.counts.reason = "max_iterations";
+        }
+        Ending::Exhausted => state.counts.reason = "exhausted",
+    }
+    let has_settled = matches!(ending, Ending::Converged | Ending::Exhausted);
+    let partial = if has_settled { PartialSuccess::CommitOutputs } else { state.partial_success() };
+    let mut held = core::mem::take(&mut state.held);
+    match partial {
+        PartialSuccess::CommitOutputs => {
+            for (route, message) in held.drain(..) {
+                region.make_visible(route, message, env, downstream);
+            }
+        }
+        PartialSuccess::DiscardOutputs => {
+            let n_held = held.len() as u64;
+            held.clear();
+            // What members have for each other in the next epoch stays.
+            let n_before = region.deferred.len();
+            let mut index = 0;
+            region.deferred.retain(|one| {
+                index += 1;
+                index <= deferred_before || matches!(one.to, To::Here(_))
+            });
+            let n_deferred = (n_before - region.deferred.len()) as u64;
+            region.n_published.composite_discarded += n_held + n_deferred;
+            let state = region.looping.as_mut().expect("it was there");
+            state.counts.output_discarded += n_held + n_deferred;
+        }
+        PartialSuccess::FailRun => {
+            let first = &region.nodes[0];
+            let text = alloc::format!("the loop did not converge: {}", {
+                region.looping.as_ref().map_or("", |state| state.counts.reason)
+            });
+            let mut fault = first.fault(Phase::Execute, text, env.epoch, true);
+            fault.component = (*region.looping.as_ref().expect("it was there").id).into();
+            return Err(fault);
+        }
+    }
+    region.looping.as_mut().expect("it was there").held = held;
+    Ok(())
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a, 64 bits.
+fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}

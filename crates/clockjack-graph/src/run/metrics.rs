@@ -1,0 +1,53 @@
+//! Counts of a run, by their names.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::named::named;
+
+named! {
+    /// What a number means.
+    pub enum MetricKind {
+        /// It only grows.
+        Counter = "counter",
+        /// It goes up and down.
+        Gauge = "gauge",
+    }
+}
+
+/// One number, with whom it is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name, as `runtime.scheduler.tick_count`.
+    pub name: &'static str,
+    /// What it means.
+    pub kind: MetricKind,
+    /// The label: `lane`, `component_id`, `channel_id`, or none.
+    pub label: Option<(&'static str, String)>,
+    /// The number.
+    pub value: f64,
+}
+
+/// All numbers of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// In a fixed order: by part of the runtime, then by number in the plan.
+    pub list: Vec<Metric>,
+}
+
+impl Metrics {
+    /// The sum of all numbers of this name.
+    #[must_use]
+    pub fn total(&self, name: &str) -> f64 {
+        self.list.iter().filter(|one| one.name == name).map(|one| one.value).sum()
+    }
+
+    /// The number of this name and label.
+    #[must_use]
+    pub fn get(&self, name: &str, of: &str) -> Option<f64> {
+        let is_it = |one: &&Metric| {
+            one.name == name && one.label.as_ref().is_some_and(|(_, whose)| whose == of)
+        };
+        self.list.iter().find(is_it).map(|one| one.value)
+    }
+}

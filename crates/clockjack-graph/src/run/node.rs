@@ -1,0 +1,328 @@
+//! A component in a run: what it is called with, how it is called, and what follows if it fails.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use clockjack_exec::Failure;
+
+use super::channel::Channel;
+use super::context::{Call, ConvergenceReport, GraphContext, LoopIteration, PORT, is_taken};
+use super::env::Env;
+use super::message::{Message, MessageId, Meta};
+use super::outbox::Outbox;
+use super::report::{Fault, Phase};
+use super::trigger::{Arrival, Trigger};
+use crate::component::{Binder, Config, Descriptor};
+use crate::data::Value;
+use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority};
+use crate::registry::Factory;
+use crate::registry::node::{Body, Node};
+
+/// A component in a run.
+pub(crate) struct NodeState {
+    pub(crate) component: usize,
+    pub(crate) id: Arc<str>,
+    pub(crate) lane: Arc<str>,
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) body: Body,
+    /// Makes another one, if that is possible.
+    pub(crate) make: Option<Factory>,
+    pub(crate) config: Config,
+    pub(crate) trigger: Trigger,
+    /// Its in-edges, in the channels of its region.
+    pub(crate) channels: Range<usize>,
+    /// Inputs that the trigger does not look at: port and channel, the latter of the region.
+    pub(crate) beside: Vec<(u16, usize)>,
+    /// The last message seen at each input.
+    pub(crate) last: Vec<Option<Message>>,
+    pub(crate) outbox: Outbox,
+    /// Where each edge of the outbox leads, in the same order.
+    pub(crate) routes: Vec<Route>,
+    pub(crate) priority: Priority,
+    /// Invocations of one step that a pool lane admits; `None` elsewhere.
+    pub(crate) admission: Option<Admission>,
+    pub(crate) on_error: ErrorPolicySpec,
+    pub(crate) budget_ns: u64,
+    pub(crate) callback_max_ns: u64,
+    pub(crate) burst: u32,
+    pub(crate) status: Status,
+    pub(crate) counts: NodeCounts,
+}
+
+/// What a pool lane lets through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admission {
+    /// At once.
+    pub(crate) width: usize,
+    /// At once, and in the queue.
+    pub(crate) capacity: usize,
+    pub(crate) overflow: crate::describe::LaneOverflow,
+}
+
+/// Where an edge leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) edge: u32,
+    pub(crate) kind: EdgeKind,
+    pub(crate) to: To,
+    /// Messages of an `async` edge that may be under way; zero: any number.
+    pub(crate) max_inflight: u32,
+}
+
+/// Which channel it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    /// One of the same region.
+    Here(u32),
+    /// One of another region of the domain.
+    Region(u32, u32),
+    /// One of another domain.
+    Domain(u32),
+}
+
+/// Whether a component is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It is.
+    Active,
+    /// Not any more.
+    Isolated,
+    /// Not before this time. Then it is made anew.
+    Backoff { until_ns: u64 },
+}
+
+/// What a component has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NodeCounts {
+    pub(crate) executions: u64,
+    pub(crate) errors: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) max_ns: u64,
+    pub(crate) budget_overruns: u64,
+    pub(crate) callback_overruns: u64,
+    pub(crate) cancel_requested: u64,
+    pub(crate) cancel_observed: u64,
+    pub(crate) restarts: u64,
+    pub(crate) in_flight_max: u64,
+    pub(crate) rejected: u64,
+    pub(crate) blocked: u64,
+    pub(crate) discarded: u64,
+    /// Start of the window in which restarts are counted, and how many there were.
+    window_ns: u64,
+    window_restarts: u32,
+}
+
+/// One call of a component.
+pub(crate) struct Invoked {
+    pub(crate) result: Result<(), Failure>,
+    pub(crate) report: Option<ConvergenceReport>,
+    pub(crate) saw_cancel: bool,
+}
+
+impl NodeState {
+    /// Calls the component with these messages.
+    #[inline]
+    pub(crate) fn call(
+        &mut self,
+        env: &Env,
+        messages: &mut [Arrival],
+        missed_runs: u64,
+        iteration: Option<LoopIteration>,
+    ) -> Invoked {
+        let first = messages.first();
+        let causation = first.map_or(MessageId::default(), |one| one.message.id());
+        let inherited = first.map_or(MessageId::default(), |one| one.message.meta.correlation);
+        let correlation = if inherited == MessageId::default() { causation } else { inherited };
+        let mut cx = GraphContext {
+            messages,
+            last: &self.last,
+            outbox: &mut self.outbox,
+            call: Call {
+                env,
+                component: self.component,
+                id: &self.id,
+                missed_runs,
+                correlation,
+                causation,
+                iteration,
+                report: None,
+                saw_cancel: false,
+            },
+        };
+        let result = match &mut self.body {
+            Body::Own(node) => guarded(|| node.execute(&mut cx)),
+            Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
+        };
+        Invoked { result, report: cx.call.report, saw_cancel: cx.call.saw_cancel }
+    }
+
+    /// Keeps the newest message of each input for the invocations to come.
+    #[inline]
+    pub(crate) fn keep(&mut self, messages: &mut [Arrival]) {
+        for arrival in messages.iter_mut().filter(|one| !is_taken(one)) {
+            match &mut self.last[usize::from(arrival.port & PORT)] {
+                Some(last) => core::mem::swap(last, &mut arrival.message),
+                last @ None => {
+                    let none = Message { value: Value::new(()), meta: Meta::default() };
+                    *last = Some(core::mem::replace(&mut arrival.message, none));
+                }
+            }
+        }
+    }
+
+    /// Looks at the inputs that the trigger does not look at: what is in their channels goes to
+    /// the invocation, after its own messages.
+    pub(crate) fn look_beside(&mut self, now_ns: u64, channels: &mut [Channel]) {
+        for (port, at) in &self.beside {
+            let channel = &mut channels[*at];
+            while let Some(message) = channel.pop(now_ns) {
+                self.last[usize::from(*port)] = Some(message);
+            }
+        }
+    }
+
+    /// A failure: what becomes of the component, and whether the run ends.
+    pub(crate) fn failed(&mut self, failure: &Failure, now_ns: u64, epoch: u64) -> Fault {
+        self.counts.errors += 1;
+        let mut message = format!("{failure}");
+        let is_fatal = match self.on_error.policy {
+            ErrorPolicy::FailFast => true,
+            ErrorPolicy::Continue => false,
+            ErrorPolicy::Isolate => {
+                self.status = Status::Isolated;
+                false
+            }
+            ErrorPolicy::Restart => match self.next_backoff(now_ns) {
+                Some(backoff_ns) => {
+                    self.status = Status::Backoff { until_ns: now_ns.saturating_add(backoff_ns) };
+                    false
+                }
+                None => {
+                    let limit = self.on_error.max_restarts;
+                    message = format!("{message} (after {limit} restarts)");
+                    true
+                }
+            },
+        };
+        self.fault(Phase::Execute, message, epoch, is_fatal)
+    }
+
+    pub(crate) fn fault(
+        &self,
+        phase: Phase,
+        message: impl Into<String>,
+        epoch: u64,
+        is_fatal: bool,
+    ) -> Fault {
+        Fault {
+            phase,
+            component: (&*self.id).into(),
+            lane: (&*self.lane).into(),
+            message: message.into(),
+            epoch,
+            is_fatal,
+        }
+    }
+
+    /// How long to wait before the next restart; `None` if there were too many.
+    fn next_backoff(&mut self, now_ns: u64) -> Option<u64> {
+        let counts = &mut self.counts;
+        let window_ns = self.on_error.within_ms.saturating_mul(1_000_000);
+        if window_ns > 0 && now_ns.saturating_sub(counts.window_ns) > window_ns {
+            (counts.window_ns, counts.window_restarts) = (now_ns, 0);
+        }
+        if counts.window_restarts >= self.on_error.max_restarts {
+            return None;
+        }
+        let doublings = counts.window_restarts.min(32);
+        counts.window_restarts += 1;
+        let backoff_ms = self.on_error.backoff_ms.saturating_mul(1 << doublings);
+        Some(backoff_ms.min(self.on_error.backoff_max_ms).saturating_mul(1_000_000))
+    }
+
+    /// Whether the component may be called now. One whose backoff is over is made anew.
+    ///
+    /// # Errors
+    ///
+    /// What its hooks say, as of any failure.
+    pub(crate) fn ready_to_be_called(&mut self, env: &Env) -> Result<bool, Fault> {
+        match self.status {
+            Status::Active => Ok(true),
+            Status::Isolated => Ok(false),
+            Status::Backoff { until_ns } if env.now_ns < until_ns => Ok(false),
+            Status::Backoff { .. } => match self.make_anew() {
+                Ok(()) => {
+                    self.status = Status::Active;
+                    self.counts.restarts += 1;
+                    Ok(true)
+                }
+                Err(failure) => Err(self.failed(&failure, env.now_ns, env.epoch)),
+            },
+        }
+    }
+
+    fn make_anew(&mut self) -> Result<(), Failure> {
+        let old = self.make.as_ref().map(|make| guarded(|| Ok(make()))).transpose()?;
+        let Some(fresh) = old else {
+            return Err(Failure::msg("it cannot be made anew"));
+        };
+        let old = core::mem::replace(&mut self.body, fresh);
+        // Its end is its own affair.
+        let _ = guarded(|| {
+            drop(old);
+            Ok(())
+        });
+        self.last.fill_with(|| None);
+        self.set_up()
+    }
+
+    /// Binds, configures and activates.
+    pub(crate) fn set_up(&mut self) -> Result<(), Failure> {
+        self.bind_and_configure()?;
+        self.with_body(|node| node.activate())
+    }
+
+    pub(crate) fn bind_and_configure(&mut self) -> Result<(), Failure> {
+        let (descriptor, config) = (Arc::clone(&self.descriptor), self.config.clone());
+        self.with_body(move |node| {
+            let mut binder = Binder::new(&descriptor);
+            node.bind(&mut binder);
+            if let Some(port) = binder.unknown() {
+                return Err(Failure::msg(format!("port `{port}` is not in its descriptor")));
+            }
+            node.configure(&config).map_err(Failure::from)
+        })
+    }
+
+    /// Does something to the component while nobody calls it.
+    pub(crate) fn with_body<R>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Node) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let node: &mut dyn Node = match &mut self.body {
+            Body::Own(node) => &mut **node,
+            Body::Shared(node) => Arc::get_mut(node).expect("no invocation is under way"),
+        };
+        guarded(|| work(node))
+    }
+}
+
+/// A panic is a failure like any other.
+#[inline]
+pub(crate) fn guarded<R>(call: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result,
+        Err(panic) => Err(panicked(&*panic)),
+    }
+}
+
+#[cold]
+fn panicked(panic: &(dyn core::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::msg(format!("panicked: {}", text.unwrap_or("with a value of its own")))
+}

@@ -1,0 +1,92 @@
+//! What a trigger has taken from the channels of one input and not handed to the component yet.
+//!
+//! It is bounded: a component that is never ready keeps the newest messages and no more, whatever
+//! comes. It counts nothing; who pushes is told what was lost, and counts it.
+
+use alloc::collections::VecDeque;
+
+use clockjack_sync::mutant;
+
+use super::message::Message;
+
+/// Places that are allocated at once. Beyond, memory comes as it is first needed.
+pub(crate) const PLACES_AT_ONCE: usize = 1024;
+
+/// How many messages may be pending at an input whose channels have so many places in all.
+///
+/// With `newest_only` (debouncing, coalescing) it is one. Else it is what the channels hold at
+/// most, or a whole batch if that is more, and one: so that a full channel can be emptied before
+/// the message that was left behind goes.
+pub(crate) fn bound(n_places: u64, batch_size: u32, newest_only: bool) -> usize {
+    if newest_only {
+        return 1;
+    }
+    let more = if mutant!("pending-bound-off-by-one") { 0 } else { 1 };
+    let n_messages = n_places.max(1).max(u64::from(batch_size)).saturating_add(more);
+    usize::try_from(n_messages).unwrap_or(usize::MAX)
+}
+
+/// The pending messages of one input, oldest first.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    queue: VecDeque<Message>,
+    bound: usize,
+}
+
+impl Pending {
+    /// None yet, and never more than `bound`.
+    pub(crate) fn new(bound: usize) -> Self {
+        Self { queue: VecDeque::with_capacity(bound.min(PLACES_AT_ONCE)), bound }
+    }
+
+    /// For an input whose messages go to the component at once.
+    pub(crate) fn unused() -> Self {
+        Self { queue: VecDeque::new(), bound: 0 }
+    }
+
+    /// Appends a message; whether the oldest had to go for it.
+    #[inline]
+    pub(crate) fn push(&mut self, message: Message) -> bool {
+        let is_full = self.queue.len() >= self.bound;
+        if is_full {
+            self.queue.pop_front();
+        }
+        self.queue.push_back(message);
+        is_full
+    }
+
+    /// Takes the oldest.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Message> {
+        self.queue.pop_front()
+    }
+
+    /// The oldest.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Message> {
+        self.queue.front()
+    }
+
+    /// Drops what came before `since_ns`; how many those were.
+    pub(crate) fn expire(&mut self, since_ns: u64) -> usize {
+        let n_before = self.queue.len();
+        self.queue.retain(|message| message.meta.received_ns >= since_ns);
+        n_before - self.queue.len()
+    }
+
+    /// When the oldest came. Several channels of one input are emptied one after the other, so that
+    /// need not be the first.
+    pub(crate) fn oldest_ns(&self) -> Option<u64> {
+        self.queue.iter().map(|message| message.meta.received_ns).min()
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}

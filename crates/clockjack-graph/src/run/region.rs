@@ -1,0 +1,357 @@
+//! A region in a run: one component, or the members of a loop. It is what is scheduled; its results
+//! are visible to others when it has ended.
+//!
+//! A region touches its own state, and the channels of regions that come after it in compiled order
+//! ([`Downstream`]): those wait for it, so nobody reads them meanwhile.
+
+use alloc::vec::Vec;
+
+use super::channel::{Channel, Pushed};
+use super::commit_log;
+use super::context::LoopIteration;
+use super::env::Env;
+use super::loops::LoopState;
+use super::message::{Message, Meta};
+use super::node::{NodeState, Route, To};
+use super::outbox::OutEdge;
+use super::report::Fault;
+use super::trace::{self, Recorder};
+use super::trigger::Invocations;
+use crate::describe::{EdgeKind, LaneOverflow, Overflow};
+
+/// Channels of regions that come later.
+pub(crate) trait Downstream {
+    /// Puts a message into one of them.
+    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message);
+
+    /// How much one of them takes without refusing.
+    fn room(&mut self, region: u32, channel: u32) -> u32;
+}
+
+/// A region in a run.
+pub(crate) struct Region {
+    /// Which lane of the plan.
+    pub(crate) lane: usize,
+    /// In the order of their calls.
+    pub(crate) nodes: Vec<NodeState>,
+    /// In-edges, those of one node beside each other.
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) looping: Option<LoopState>,
+    /// What is to be committed at the next epoch, in order.
+    pub(crate) deferred: Vec<Deferred>,
+    /// Commits of this epoch, written down.
+    pub(crate) log: Vec<u8>,
+    pub(crate) recorder: Recorder,
+    pub(crate) invocations: Invocations,
+    /// Failures of this epoch that do not end the run.
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) n_published: PublicationCounts,
+}
+
+/// A publication that waits for the next epoch.
+pub(crate) struct Deferred {
+    pub(crate) to: To,
+    pub(crate) kind: EdgeKind,
+    /// How many of its edge may be under way; zero: any number.
+    pub(crate) max_inflight: u32,
+    pub(crate) message: Message,
+}
+
+/// `runtime.publication.*` of a region.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PublicationCounts {
+    pub(crate) staged: u64,
+    pub(crate) committed: u64,
+    pub(crate) delayed: u64,
+    pub(crate) state: u64,
+    pub(crate) state_committed: u64,
+    pub(crate) asynchronous: u64,
+    pub(crate) failed_commit: u64,
+    pub(crate) composite_discarded: u64,
+}
+
+impl Region {
+    /// One step: calls whatever is ready, and commits.
+    ///
+    /// # Errors
+    ///
+    /// A fault that ends the run. What was committed before it stays.
+    #[inline]
+    pub(crate) fn step(
+        &mut self,
+        env: &Env,
+        downstream: &mut impl Downstream,
+    ) -> Result<u32, Fault> {
+        if self.looping.is_some() {
+            return super::loops::step(self, env, downstream);
+        }
+        let n_called = self.step_node(0, env, downstream, None)?;
+        if n_called > 0 {
+            self.commit(0, env, downstream);
+        }
+        Ok(n_called)
+    }
+
+    /// Calls one node for each invocation that is ready. Its publications stay staged.
+    #[inline]
+    pub(crate) fn step_node(
+        &mut self,
+        at: usize,
+        env: &Env,
+        downstream: &mut impl Downstream,
+        iteration: Option<LoopIteration>,
+    ) -> Result<u32, Fault> {
+        let node = &mut self.nodes[at];
+        let channels = &mut self.channels[node.channels.clone()];
+        if !node.trigger.might_be_ready(env.now_ns, channels) {
+            return Ok(0);
+        }
+        match node.ready_to_be_called(env) {
+            Ok(true) => {}
+            Ok(false) => return Ok(0),
+            Err(fault) if fault.is_fatal => return Err(fault),
+            Err(fault) => {
+                self.faults.push(fault);
+                return Ok(0);
+            }
+        }
+        if node.outbox.is_guarded() && !self.grant_rooms(at, downstream) {
+            self.nodes[at].counts.blocked += 1;
+            return Ok(0);
+        }
+        let node = &mut self.nodes[at];
+        let channels = &mut self.channels[node.channels.clone()];
+        self.invocations.clear();
+        let n_ready = node.trigger.collect(env.now_ns, channels, usize::MAX, &mut self.invocations);
+        if n_ready == 0 {
+            return Ok(0);
+        }
+        if !node.beside.is_empty() {
+            node.look_beside(env.now_ns, &mut self.channels);
+        }
+        self.admit(at, env)?;
+        self.call_all(at, env, downstream, iteration)
+    }
+
+    fn call_all(
+        &mut self,
+        at: usize,
+        env: &Env,
+        downstream: &mut impl Downstream,
+        iteration: Option<LoopIteration>,
+    ) -> Result<u32, Fault> {
+        let mut n_called = 0;
+        for index in 0..self.invocations.len() {
+            let (invocation, messages) = self.invocations.get_mut(index);
+            let node = &mut self.nodes[at];
+            let kept = node.outbox.staged.len();
+            let begun = trace::begin(env, node, &mut self.recorder);
+            let missed_runs = u64::from(invocation.missed_runs);
+            let invoked = node.call(env, messages, missed_runs, iteration);
+            trace::end(env, node, &mut self.recorder, begun, messages);
+            node.keep(messages);
+            n_called += 1;
+            if invoked.saw_cancel {
+                node.counts.cancel_observed += 1;
+            }
+            if let (Some(state), Some(report)) = (&mut self.looping, invoked.report) {
+                state.take_report(report);
+            }
+            match invoked.result {
+                Ok(()) => node.counts.executions += 1,
+                Err(failure) => {
+                    node.counts.discarded += node.outbox.discard_after(kept) as u64;
+                    let fault = node.failed(&failure, env.now_ns, env.epoch);
+                    if fault.is_fatal {
+                        return Err(fault);
+                    }
+                    self.faults.push(fault);
+                    if node.status != super::node::Status::Active {
+                        break;
+                    }
+                }
+            }
+            if core::mem::take(&mut self.nodes[at].outbox.is_fatal) {
+                let node = &self.nodes[at];
+                let phase = super::report::Phase::Execute;
+                return Err(node.fault(
+                    phase,
+                    "an edge that fails the run was full",
+                    env.epoch,
+                    true,
+                ));
+            }
+            if self.looping.is_none() && index + 1 < self.invocations.len() {
+                self.commit(at, env, downstream);
+            }
+        }
+        Ok(n_called)
+    }
+
+    /// Leaves out what a pool lane does not admit. Which ones depends on the ready set alone.
+    fn admit(&mut self, at: usize, env: &Env) -> Result<(), Fault> {
+        let node = &mut self.nodes[at];
+        let Some(admission) = node.admission else { return Ok(()) };
+        let n_ready = self.invocations.len();
+        node.counts.in_flight_max =
+            node.counts.in_flight_max.max(n_ready.min(admission.width) as u64);
+        if n_ready <= admission.capacity {
+            return Ok(());
+        }
+        let n_over = n_ready - admission.capacity;
+        node.counts.rejected += n_over as u64;
+        match admission.overflow {
+            LaneOverflow::FailFast => {
+                let phase = super::report::Phase::Runtime;
+                let text = alloc::format!(
+                    "{n_ready} invocations are ready, and its lane admits {}",
+                    admission.capacity
+                );
+                return Err(node.fault(phase, text, env.epoch, true));
+            }
+            LaneOverflow::DropOldest | LaneOverflow::Overwrite => {
+                self.invocations.drop_front(n_over);
+            }
+            _ => self.invocations.truncate(admission.capacity),
+        }
+        Ok(())
+    }
+
+    /// Finds out how much each edge takes that may refuse; false if a blocking one has no room for
+    /// what an invocation may publish.
+    fn grant_rooms(&mut self, at: usize, downstream: &mut impl Downstream) -> bool {
+        let mut is_free = true;
+        for index in 0..self.nodes[at].routes.len() {
+            let route = self.nodes[at].routes[index];
+            let edge = &self.nodes[at].outbox.edges()[index];
+            if edge.room == OutEdge::ANY {
+                continue;
+            }
+            let (mut room, overflow) = (edge.room, edge.overflow);
+            if route.kind == EdgeKind::Immediate {
+                room = match route.to {
+                    To::Here(channel) => self.channels[channel as usize].room(),
+                    To::Region(region, channel) => downstream.room(region, channel),
+                    To::Domain(_) => room,
+                };
+                self.nodes[at].outbox.set_room(index, room);
+            }
+            is_free &= overflow != Overflow::Block || room >= self.nodes[at].burst;
+        }
+        is_free
+    }
+
+    /// Makes what a node has staged visible, or lays it aside for the next epoch.
+    #[inline]
+    pub(crate) fn commit(&mut self, at: usize, env: &Env, downstream: &mut impl Downstream) {
+        let node = &mut self.nodes[at];
+        if node.outbox.staged.is_empty() {
+            return;
+        }
+        let mut staged = core::mem::take(&mut node.outbox.staged);
+        for one in staged.drain(..) {
+            let node = &mut self.nodes[at];
+            let (first, end) = node.outbox.range_of(one.port);
+            let meta = Meta {
+                published_ns: env.now_ns,
+                epoch: env.epoch,
+                correlation: one.correlation,
+                causation: one.causation,
+                stamp: one.stamp,
+                ..Meta::default()
+            };
+            let mut value = Some(one.value);
+            for index in first..end {
+                let route = self.nodes[at].routes[index];
+                // The last reader gets the value itself.
+                let is_last = index + 1 == end;
+                let shared =
+                    if is_last { value.take() } else { value.as_ref().and_then(|v| v.share()) };
+                let Some(value) = shared else { continue };
+                self.route(route, Message { value, meta }, env, downstream);
+            }
+        }
+        self.nodes[at].outbox.staged = staged;
+    }
+
+    /// One message on one edge.
+    #[inline]
+    fn route(
+        &mut self,
+        route: Route,
+        mut message: Message,
+        env: &Env,
+        downstream: &mut impl Downstream,
+    ) {
+        self.n_published.staged += 1;
+        message.meta.edge = route.edge;
+        if route.kind != EdgeKind::Immediate {
+            match route.kind {
+                EdgeKind::State => self.n_published.state += 1,
+                EdgeKind::Async => self.n_published.asynchronous += 1,
+                _ => self.n_published.delayed += 1,
+            }
+            let Route { to, kind, max_inflight, .. } = route;
+            self.deferred.push(Deferred { to, kind, max_inflight, message });
+            return;
+        }
+        if let (Some(state), To::Region(..)) = (&mut self.looping, route.to) {
+            state.hold(route, message);
+            return;
+        }
+        self.make_visible(route, message, env, downstream);
+    }
+
+    #[inline]
+    pub(crate) fn make_visible(
+        &mut self,
+        route: Route,
+        message: Message,
+        env: &Env,
+        downstream: &mut impl Downstream,
+    ) {
+        if env.logs {
+            commit_log::commit(&mut self.log, route.edge, &message);
+        }
+        self.n_published.committed += 1;
+        trace::committed(env, &mut self.recorder, route.edge);
+        match route.to {
+            To::Here(channel) => {
+                let pushed = self.channels[channel as usize].push(env.now_ns, message);
+                if let Pushed::Refused(..) = pushed {
+                    self.n_published.failed_commit += 1;
+                }
+            }
+            To::Region(region, channel) => downstream.deliver(region, channel, env.now_ns, message),
+            // Refused by the compiler.
+            To::Domain(_) => self.n_published.failed_commit += 1,
+        }
+    }
+
+    /// The earliest time at which something here could become ready by itself, and whether that is
+    /// a tick, which time stops at even while there is other work.
+    pub(crate) fn next_due(&self) -> (Option<u64>, Option<u64>) {
+        let (mut tick, mut other) = (None, None);
+        for node in &self.nodes {
+            match node.status {
+                super::node::Status::Active => {
+                    tick = earlier(tick, node.trigger.next_tick());
+                    other = earlier(other, node.trigger.next_due());
+                }
+                super::node::Status::Backoff { until_ns } => {
+                    other = earlier(other, Some(until_ns));
+                }
+                super::node::Status::Isolated => {}
+            }
+        }
+        (tick, other)
+    }
+}
+
+/// The earlier of two times, if there is any.
+pub(crate) fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}

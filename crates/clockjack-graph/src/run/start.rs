@@ -1,0 +1,364 @@
+//! The beginning and the end of a run: components are set up in the order of their dependencies,
+//! domains are started, and when all have ended everything is taken down in reverse.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, AtomicU64};
+use core::task::{Context, Poll};
+use std::sync::Mutex;
+
+use clockjack_actor::ActorSystem;
+use clockjack_exec::{Failure, Handle, Join};
+
+use super::crew::{Crew, Waits};
+use super::domain::{Bounds, Domain, Pace, Progress};
+use super::env::Env;
+use super::epoch::{Core, own};
+use super::inbox::Inbox;
+use super::lanes::Lanes;
+use super::node::NodeState;
+use super::options::{Clock, Parallel, RunOptions};
+use super::region::Region;
+use super::report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
+use super::shared::{LiveLane, RunShared};
+use super::tasks::Tasks;
+use super::wiring::{self, Wired, wire};
+use crate::compile::Plan;
+use crate::describe::{LaneType, OnPolicyError};
+use crate::graph::Graph;
+
+/// A run that has begun.
+pub(crate) struct Started {
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) inboxes: Arc<[Inbox]>,
+    pub(crate) ended: Ended,
+}
+
+/// Ready when a run has ended.
+pub(crate) struct Ended(Join<Result<RunReport, RunError>>);
+
+impl Future for Ended {
+    type Output = Result<RunReport, RunError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let joined = Pin::new(&mut self.0).poll(cx);
+        joined.map(|joined| joined.unwrap_or_else(|_| Err(RunError::stopped())))
+    }
+}
+
+type DomainEnd = (Domain, StopReason, Option<Fault>);
+
+/// Starts a run.
+pub(crate) fn start(
+    graph: Graph,
+    system: &ActorSystem,
+    options: RunOptions,
+) -> Result<Started, RunError> {
+    let executor = system.executor();
+    let plan = graph.plan;
+    let is_split = options.clock != Clock::Virtual && plan.n_domains > 1;
+    let domain_of = wiring::domains(&plan, is_split);
+    let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
+    let isolated = isolated_lanes(&plan, system)?;
+    let mut wired = wire(&plan, &domain_of, graph.made, width);
+    set_up(&plan, &mut wired, &options)?;
+
+    let n_domains = wired.domains.len();
+    let shared = Arc::new(RunShared {
+        plan: Arc::clone(&plan),
+        nodes: wired.nodes,
+        guarded: wired.guarded,
+        stop: Arc::new(AtomicBool::new(false)),
+        n_steps_called: AtomicU64::new(0),
+        is_watched: AtomicBool::new(false),
+        live: Mutex::new(live_lanes(&plan)),
+    });
+    let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
+    let began_ns = executor.nanos();
+    let mut joins = Vec::with_capacity(n_domains);
+    for (index, regions) in wired.domains.into_iter().enumerate() {
+        let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
+        let env = Env {
+            epoch: 0,
+            now_ns: 0,
+            logs: options.commit_log.is_some(),
+            measures: false,
+            traces: options.trace.is_some(),
+            tasks: Tasks::new(options.tasks_max),
+            stop: Arc::clone(&shared.stop),
+            executor: executor.clone(),
+            began_ns,
+        };
+        let lanes = Lanes::new(&plan, |lane| domain_of[lane] == index);
+        let crew = crew(&plan, &numbers, &isolated, &executor, width, options.parallel);
+        let domain = Domain {
+            index,
+            pace: pace(index, &options),
+            core: Arc::new(Core {
+                regions: regions.into_iter().map(Mutex::new).collect(),
+                env,
+                is_due: alloc::vec![true; plan.lanes.len()],
+            }),
+            lanes,
+            crew,
+            places: Arc::clone(&wired.places),
+            inboxes: Arc::clone(&inboxes),
+            shared: Arc::clone(&shared),
+            bounds: Bounds {
+                steps: options.steps,
+                duration_ns: options
+                    .duration
+                    .map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
+                until_idle: options.until_idle,
+            },
+            timing_every: options.timing_every,
+            commit_log: options.commit_log.clone(),
+            trace: options.trace.clone(),
+            later: core::mem::take(&mut wired.later[index]),
+            progress: Progress::default(),
+        };
+        joins.push(executor.spawn(domain.run()));
+    }
+    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options.snapshots);
+    let ended = Ended(executor.spawn(end));
+    Ok(Started { shared, inboxes, ended })
+}
+
+fn pace(domain: usize, options: &RunOptions) -> Pace {
+    let is_counted = options.steps.is_some() || options.until_idle;
+    match options.clock {
+        Clock::Virtual => Pace::Simulated,
+        Clock::Described if domain == 0 && is_counted => Pace::Simulated,
+        _ => Pace::System,
+    }
+}
+
+fn crew(
+    plan: &Plan,
+    regions: &[usize],
+    isolated: &[Option<Handle>],
+    executor: &Handle,
+    width: usize,
+    parallel: Parallel,
+) -> Option<Crew> {
+    let is_isolated: Vec<bool> = isolated.iter().map(Option::is_some).collect();
+    let waits = Waits::new(plan, regions, &is_isolated);
+    let is_shared =
+        width > 1 && parallel != Parallel::Never && !executor.is_local() && waits.is_wide();
+    if !is_shared && !waits.has_isolated() {
+        return None;
+    }
+    let own: Vec<(usize, Handle)> = isolated
+        .iter()
+        .enumerate()
+        .filter(|(lane, _)| waits.has_lane(*lane))
+        .filter_map(|(lane, thread)| Some((lane, thread.clone()?)))
+        .collect();
+    let n_helpers = if is_shared { (width - 1).min(regions.len() - 1) } else { 0 };
+    Some(Crew::start(waits, parallel, executor, n_helpers, &own))
+}
+
+/// The threads of lanes that have their own, where the host gives threads.
+fn isolated_lanes(plan: &Plan, system: &ActorSystem) -> Result<Vec<Option<Handle>>, RunError> {
+    let mut threads = Vec::with_capacity(plan.lanes.len());
+    for lane in &plan.lanes {
+        let spec = &lane.spec;
+        if spec.lane_type != LaneType::IsolatedThread || lane.regions.is_empty() {
+            threads.push(None);
+            continue;
+        }
+        let name = format!("{}-{}", plan.name, spec.thread_name.as_ref().unwrap_or(&spec.id));
+        let pinned = match system.find_pinned(&name) {
+            Some(pinned) => Ok(pinned),
+            None => system.pinned(&name),
+        };
+        match pinned {
+            Ok(pinned) => threads.push(system.executor_of(pinned.id())),
+            Err(error) if spec.on_policy_error == OnPolicyError::Fail => {
+                let text = format!("lane `{}` has no thread of its own: {error}", spec.id);
+                return Err(RunError::refused(text));
+            }
+            Err(_) => threads.push(None),
+        }
+    }
+    Ok(threads)
+}
+
+fn live_lanes(plan: &Plan) -> Vec<LiveLane> {
+    let one = |lane: &crate::compile::PlanLane| LiveLane {
+        lane: lane.spec.id.clone(),
+        ..LiveLane::default()
+    };
+    plan.lanes.iter().map(one).collect()
+}
+
+/// Configures all components, then activates them in the order of their dependencies. If one
+/// refuses, those that were activated are deactivated.
+fn set_up(plan: &Plan, wired: &mut Wired, options: &RunOptions) -> Result<(), RunError> {
+    let mut n_active = 0;
+    let result = set_up_until(plan, wired, options, &mut n_active);
+    if let Err(fault) = result {
+        for component in plan.lifecycle[..n_active].iter().rev() {
+            // It is not the first thing to go wrong.
+            let _ = node_of(wired, *component).with_body(|node| node.deactivate());
+        }
+        return Err(RunError::failed(fault, None));
+    }
+    Ok(())
+}
+
+fn set_up_until(
+    plan: &Plan,
+    wired: &mut Wired,
+    options: &RunOptions,
+    n_active: &mut usize,
+) -> Result<(), Fault> {
+    for component in &plan.lifecycle {
+        let node = node_of(wired, *component);
+        let configured = node.bind_and_configure();
+        configured.map_err(|failure| fault_of(node, Phase::Configure, &failure))?;
+    }
+    for component in &plan.lifecycle {
+        let node = node_of(wired, *component);
+        let activated = node.with_body(|node| node.activate());
+        activated.map_err(|failure| fault_of(node, Phase::Activate, &failure))?;
+        *n_active += 1;
+    }
+    for (id, snapshot) in &options.restore {
+        let found = plan.components.iter().position(|one| one.spec.id == *id);
+        let Some(component) = found else {
+            return Err(Domain::runtime_fault(&format!("there is no `{id}` to restore")));
+        };
+        let node = node_of(wired, component);
+        let restored = if snapshot.component_type == plan.components[component].spec.component_type
+        {
+            node.with_body(|node| node.restore(snapshot))
+        } else {
+            let of = &snapshot.component_type;
+            Err(Failure::msg(format!("the state is that of a `{of}`")))
+        };
+        restored.map_err(|failure| fault_of(node, Phase::Restore, &failure))?;
+    }
+    if options.reset {
+        for component in &plan.lifecycle {
+            let node = node_of(wired, *component);
+            let reset = node.with_body(|node| node.reset());
+            reset.map_err(|failure| fault_of(node, Phase::Reset, &failure))?;
+        }
+    }
+    Ok(())
+}
+
+fn node_of(wired: &mut Wired, component: usize) -> &mut NodeState {
+    let (domain, region, at) = wired.nodes[component];
+    &mut wired.domains[domain as usize][region as usize].1.nodes[at as usize]
+}
+
+fn fault_of(node: &NodeState, phase: Phase, failure: &Failure) -> Fault {
+    node.fault(phase, format!("{failure}"), 0, true)
+}
+
+/// Waits for all domains, takes everything down, and reports.
+async fn finish(
+    joins: Vec<Join<DomainEnd>>,
+    shared: Arc<RunShared>,
+    inboxes: Arc<[Inbox]>,
+    wants_snapshots: bool,
+) -> Result<RunReport, RunError> {
+    let mut domains = Vec::with_capacity(joins.len());
+    let (mut stop, mut fault) = (None, None);
+    for join in joins {
+        let Ok((domain, reason, failed)) = join.await else { return Err(RunError::stopped()) };
+        let is_worse = stop.is_none_or(|stop| severity(reason) > severity(stop));
+        if is_worse {
+            stop = Some(reason);
+        }
+        fault = fault.or(failed);
+        domains.push(domain);
+    }
+    for inbox in &*inboxes {
+        drop(inbox.close());
+    }
+    let stop = stop.unwrap_or(StopReason::NotStarted);
+    let report = take_down(&shared, domains, stop, wants_snapshots);
+    match fault {
+        Some(fault) => Err(RunError::failed(fault, Some(report))),
+        None => Ok(report),
+    }
+}
+
+/// Of several domains the gravest reason is told.
+fn severity(reason: StopReason) -> u8 {
+    match reason {
+        StopReason::Error => 3,
+        StopReason::StopRequested => 2,
+        StopReason::NotStarted => 0,
+        _ => 1,
+    }
+}
+
+fn take_down(
+    shared: &RunShared,
+    mut domains: Vec<Domain>,
+    stop: StopReason,
+    wants_snapshots: bool,
+) -> RunReport {
+    let mut report = RunReport {
+        stop,
+        epochs: 0,
+        executions: 0,
+        elapsed_ns: 0,
+        faults: Vec::new(),
+        n_faults_dropped: 0,
+        overlap_max: 0,
+        snapshots: Vec::new(),
+        loops: Vec::new(),
+        metrics: super::metrics::Metrics::default(),
+    };
+    for domain in &mut domains {
+        let env = &domain.core.env;
+        report.epochs += env.epoch;
+        report.elapsed_ns = report.elapsed_ns.max(env.now_ns);
+        report.faults.append(&mut domain.progress.faults);
+        report.n_faults_dropped += domain.progress.n_faults_dropped;
+        report.overlap_max = report.overlap_max.max(domain.progress.overlap_max);
+    }
+    report.metrics = super::collect::collect(shared, &mut domains);
+    let mut cores: Vec<Core> = domains
+        .into_iter()
+        .map(|domain| Arc::into_inner(domain.core).expect("nobody works on an epoch"))
+        .collect();
+    for region in cores.iter_mut().flat_map(|core| &mut core.regions).map(own) {
+        report.executions += region.nodes.iter().map(|node| node.counts.executions).sum::<u64>();
+        if let Some(looping) = &region.looping {
+            report.loops.push(LoopResult {
+                id: String::from(&*looping.id),
+                residual: looping.counts.residual,
+                reason: looping.counts.reason.into(),
+            });
+        }
+    }
+    for component in shared.plan.lifecycle.iter().rev() {
+        let (domain, region, at) = shared.nodes[*component];
+        let core = &mut cores[domain as usize];
+        let node = &mut own(&mut core.regions[region as usize]).nodes[at as usize];
+        if wants_snapshots {
+            match node.with_body(|node| node.snapshot()) {
+                Ok(Some(snapshot)) => report.snapshots.push((String::from(&*node.id), snapshot)),
+                Ok(None) => {}
+                Err(failure) => {
+                    let text = format!("{failure}");
+                    report.faults.push(node.fault(Phase::Snapshot, text, 0, false));
+                }
+            }
+        }
+        if let Err(failure) = node.with_body(|node| node.deactivate()) {
+            let text = format!("{failure}");
+            report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
+        }
+    }
+    report
+}

@@ -1,0 +1,275 @@
+//! Trace records: fixed in size, numbers for names, kept by each region until the epoch has ended.
+
+use alloc::vec::Vec;
+
+use super::env::Env;
+use super::message::MessageId;
+use super::node::NodeState;
+use super::trigger::Arrival;
+use crate::named::named;
+
+named! {
+    /// What a record tells of.
+    pub enum TraceName {
+        /// An epoch.
+        SchedulerIteration = "scheduler_iteration",
+        /// An epoch begins.
+        SchedulerIterationBegin = "scheduler_iteration_begin",
+        /// An epoch has ended.
+        SchedulerIterationEnd = "scheduler_iteration_end",
+        /// A call of a component.
+        ComponentExecute = "component_execute",
+        /// A call begins.
+        ComponentExecuteBegin = "component_execute_begin",
+        /// A call has ended.
+        ComponentExecuteEnd = "component_execute_end",
+        /// The run is to stop, and a component was at work.
+        ComponentCancellationRequested = "component_cancellation_requested",
+        /// A component has seen that the run is to stop.
+        ComponentCancellationObserved = "component_cancellation_observed",
+        /// A call took longer than its budget.
+        ComponentTimeoutBudgetExceeded = "component_timeout_budget_exceeded",
+        /// Invocations of one component on a pool lane.
+        ThreadPoolBatch = "thread_pool_batch",
+        /// A tick of a fixed-rate lane begins.
+        FixedRateTickBegin = "fixed_rate_tick_begin",
+        /// A tick of a fixed-rate lane.
+        FixedRateTick = "fixed_rate_tick",
+        /// A tick of a fixed-rate lane has ended.
+        FixedRateTickEnd = "fixed_rate_tick_end",
+        /// A tick took longer than its budget.
+        FixedRateOverrun = "fixed_rate_overrun",
+        /// A tick was left out.
+        FixedRateSkippedTick = "fixed_rate_skipped_tick",
+        /// A value was published.
+        ChannelPublish = "channel_publish",
+        /// A value became visible.
+        ChannelCommit = "channel_commit",
+        /// A value of a state edge became visible.
+        StateCommit = "state_commit",
+        /// A value of an async edge was admitted.
+        AsyncAdmission = "async_admission",
+        /// Settings were looked at.
+        ConfigTransactionValidate = "config_transaction_validate",
+        /// Settings were taken.
+        ConfigTransactionApply = "config_transaction_apply",
+        /// Settings were taken back.
+        ConfigTransactionRollback = "config_transaction_rollback",
+        /// Settings are in force.
+        ConfigTransactionCommit = "config_transaction_commit",
+        /// An iteration of a loop.
+        LoopIteration = "loop_iteration",
+        /// An iteration begins.
+        LoopIterationBegin = "loop_iteration_begin",
+        /// An iteration has ended.
+        LoopIterationEnd = "loop_iteration_end",
+        /// A loop has converged.
+        LoopConverged = "loop_converged",
+        /// A loop took longer than its budget.
+        LoopBudgetOverrun = "loop_budget_overrun",
+        /// A loop has made as many iterations as it may.
+        LoopMaxIterationsHit = "loop_max_iterations_hit",
+        /// The outputs of a loop were thrown away.
+        LoopOutputDiscarded = "loop_output_discarded",
+        /// A member of a loop has failed.
+        LoopError = "loop_error",
+        /// The run is to stop, and a loop was at work.
+        LoopCancellationRequested = "loop_cancellation_requested",
+        /// A loop has stopped because the run is to.
+        LoopCancellationObserved = "loop_cancellation_observed",
+        /// Something is not as it should be.
+        HealthEvent = "health_event",
+    }
+}
+
+impl TraceName {
+    /// The part of the runtime that it is of.
+    #[must_use]
+    pub const fn phase(self) -> &'static str {
+        match self {
+            Self::ComponentExecute
+            | Self::ComponentExecuteBegin
+            | Self::ComponentExecuteEnd
+            | Self::ComponentCancellationRequested
+            | Self::ComponentCancellationObserved
+            | Self::ComponentTimeoutBudgetExceeded
+            | Self::ThreadPoolBatch => "component",
+            Self::ChannelPublish
+            | Self::ChannelCommit
+            | Self::StateCommit
+            | Self::AsyncAdmission => "channel",
+            Self::ConfigTransactionValidate
+            | Self::ConfigTransactionApply
+            | Self::ConfigTransactionRollback
+            | Self::ConfigTransactionCommit => "config",
+            Self::LoopIteration
+            | Self::LoopIterationBegin
+            | Self::LoopIterationEnd
+            | Self::LoopConverged
+            | Self::LoopBudgetOverrun
+            | Self::LoopMaxIterationsHit
+            | Self::LoopOutputDiscarded
+            | Self::LoopError
+            | Self::LoopCancellationRequested
+            | Self::LoopCancellationObserved => "loop",
+            Self::HealthEvent => "health",
+            _ => "scheduler",
+        }
+    }
+}
+
+/// Nothing of that kind belongs to a record.
+pub const NONE: u32 = u32::MAX;
+
+/// What has happened, in numbers of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRecord {
+    /// What it tells of.
+    pub name: TraceName,
+    /// The component, or [`NONE`].
+    pub component: u32,
+    /// The edge, or [`NONE`].
+    pub edge: u32,
+    /// The lane, or [`NONE`].
+    pub lane: u32,
+    /// Which of those who work on an epoch, from zero.
+    pub worker: u16,
+    /// The epoch.
+    pub epoch: u64,
+    /// Nanoseconds since the run began.
+    pub start_ns: u64,
+    /// Nanoseconds; zero for a point.
+    pub duration_ns: u64,
+    /// The message that began it all: edge plus one, and its number; zero: none.
+    pub correlation: (u32, u64),
+    /// The message that led to it, or the one that it is about.
+    pub message: (u32, u64),
+    /// What else there is to say: an iteration, a number of ticks.
+    pub value: u64,
+}
+
+impl TraceRecord {
+    pub(crate) fn point(name: TraceName, env: &Env) -> Self {
+        Self {
+            name,
+            component: NONE,
+            edge: NONE,
+            lane: NONE,
+            worker: 0,
+            epoch: env.epoch,
+            start_ns: env.since_start(),
+            duration_ns: 0,
+            correlation: (0, 0),
+            message: (0, 0),
+            value: 0,
+        }
+    }
+}
+
+/// The records of a region in one epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pub(crate) records: Vec<TraceRecord>,
+    pub(crate) lane: u32,
+    pub(crate) worker: u16,
+    pub(crate) n_dropped: u64,
+}
+
+/// Records that a region keeps in one epoch.
+const RECORDS_MAX: usize = 4096;
+
+impl Recorder {
+    pub(crate) fn push(&mut self, record: TraceRecord) {
+        if self.records.len() < RECORDS_MAX {
+            self.records.push(TraceRecord { worker: self.worker, ..record });
+        } else {
+            self.n_dropped += 1;
+        }
+    }
+}
+
+/// When a call began, if that is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun(Option<u64>);
+
+#[inline]
+pub(crate) fn begin(env: &Env, node: &NodeState, _recorder: &mut Recorder) -> Begun {
+    let is_measured = env.measures || node.budget_ns > 0 || node.callback_max_ns > 0;
+    Begun(if is_measured { Some(env.since_start()) } else { None })
+}
+
+#[inline]
+pub(crate) fn end(
+    env: &Env,
+    node: &mut NodeState,
+    recorder: &mut Recorder,
+    begun: Begun,
+    messages: &[Arrival],
+) {
+    if let Some(begun_ns) = begun.0 {
+        measured(env, node, recorder, begun_ns, messages);
+    }
+}
+
+#[cold]
+fn measured(
+    env: &Env,
+    node: &mut NodeState,
+    recorder: &mut Recorder,
+    begun_ns: u64,
+    messages: &[Arrival],
+) {
+    let duration_ns = env.since_start().saturating_sub(begun_ns);
+    let counts = &mut node.counts;
+    counts.last_ns = duration_ns;
+    counts.max_ns = counts.max_ns.max(duration_ns);
+    let is_over = node.budget_ns > 0 && duration_ns > node.budget_ns;
+    counts.budget_overruns += u64::from(is_over);
+    counts.callback_overruns +=
+        u64::from(node.callback_max_ns > 0 && duration_ns > node.callback_max_ns);
+    if !env.traces {
+        return;
+    }
+    let cause = messages.first().map(|one| &one.message);
+    let record = TraceRecord {
+        component: number(node.component),
+        lane: recorder.lane,
+        start_ns: begun_ns,
+        duration_ns,
+        correlation: cause.map_or((0, 0), |message| pair(message.meta.correlation)),
+        message: cause.map_or((0, 0), |message| pair(message.id())),
+        ..TraceRecord::point(TraceName::ComponentExecute, env)
+    };
+    recorder.push(record);
+    if is_over {
+        recorder.push(TraceRecord {
+            component: number(node.component),
+            ..TraceRecord::point(TraceName::ComponentTimeoutBudgetExceeded, env)
+        });
+    }
+}
+
+#[inline]
+pub(crate) fn committed(env: &Env, recorder: &mut Recorder, edge: u32) {
+    if env.traces {
+        recorder.push(TraceRecord { edge, ..TraceRecord::point(TraceName::ChannelCommit, env) });
+    }
+}
+
+#[inline]
+pub(crate) fn iterated(env: &Env, recorder: &mut Recorder, index: u32) {
+    if env.traces {
+        recorder.push(TraceRecord {
+            value: u64::from(index),
+            ..TraceRecord::point(TraceName::LoopIteration, env)
+        });
+    }
+}
+
+fn pair(id: MessageId) -> (u32, u64) {
+    (id.edge_plus_one, id.seq)
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("components are counted by the limits of a description")
+}

@@ -1,0 +1,132 @@
+//! What triggers make: invocations, and the messages of each.
+//!
+//! All messages lie in one list in the order of the invocations, so that each has a slice of its
+//! own, and several can be lent at once. The lists are used again and again: after the first few
+//! epochs nothing is allocated.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::describe::SourceType;
+use crate::run::message::Message;
+
+/// What has made a component ready.
+pub(crate) type EventKind = SourceType;
+
+/// A message at an input.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    /// The input: its index among those of the component.
+    pub(crate) port: u16,
+    pub(crate) message: Message,
+}
+
+/// One call of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Invocation {
+    /// What has made it ready; of several messages, the first.
+    pub(crate) kind: EventKind,
+    /// It carries a batch: any number of messages of each input.
+    pub(crate) is_batch: bool,
+    /// Ticks of a timer that it stands for; one if it is no timer's.
+    pub(crate) runs: u32,
+    /// Ticks that came too late for a call of their own.
+    pub(crate) missed_runs: u32,
+    /// When the timer was due; without one, when the trigger looked.
+    pub(crate) scheduled_ns: u64,
+    /// Where its messages end; they begin where those of the one before it end.
+    end: usize,
+}
+
+/// Invocations in the order in which they are to be made.
+#[derive(Debug, Default)]
+pub(crate) struct Invocations {
+    arrivals: Vec<Arrival>,
+    list: Vec<Invocation>,
+}
+
+impl Invocations {
+    /// None, with room for some.
+    pub(crate) fn with_capacity(n_messages: usize, n_invocations: usize) -> Self {
+        Self { arrivals: Vec::with_capacity(n_messages), list: Vec::with_capacity(n_invocations) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Drops them, and what is left of their messages.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.arrivals.clear();
+        self.list.clear();
+    }
+
+    /// Drops all but the first so many.
+    pub(crate) fn truncate(&mut self, n_invocations: usize) {
+        self.list.truncate(n_invocations);
+        self.arrivals.truncate(self.list.last().map_or(0, |last| last.end));
+    }
+
+    /// Drops the first so many.
+    pub(crate) fn drop_front(&mut self, n_invocations: usize) {
+        let Some(last) = n_invocations.checked_sub(1).and_then(|index| self.list.get(index)) else {
+            return;
+        };
+        let n_messages = last.end;
+        self.list.drain(..n_invocations);
+        self.arrivals.drain(..n_messages);
+        for invocation in &mut self.list {
+            invocation.end -= n_messages;
+        }
+    }
+
+    /// An invocation and its messages.
+    ///
+    /// # Panics
+    ///
+    /// There are not so many.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: usize) -> (Invocation, &mut [Arrival]) {
+        let invocation = self.list[index];
+        let start = if index == 0 { 0 } else { self.list[index - 1].end };
+        (invocation, &mut self.arrivals[start..invocation.end])
+    }
+
+    /// All of them, each with its messages; several may be lent at once.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Invocation, &mut [Arrival])> {
+        let mut rest = self.arrivals.as_mut_slice();
+        let mut start = 0;
+        self.list.iter().map(move |invocation| {
+            let (mine, later) = mem::take(&mut rest).split_at_mut(invocation.end - start);
+            rest = later;
+            start = invocation.end;
+            (*invocation, mine)
+        })
+    }
+
+    /// Adds a message to the invocation that is [closed](Self::close) next.
+    #[inline]
+    pub(super) fn add(&mut self, port: u16, message: Message) {
+        self.arrivals.push(Arrival { port, message });
+    }
+
+    /// Makes an invocation of the messages that were added since the last.
+    #[inline]
+    pub(super) fn close(&mut self, kind: EventKind, now_ns: u64) -> &mut Invocation {
+        let end = self.arrivals.len();
+        let scheduled_ns = now_ns;
+        self.list.push_mut(Invocation {
+            kind,
+            is_batch: false,
+            runs: 1,
+            missed_runs: 0,
+            scheduled_ns,
+            end,
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! From a plan to the regions of its domains.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::channel::Channel;
+use super::loops::LoopState;
+use super::node::{Admission, NodeCounts, NodeState, Route, Status, To};
+use super::outbox::Outbox;
+use super::region::{PublicationCounts, Region};
+use super::trace::Recorder;
+use super::trigger::{Invocations, Trigger};
+use crate::compile::{Plan, PlanComponent};
+use crate::component::Config;
+use crate::describe::{EdgeKind, LaneType, Mode, Overflow};
+use crate::graph::Made;
+
+/// Where the channel of an edge is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) domain: u32,
+    pub(crate) region: u32,
+    pub(crate) channel: u32,
+}
+
+/// The regions of all domains, and where everything is.
+pub(crate) struct Wired {
+    /// For each domain its regions, in compiled order, with their numbers in the plan.
+    pub(crate) domains: Vec<Vec<(usize, Region)>>,
+    /// For each edge of the plan.
+    pub(crate) places: Arc<[Place]>,
+    /// For each component: its domain, its region there, which of its nodes.
+    pub(crate) nodes: Vec<(u32, u32, u32)>,
+    /// For each domain, the channels that show their message an epoch later.
+    pub(crate) later: Vec<Vec<(u32, u32)>>,
+    /// For each domain, edges that are not immediate and may refuse: region, node, edge there.
+    pub(crate) guarded: Vec<Vec<(u32, u32, u32)>>,
+}
+
+/// Builds the regions. `domain_of`: the domain of each lane.
+pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usize) -> Wired {
+    let n_domains = domain_of.iter().max().map_or(1, |most| most + 1);
+    let (places, nodes) = places(plan, domain_of, n_domains);
+    let mut wired = Wired {
+        domains: (0..n_domains).map(|_| Vec::new()).collect(),
+        later: alloc::vec![Vec::new(); n_domains],
+        guarded: alloc::vec![Vec::new(); n_domains],
+        places: places.into(),
+        nodes,
+    };
+    let mut made: Vec<Option<Made>> = made.into_iter().map(Some).collect();
+    for (number, planned) in plan.regions.iter().enumerate() {
+        let domain = domain_of[planned.lane];
+        let mut region = Region {
+            lane: planned.lane,
+            nodes: Vec::with_capacity(planned.components.len()),
+            channels: Vec::new(),
+            looping: planned.loop_policy.as_ref().map(|one| LoopState::new(&one.spec)),
+            deferred: Vec::new(),
+            log: Vec::new(),
+            recorder: Recorder { lane: count(planned.lane), ..Recorder::default() },
+            invocations: Invocations::default(),
+            faults: Vec::new(),
+            n_published: PublicationCounts::default(),
+        };
+        let position = count(wired.domains[domain].len());
+        for component in &planned.components {
+            let body = made[*component].take().expect("a component is in one region");
+            let node = node(plan, *component, body, &mut region, &wired, width);
+            note_special(&mut wired, plan, domain, position, count(region.nodes.len()), &node);
+            region.nodes.push(node);
+        }
+        wired.domains[domain].push((number, region));
+    }
+    wired
+}
+
+/// Where the channels and the components will be: domains in compiled order, channels in the order
+/// of components, inputs and edges.
+fn places(
+    plan: &Plan,
+    domain_of: &[usize],
+    n_domains: usize,
+) -> (Vec<Place>, Vec<(u32, u32, u32)>) {
+    let mut places = alloc::vec![Place::default(); plan.edges.len()];
+    let mut nodes = alloc::vec![(0, 0, 0); plan.components.len()];
+    let mut n_regions = alloc::vec![0_u32; n_domains];
+    for planned in &plan.regions {
+        let domain = domain_of[planned.lane];
+        let region = n_regions[domain];
+        n_regions[domain] += 1;
+        let mut channel = 0;
+        for (at, component) in planned.components.iter().enumerate() {
+            nodes[*component] = (count(domain), region, count(at));
+            for edge in plan.components[*component].inputs.iter().flat_map(|port| &port.edges) {
+                places[*edge] = Place { domain: count(domain), region, channel };
+                channel += 1;
+            }
+        }
+    }
+    (places, nodes)
+}
+
+fn node(
+    plan: &Plan,
+    component: usize,
+    made: Made,
+    region: &mut Region,
+    wired: &Wired,
+    width: usize,
+) -> NodeState {
+    let planned = &plan.components[component];
+    let first = region.channels.len();
+    let mut beside = Vec::new();
+    for (port, input) in planned.inputs.iter().enumerate() {
+        for edge in &input.edges {
+            if !planned.trigger_inputs.contains(&port) {
+                beside.push((u16::try_from(port).expect("ports are few"), region.channels.len()));
+            }
+            region.channels.push(Channel::new(count(*edge), &plan.edges[*edge].policy));
+        }
+    }
+    let (outbox, routes) = outputs(plan, planned, component, wired);
+    let lane = &plan.lanes[planned.lane].spec;
+    let (body, make) = made.into_parts();
+    NodeState {
+        component,
+        id: planned.spec.id.as_str().into(),
+        lane: lane.id.as_str().into(),
+        descriptor: Arc::clone(&planned.descriptor),
+        body,
+        make,
+        config: Config::new(planned.spec.config.clone()),
+        trigger: Trigger::new(planned, &plan.edges),
+        channels: first..region.channels.len(),
+        beside,
+        last: (0..planned.inputs.len()).map(|_| None).collect(),
+        outbox,
+        routes,
+        priority: planned.spec.execution.priority,
+        admission: (lane.lane_type == LaneType::ThreadPool)
+            .then(|| admission(planned, lane, width)),
+        on_error: planned.spec.execution.on_error,
+        budget_ns: planned.spec.execution.budget_ms.saturating_mul(1_000_000),
+        callback_max_ns: lane.max_callback_ms.saturating_mul(1_000_000),
+        burst: planned.spec.execution.burst.max(1),
+        status: Status::Active,
+        counts: NodeCounts::default(),
+    }
+}
+
+fn outputs(
+    plan: &Plan,
+    planned: &PlanComponent,
+    component: usize,
+    wired: &Wired,
+) -> (Outbox, Vec<Route>) {
+    let mut routes = Vec::new();
+    let mut ports = Vec::with_capacity(planned.outputs.len());
+    for output in &planned.outputs {
+        let mut port = Vec::with_capacity(output.edges.len());
+        for edge in &output.edges {
+            let planned = &plan.edges[*edge];
+            port.push((count(*edge), planned.policy.overflow, planned.policy.copy_policy));
+            routes.push(Route {
+                edge: count(*edge),
+                kind: planned.kind,
+                to: to(wired, component, *edge),
+                max_inflight: planned.policy.max_inflight,
+            });
+        }
+        ports.push(port);
+    }
+    let mut outbox = Outbox::new(&ports);
+    for (index, route) in routes.iter().enumerate() {
+        if may_refuse(plan, route) {
+            // Until it is known better, nothing.
+            outbox.set_room(index, 0);
+        }
+    }
+    (outbox, routes)
+}
+
+fn to(wired: &Wired, component: usize, edge: usize) -> To {
+    let (place, (domain, region, _)) = (wired.places[edge], wired.nodes[component]);
+    if place.domain != domain {
+        To::Domain(place.domain)
+    } else if place.region == region {
+        To::Here(place.channel)
+    } else {
+        To::Region(place.region, place.channel)
+    }
+}
+
+fn may_refuse(plan: &Plan, route: &Route) -> bool {
+    let overflow = plan.edges[route.edge as usize].policy.overflow;
+    route.max_inflight > 0 || !matches!(overflow, Overflow::Overwrite | Overflow::DropOldest)
+}
+
+fn note_special(
+    wired: &mut Wired,
+    plan: &Plan,
+    domain: usize,
+    position: u32,
+    at: u32,
+    node: &NodeState,
+) {
+    let inputs = &plan.components[node.component].inputs;
+    for edge in inputs.iter().flat_map(|port| &port.edges) {
+        if plan.edges[*edge].policy.mode == Mode::PreviousTick {
+            wired.later[domain].push((position, wired.places[*edge].channel));
+        }
+    }
+    for (index, route) in node.routes.iter().enumerate() {
+        if route.kind != EdgeKind::Immediate && may_refuse(plan, route) {
+            wired.guarded[domain].push((position, at, count(index)));
+        }
+    }
+}
+
+fn admission(planned: &PlanComponent, lane: &crate::describe::LaneSpec, width: usize) -> Admission {
+    // Zero threads are one.
+    let threads = lane.max_threads.max(1) as usize;
+    let active = if planned.spec.execution.reentrant { threads } else { 1 };
+    Admission {
+        width: active.min(width.max(1)),
+        capacity: active + lane.queue_capacity as usize,
+        overflow: lane.overflow,
+    }
+}
+
+/// The domain of each lane: one for all, or one more for each lane that keeps its own time.
+pub(crate) fn domains(plan: &Plan, is_split: bool) -> Vec<usize> {
+    plan.lanes.iter().map(|lane| if is_split { lane.domain } else { 0 }).collect()
+}
+
+pub(crate) fn count(n: usize) -> u32 {
+    u32::try_from(n).expect("everything is counted by the limits of a description")
+}
+
+/// The edges of an input, by its endpoint.
+pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
+    let (id, port) = crate::describe::EdgeSpec::split(endpoint);
+    let component = plan
+        .components
+        .iter()
+        .position(|one| one.spec.id == id)
+        .ok_or_else(|| alloc::format!("there is no component `{id}`"))?;
+    let planned = &plan.components[component];
+    if let Some(index) = planned.inputs.iter().position(|one| one.name == port) {
+        return match planned.inputs[index].edges.first() {
+            Some(edge) => Ok(Port::Input { component, index, edge: count(*edge) }),
+            None => Err(alloc::format!("nothing leads to `{endpoint}`")),
+        };
+    }
+    match planned.outputs.iter().position(|one| one.name == port) {
+        Some(index) => Ok(Port::Output { component, index }),
+        None => Err(alloc::format!("`{id}` has no port `{port}`")),
+    }
+}
+
+/// A port, found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Port {
+    Input { component: usize, index: usize, edge: u32 },
+    Output { component: usize, index: usize },
+}

@@ -1,0 +1,7 @@
+//! Running graphs: what becomes visible when, and that threads do not change it.
+
+#[path = "run/parts.rs"]
+mod parts;
+
+#[path = "run/basics.rs"]
+mod basics;
