@@ -1,5 +1,6 @@
 //! Running a plan.
 
+pub(crate) mod batch;
 pub(crate) mod channel;
 pub(crate) mod collect;
 pub mod commit_log;

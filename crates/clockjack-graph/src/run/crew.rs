@@ -38,6 +38,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clockjack_exec::Handle;
 
+use super::batch::Batch;
 use super::epoch::{Core, Outcome};
 use super::options::Parallel;
 use super::report::Fault;
@@ -79,7 +80,8 @@ pub(crate) struct Waits {
     aging: Vec<u32>,
 }
 
-struct Shared {
+/// What coordinator, helpers and regions share.
+pub(crate) struct Shared {
     board: Mutex<Board>,
     /// Changes with each change of the board, for those who look without its lock.
     version: AtomicU64,
@@ -99,6 +101,10 @@ struct Board {
     /// Jobs that wait for nobody but all before them.
     gated: BinaryHeap<Reverse<u32>>,
     n_running: usize,
+    /// Shares of the core that are out with a batch.
+    n_sharing: usize,
+    /// Invocations of reentrant components that anybody may do.
+    batches: Vec<Arc<Batch>>,
     /// Nothing at or after this position counts.
     limit: usize,
     outcome: Outcome,
@@ -107,6 +113,12 @@ struct Board {
     n_picks: u64,
     n_guarded_starvations: u64,
     is_closed: bool,
+}
+
+/// Something to do, with a share of the core.
+enum Job {
+    Region(Arc<Core>, usize),
+    Batch(Arc<Core>, Arc<Batch>),
 }
 
 /// What somebody may do.
@@ -226,6 +238,11 @@ impl Crew {
         Self { shared, waits, parallel, is_required, call_ns: 0 }
     }
 
+    /// Where regions leave work for others.
+    pub(crate) fn board(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// Whether an epoch is better run by several.
     pub(crate) fn pays(&self) -> bool {
         self.is_required
@@ -250,7 +267,7 @@ impl Crew {
         loop {
             let job = poll_fn(|cx| {
                 let mut board = shared.lock();
-                if board.n_done == waits.n_before.len() {
+                if board.is_over(waits) {
                     return Poll::Ready(None);
                 }
                 if let Some(job) = board.take(waits, Who::Anyone) {
@@ -259,13 +276,9 @@ impl Crew {
                 board.coordinator = Some(cx.waker().clone());
                 Poll::Pending
             });
-            let Some((share, position)) = job.await else { break };
-            let result = share.run_one(position, 0);
-            drop(share);
-            shared.done(waits, position, result);
-            shared.spin(|board| {
-                board.n_done == waits.n_before.len() || board.has_job(waits, Who::Anyone)
-            });
+            let Some(job) = job.await else { break };
+            shared.work(waits, job, 0);
+            shared.spin(|board| board.is_over(waits) || board.has_job(waits, Who::Anyone));
         }
         let mut board = shared.lock();
         board.core = None;
@@ -332,10 +345,8 @@ async fn help(shared: Arc<Shared>, waits: Arc<Waits>, who: Who, worker: u16) {
             board.leave_waker(worker, who, cx.waker());
             Poll::Pending
         });
-        let Some((share, position)) = job.await else { break };
-        let result = share.run_one(position, worker);
-        drop(share);
-        shared.done(&waits, position, result);
+        let Some(job) = job.await else { break };
+        shared.work(&waits, job, worker);
         shared.spin(|board| board.is_closed || board.has_job(&waits, who));
     }
 }
@@ -350,12 +361,53 @@ impl Shared {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Does a job.
+    fn work(&self, waits: &Waits, job: Job, worker: u16) {
+        match job {
+            Job::Region(share, position) => {
+                let result = share.run_one(position, worker);
+                drop(share);
+                self.done(waits, position, result);
+            }
+            Job::Batch(share, batch) => {
+                while batch.help(&share.env, worker) {}
+                drop(share);
+                let mut board = self.lock();
+                board.n_sharing -= 1;
+                let coordinator =
+                    if board.is_over(waits) { board.coordinator.take() } else { None };
+                drop(board);
+                self.changed();
+                if let Some(coordinator) = coordinator {
+                    coordinator.wake();
+                }
+            }
+        }
+    }
+
+    /// Lets others work on a batch.
+    pub(crate) fn offer(&self, batch: &Arc<Batch>) {
+        let mut board = self.lock();
+        board.batches.push(Arc::clone(batch));
+        let helpers = core::mem::take(&mut board.helpers);
+        drop(board);
+        self.changed();
+        for (.., waker) in helpers {
+            waker.wake();
+        }
+    }
+
+    /// A batch is done.
+    pub(crate) fn withdraw(&self, batch: &Arc<Batch>) {
+        self.lock().batches.retain(|one| !Arc::ptr_eq(one, batch));
+    }
+
     /// A job is done.
     fn done(&self, waits: &Waits, position: usize, result: Result<u32, Fault>) {
         let mut board = self.lock();
         board.done(waits, position, result);
         let wakers = board.take_wakers(waits);
-        let is_over = board.n_done == waits.n_before.len();
+        let is_over = board.is_over(waits);
         let coordinator = if is_over || board.has_job(waits, Who::Anyone) {
             board.coordinator.take()
         } else {
@@ -426,8 +478,20 @@ impl Board {
         wakers
     }
 
+    /// Whether every job is done, and every share but the board's is back.
+    fn is_over(&self, waits: &Waits) -> bool {
+        self.n_done == waits.n_before.len() && self.n_sharing == 0
+    }
+
     /// Takes a job, with a share of the core.
-    fn take(&mut self, waits: &Waits, who: Who) -> Option<(Arc<Core>, usize)> {
+    fn take(&mut self, waits: &Waits, who: Who) -> Option<Job> {
+        if who == Who::Anyone
+            && let Some(batch) = self.batches.iter().find(|batch| batch.has_job())
+        {
+            let core = self.core.as_ref().expect("batches come in an epoch");
+            self.n_sharing += 1;
+            return Some(Job::Batch(Arc::clone(core), Arc::clone(batch)));
+        }
         loop {
             let lane = self.best_lane(waits, who)?;
             let (_, Reverse(number)) = self.ready[lane].pop().expect("it was seen");
@@ -441,12 +505,13 @@ impl Board {
             self.n_running += 1;
             self.outcome.overlap = self.outcome.overlap.max(self.n_running);
             let core = self.core.as_ref().expect("jobs come with a core");
-            return Some((Arc::clone(core), position));
+            return Some(Job::Region(Arc::clone(core), position));
         }
     }
 
     fn has_job(&self, waits: &Waits, who: Who) -> bool {
-        self.best_lane(waits, who).is_some()
+        (who == Who::Anyone && self.batches.iter().any(|batch| batch.has_job()))
+            || self.best_lane(waits, who).is_some()
     }
 
     /// The lane whose next job goes first.
@@ -473,6 +538,8 @@ impl Board {
     fn done(&mut self, waits: &Waits, position: usize, result: Result<u32, Fault>) {
         self.n_active[waits.lane[position]] -= 1;
         self.n_running -= 1;
+        // Whoever has faults to tell of is looked for at the end of the epoch.
+        self.outcome.n_faults += 1;
         match result {
             Ok(n_called) => self.outcome.n_called += u64::from(n_called),
             Err(fault) => {

@@ -13,6 +13,7 @@
 //! time alone.
 
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::poll_fn;
@@ -32,7 +33,7 @@ use super::report::{Fault, Phase, StopReason};
 use super::shared::RunShared;
 use super::sinks::{CommitLog, TraceLog};
 use super::trace::{TraceName, TraceRecord};
-use super::wiring::{Place, count};
+use super::wiring::{Place, Special, count};
 use crate::describe::EdgeKind;
 
 /// Calls of components after which a coordinator lets others have its worker.
@@ -65,8 +66,7 @@ pub(crate) struct Domain {
     pub(crate) timing_every: u64,
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
-    /// Channels that show their message an epoch later.
-    pub(crate) later: Vec<(u32, u32)>,
+    pub(crate) special: Special,
     pub(crate) progress: Progress,
 }
 
@@ -211,7 +211,8 @@ impl Domain {
     /// The next tick of a timer, and the next time at which something else may be ready.
     fn due(&self) -> (Option<u64>, Option<u64>) {
         let (mut tick, mut other) = (None, None);
-        for region in &self.core.regions {
+        for position in &self.special.timed {
+            let region = &self.core.regions[*position as usize];
             let (a, b) = super::epoch::lock(region).next_due();
             tick = earlier(tick, a);
             other = earlier(other, b);
@@ -223,7 +224,9 @@ impl Domain {
     fn has_more(&self) -> bool {
         self.core.env.tasks.n_open() > 0
             || self.inboxes[self.index].has_any()
-            || self.core.regions.iter().any(|one| !super::epoch::lock(one).deferred.is_empty())
+            || self.special.deferring.iter().any(|position| {
+                !super::epoch::lock(&self.core.regions[*position as usize]).deferred.is_empty()
+            })
     }
 
     async fn sleep(&mut self, until_ns: Option<u64>) {
@@ -284,7 +287,12 @@ impl Domain {
 
     async fn run_regions(&mut self) -> Outcome {
         match &mut self.crew {
-            Some(crew) if crew.pays() => crew.run(&mut self.core).await,
+            Some(crew) if crew.pays() => {
+                alone(&mut self.core).env.is_shared = true;
+                let outcome = crew.run(&mut self.core).await;
+                alone(&mut self.core).env.is_shared = false;
+                outcome
+            }
             Some(crew) => {
                 let core = alone(&mut self.core);
                 let begun_ns = core.env.measures.then(|| core.env.nanos());
@@ -302,7 +310,8 @@ impl Domain {
     fn commit_deferred(&mut self) {
         let core = alone(&mut self.core);
         let logs = core.env.logs;
-        for position in 0..core.regions.len() {
+        for position in &self.special.deferring {
+            let position = *position as usize;
             let region = own(&mut core.regions[position]);
             if region.deferred.is_empty() {
                 continue;
@@ -339,7 +348,7 @@ impl Domain {
             own(&mut core.regions[position]).deferred = deferred;
         }
         let now_ns = core.env.now_ns;
-        for (region, channel) in &self.later {
+        for (region, channel) in &self.special.later {
             own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
         }
     }
@@ -454,7 +463,7 @@ impl Domain {
     /// Sets how much may be published on edges that are not immediate, as of now.
     fn open_rooms(&mut self) {
         let core = alone(&mut self.core);
-        for (position, at, index) in self.shared.guarded_of(self.index) {
+        for (position, at, index) in &self.special.guarded {
             let region = own(&mut core.regions[*position as usize]);
             let route = region.nodes[*at as usize].routes[*index as usize];
             let place = self.places[route.edge as usize];
@@ -497,10 +506,8 @@ impl Domain {
             let number = self.progress.n_tasks;
             self.progress.n_tasks += 1;
             let inbox = self.inboxes[self.index].clone();
-            let mut ending = TaskEnding { inbox, number, origin: submitted.from, result: None };
-            drop(env.executor.spawn(async move {
-                ending.result = Some(submitted.work.await);
-            }));
+            let ending = TaskEnding { inbox, number, origin: submitted.from, result: None };
+            drop(env.executor.spawn(async move { ending.end(submitted.work.await) }));
         }
     }
 
@@ -532,7 +539,7 @@ impl Domain {
             }
             log.write(epoch);
         }
-        for position in 0..core.regions.len() {
+        for position in 0..if outcome.n_faults > 0 { core.regions.len() } else { 0 } {
             let region = own(&mut core.regions[position]);
             for fault in region.faults.drain(..) {
                 if progress.faults.len() < FAULTS_MAX {
@@ -593,8 +600,8 @@ impl Domain {
     pub(crate) fn runtime_fault(message: &str) -> Fault {
         Fault {
             phase: Phase::Runtime,
-            component: alloc::string::String::new(),
-            lane: alloc::string::String::new(),
+            component: String::new(),
+            lane: String::new(),
             message: message.into(),
             epoch: 0,
             is_fatal: true,
@@ -641,6 +648,12 @@ struct TaskEnding {
     number: u64,
     origin: super::tasks::TaskOrigin,
     result: Option<Result<crate::data::Value, clockjack_exec::Failure>>,
+}
+
+impl TaskEnding {
+    fn end(mut self, result: Result<crate::data::Value, clockjack_exec::Failure>) {
+        self.result = Some(result);
+    }
 }
 
 impl Drop for TaskEnding {

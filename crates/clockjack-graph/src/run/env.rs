@@ -22,6 +22,10 @@ pub(crate) struct Env {
     pub(crate) tasks: Tasks,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
+    /// Whether others work on this epoch too.
+    pub(crate) is_shared: bool,
+    /// Where work is left for others, if there are any.
+    pub(crate) board: Option<Arc<super::crew::Shared>>,
     /// The executor's time when the run began.
     pub(crate) began_ns: u64,
 }

@@ -30,6 +30,8 @@ pub(crate) struct Outcome {
     pub(crate) fault: Option<(usize, Fault)>,
     /// Regions at work at once, at most.
     pub(crate) overlap: usize,
+    /// Regions that have faults to tell of which do not end the run.
+    pub(crate) n_faults: usize,
 }
 
 impl Core {
@@ -45,7 +47,10 @@ impl Core {
             }
             let mut downstream = InOrder { first: position + 1, regions: after };
             match region.step(env, &mut downstream) {
-                Ok(n_called) => outcome.n_called += u64::from(n_called),
+                Ok(n_called) => {
+                    outcome.n_called += u64::from(n_called);
+                    outcome.n_faults += region.faults.len();
+                }
                 Err(fault) => {
                     outcome.fault = Some((position, fault));
                     break;

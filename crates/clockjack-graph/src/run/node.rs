@@ -9,13 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use clockjack_exec::Failure;
 
+use super::batch::Job;
 use super::channel::Channel;
 use super::context::{Call, ConvergenceReport, GraphContext, LoopIteration, PORT, is_taken};
 use super::env::Env;
 use super::message::{Message, MessageId, Meta};
 use super::outbox::Outbox;
 use super::report::{Fault, Phase};
-use super::trigger::{Arrival, Trigger};
+use super::trigger::{Arrival, Invocations, Trigger};
 use crate::component::{Binder, Config, Descriptor};
 use crate::data::Value;
 use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority};
@@ -40,6 +41,8 @@ pub(crate) struct NodeState {
     /// The last message seen at each input.
     pub(crate) last: Vec<Option<Message>>,
     pub(crate) outbox: Outbox,
+    /// For invocations that overlap.
+    pub(crate) spare: Vec<Outbox>,
     /// Where each edge of the outbox leads, in the same order.
     pub(crate) routes: Vec<Route>,
     pub(crate) priority: Priority,
@@ -108,6 +111,8 @@ pub(crate) struct NodeCounts {
     pub(crate) cancel_observed: u64,
     pub(crate) restarts: u64,
     pub(crate) in_flight_max: u64,
+    /// Invocations at once, as seen. It depends on threads.
+    pub(crate) overlap_max: u64,
     pub(crate) rejected: u64,
     pub(crate) blocked: u64,
     pub(crate) discarded: u64,
@@ -158,6 +163,42 @@ impl NodeState {
             Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
         };
         Invoked { result, report: cx.call.report, saw_cancel: cx.call.saw_cancel }
+    }
+
+    /// Whether its invocations may overlap.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.admission.is_some_and(|admission| admission.width > 1)
+            && matches!(self.body, Body::Shared(_))
+    }
+
+    /// All invocations, each with what it needs.
+    pub(crate) fn jobs(&mut self, invocations: &mut Invocations) -> Vec<Job> {
+        let Body::Shared(body) = &self.body else { return Vec::new() };
+        let mut jobs = Vec::with_capacity(invocations.len());
+        invocations.take_each(|index, invocation, messages| {
+            let spare = self.spare.pop().unwrap_or_else(|| self.outbox.empty_like());
+            let mut outbox = spare;
+            outbox.take_rooms(&self.outbox);
+            jobs.push(Job {
+                index,
+                node: Arc::clone(body),
+                component: self.component,
+                id: Arc::clone(&self.id),
+                messages,
+                last: self.last.iter().map(|one| one.as_ref().and_then(Message::share)).collect(),
+                outbox,
+                missed_runs: u64::from(invocation.missed_runs),
+                result: Ok(()),
+                saw_cancel: false,
+                worker: 0,
+            });
+        });
+        jobs
+    }
+
+    /// Whether it may become ready by time alone.
+    pub(crate) fn goes_by_time(&self) -> bool {
+        self.trigger.goes_by_time() || self.on_error.policy == ErrorPolicy::Restart
     }
 
     /// Keeps the newest message of each input for the invocations to come.

@@ -105,6 +105,48 @@ impl Outbox {
         outbox
     }
 
+    /// Another one for the same outputs, with nothing in it.
+    pub(crate) fn empty_like(&self) -> Self {
+        let port = |port: &OutPort| OutPort { places: Places::default(), ..*port };
+        let edge = |edge: &OutEdge| OutEdge { n_refused: 0, ..*edge };
+        Self {
+            ports: self.ports.iter().map(port).collect(),
+            edges: self.edges.iter().map(edge).collect(),
+            staged: Vec::new(),
+            is_fatal: false,
+            is_guarded: self.is_guarded,
+        }
+    }
+
+    /// Takes the rooms of another one of the same outputs.
+    pub(crate) fn take_rooms(&mut self, of: &Self) {
+        for (mine, theirs) in self.edges.iter_mut().zip(&of.edges) {
+            mine.room = theirs.room;
+        }
+    }
+
+    /// Takes what another one of the same outputs has staged, as far as there is room.
+    pub(crate) fn absorb(&mut self, other: &mut Self) {
+        self.is_fatal |= core::mem::take(&mut other.is_fatal);
+        for (mine, theirs) in self.edges.iter_mut().zip(&mut other.edges) {
+            mine.n_refused += core::mem::take(&mut theirs.n_refused);
+        }
+        for staged in other.staged.drain(..) {
+            let port = &self.ports[usize::from(staged.port)];
+            let edges = &mut self.edges[port.first as usize..port.end as usize];
+            // Each invocation knew of its own publications only.
+            if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
+                full.n_refused += 1;
+                self.is_fatal |= full.overflow == Overflow::FailFast;
+                continue;
+            }
+            for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {
+                edge.room = edge.room.saturating_sub(1);
+            }
+            self.staged.push(staged);
+        }
+    }
+
     /// Which of the edges begin at an output.
     #[inline]
     pub(crate) fn range_of(&self, port: u16) -> (usize, usize) {

@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use super::batch::Batch;
 use super::channel::{Channel, Pushed};
 use super::commit_log;
 use super::context::LoopIteration;
@@ -46,6 +47,8 @@ pub(crate) struct Region {
     /// Failures of this epoch that do not end the run.
     pub(crate) faults: Vec<Fault>,
     pub(crate) n_published: PublicationCounts,
+    /// One component with one channel, and nothing that may hold it up.
+    pub(crate) is_simple: bool,
 }
 
 /// A publication that waits for the next epoch.
@@ -82,11 +85,53 @@ impl Region {
         env: &Env,
         downstream: &mut impl Downstream,
     ) -> Result<u32, Fault> {
+        if self.is_simple {
+            return self.step_simple(env, downstream);
+        }
         if self.looping.is_some() {
             return super::loops::step(self, env, downstream);
         }
         let n_called = self.step_node(0, env, downstream, None)?;
         if n_called > 0 {
+            self.commit(0, env, downstream);
+        }
+        Ok(n_called)
+    }
+
+    /// Whether [`step_simple`](Self::step_simple) does what `step` does.
+    pub(crate) fn is_simple(&self) -> bool {
+        let [node] = self.nodes.as_slice() else { return false };
+        self.looping.is_none()
+            && node.trigger.single().is_some()
+            && node.beside.is_empty()
+            && node.admission.is_none()
+            && !node.outbox.is_guarded()
+    }
+
+    /// The step of most components: a call for each message of the one channel.
+    #[inline]
+    fn step_simple(&mut self, env: &Env, downstream: &mut impl Downstream) -> Result<u32, Fault> {
+        let mut n_called = 0;
+        while self.channels[0].has_update() {
+            let node = &mut self.nodes[0];
+            if node.status != super::node::Status::Active {
+                match node.ready_to_be_called(env) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(fault) if fault.is_fatal => return Err(fault),
+                    Err(fault) => {
+                        self.faults.push(fault);
+                        break;
+                    }
+                }
+            }
+            let Some(message) = self.channels[0].pop(env.now_ns) else { break };
+            let port = node.trigger.single().expect("it was seen");
+            let mut arrival = super::trigger::Arrival { port, message };
+            let messages = core::slice::from_mut(&mut arrival);
+            node.trigger.note_ready(1);
+            n_called += 1;
+            self.call_one(0, env, messages, 0, None)?;
             self.commit(0, env, downstream);
         }
         Ok(n_called)
@@ -130,7 +175,50 @@ impl Region {
             node.look_beside(env.now_ns, &mut self.channels);
         }
         self.admit(at, env)?;
+        if self.invocations.len() > 1 && env.is_shared && self.nodes[at].overlaps() {
+            return self.call_at_once(at, env);
+        }
         self.call_all(at, env, downstream, iteration)
+    }
+
+    /// Calls a reentrant component for all its invocations, some of them at once. They commit
+    /// together.
+    fn call_at_once(&mut self, at: usize, env: &Env) -> Result<u32, Fault> {
+        let board = env.board.as_ref().expect("who shares an epoch has a board");
+        let node = &mut self.nodes[at];
+        let width = node.admission.map_or(1, |admission| admission.width);
+        let jobs = node.jobs(&mut self.invocations);
+        let n_jobs = jobs.len();
+        let batch = alloc::sync::Arc::new(Batch::new(jobs, width));
+        board.offer(&batch);
+        let (jobs, n_at_once) = batch.finish(env, self.recorder.worker);
+        board.withdraw(&batch);
+        trace::batch(env, node, &mut self.recorder, &jobs);
+        node.counts.overlap_max = node.counts.overlap_max.max(n_at_once as u64);
+        let mut fatal = None;
+        for mut job in jobs {
+            node.keep(&mut job.messages);
+            node.counts.cancel_observed += u64::from(job.saw_cancel);
+            match job.result {
+                Ok(()) => {
+                    node.counts.executions += 1;
+                    node.outbox.absorb(&mut job.outbox);
+                }
+                Err(failure) => {
+                    let fault = node.failed(&failure, env.now_ns, env.epoch);
+                    if fault.is_fatal {
+                        fatal = fatal.or(Some(fault));
+                    } else {
+                        self.faults.push(fault);
+                    }
+                }
+            }
+            node.spare.push(job.outbox);
+        }
+        match fatal {
+            Some(fault) => Err(fault),
+            None => Ok(super::wiring::count(n_jobs)),
+        }
     }
 
     fn call_all(
@@ -141,51 +229,67 @@ impl Region {
         iteration: Option<LoopIteration>,
     ) -> Result<u32, Fault> {
         let mut n_called = 0;
-        for index in 0..self.invocations.len() {
-            let (invocation, messages) = self.invocations.get_mut(index);
-            let node = &mut self.nodes[at];
-            let kept = node.outbox.staged.len();
-            let begun = trace::begin(env, node, &mut self.recorder);
-            let missed_runs = u64::from(invocation.missed_runs);
-            let invoked = node.call(env, messages, missed_runs, iteration);
-            trace::end(env, node, &mut self.recorder, begun, messages);
-            node.keep(messages);
+        let mut invocations = core::mem::take(&mut self.invocations);
+        let n_invocations = invocations.len();
+        for index in 0..n_invocations {
+            let (invocation, messages) = invocations.get_mut(index);
             n_called += 1;
-            if invoked.saw_cancel {
-                node.counts.cancel_observed += 1;
+            let missed_runs = u64::from(invocation.missed_runs);
+            self.call_one(at, env, messages, missed_runs, iteration)?;
+            if self.nodes[at].status != super::node::Status::Active {
+                break;
             }
-            if let (Some(state), Some(report)) = (&mut self.looping, invoked.report) {
-                state.take_report(report);
-            }
-            match invoked.result {
-                Ok(()) => node.counts.executions += 1,
-                Err(failure) => {
-                    node.counts.discarded += node.outbox.discard_after(kept) as u64;
-                    let fault = node.failed(&failure, env.now_ns, env.epoch);
-                    if fault.is_fatal {
-                        return Err(fault);
-                    }
-                    self.faults.push(fault);
-                    if node.status != super::node::Status::Active {
-                        break;
-                    }
-                }
-            }
-            if core::mem::take(&mut self.nodes[at].outbox.is_fatal) {
-                let node = &self.nodes[at];
-                let phase = super::report::Phase::Execute;
-                return Err(node.fault(
-                    phase,
-                    "an edge that fails the run was full",
-                    env.epoch,
-                    true,
-                ));
-            }
-            if self.looping.is_none() && index + 1 < self.invocations.len() {
+            if self.looping.is_none() && index + 1 < n_invocations {
                 self.commit(at, env, downstream);
             }
         }
+        invocations.clear();
+        self.invocations = invocations;
         Ok(n_called)
+    }
+
+    /// One call. What it has published stays staged, or is thrown away if it fails.
+    #[inline]
+    fn call_one(
+        &mut self,
+        at: usize,
+        env: &Env,
+        messages: &mut [super::trigger::Arrival],
+        missed_runs: u64,
+        iteration: Option<LoopIteration>,
+    ) -> Result<(), Fault> {
+        let node = &mut self.nodes[at];
+        let kept = node.outbox.staged.len();
+        let begun = trace::begin(env, node, &mut self.recorder);
+        let invoked = node.call(env, messages, missed_runs, iteration);
+        trace::end(env, node, &mut self.recorder, begun, messages);
+        node.keep(messages);
+        if invoked.saw_cancel {
+            node.counts.cancel_observed += 1;
+        }
+        if let (Some(state), Some(report)) = (&mut self.looping, invoked.report) {
+            state.take_report(report);
+        }
+        match invoked.result {
+            Ok(()) if !node.outbox.is_fatal => {
+                node.counts.executions += 1;
+                Ok(())
+            }
+            Ok(()) => {
+                node.outbox.is_fatal = false;
+                let text = "an edge that fails the run was full";
+                Err(node.fault(super::report::Phase::Execute, text, env.epoch, true))
+            }
+            Err(failure) => {
+                node.counts.discarded += node.outbox.discard_after(kept) as u64;
+                let fault = node.failed(&failure, env.now_ns, env.epoch);
+                if fault.is_fatal {
+                    return Err(fault);
+                }
+                self.faults.push(fault);
+                Ok(())
+            }
+        }
     }
 
     /// Leaves out what a pool lane does not admit. Which ones depends on the ready set alone.

@@ -18,8 +18,6 @@ pub(crate) struct RunShared {
     pub(crate) plan: Arc<Plan>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
-    /// For each domain, edges that are not immediate and may refuse: region, node, edge there.
-    pub(crate) guarded: Vec<Vec<(u32, u32, u32)>>,
     pub(crate) stop: Arc<AtomicBool>,
     /// Steps of `manual_step` lanes that were called for and have not begun.
     pub(crate) n_steps_called: AtomicU64,
@@ -48,10 +46,6 @@ pub struct LiveLane {
 }
 
 impl RunShared {
-    pub(crate) fn guarded_of(&self, domain: usize) -> &[(u32, u32, u32)] {
-        &self.guarded[domain]
-    }
-
     /// Whether a step was called for.
     pub(crate) fn is_step_called(&self, domain: usize) -> bool {
         // Relaxed: who calls wakes through the inbox, whose lock orders it.

@@ -70,7 +70,6 @@ pub(crate) fn start(
     let shared = Arc::new(RunShared {
         plan: Arc::clone(&plan),
         nodes: wired.nodes,
-        guarded: wired.guarded,
         stop: Arc::new(AtomicBool::new(false)),
         n_steps_called: AtomicU64::new(0),
         is_watched: AtomicBool::new(false),
@@ -81,6 +80,7 @@ pub(crate) fn start(
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
         let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
+        let crew = crew(&plan, &numbers, &isolated, &executor, width, options.parallel);
         let env = Env {
             epoch: 0,
             now_ns: 0,
@@ -90,10 +90,11 @@ pub(crate) fn start(
             tasks: Tasks::new(options.tasks_max),
             stop: Arc::clone(&shared.stop),
             executor: executor.clone(),
+            is_shared: false,
+            board: crew.as_ref().map(Crew::board),
             began_ns,
         };
         let lanes = Lanes::new(&plan, |lane| domain_of[lane] == index);
-        let crew = crew(&plan, &numbers, &isolated, &executor, width, options.parallel);
         let domain = Domain {
             index,
             pace: pace(index, &options),
@@ -117,7 +118,7 @@ pub(crate) fn start(
             timing_every: options.timing_every,
             commit_log: options.commit_log.clone(),
             trace: options.trace.clone(),
-            later: core::mem::take(&mut wired.later[index]),
+            special: core::mem::take(&mut wired.special[index]),
             progress: Progress::default(),
         };
         joins.push(executor.spawn(domain.run()));
@@ -157,8 +158,16 @@ fn crew(
         .filter(|(lane, _)| waits.has_lane(*lane))
         .filter_map(|(lane, thread)| Some((lane, thread.clone()?)))
         .collect();
-    let n_helpers = if is_shared { (width - 1).min(regions.len() - 1) } else { 0 };
+    let n_helpers = if is_shared { width - 1 } else { 0 };
     Some(Crew::start(waits, parallel, executor, n_helpers, &own))
+}
+
+/// Whether invocations of one component may overlap.
+fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
+    let members = regions.iter().flat_map(|region| &plan.regions[*region].components);
+    members.map(|one| &plan.components[*one]).any(|one| {
+        one.spec.execution.reentrant && plan.lanes[one.lane].spec.lane_type == LaneType::ThreadPool
+    })
 }
 
 /// The threads of lanes that have their own, where the host gives threads.

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::batch::Job;
 use super::env::Env;
 use super::message::MessageId;
 use super::node::NodeState;
@@ -180,8 +181,12 @@ const RECORDS_MAX: usize = 4096;
 
 impl Recorder {
     pub(crate) fn push(&mut self, record: TraceRecord) {
+        self.push_of(self.worker, record);
+    }
+
+    fn push_of(&mut self, worker: u16, record: TraceRecord) {
         if self.records.len() < RECORDS_MAX {
-            self.records.push(TraceRecord { worker: self.worker, ..record });
+            self.records.push(TraceRecord { worker, ..record });
         } else {
             self.n_dropped += 1;
         }
@@ -246,6 +251,22 @@ fn measured(
             component: number(node.component),
             ..TraceRecord::point(TraceName::ComponentTimeoutBudgetExceeded, env)
         });
+    }
+}
+
+/// Invocations that overlapped: one record for each worker, with how many it did.
+pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: &[Job]) {
+    if !env.traces {
+        return;
+    }
+    for worker in 0..=jobs.iter().map(|job| job.worker).max().unwrap_or(0) {
+        let n_jobs = jobs.iter().filter(|job| job.worker == worker).count() as u64;
+        if n_jobs > 0 {
+            let component = number(node.component);
+            let (lane, value) = (recorder.lane, n_jobs);
+            let point = TraceRecord::point(TraceName::ThreadPoolBatch, env);
+            recorder.push_of(worker, TraceRecord { component, lane, value, ..point });
+        }
     }
 }
 

@@ -173,6 +173,29 @@ impl Trigger {
         due_ns.map(|due_ns| due_ns.max(self.not_before_ns))
     }
 
+    /// Whether it may become ready by time alone.
+    pub(crate) fn goes_by_time(&self) -> bool {
+        match self.policy {
+            Policy::Never => false,
+            Policy::Always => self.min_interval_ns > 0,
+            _ => !self.is_direct,
+        }
+    }
+
+    /// The input at which one message of one channel is all it takes, if that is how it is.
+    pub(crate) fn single(&self) -> Option<u16> {
+        match self.inputs.as_slice() {
+            [input] if self.is_direct && input.channels == (0..1) => Some(input.port),
+            _ => None,
+        }
+    }
+
+    /// So many invocations were made without asking it, of its [single](Self::single) channel.
+    #[inline]
+    pub(crate) fn note_ready(&mut self, n_made: u64) {
+        self.counters.ready_count += n_made;
+    }
+
     /// The next tick of its timers, if it has any.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         if self.policy == Policy::Timers { self.next_due() } else { None }

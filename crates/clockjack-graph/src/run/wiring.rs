@@ -32,10 +32,21 @@ pub(crate) struct Wired {
     pub(crate) places: Arc<[Place]>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
-    /// For each domain, the channels that show their message an epoch later.
-    pub(crate) later: Vec<Vec<(u32, u32)>>,
-    /// For each domain, edges that are not immediate and may refuse: region, node, edge there.
-    pub(crate) guarded: Vec<Vec<(u32, u32, u32)>>,
+    /// For each domain.
+    pub(crate) special: Vec<Special>,
+}
+
+/// What must be looked at in every epoch, and would be slow to look for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Special {
+    /// Channels that show their message an epoch later: region and channel.
+    pub(crate) later: Vec<(u32, u32)>,
+    /// Edges that are not immediate and may refuse: region, node, edge there.
+    pub(crate) guarded: Vec<(u32, u32, u32)>,
+    /// Regions that publish for the next epoch.
+    pub(crate) deferring: Vec<u32>,
+    /// Regions that may become ready by time alone.
+    pub(crate) timed: Vec<u32>,
 }
 
 /// Builds the regions. `domain_of`: the domain of each lane.
@@ -44,8 +55,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
     let (places, nodes) = places(plan, domain_of, n_domains);
     let mut wired = Wired {
         domains: (0..n_domains).map(|_| Vec::new()).collect(),
-        later: alloc::vec![Vec::new(); n_domains],
-        guarded: alloc::vec![Vec::new(); n_domains],
+        special: alloc::vec![Special::default(); n_domains],
         places: places.into(),
         nodes,
     };
@@ -63,6 +73,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
             invocations: Invocations::default(),
             faults: Vec::new(),
             n_published: PublicationCounts::default(),
+            is_simple: false,
         };
         let position = count(wired.domains[domain].len());
         for component in &planned.components {
@@ -71,6 +82,15 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
             note_special(&mut wired, plan, domain, position, count(region.nodes.len()), &node);
             region.nodes.push(node);
         }
+        let defers =
+            |node: &NodeState| node.routes.iter().any(|route| route.kind != EdgeKind::Immediate);
+        if region.nodes.iter().any(defers) {
+            wired.special[domain].deferring.push(position);
+        }
+        if region.nodes.iter().any(NodeState::goes_by_time) {
+            wired.special[domain].timed.push(position);
+        }
+        region.is_simple = region.is_simple();
         wired.domains[domain].push((number, region));
     }
     wired
@@ -137,6 +157,7 @@ fn node(
         beside,
         last: (0..planned.inputs.len()).map(|_| None).collect(),
         outbox,
+        spare: Vec::new(),
         routes,
         priority: planned.spec.execution.priority,
         admission: (lane.lane_type == LaneType::ThreadPool)
@@ -209,12 +230,12 @@ fn note_special(
     let inputs = &plan.components[node.component].inputs;
     for edge in inputs.iter().flat_map(|port| &port.edges) {
         if plan.edges[*edge].policy.mode == Mode::PreviousTick {
-            wired.later[domain].push((position, wired.places[*edge].channel));
+            wired.special[domain].later.push((position, wired.places[*edge].channel));
         }
     }
     for (index, route) in node.routes.iter().enumerate() {
         if route.kind != EdgeKind::Immediate && may_refuse(plan, route) {
-            wired.guarded[domain].push((position, at, count(index)));
+            wired.special[domain].guarded.push((position, at, count(index)));
         }
     }
 }

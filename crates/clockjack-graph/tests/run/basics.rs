@@ -43,3 +43,38 @@ fn a_delay_a_state_and_an_async_edge_are_seen_an_epoch_later() {
         assert_eq!(ran.at("out"), [(2, 2.0), (3, 4.0)], "{kind}");
     }
 }
+
+const WIDE: &str = "
+schema_version: 1
+graph: { name: wide }
+lanes: { main: { type: event_loop }, pool: { type: thread_pool, max_threads: 4 } }
+components:
+  - { id: src, type: count, execution: { lane: main }, boundary: { role: input } }
+  - { id: a, type: add, event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }, execution: { lane: pool } }
+  - { id: b, type: add, event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }, execution: { lane: pool } }
+  - { id: out, type: keep, event_sources: [{ type: message, input: in }], trigger_policy: { type: any_input }, execution: { lane: main }, boundary: { role: output } }
+edges:
+  - { id: e1, kind: immediate, from: src.out, to: a.a }
+  - { id: e2, kind: immediate, from: src.out, to: b.a }
+  - { id: e3, kind: immediate, from: a.out, to: out.in, policy: { mode: queue, capacity: 4 } }
+  - { id: e4, kind: immediate, from: b.out, to: out.in, policy: { mode: queue, capacity: 4 } }
+";
+
+#[test]
+fn a_crew_gives_the_log_of_one_thread() {
+    let alone = run(WIDE, RunOptions::steps(50));
+    let together = crate::parts::run_on_pool(WIDE, RunOptions::steps(50), 3);
+    assert_eq!(alone.log, together.log);
+    assert_eq!(alone.seen, together.seen);
+    assert_eq!(alone.at("out").len(), 100);
+    assert_eq!(together.result.expect("nothing fails").executions, 250);
+}
+
+#[test]
+fn a_failure_is_told_with_who_and_when() {
+    let text = CHAIN.replace("KIND", "immediate").replace("k: 2.0", "k: 2.0, fails_at: 2.0");
+    let ran = run(&text, RunOptions::steps(5));
+    let error = ran.result.expect_err("it is told to fail");
+    assert_eq!(error.to_string(), "`twice` failed in execute, epoch 2: told to fail");
+    assert_eq!(ran.seen.len(), 1, "what a failed call has published is not seen");
+}

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use clockjack_actor::ActorSystem;
 use clockjack_graph::describe::{BoundaryRole, GraphFile};
 use clockjack_graph::{
     Binder, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor,
-    Execute, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry, RunError,
-    RunOptions, RunReport,
+    Execute, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Parallel, Registry,
+    RunError, RunOptions, RunReport,
 };
+use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 
 /// Publishes 1, 2, 3 and so on.
@@ -178,6 +180,23 @@ pub fn run(text: &str, options: RunOptions) -> Ran {
     let run = graph.start(time.system(), options.commit_log(&log));
     let result = match run {
         Ok(run) => time.block_on(run),
+        Err(error) => Err(error),
+    };
+    let seen = core::mem::take(&mut *seen.lock().unwrap());
+    Ran { seen, result, log: log.bytes() }
+}
+
+/// Runs a text in virtual time on a pool, always shared.
+pub fn run_on_pool(text: &str, options: RunOptions, workers: usize) -> Ran {
+    let (seen, log) = (Seen::default(), CommitLog::in_memory());
+    let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
+    let rt = Runtime::start_with(ActorSystem::builder("pool"), config).expect("it starts");
+    let file = GraphFile::parse("test.yaml", text).expect("it is right");
+    let graph = file.compile(&registry(&seen)).expect("it is right");
+    let options = options.commit_log(&log).workers(workers).parallel(Parallel::Always);
+    let run = graph.start(rt.system(), options);
+    let result = match run {
+        Ok(run) => rt.block_on(run),
         Err(error) => Err(error),
     };
     let seen = core::mem::take(&mut *seen.lock().unwrap());

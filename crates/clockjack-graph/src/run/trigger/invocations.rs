@@ -72,6 +72,16 @@ impl Invocations {
         self.arrivals.truncate(self.list.last().map_or(0, |last| last.end));
     }
 
+    /// Takes all, each with its number and its messages.
+    pub(crate) fn take_each(&mut self, mut take: impl FnMut(usize, Invocation, Vec<Arrival>)) {
+        let (mut arrivals, mut start) = (self.arrivals.drain(..), 0);
+        for (index, invocation) in self.list.drain(..).enumerate() {
+            let n_messages = invocation.end - start;
+            start = invocation.end;
+            take(index, invocation, arrivals.by_ref().take(n_messages).collect());
+        }
+    }
+
     /// Drops the first so many.
     pub(crate) fn drop_front(&mut self, n_invocations: usize) {
         let Some(last) = n_invocations.checked_sub(1).and_then(|index| self.list.get(index)) else {
