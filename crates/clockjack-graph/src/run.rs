@@ -26,6 +26,7 @@ pub(crate) mod shared;
 pub mod sinks;
 pub(crate) mod start;
 pub mod tasks;
+pub mod timeline;
 pub mod trace;
 pub(crate) mod trigger;
 pub(crate) mod wiring;

@@ -342,7 +342,17 @@ impl Domain {
                     commit_log::commit(&mut self.progress.boundary_log, edge, &one.message);
                 }
                 let place = self.places[edge as usize];
-                deliver(core, place, one.message);
+                let seq = deliver(core, place, one.message);
+                if core.env.traces {
+                    let name = match one.kind {
+                        EdgeKind::State => TraceName::StateCommit,
+                        EdgeKind::Async => TraceName::AsyncAdmission,
+                        _ => TraceName::ChannelCommit,
+                    };
+                    let point = TraceRecord::point(name, &core.env);
+                    let record = TraceRecord { edge, message: (edge + 1, seq), ..point };
+                    self.progress.records.push(record);
+                }
             }
             over.clear();
             own(&mut core.regions[position]).deferred = deferred;
@@ -452,7 +462,7 @@ impl Domain {
         }
         let place = self.places[edge as usize];
         if place.domain as usize == self.index {
-            deliver(core, place, message);
+            let _ = deliver(core, place, message);
         } else {
             let Message { value, meta } = message;
             let to = &self.inboxes[place.domain as usize];
@@ -614,13 +624,14 @@ fn alone(core: &mut Arc<Core>) -> &mut Core {
     Arc::get_mut(core).expect("nobody works on an epoch")
 }
 
-fn deliver(core: &mut Core, place: Place, message: Message) {
+fn deliver(core: &mut Core, place: Place, message: Message) -> u64 {
     let now_ns = core.env.now_ns;
     let region = own(&mut core.regions[place.region as usize]);
-    let pushed = region.channels[place.channel as usize].push(now_ns, message);
-    if let super::channel::Pushed::Refused(..) = pushed {
+    let channel = &mut region.channels[place.channel as usize];
+    if let super::channel::Pushed::Refused(..) = channel.push(now_ns, message) {
         region.n_published.failed_commit += 1;
     }
+    channel.counters().publish_count
 }
 
 /// One more message on an edge of which so many stay.

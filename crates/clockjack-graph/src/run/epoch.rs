@@ -85,9 +85,9 @@ struct InOrder<'a> {
 
 impl Downstream for InOrder<'_> {
     #[inline]
-    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) {
+    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64 {
         let to = own(&mut self.regions[region as usize - self.first]);
-        push(to, channel, now_ns, message);
+        push(to, channel, now_ns, message)
     }
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
@@ -101,8 +101,8 @@ struct Beside<'a> {
 }
 
 impl Downstream for Beside<'_> {
-    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) {
-        push(&mut lock(&self.regions[region as usize]), channel, now_ns, message);
+    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64 {
+        push(&mut lock(&self.regions[region as usize]), channel, now_ns, message)
     }
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
@@ -111,8 +111,10 @@ impl Downstream for Beside<'_> {
 }
 
 #[inline]
-fn push(region: &mut Region, channel: u32, now_ns: u64, message: Message) {
-    if let Pushed::Refused(..) = region.channels[channel as usize].push(now_ns, message) {
+fn push(region: &mut Region, channel: u32, now_ns: u64, message: Message) -> u64 {
+    let channel = &mut region.channels[channel as usize];
+    if let Pushed::Refused(..) = channel.push(now_ns, message) {
         region.n_published.failed_commit += 1;
     }
+    channel.counters().publish_count
 }

@@ -22,8 +22,8 @@ use crate::describe::{EdgeKind, LaneOverflow, Overflow};
 
 /// Channels of regions that come later.
 pub(crate) trait Downstream {
-    /// Puts a message into one of them.
-    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message);
+    /// Puts a message into one of them; its number there.
+    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64;
 
     /// How much one of them takes without refusing.
     fn room(&mut self, region: u32, channel: u32) -> u32;
@@ -418,18 +418,23 @@ impl Region {
             commit_log::commit(&mut self.log, route.edge, &message);
         }
         self.n_published.committed += 1;
-        trace::committed(env, &mut self.recorder, route.edge);
-        match route.to {
+        let seq = match route.to {
             To::Here(channel) => {
-                let pushed = self.channels[channel as usize].push(env.now_ns, message);
+                let channel = &mut self.channels[channel as usize];
+                let pushed = channel.push(env.now_ns, message);
                 if let Pushed::Refused(..) = pushed {
                     self.n_published.failed_commit += 1;
                 }
+                channel.counters().publish_count
             }
             To::Region(region, channel) => downstream.deliver(region, channel, env.now_ns, message),
             // Refused by the compiler.
-            To::Domain(_) => self.n_published.failed_commit += 1,
-        }
+            To::Domain(_) => {
+                self.n_published.failed_commit += 1;
+                0
+            }
+        };
+        trace::committed(env, &mut self.recorder, route.edge, seq);
     }
 
     /// The earliest time at which something here could become ready by itself, and whether that is

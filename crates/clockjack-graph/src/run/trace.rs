@@ -271,9 +271,11 @@ pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: 
 }
 
 #[inline]
-pub(crate) fn committed(env: &Env, recorder: &mut Recorder, edge: u32) {
+pub(crate) fn committed(env: &Env, recorder: &mut Recorder, edge: u32, seq: u64) {
     if env.traces {
-        recorder.push(TraceRecord { edge, ..TraceRecord::point(TraceName::ChannelCommit, env) });
+        let (lane, message) = (recorder.lane, (edge + 1, seq));
+        let point = TraceRecord::point(TraceName::ChannelCommit, env);
+        recorder.push(TraceRecord { edge, lane, message, ..point });
     }
 }
 
