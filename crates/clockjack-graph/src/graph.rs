@@ -21,7 +21,7 @@ use crate::run::feed::Feed;
 use crate::run::shared::{LiveLane, RunShared};
 use crate::run::start::{Ended, Started, start};
 use crate::run::wiring::{Port, find_port};
-use crate::run::{RunError, RunOptions, RunReport};
+use crate::run::{Reconfigure, RunError, RunOptions, RunReport};
 
 /// A graph that can run.
 pub struct Graph {
@@ -140,6 +140,16 @@ impl GraphRun {
         // Relaxed: the lock of the inbox orders it.
         self.shared.n_steps_called.fetch_add(1, Ordering::Relaxed);
         self.inboxes[0].call();
+    }
+
+    /// A change of settings, to be filled and [committed](Reconfigure::commit).
+    #[must_use]
+    pub fn reconfigure(&self) -> Reconfigure {
+        Reconfigure {
+            shared: Arc::clone(&self.shared),
+            inbox: self.inboxes[0].clone(),
+            changes: Vec::new(),
+        }
     }
 
     /// Where the lanes stand. The first call asks for it; it is kept up to date from then on.

@@ -1,6 +1,7 @@
 //! Running a plan.
 
 pub(crate) mod batch;
+pub mod blackboard;
 pub(crate) mod channel;
 pub(crate) mod collect;
 pub mod commit_log;
@@ -20,6 +21,7 @@ mod node;
 pub mod options;
 pub(crate) mod outbox;
 pub(crate) mod pending;
+pub mod reconfigure;
 mod region;
 pub mod report;
 pub(crate) mod shared;
@@ -31,11 +33,13 @@ pub mod trace;
 pub(crate) mod trigger;
 pub(crate) mod wiring;
 
+pub use blackboard::StateRefused;
 pub use context::{GraphContext, LoopIteration, PublishError};
 pub use feed::{Feed, FeedRefused};
 pub use message::Stamp;
 pub use metrics::{Metric, MetricKind, Metrics};
 pub use options::{Clock, Parallel, RunOptions};
+pub use reconfigure::{Committing, ConfigRefused, Reconfigure};
 pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
 pub use shared::LiveLane;
 pub use sinks::{CommitLog, TraceLog};

@@ -18,6 +18,17 @@ impl Config {
         Self { map }
     }
 
+    /// These settings with others in the place of those of the same name.
+    #[must_use]
+    pub(crate) fn with(&self, changes: &ConfigMap) -> Self {
+        let mut map = self.map.clone();
+        for (name, value, span) in &changes.entries {
+            map.entries.retain(|(old, ..)| old != name);
+            map.entries.push((name.clone(), value.clone(), *span));
+        }
+        Self { map }
+    }
+
     /// The map.
     #[must_use]
     pub fn map(&self) -> &ConfigMap {

@@ -236,6 +236,28 @@ fn publications(list: &mut List, domains: &[Domain]) {
         ],
     );
     list.gauges(Of::Run, &[("runtime.async.in_flight_count", n_tasks - n_done)]);
+    let (config, state) = (&domains[0].progress.config, &domains[0].progress.state);
+    let n_values = domains.iter().map(|domain| domain.core.env.state.len() as u64).sum();
+    list.counters(
+        Of::Run,
+        &[
+            ("runtime.config.staged_update_count", config.staged),
+            ("runtime.config.committed_update_count", config.committed),
+            ("runtime.config.rejected_update_count", config.rejected),
+            ("runtime.config.rolled_back_update_count", config.rolled_back),
+            ("runtime.state.staged_write_count", state.committed + state.rejected),
+            ("runtime.state.committed_write_count", state.committed),
+            ("runtime.state.rejected_write_count", state.rejected),
+        ],
+    );
+    list.gauges(
+        Of::Run,
+        &[
+            ("runtime.config.version", config.version),
+            ("runtime.config.last_transaction_id", config.transaction),
+            ("runtime.state.current_value_count", n_values),
+        ],
+    );
 }
 
 fn loops(list: &mut List, domains: &[Domain]) {

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use clockjack_exec::Failure;
 
+use super::blackboard::{StateRefused, Write};
 use super::env::Env;
 use super::message::{Message, MessageId, Stamp};
 use super::outbox::{Outbox, Refused};
@@ -174,6 +175,28 @@ impl GraphContext<'_> {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
         let cause = (self.call.correlation, self.call.causation);
         self.call.env.tasks.submit(self.call.component, port, cause, work)
+    }
+
+    /// A value of the blackboard, as of the beginning of the epoch.
+    #[must_use]
+    pub fn state<T: Data>(&self, key: &str) -> Option<&T> {
+        self.call.env.state.get(key)?.value.get()
+    }
+
+    /// Writes a value to the blackboard. It is seen in the next epoch, if this invocation succeeds.
+    /// A name belongs to the first component that has written it.
+    ///
+    /// # Errors
+    ///
+    /// [`StateRefused`], if another component owns the name.
+    pub fn write_state<T: Data>(&mut self, key: &str, value: T) -> Result<(), StateRefused> {
+        let writer = self.call.component;
+        if self.call.env.state.get(key).is_some_and(|entry| entry.writer != writer) {
+            return Err(StateRefused { key: key.into() });
+        }
+        let value = Value::new(value);
+        self.outbox.writes.push(Write { key: key.into(), value, writer });
+        Ok(())
     }
 
     /// Says how far the loop around this component has come. Reports of one iteration are taken

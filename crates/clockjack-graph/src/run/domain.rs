@@ -21,13 +21,15 @@ use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 
+use super::blackboard::{self, StateCounts};
 use super::commit_log;
 use super::crew::Crew;
 use super::epoch::{Core, Outcome, own};
 use super::inbox::{Arrival, Inbox};
 use super::lanes::Lanes;
 use super::message::{Message, Meta};
-use super::node::To;
+use super::node::{NodeState, To};
+use super::reconfigure::{ConfigCounts, ConfigRefused, Transaction};
 use super::region::earlier;
 use super::report::{Fault, Phase, StopReason};
 use super::shared::RunShared;
@@ -90,6 +92,8 @@ pub(crate) struct Progress {
     pub(crate) n_tasks_completed: u64,
     pub(crate) n_async_evicted: u64,
     pub(crate) blocked_ns: u64,
+    pub(crate) config: ConfigCounts,
+    pub(crate) state: StateCounts,
     arrivals: VecDeque<Arrival>,
     /// For edges on which messages evict older ones: the edge, how many there are, how many of
     /// them stay.
@@ -357,6 +361,9 @@ impl Domain {
             over.clear();
             own(&mut core.regions[position]).deferred = deferred;
         }
+        let Core { regions, env, .. } = core;
+        let writes = regions.iter_mut().flat_map(|region| own(region).writes.drain(..));
+        blackboard::commit(&mut env.state, writes, env.epoch, &mut self.progress.state);
         let now_ns = core.env.now_ns;
         for (region, channel) in &self.special.later {
             own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
@@ -395,6 +402,7 @@ impl Domain {
                 self.input(edge, Message { value, meta: Meta { edge, stamp, ..meta } });
             }
             Arrival::Crossed { edge, value, meta } => self.input(edge, Message { value, meta }),
+            Arrival::Config(transaction) => return self.reconfigure(&transaction),
             Arrival::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, Meta { stamp, ..meta });
             }
@@ -412,6 +420,52 @@ impl Domain {
             }
         }
         None
+    }
+
+    /// Changes settings: all of them or none.
+    fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
+        let counts = &mut self.progress.config;
+        counts.transaction += 1;
+        counts.staged += transaction.changes.len() as u64;
+        let core = alone(&mut self.core);
+        let nodes = &self.shared.nodes;
+        for (component, change) in &transaction.changes {
+            let node = node_of(core, nodes, *component);
+            let config = node.config.with(change);
+            let checked = node.check_config(&config);
+            if let Err(why) = checked {
+                counts.rejected += transaction.changes.len() as u64;
+                transaction.answer.give(Err(ConfigRefused::new(&node.id, why)));
+                return None;
+            }
+        }
+        let mut old = Vec::with_capacity(transaction.changes.len());
+        let mut failed = None;
+        for (component, change) in &transaction.changes {
+            let node = node_of(core, nodes, *component);
+            let config = node.config.with(change);
+            old.push((*component, core::mem::replace(&mut node.config, config)));
+            if let Err(failure) = node.take_config() {
+                failed =
+                    Some((ConfigRefused::new(&node.id, &failure), node.config_fault(&failure)));
+                break;
+            }
+        }
+        let Some((refused, fault)) = failed else {
+            counts.version += 1;
+            counts.committed += transaction.changes.len() as u64;
+            transaction.answer.give(Ok(counts.version));
+            return None;
+        };
+        for (component, config) in old.into_iter().rev() {
+            let node = node_of(core, nodes, component);
+            node.config = config;
+            counts.rolled_back += 1;
+            // The run ends anyway.
+            let _ = node.take_config();
+        }
+        transaction.answer.give(Err(refused));
+        Some(fault)
     }
 
     fn task_failed(
@@ -622,6 +676,15 @@ impl Domain {
 /// The core, between epochs.
 fn alone(core: &mut Arc<Core>) -> &mut Core {
     Arc::get_mut(core).expect("nobody works on an epoch")
+}
+
+fn node_of<'c>(
+    core: &'c mut Core,
+    nodes: &[(u32, u32, u32)],
+    component: usize,
+) -> &'c mut NodeState {
+    let (_, region, at) = nodes[component];
+    &mut own(&mut core.regions[region as usize]).nodes[at as usize]
 }
 
 fn deliver(core: &mut Core, place: Place, message: Message) -> u64 {

@@ -20,6 +20,8 @@ pub(crate) struct Env {
     /// Whether records are made.
     pub(crate) traces: bool,
     pub(crate) tasks: Tasks,
+    /// The blackboard, as of the beginning of the epoch.
+    pub(crate) state: super::blackboard::Snapshot,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
     /// Whether others work on this epoch too.

@@ -26,6 +26,8 @@ pub(crate) enum Arrival {
     FedOut { component: usize, port: usize, value: Value, stamp: Option<Stamp> },
     /// A message of another domain.
     Crossed { edge: u32, value: Value, meta: Meta },
+    /// Settings are to change.
+    Config(super::reconfigure::Transaction),
     /// A task has ended: its number, whose it was, what it gave.
     Task { number: u64, origin: TaskOrigin, result: Result<Value, Failure> },
 }

@@ -339,6 +339,21 @@ impl NodeState {
         })
     }
 
+    /// Whether it would take these settings.
+    pub(crate) fn check_config(&mut self, config: &Config) -> Result<(), Failure> {
+        self.with_body(|node| node.validate_config(config).map_err(Failure::from))
+    }
+
+    /// Gives it its settings.
+    pub(crate) fn take_config(&mut self) -> Result<(), Failure> {
+        let config = self.config.clone();
+        self.with_body(|node| node.configure(&config).map_err(Failure::from))
+    }
+
+    pub(crate) fn config_fault(&self, failure: &Failure) -> Fault {
+        self.fault(Phase::Configure, format!("{failure}"), 0, true)
+    }
+
     /// Does something to the component while nobody calls it.
     pub(crate) fn with_body<R>(
         &mut self,

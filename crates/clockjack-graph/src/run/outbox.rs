@@ -7,18 +7,20 @@
 
 use alloc::vec::Vec;
 
+use super::blackboard::Write;
 use super::message::{MessageId, Stamp};
 use crate::data::value::Places;
 use crate::data::{Data, Value};
 use crate::describe::{CopyPolicy, Overflow};
 
 /// Outputs of one component, with what is staged.
-#[derive(Debug)]
 pub(crate) struct Outbox {
     ports: Vec<OutPort>,
     edges: Vec<OutEdge>,
     /// In the order of publication.
     pub(crate) staged: Vec<Staged>,
+    /// Writes to the blackboard.
+    pub(crate) writes: Vec<Write>,
     /// An edge that fails the run has refused something.
     pub(crate) is_fatal: bool,
     is_guarded: bool,
@@ -83,6 +85,7 @@ impl Outbox {
             ports: Vec::with_capacity(ports.len()),
             edges: Vec::new(),
             staged: Vec::with_capacity(ports.len().max(1)),
+            writes: Vec::new(),
             is_fatal: false,
             is_guarded: false,
         };
@@ -113,6 +116,7 @@ impl Outbox {
             ports: self.ports.iter().map(port).collect(),
             edges: self.edges.iter().map(edge).collect(),
             staged: Vec::new(),
+            writes: Vec::new(),
             is_fatal: false,
             is_guarded: self.is_guarded,
         }
@@ -128,6 +132,7 @@ impl Outbox {
     /// Takes what another one of the same outputs has staged, as far as there is room.
     pub(crate) fn absorb(&mut self, other: &mut Self) {
         self.is_fatal |= core::mem::take(&mut other.is_fatal);
+        self.writes.append(&mut other.writes);
         for (mine, theirs) in self.edges.iter_mut().zip(&mut other.edges) {
             mine.n_refused += core::mem::take(&mut theirs.n_refused);
         }
@@ -214,6 +219,7 @@ impl Outbox {
 
     /// Throws away what was staged after the first `kept`, and gives the room back.
     pub(crate) fn discard_after(&mut self, kept: usize) -> usize {
+        self.writes.clear();
         let n_discarded = self.staged.len() - kept;
         for staged in self.staged.drain(kept..) {
             let port = &self.ports[usize::from(staged.port)];

@@ -42,6 +42,8 @@ pub(crate) struct Region {
     pub(crate) deferred: Vec<Deferred>,
     /// Commits of this epoch, written down.
     pub(crate) log: Vec<u8>,
+    /// Writes to the blackboard that wait for the next epoch.
+    pub(crate) writes: Vec<super::blackboard::Write>,
     pub(crate) recorder: Recorder,
     pub(crate) invocations: Invocations,
     /// Failures of this epoch that do not end the run.
@@ -349,9 +351,10 @@ impl Region {
     #[inline]
     pub(crate) fn commit(&mut self, at: usize, env: &Env, downstream: &mut impl Downstream) {
         let node = &mut self.nodes[at];
-        if node.outbox.staged.is_empty() {
+        if node.outbox.staged.is_empty() && node.outbox.writes.is_empty() {
             return;
         }
+        self.writes.append(&mut node.outbox.writes);
         let mut staged = core::mem::take(&mut node.outbox.staged);
         for one in staged.drain(..) {
             let node = &mut self.nodes[at];

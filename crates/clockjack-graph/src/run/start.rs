@@ -88,6 +88,7 @@ pub(crate) fn start(
             measures: false,
             traces: options.trace.is_some(),
             tasks: Tasks::new(options.tasks_max),
+            state: super::blackboard::Snapshot::default(),
             stop: Arc::clone(&shared.stop),
             executor: executor.clone(),
             is_shared: false,

@@ -69,6 +69,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
             looping: planned.loop_policy.as_ref().map(|one| LoopState::new(&one.spec)),
             deferred: Vec::new(),
             log: Vec::new(),
+            writes: Vec::new(),
             recorder: Recorder { lane: count(planned.lane), ..Recorder::default() },
             invocations: Invocations::default(),
             faults: Vec::new(),

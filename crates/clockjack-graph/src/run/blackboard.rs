@@ -1,0 +1,90 @@
+//! The state blackboard: values by name that outlive the invocation, each with one writer.
+//!
+//! Who reads sees what was committed at the beginning of the epoch, all through it. Who writes
+//! stages; the coordinator commits at the next epoch, in compiled order. A name belongs to the
+//! first component that has written it.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+use crate::data::Value;
+
+/// What all components read in an epoch.
+pub(crate) type Snapshot = Arc<BTreeMap<String, Entry>>;
+
+/// A value with its writer.
+pub(crate) struct Entry {
+    pub(crate) value: Value,
+    pub(crate) writer: usize,
+    pub(crate) epoch: u64,
+}
+
+/// `runtime.state.*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StateCounts {
+    pub(crate) committed: u64,
+    pub(crate) rejected: u64,
+}
+
+/// A write that waits for the next epoch.
+pub(crate) struct Write {
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) writer: usize,
+}
+
+/// Commits writes, in order. What another component owns is refused and counted.
+pub(crate) fn commit(
+    snapshot: &mut Snapshot,
+    writes: impl Iterator<Item = Write>,
+    epoch: u64,
+    counts: &mut StateCounts,
+) {
+    let mut writes = writes.peekable();
+    if writes.peek().is_none() {
+        return;
+    }
+    let map = match Arc::get_mut(snapshot) {
+        Some(map) => map,
+        None => {
+            // Somebody keeps the old one.
+            let share = |entry: &Entry| {
+                let value = entry.value.share()?;
+                Some(Entry { value, writer: entry.writer, epoch: entry.epoch })
+            };
+            let copy =
+                snapshot.iter().filter_map(|(key, entry)| Some((key.clone(), share(entry)?)));
+            *snapshot = Arc::new(copy.collect());
+            Arc::get_mut(snapshot).expect("it was just made")
+        }
+    };
+    for Write { key, value, writer } in writes {
+        match map.get_mut(&key) {
+            Some(entry) if entry.writer != writer => counts.rejected += 1,
+            Some(entry) => {
+                (entry.value, entry.epoch) = (value, epoch);
+                counts.committed += 1;
+            }
+            None => {
+                map.insert(key, Entry { value, writer, epoch });
+                counts.committed += 1;
+            }
+        }
+    }
+}
+
+/// A value that was not written, because another component owns its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateRefused {
+    pub(crate) key: String,
+}
+
+impl fmt::Display for StateRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "state `{}` is written by another component", self.key)
+    }
+}
+
+impl core::error::Error for StateRefused {}

@@ -1,0 +1,196 @@
+//! Changes of settings while a run goes on: all of them or none.
+//!
+//! A change is taken at the beginning of an epoch. First every component looks at its new settings;
+//! if one refuses, nothing has happened. Then they take them, in the order of the change; if one
+//! fails, it and those before it get their old settings back, in reverse, and the run ends: who
+//! knows what a component has half taken.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::inbox::{Arrival, Inbox};
+use super::shared::RunShared;
+use crate::describe::{ConfigMap, ConfigValue, Span};
+
+/// Changes of settings that belong together.
+pub struct Reconfigure {
+    pub(crate) shared: Arc<RunShared>,
+    pub(crate) inbox: Inbox,
+    pub(crate) changes: Vec<(String, String, ConfigValue)>,
+}
+
+/// `runtime.config.*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ConfigCounts {
+    pub(crate) version: u64,
+    pub(crate) transaction: u64,
+    pub(crate) staged: u64,
+    pub(crate) committed: u64,
+    pub(crate) rejected: u64,
+    pub(crate) rolled_back: u64,
+}
+
+/// A change on its way to the coordinator: new settings by component, in order.
+pub(crate) struct Transaction {
+    pub(crate) changes: Vec<(usize, ConfigMap)>,
+    pub(crate) answer: Answer,
+}
+
+impl Reconfigure {
+    /// A setting of a component.
+    #[must_use]
+    pub fn set(mut self, component: &str, field: &str, value: impl Into<ConfigValue>) -> Self {
+        self.changes.push((component.into(), field.into(), value.into()));
+        self
+    }
+
+    /// Hands the changes over. They are in force, or refused, when the future is ready; it need
+    /// not be awaited.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigRefused`]: for a component that does not exist, if one refuses its settings, or if
+    /// the run has ended.
+    pub fn commit(self) -> Committing {
+        let answer = Answer::default();
+        let committing = Committing(answer.clone());
+        let plan = &self.shared.plan;
+        let mut changes: Vec<(usize, ConfigMap)> = Vec::new();
+        for (id, field, value) in self.changes {
+            let Some(component) = plan.components.iter().position(|one| one.spec.id == id) else {
+                answer.give(Err(ConfigRefused::new(&id, "there is no such component")));
+                return committing;
+            };
+            let at = match changes.iter().position(|(of, _)| *of == component) {
+                Some(at) => at,
+                None => {
+                    changes.push((component, ConfigMap::default()));
+                    changes.len() - 1
+                }
+            };
+            changes[at].1.entries.push((field, value, Span::NONE));
+        }
+        let transaction = Transaction { changes, answer: answer.clone() };
+        if self.inbox.put(Arrival::Config(transaction)).is_err() {
+            answer.give(Err(ConfigRefused::new("", "the run has ended")));
+        }
+        committing
+    }
+}
+
+impl fmt::Debug for Reconfigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconfigure").field("changes", &self.changes).finish_non_exhaustive()
+    }
+}
+
+/// Ready when a change is in force or refused: the version of the settings.
+pub struct Committing(Answer);
+
+impl Future for Committing {
+    type Output = Result<u64, ConfigRefused>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.lock();
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Committing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Committing")
+    }
+}
+
+/// Where the coordinator leaves what has come of a change. Dropped without one, it was the end of
+/// the run.
+#[derive(Clone, Default)]
+pub(crate) struct Answer(Arc<Mutex<AnswerState>>);
+
+#[derive(Default)]
+struct AnswerState {
+    result: Option<Result<u64, ConfigRefused>>,
+    waker: Option<Waker>,
+}
+
+impl Answer {
+    pub(crate) fn give(&self, result: Result<u64, ConfigRefused>) {
+        let mut state = self.lock();
+        state.result = Some(result);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AnswerState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let has_answer = Arc::strong_count(&self.answer.0) < 2 || {
+            let state = self.answer.lock();
+            state.result.is_some()
+        };
+        if !has_answer {
+            self.answer.give(Err(ConfigRefused::new("", "the run has ended")));
+        }
+    }
+}
+
+/// A change of settings that was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigRefused {
+    component: String,
+    reason: String,
+}
+
+impl ConfigRefused {
+    pub(crate) fn new(component: &str, reason: impl fmt::Display) -> Self {
+        Self { component: component.into(), reason: alloc::format!("{reason}") }
+    }
+
+    /// The component that has refused; empty if it was none.
+    #[must_use]
+    pub fn component(&self) -> &str {
+        &self.component
+    }
+}
+
+impl fmt::Display for ConfigRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.component.is_empty() {
+            f.write_str(&self.reason)
+        } else {
+            write!(f, "`{}`: {}", self.component, self.reason)
+        }
+    }
+}
+
+impl core::error::Error for ConfigRefused {}
+
+macro_rules! from {
+    ($( $type:ty => $variant:ident; )+) => { $(
+        impl From<$type> for ConfigValue {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )+ };
+}
+
+from! { bool => Bool; i64 => Int; i32 => Int; u32 => Int; f64 => Float; &str => Text; String => Text; }
