@@ -19,11 +19,12 @@
 //! | full, `drop_newest`: the one that was offered | `drop_count` |
 //! | full, `drop_oldest`: the one that makes room | `drop_count` |
 //! | full, `overwrite`: the one that makes room | `overwrite_count` |
-//! | a slot (`latest`, `latched`, `previous_tick`) is replaced that nobody has looked at | `overwrite_count`, with `drop_oldest` `drop_count` |
+//! | a slot is replaced that nobody has looked at | as what makes room |
 //! | too old when it is to be delivered | `stale_drop_count` |
 //!
-//! `deadline_miss_count` is of delivered messages. A slot counts as full while nobody has looked at
-//! what is in it; so with `reject` or `fail_fast` it refuses until then.
+//! `deadline_miss_count` is of delivered messages. `latest`, `latched` and `previous_tick` have a
+//! slot: room for one message. It counts as full while nobody has looked at what is in it; so with
+//! `reject` or `fail_fast` it refuses until then.
 //!
 //! # Age
 //!
@@ -462,9 +463,9 @@ impl Channel {
     }
 
     /// The newest message that the reader may see, which stays where it is. Of a slot that is what
-    /// is in it, also if it was popped before (unless it has one reader only, or the channel is told
-    /// to [forget](Self::forget_read)); it counts as delivered when it is first looked at, and an
-    /// update that was not popped stays one. Of a queue it is the last, and that counts nothing.
+    /// is in it, also if it was popped before (unless it has one reader only, or the channel was
+    /// told to [forget](Self::forget_read)); it counts as delivered when it is first looked at, and
+    /// an update that was not popped stays one. Of a queue it is the last, and that counts nothing.
     pub(crate) fn newest(&mut self, now_ns: u64) -> Option<&Message> {
         if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
             return if self.see_slot(now_ns) { self.slot.as_ref() } else { None };

@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use clockjack_sync::mutant;
-pub(crate) use invocations::{Arrival, EventKind, Invocation, Invocations};
+pub(crate) use invocations::{Arrival, EventKind, Invocations};
 use policy::Policy;
 use timer::Timer;
 

@@ -289,7 +289,7 @@ fn the_condition_on_timestamps_drops_what_has_none_and_waits_for_all() {
 }
 
 #[test]
-fn messages_can_be_moved_out_of_several_invocations_at_once_and_the_rest_be_cut_off() {
+fn messages_can_be_moved_out_of_several_invocations_at_once_and_either_end_be_cut_off() {
     let mut bench = Bench::messages(trigger(TriggerType::AnyInput), &["a"], 4);
     bench.put("a", 0, &[1, 2, 3]);
     assert_eq!(bench.collect(0), ["a1", "a2", "a3"]);
@@ -299,6 +299,12 @@ fn messages_can_be_moved_out_of_several_invocations_at_once_and_the_rest_be_cut_
     assert_eq!(last[0].message.value.get::<u64>(), Some(&3));
     bench.out.truncate(1);
     assert_eq!(bench.out.iter_mut().map(|(_, arrivals)| arrivals.len()).sum::<usize>(), 1);
+    bench.put("a", 0, &[4, 5, 6]);
+    assert_eq!(bench.collect(0), ["a4", "a5", "a6"]);
+    bench.out.drop_front(2);
+    let (_, only) = bench.out.get_mut(0);
+    assert_eq!(only.len(), 1);
+    assert_eq!(only[0].message.value.get::<u64>(), Some(&6));
     bench.out.truncate(0);
     assert!(bench.out.is_empty());
 }

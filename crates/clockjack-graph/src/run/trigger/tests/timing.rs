@@ -2,7 +2,8 @@
 
 use super::{Bench, MS, queue, source, trigger};
 use crate::describe::{EventSourceSpec, SourceType, TriggerSpec, TriggerType};
-use crate::run::trigger::{EventKind, Invocation};
+use crate::run::trigger::EventKind;
+use crate::run::trigger::invocations::Invocation;
 
 const NOTHING: [&str; 0] = [];
 
