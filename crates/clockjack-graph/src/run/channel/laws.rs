@@ -1,6 +1,6 @@
 //! Any channel, any sequence of calls: the same as a naive model, and every message in one counter.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use proptest::prelude::*;
 
