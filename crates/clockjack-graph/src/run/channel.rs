@@ -207,11 +207,6 @@ impl Channel {
         self.counters.payload_copy_count += n_copies;
     }
 
-    /// Whether a message can get too old in here.
-    pub(crate) fn has_lifespan(&self) -> bool {
-        self.lifespan_ns != u64::MAX
-    }
-
     /// Messages in here that are counted as published and as nothing else yet.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {

@@ -80,7 +80,7 @@ impl Pending {
         self.queue.iter().map(|message| message.meta.received_ns).min()
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
