@@ -59,7 +59,8 @@ impl<'a> Report<'a> {
         candidates: impl IntoIterator<Item = &'n str>,
     ) -> Option<&'n str> {
         self.searches_left = self.searches_left.checked_sub(1)?;
-        nearest(wrong, candidates)
+        // An empty id is a fault of its own, not one that somebody meant.
+        nearest(wrong, candidates.into_iter().filter(|name| !name.is_empty()))
     }
 
     /// A field that has no effect where it stands.
