@@ -89,7 +89,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_bounded_distance_is_the_distance(a in "[abC]{0,9}", b in "[abc]{0,9}", k in 0usize..4) {
+        fn the_bounded_distance_is_the_distance(
+            a in "[abC]{0,9}",
+            b in "[abc]{0,9}",
+            k in 0_usize..4,
+        ) {
             let want = Some(plain(a.as_bytes(), b.as_bytes())).filter(|slips| *slips <= k);
             proptest::prop_assert_eq!(
                 distance(a.as_bytes(), b.as_bytes(), k, &mut Vec::new()),

@@ -108,11 +108,10 @@ fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Findin
         let text = format!("a capacity of {} is more than {CAPACITY_MAX}", policy.capacity);
         add(Severity::Warning, "suspicious_capacity", text);
     }
-    if policy.overflow == Overflow::Block {
-        if lane.is_some_and(|lane| lane.lane_type == LaneType::EventLoop) {
-            let text = format!("a full channel holds up `{}` on an event loop", edge.from);
-            add(Severity::Warning, "blocking_overflow_event_loop", text);
-        }
+    let is_event_loop = lane.is_some_and(|lane| lane.lane_type == LaneType::EventLoop);
+    if policy.overflow == Overflow::Block && is_event_loop {
+        let text = format!("a full channel holds up `{}` on an event loop", edge.from);
+        add(Severity::Warning, "blocking_overflow_event_loop", text);
     }
     if edge.kind == EdgeKind::Async && policy.max_inflight == 0 && policy.capacity <= 1 {
         let text = "one completion at a time is kept, and more may be lost";

@@ -35,10 +35,8 @@ pub(super) fn regions(arcs: &Arcs, ranks: &[u8]) -> Vec<usize> {
         let queue = &mut ready[usize::from(ranks[node])];
         if mutant!("order-unstable") { queue.push_front(node) } else { queue.push_back(node) }
     };
-    for node in 0..arcs.n_nodes() {
-        if n_waiting[node] == 0 {
-            push(&mut ready, node);
-        }
+    for (node, _) in n_waiting.iter().enumerate().filter(|(_, waits)| **waits == 0) {
+        push(&mut ready, node);
     }
     while let Some(node) = ready.iter_mut().rev().find_map(VecDeque::pop_front) {
         order.push(node);

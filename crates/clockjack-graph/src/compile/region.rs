@@ -143,6 +143,18 @@ fn own(
         }
         return;
     }
+    report.push(inexact(names, found, one, &members, &touched));
+    touched.iter().for_each(|part| is_excused[*part] = true);
+}
+
+/// What a loop says that owns no cycle, or a part of one, or more than it.
+fn inexact(
+    names: &Names<'_>,
+    found: &Found,
+    one: &LoopSpec,
+    members: &BTreeSet<usize>,
+    touched: &BTreeSet<usize>,
+) -> Diagnostic {
     let mut diagnostic = if touched.is_empty() {
         at_loop(
             Code::DecorativeCompositeLoop,
@@ -158,7 +170,7 @@ fn own(
             let ids: Vec<&str> = of.iter().map(|at| &*names.spec.components[**at].id).collect();
             ids.join("`, `")
         };
-        let missing = list(whole.difference(&members).collect());
+        let missing = list(whole.difference(members).collect());
         let beyond = list(members.difference(&whole).collect());
         let text = match (missing.is_empty(), beyond.is_empty()) {
             (false, true) => format!("the cycle also has `{missing}`"),
@@ -171,11 +183,10 @@ fn own(
         at_loop(Code::PartialCompositeLoop, one, "components", text)
             .help("a loop has exactly the members of one cycle")
     };
-    for member in &members {
+    for member in members {
         diagnostic = diagnostic.component(&names.spec.components[*member].id);
     }
-    report.push(diagnostic);
-    touched.iter().for_each(|part| is_excused[*part] = true);
+    diagnostic
 }
 
 /// What must hold between the members of a loop.
@@ -212,7 +223,7 @@ fn check_fields(one: &LoopSpec, report: &mut Report<'_>) {
         let text = "the loop has no members";
         report.push(at_loop(Code::InvalidLoopPolicy, one, "components", text));
     }
-    if one.residual_threshold.is_some_and(|threshold| !(threshold >= 0.0)) {
+    if one.residual_threshold.is_some_and(|threshold| threshold.is_nan() || threshold < 0.0) {
         let text = "the residual threshold is not a number from zero on";
         report.push(at_loop(Code::InvalidLoopPolicy, one, "loop_policy.residual_threshold", text));
     }

@@ -195,8 +195,8 @@ proptest! {
         edges in vec((0_usize..4, 0_usize..5, 0_usize..5, 0_usize..6, 0_usize..6), 0..8),
         members in vec(0_usize..5, 0..5),
     ) {
-        let types =
-            ["source", "sink", "mid", "mid", "mid", "single", "set", "gate", "shared", "nope", "frame_sink", "need"];
+        let types = "source sink mid mid mid single set gate shared nope frame_sink need";
+        let types: Vec<&str> = types.split(' ').collect();
         let ids = ["a", "b", "c", "", "ab"];
         let mut graph = empty();
         for (kind, source, id, trigger) in components {
