@@ -1,4 +1,5 @@
-//! The attribute [`macro@actor`]: methods become messages of an actor.
+//! The attribute [`macro@actor`]: methods become messages of an actor. And the derive
+//! [`macro@Component`]: fields become ports and settings of a graph's component.
 //!
 //! ```
 //! # #[path = "../tests/stub/actor.rs"] mod stub;
@@ -103,6 +104,7 @@
 //! See [`macro@actor`] for all marks and options, and for what is refused and why.
 
 mod block;
+mod component;
 mod entry;
 mod expand;
 mod faults;
@@ -192,4 +194,95 @@ pub fn actor(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn facade_actor(options: TokenStream, item: TokenStream) -> TokenStream {
     entry::actor(options.into(), item.into(), Home::Facade).into()
+}
+
+/// Declares a struct as a component of a graph: its fields are its ports and settings.
+///
+/// ```ignore
+/// #[derive(Component, Default)]
+/// #[component(type = "gain")]
+/// struct Gain {
+///     #[input]
+///     x: Input<f64>,
+///     #[output]
+///     y: Output<f64>,
+///     #[config(default = 1.0)]
+///     k: f64,
+///     calls: u64,
+/// }
+/// ```
+///
+/// writes, and nothing else:
+///
+/// ```ignore
+/// impl Gain {
+///     const X: InputPort<f64> = InputPort::new("x");
+///     const Y: OutputPort<f64> = OutputPort::new("y");
+/// }
+///
+/// impl Component for Gain {
+///     const TYPE: &'static str = "gain";
+///
+///     fn describe() -> Descriptor {
+///         Descriptor::new(Self::TYPE)
+///             .input(Self::X, Need::Required)
+///             .output(Self::Y)
+///             .config(ConfigField::new("k", ConfigKind::Float))
+///     }
+///
+///     fn bind(&mut self, ports: &mut Binder<'_>) {
+///         self.x = ports.input(Self::X);
+///         self.y = ports.output(Self::Y);
+///     }
+///
+///     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+///         self.k = config.get("k")?.unwrap_or(1.0);
+///         Ok(())
+///     }
+/// }
+/// ```
+///
+/// What the component does is `impl Execute`, written by hand. A field without a mark is state. The
+/// constants are as visible as the struct; `a.out(Gain::Y)` names a port when a graph is built in
+/// code.
+///
+/// # Options of the struct, in `#[component(..)]`
+///
+/// * `type = "gain"`: what files call it. It must be given.
+/// * `title = "Gain"`: a name for people, instead of the type.
+/// * `role = "input"`, `"output"` or `"input_output"`: it stands at the border of the graph.
+/// * `open_config`: settings that are not declared are let through.
+/// * `crate = ::clockjack::graph`: where `Component` and the others are found, instead of
+///   `::clockjack_graph`.
+///
+/// # Marks of the fields
+///
+/// * `#[input] x: Input<T>`; with `(optional)` it may be left unconnected, with `(multiple)` any
+///   number of edges may end there.
+/// * `#[output] y: Output<T>`.
+/// * `#[config] k: f64`: a setting that must be given. With `(default = 1.0)` it need not be, nor
+///   with `(default)`, which takes that of its type; an `Option<f64>` is `None` then.
+/// * `#[config(min = 0.0, max = 1.0)]` and `#[config(one_of("sine", "saw"))]` refuse other values,
+///   both when a file is checked and when the component is configured. If one setting is refused,
+///   none is taken.
+///
+/// Ports and settings are called like their fields; `r#in` is called `in`.
+///
+/// # What is refused
+///
+/// * *A component is a struct with named fields*, and owns what it has.
+/// * *A port that is never bound*: a field of type `Input` or `Output` without its mark.
+/// * *A field has one role*, and a port is no setting.
+/// * *Bounds that contradict each other*, the default, or the type of the setting.
+/// * *An option that does not exist*, or is given twice.
+#[proc_macro_derive(Component, attributes(component, input, output, config))]
+pub fn component(item: TokenStream) -> TokenStream {
+    component::component(item.into(), component::Home::Graph).into()
+}
+
+/// [`macro@Component`] for those who depend on the facade `clockjack` alone, which gives it as
+/// `Component`: all that it names is found at `::clockjack::graph`. All else is the same.
+#[proc_macro_derive(FacadeComponent, attributes(component, input, output, config))]
+pub fn facade_component(item: TokenStream) -> TokenStream {
+    component::component(item.into(), component::Home::Facade).into()
 }

@@ -1,4 +1,4 @@
-//! What `#[actor]` refuses, with what the compiler then says.
+//! What `#[actor]` and `#[derive(Component)]` refuse, with what the compiler then says.
 //!
 //! After a change of a message `TRYBUILD=overwrite cargo test -p clockjack-macros --test ui` writes
 //! the new texts; read them as a newcomer would before they are kept.
