@@ -1,11 +1,18 @@
 //! What flows through a graph: typed values that can be written down.
 
+mod array;
+pub mod blob;
+pub mod frame;
+pub mod pool;
 pub mod value;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+pub use blob::Blob;
+pub use frame::{Frame, FrameError, PixelFormat};
+pub use pool::{BufferPool, Loan, PoolError, PoolStats};
 pub use value::{Small, Value};
 
 /// A payload. What is written down in a commit log or compared by a loop is what

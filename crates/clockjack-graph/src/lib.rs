@@ -11,17 +11,23 @@
 //! |---|---|
 //! | what flows: typed values | [`data`] |
 //! | what computes: components, their ports and settings | [`component`], [`registry`] |
+//! | components for files without code | [`components`] |
 //! | what a graph is, before anything is checked | [`describe`] |
 //! | everything that is wrong with it, at once | [`diagnostic`] |
 //! | regions and their order | [`compile`] |
 
 extern crate alloc;
+// What `#[derive(Component)]` writes names this crate from outside, also in here.
+extern crate self as clockjack_graph;
 
 pub mod compile;
 pub mod component;
+pub mod components;
 pub mod data;
 pub mod describe;
 pub mod diagnostic;
+#[doc(hidden)]
+pub mod generated;
 pub mod graph;
 mod named;
 mod nearest;
@@ -29,11 +35,13 @@ pub mod registry;
 pub mod run;
 
 pub use clockjack_exec::Failure;
+#[doc(inline)]
+pub use clockjack_macros::Component;
 pub use component::{
     Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
     ExecuteShared, Input, InputPort, Need, Output, OutputPort, PortDescriptor, Snapshot,
 };
-pub use data::{Data, DecodeError};
+pub use data::{Blob, BufferPool, Data, DecodeError, Frame, PixelFormat};
 pub use diagnostic::{Category, Code, Diagnostic, Diagnostics, Severity};
 pub use graph::{FeedError, Graph, GraphRun, Stopper};
 pub use registry::Registry;

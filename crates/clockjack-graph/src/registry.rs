@@ -32,6 +32,12 @@ impl Registry {
         Self::default()
     }
 
+    /// One with the [standard components](crate::components).
+    #[must_use]
+    pub fn standard() -> Self {
+        crate::components::register_all(Self::new())
+    }
+
     /// Adds a type, in the place of one of the same name.
     #[must_use]
     pub fn register<C: Execute + Default>(self) -> Self {

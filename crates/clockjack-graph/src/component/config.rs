@@ -3,6 +3,7 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use super::descriptor::ConfigKind;
 use crate::describe::{ConfigMap, ConfigValue};
 
 /// The settings of a component.
@@ -68,12 +69,16 @@ pub trait FromConfig: Sized {
     /// What to call it in a report.
     const WANTED: &'static str;
 
+    /// What a file is told that it is. A type that is read from a text leaves it as it is.
+    const KIND: ConfigKind = ConfigKind::Text;
+
     /// The value, if it is one.
     fn from_config(value: &ConfigValue) -> Option<Self>;
 }
 
 impl FromConfig for f64 {
     const WANTED: &'static str = "a number";
+    const KIND: ConfigKind = ConfigKind::Float;
 
     #[expect(clippy::cast_precision_loss, reason = "as every reader of such a file expects")]
     fn from_config(value: &ConfigValue) -> Option<Self> {
@@ -89,6 +94,7 @@ macro_rules! ints {
     ($( $type:ty ),+) => { $(
         impl FromConfig for $type {
             const WANTED: &'static str = concat!("a whole number that fits ", stringify!($type));
+            const KIND: ConfigKind = ConfigKind::Int;
 
             fn from_config(value: &ConfigValue) -> Option<Self> {
                 match value {
@@ -104,6 +110,7 @@ ints!(u8, u32, u64, usize, i32, i64);
 
 impl FromConfig for bool {
     const WANTED: &'static str = "true or false";
+    const KIND: ConfigKind = ConfigKind::Bool;
 
     fn from_config(value: &ConfigValue) -> Option<Self> {
         match value {

@@ -1,0 +1,137 @@
+//! Where numbers enter and leave a graph. Buffers and frames have their own, in
+//! [`buffers`](super::buffers).
+//!
+//! Nothing is printed and no file is touched: who wants to see values observes the run.
+
+use alloc::string::String;
+
+use clockjack_exec::Failure;
+
+use super::state::{exact, snapshot_of};
+use crate::Component;
+use crate::component::{Execute, Input, Output, Snapshot};
+use crate::run::GraphContext;
+
+/// `input`: passes on what it is fed with; if there is nothing, it follows a pattern.
+///
+/// `feed` may be left unconnected: a program feeds it from outside. Without a program `ramp` gives
+/// `start`, `start + step`, .., one each time it is called; `constant` gives `start`, `none`
+/// nothing.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "input", title = "Input", role = "input")]
+pub struct FeedInput {
+    /// What comes from outside.
+    #[input(optional)]
+    feed: Input<f64>,
+    /// The same, or the pattern.
+    #[output]
+    out: Output<f64>,
+    #[config(default = "ramp", one_of("ramp", "constant", "none"))]
+    pattern: String,
+    #[config(default = 0.0)]
+    start: f64,
+    #[config(default = 1.0)]
+    step: f64,
+    /// How often the pattern was followed.
+    n: u64,
+}
+
+impl FeedInput {
+    /// The next value of the pattern.
+    pub(super) fn next(&mut self) -> Option<f64> {
+        let n = self.n;
+        self.n += 1;
+        match self.pattern.as_str() {
+            "ramp" => Some(self.start + to_f64(n) * self.step),
+            "constant" => Some(self.start),
+            _ => None,
+        }
+    }
+}
+
+impl Execute for FeedInput {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let mut was_fed = false;
+        while let Some(value) = cx.take(self.feed) {
+            was_fed = true;
+            cx.publish(self.out, value)?;
+        }
+        if !was_fed && let Some(value) = self.next() {
+            cx.publish(self.out, value)?;
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Failure> {
+        self.n = 0;
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
+        Ok(Some(snapshot_of::<Self>([self.n])))
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
+        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
+        Ok(())
+    }
+}
+
+/// `output`: takes numbers out of the graph. It counts them and keeps the last one, both of which
+/// are in its snapshot.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "output", title = "Output", role = "output")]
+pub struct CountOutput {
+    /// What leaves the graph. Any number of edges may end here.
+    #[input(multiple)]
+    r#in: Input<f64>,
+    count: u64,
+    last: f64,
+}
+
+impl CountOutput {
+    /// How many values have come so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The last one.
+    #[must_use]
+    pub fn last(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.last)
+    }
+
+    pub(super) fn take(&mut self, value: f64) {
+        self.count += 1;
+        self.last = value;
+    }
+}
+
+impl Execute for CountOutput {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        cx.drain(self.r#in).for_each(|value| self.take(*value));
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Failure> {
+        (self.count, self.last) = (0, 0.0);
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
+        Ok(Some(snapshot_of::<Self>([self.count, self.last.to_bits()])))
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
+        let [count, last] = exact::<Self, 2>(snapshot)?.unwrap_or([0, 0]);
+        (self.count, self.last) = (count, f64::from_bits(last));
+        Ok(())
+    }
+}
+
+/// A count as a number.
+#[expect(clippy::cast_precision_loss, reason = "no run counts to 2^53")]
+pub(super) fn to_f64(n: u64) -> f64 {
+    n as f64
+}

@@ -1,0 +1,208 @@
+//! What makes numbers of its own: a constant, a count, a wave, noise.
+//!
+//! What a [`Source`] gives depends on the epoch alone, and what [`Noise`] gives on its seed and on
+//! how often it was called: never on a clock or a library of the machine.
+
+use alloc::string::String;
+
+use clockjack_exec::Failure;
+use clockjack_sync::mutant;
+
+use super::boundary::to_f64;
+use super::state::{exact, snapshot_of};
+use crate::Component;
+use crate::component::{Execute, Output, Snapshot};
+use crate::run::GraphContext;
+
+/// `constant`: the same number each time.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "constant", title = "Constant")]
+pub struct Constant {
+    /// The number.
+    #[output]
+    out: Output<f64>,
+    #[config]
+    value: f64,
+}
+
+impl Execute for Constant {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        cx.publish(self.out, self.value)?;
+        Ok(())
+    }
+}
+
+/// `counter`: `start`, `start + step`, `start + 2 * step`, ..
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "counter", title = "Counter")]
+pub struct Counter {
+    /// The count.
+    #[output]
+    out: Output<f64>,
+    #[config(default = 0.0)]
+    start: f64,
+    #[config(default = 1.0)]
+    step: f64,
+    n: u64,
+}
+
+impl Counter {
+    pub(super) fn next(&mut self) -> f64 {
+        let value = self.start + to_f64(self.n) * self.step;
+        self.n += 1;
+        value
+    }
+}
+
+impl Execute for Counter {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let value = self.next();
+        cx.publish(self.out, value)?;
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Failure> {
+        self.n = 0;
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
+        Ok(Some(snapshot_of::<Self>([self.n])))
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
+        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
+        Ok(())
+    }
+}
+
+/// `source`: a wave over the epochs, `offset + amplitude * shape((epoch + phase) / period)`.
+///
+/// `sine` begins at 0 and rises; `saw` rises from -1 to 1; `square` is 1 for half a period and -1
+/// for the other; `step` is 0 before `period` epochs have passed and 1 ever after.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "source", title = "Wave")]
+pub struct Source {
+    /// The wave.
+    #[output]
+    out: Output<f64>,
+    #[config(default = "sine", one_of("sine", "saw", "square", "step"))]
+    shape: String,
+    #[config(default = 1.0)]
+    amplitude: f64,
+    #[config(default = 0.0)]
+    offset: f64,
+    #[config(default = 100, min = 1, max = 4294967295)]
+    period: u64,
+    #[config(default = 0)]
+    phase: u64,
+}
+
+impl Source {
+    /// The wave at an epoch.
+    pub(super) fn at(&self, epoch: u64) -> f64 {
+        let epoch = epoch.wrapping_add(self.phase);
+        // The rest is taken of whole numbers, so the wave is the same in its thousandth period.
+        let part = to_f64(epoch % self.period) / to_f64(self.period);
+        let shape = match self.shape.as_str() {
+            "saw" => 2.0 * part - 1.0,
+            "square" => {
+                if part < 0.5 {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
+            "step" => {
+                if epoch < self.period {
+                    0.0
+                } else {
+                    1.0
+                }
+            }
+            _ => sine(part),
+        };
+        self.offset + self.amplitude * shape
+    }
+}
+
+impl Execute for Source {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        // Epochs count from one, and a wave begins at its beginning.
+        let value = self.at(cx.epoch().saturating_sub(1));
+        cx.publish(self.out, value)?;
+        Ok(())
+    }
+}
+
+/// The sine of a part of a full turn, `0 <= turn < 1`, with an error below 1e-6.
+///
+/// A library's may differ in the last bit from machine to machine; sums and products do not.
+pub(super) fn sine(turn: f64) -> f64 {
+    // The second half mirrors the first, and each half mirrors its own second quarter.
+    let (sign, half) = if turn < 0.5 { (1.0, turn) } else { (-1.0, turn - 0.5) };
+    let quarter = if half <= 0.25 { half } else { 0.5 - half };
+    let x = quarter * (2.0 * core::f64::consts::PI);
+    let xx = x * x;
+    // The series of the sine up to the eleventh power, by Horner.
+    let series = 1.0
+        - xx / 6.0 * (1.0 - xx / 20.0 * (1.0 - xx / 42.0 * (1.0 - xx / 72.0 * (1.0 - xx / 110.0))));
+    sign * x * series
+}
+
+/// `noise`: numbers evenly spread over `-amplitude <= x < amplitude`. The same seed gives the same
+/// row.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "noise", title = "Noise")]
+pub struct Noise {
+    /// The noise.
+    #[output]
+    out: Output<f64>,
+    #[config(default = 1, min = 0)]
+    seed: u64,
+    #[config(default = 1.0, min = 0.0)]
+    amplitude: f64,
+    /// How many were given.
+    n: u64,
+}
+
+impl Noise {
+    pub(super) fn next(&mut self) -> f64 {
+        if !mutant!("graph-noise-stands-still") {
+            self.n = self.n.wrapping_add(1);
+        }
+        self.amplitude * (2.0 * unit(self.seed, self.n) - 1.0)
+    }
+}
+
+/// The `n`-th number of a seed's row, `0 <= x < 1`: splitmix64, which can be asked for any place.
+pub(super) fn unit(seed: u64, n: u64) -> f64 {
+    let mut word = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^= word >> 31;
+    // 53 bits fit a number exactly, and so does their quotient.
+    to_f64(word >> 11) / to_f64(1 << 53)
+}
+
+impl Execute for Noise {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let value = self.next();
+        cx.publish(self.out, value)?;
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Failure> {
+        self.n = 0;
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
+        Ok(Some(snapshot_of::<Self>([self.n])))
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
+        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
+        Ok(())
+    }
+}

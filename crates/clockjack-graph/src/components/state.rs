@@ -1,0 +1,56 @@
+//! The state of a component as words, for snapshots. Not for states that have a text in them.
+//!
+//! A number is kept by its bits, so what is restored goes on exactly as what was written down.
+
+use alloc::vec::Vec;
+
+use clockjack_exec::Failure;
+
+use crate::component::{Component, Snapshot};
+
+/// The format of all snapshots here: words of eight bytes, the lowest byte first.
+const VERSION: u32 = 1;
+
+/// A snapshot of these words.
+pub(super) fn snapshot_of<C: Component>(words: impl IntoIterator<Item = u64>) -> Snapshot {
+    let payload = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    Snapshot { component_type: C::TYPE.into(), version: VERSION, payload }
+}
+
+/// The words of a snapshot; none, if it is empty.
+///
+/// # Errors
+///
+/// A failure, if it is of another type or version, or not of whole words.
+pub(super) fn words_of<C: Component>(snapshot: &Snapshot) -> Result<Vec<u64>, Failure> {
+    let Snapshot { component_type, version, payload } = snapshot;
+    if component_type != C::TYPE {
+        let wanted = C::TYPE;
+        let text = alloc::format!("`{wanted}` cannot take the state of `{component_type}`");
+        return Err(Failure::msg(text));
+    }
+    let (words, rest) = payload.as_chunks::<8>();
+    if *version != VERSION || !rest.is_empty() {
+        let n = payload.len();
+        let text = alloc::format!("{n} bytes of version {version} are no state of `{}`", C::TYPE);
+        return Err(Failure::msg(text));
+    }
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+/// The words of a snapshot, as many as are wanted; `None`, if it is empty.
+///
+/// # Errors
+///
+/// As [`words_of`], and if there are more or less.
+pub(super) fn exact<C: Component, const N: usize>(
+    snapshot: &Snapshot,
+) -> Result<Option<[u64; N]>, Failure> {
+    let words = words_of::<C>(snapshot)?;
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let n = words.len();
+    let wrong = |_| Failure::msg(alloc::format!("`{}` has {N} words, not {n}", C::TYPE));
+    words.try_into().map(Some).map_err(wrong)
+}

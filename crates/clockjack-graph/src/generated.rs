@@ -1,0 +1,63 @@
+//! What code that `#[derive(Component)]` has written needs beside the public types. Not for anybody
+//! else.
+//!
+//! The bounds of a setting are told to the compiler of graphs by its [`ConfigField`], and checked
+//! once more when the component is configured: settings can also come from code, and change while a
+//! graph runs.
+
+use clockjack_sync::mutant;
+
+use crate::component::{Config, ConfigError, ConfigField};
+use crate::describe::ConfigValue;
+
+pub use crate::component::config::FromConfig;
+pub use crate::describe::BoundaryRole;
+
+/// The setting with these bounds.
+#[must_use]
+pub fn bounded(mut field: ConfigField, min: Option<f64>, max: Option<f64>) -> ConfigField {
+    (field.min, field.max) = (min, max);
+    field
+}
+
+/// Checks a number, if it is given.
+///
+/// # Errors
+///
+/// [`ConfigError`], if it is not between these, both included. So NaN is none that is.
+pub fn check_bounds(
+    config: &Config,
+    name: &str,
+    min: Option<f64>,
+    max: Option<f64>,
+) -> Result<(), ConfigError> {
+    let Some(value) = config.map().get(name).and_then(f64::from_config) else { return Ok(()) };
+    let least = min.unwrap_or(f64::NEG_INFINITY);
+    let most = max.unwrap_or(f64::INFINITY);
+    if least <= value && (value <= most || mutant!("graph-setting-has-no-maximum")) {
+        return Ok(());
+    }
+    let wanted = match (min, max) {
+        (Some(min), Some(max)) => alloc::format!("from {min} to {max}"),
+        (Some(min), None) => alloc::format!("of at least {min}"),
+        (None, Some(max)) => alloc::format!("of at most {max}"),
+        (None, None) => "that is one".into(),
+    };
+    Err(ConfigError::new(name, alloc::format!("a number {wanted} is needed, not {value}")))
+}
+
+/// Checks a text, if it is given.
+///
+/// # Errors
+///
+/// [`ConfigError`], if it is none of these.
+pub fn check_choice(config: &Config, name: &str, choices: &[&str]) -> Result<(), ConfigError> {
+    match config.map().get(name) {
+        Some(ConfigValue::Text(text)) if !choices.contains(&text.as_str()) => {
+            let wanted = choices.join("`, `");
+            let reason = alloc::format!("one of `{wanted}` is needed, not `{text}`");
+            Err(ConfigError::new(name, reason))
+        }
+        _ => Ok(()),
+    }
+}
