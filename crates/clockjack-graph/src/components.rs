@@ -4,14 +4,18 @@
 //! They are as repeatable as the graph: none looks at a clock other than the run's, noise comes
 //! from a seed, and arithmetic is `+ - * /`, whose bits are the same on every machine.
 //!
-//! | kind | types |
-//! |---|---|
-//! | values come in | [`input`](boundary::FeedInput), [`binary_input`](buffers::BinaryInput), [`frame_input`](buffers::FrameInput) |
-//! | values are made | [`constant`](sources::Constant), [`counter`](sources::Counter), [`source`](sources::Source), [`noise`](sources::Noise) |
-//! | values pass | [`identity`](plain::Identity), [`join`](plain::Join), [`validator`](plain::Validator), [`delay`](plain::Delay), [`async_worker`](plain::AsyncWorker) |
-//! | a control loop | [`sensor`](control::Sensor), [`estimator`](control::Estimator), [`controller`](control::Controller), [`actuator`](control::Actuator) |
-//! | values are measured | [`rate_probe`](plain::RateProbe) |
-//! | values go out | [`output`](boundary::CountOutput), [`binary_output`](buffers::BinaryOutput), [`frame_output`](buffers::FrameOutput) |
+//! * Values come in: [`input`](boundary::FeedInput), [`binary_input`](buffers::BinaryInput),
+//!   [`frame_input`](buffers::FrameInput).
+//! * Values are made: [`constant`](sources::Constant), [`counter`](sources::Counter),
+//!   [`source`](sources::Source), [`noise`](sources::Noise).
+//! * Values pass: [`identity`](plain::Identity), [`join`](plain::Join),
+//!   [`validator`](plain::Validator), [`delay`](plain::Delay),
+//!   [`async_worker`](plain::AsyncWorker).
+//! * A control loop: [`sensor`](control::Sensor), [`estimator`](control::Estimator),
+//!   [`controller`](control::Controller), [`actuator`](control::Actuator).
+//! * Values are measured: [`rate_probe`](plain::RateProbe).
+//! * Values go out: [`output`](boundary::CountOutput), [`binary_output`](buffers::BinaryOutput),
+//!   [`frame_output`](buffers::FrameOutput).
 //!
 //! A value is an `f64`, unless the type says else. The input is called `in` and the output `out`
 //! where there is one.

@@ -409,7 +409,7 @@ fn blobs_come_from_a_pool_and_are_the_same_whether_it_is_warm() {
     let mut output = Bench::new("binary_output", &[]);
     for n in 0..10_usize {
         let blobs: Vec<(String, Blob)> = input.try_call::<f64, Blob>(&[]).unwrap();
-        let expected: Vec<u8> = (0..300).map(|i| ((i + n) % 256) as u8).collect();
+        let expected: Vec<u8> = (0..300).map(|i| (i + n).to_le_bytes()[0]).collect();
         assert_eq!(*blobs[0].1, expected);
         output.try_call::<Blob, f64>(&[("in", blobs[0].1.clone())]).unwrap();
     }
@@ -489,7 +489,9 @@ proptest! {
     }
 
     #[test]
-    fn what_is_limited_lies_between_its_limits(value in any::<f64>(), a in any::<f64>(), b in any::<f64>()) {
+    fn what_is_limited_lies_between_its_limits(
+        value in any::<f64>(), a in any::<f64>(), b in any::<f64>(),
+    ) {
         let (min, max) = (a.min(b), a.max(b));
         let limited = limited(value, min, max);
         prop_assert!(value.is_nan() || (min <= limited && limited <= max));

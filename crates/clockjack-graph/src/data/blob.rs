@@ -221,7 +221,9 @@ mod tests {
 
         #[test]
         fn a_slice_has_the_bytes_of_its_range_and_shares_them(
-            bytes in prop::collection::vec(any::<u8>(), 0..50), from in 0_usize..60, to in 0_usize..60,
+            bytes in prop::collection::vec(any::<u8>(), 0..50),
+            from in 0_usize..60,
+            to in 0_usize..60,
         ) {
             let blob = Blob::from(bytes.clone());
             let slice = blob.slice(from..to);

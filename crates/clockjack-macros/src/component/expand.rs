@@ -1,7 +1,7 @@
 //! What `#[derive(Component)]` writes: constants for the ports, and `impl Component`.
 //!
-//! Parameters and locals have names that the user cannot see, and all paths are absolute, so nothing
-//! at the place of use gets in the way.
+//! Parameters and locals have names that the user cannot see, and all paths are absolute, so
+//! nothing at the place of use gets in the way.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote};
