@@ -93,6 +93,8 @@ impl Bench {
             tasks: Tasks::new(4),
             stop: Arc::new(AtomicBool::new(false)),
             executor: time.system().executor(),
+            is_shared: false,
+            board: None,
             began_ns: 0,
         };
         Self { body, descriptor, env, _time: time, iteration: None, converged: None }
