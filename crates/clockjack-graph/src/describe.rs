@@ -6,11 +6,13 @@ pub mod file;
 pub mod limits;
 mod reader;
 mod scalar;
+mod schema;
 pub mod spec;
 mod tree;
 
 pub use file::{GraphFile, ReadError};
 pub use limits::Limits;
+pub use schema::json_schema;
 pub use spec::{
     BoundaryRole, BoundarySpec, ComponentSpec, Condition, ConfigMap, ConfigValue, Convergence,
     CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, ErrorPolicy, ErrorPolicySpec,

@@ -9,6 +9,7 @@ mod lane;
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 
 use super::fields::{self, Field, Kind};
 use super::reader::{Reader, Step, key_text};
@@ -155,9 +156,6 @@ fn lanes<'t>(
 }
 
 /// An optional text of a field.
-pub(super) fn some_text<'t>(
-    reader: &mut Reader<'t>,
-    node: &'t Node<'t>,
-) -> Option<alloc::string::String> {
+pub(super) fn some_text<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<String> {
     reader.text(node).map(|text| (*text).to_owned())
 }
