@@ -1,5 +1,6 @@
 //! What a graph is, before anything is checked: from a file, or from a builder in code.
 
+pub mod builder;
 mod decode;
 mod fields;
 pub mod file;
@@ -10,6 +11,7 @@ mod schema;
 pub mod spec;
 mod tree;
 
+pub use builder::{Added, Edge, GraphBuilder, In, Lane, Loop, Out, Setup, Trigger};
 pub use file::{GraphFile, ReadError};
 pub use limits::Limits;
 pub use schema::json_schema;

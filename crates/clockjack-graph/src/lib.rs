@@ -42,6 +42,7 @@ pub use component::{
     ExecuteShared, Input, InputPort, Need, Output, OutputPort, PortDescriptor, Snapshot,
 };
 pub use data::{Blob, BufferPool, Data, DecodeError, Frame, PixelFormat};
+pub use describe::{Edge, GraphBuilder, GraphFile, Lane, Limits, Loop, ReadError, Setup, Trigger};
 pub use diagnostic::{Category, Code, Diagnostic, Diagnostics, Severity};
 pub use graph::{FeedError, Graph, GraphRun, Stopper};
 pub use registry::Registry;

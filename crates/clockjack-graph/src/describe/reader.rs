@@ -19,6 +19,7 @@ use super::tree::{Node, Tree, What};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::nearest::nearest;
 pub(super) use place::Step;
+pub(super) use value::is_identifier;
 
 /// Values for the parameters of a template.
 #[derive(Clone, Debug)]

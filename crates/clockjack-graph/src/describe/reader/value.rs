@@ -208,10 +208,7 @@ impl<'t> Reader<'t> {
     }
 
     pub(in crate::describe) fn check_id(&mut self, text: &str, span: Span) -> Option<()> {
-        let is_legal =
-            |one: u8| one.is_ascii_alphanumeric() || matches!(one, b'_' | b'.' | b':' | b'-');
-        let has_parts = text.split('.').all(|part| !part.is_empty());
-        if has_parts && text.bytes().all(is_legal) {
+        if is_identifier(text) {
             return Some(());
         }
         let message = format!("`{}` is no identifier", brief(text));
@@ -400,6 +397,13 @@ impl<'t> Reader<'t> {
         self.tell(fault);
         None
     }
+}
+
+/// Whether a text can be an id, or an endpoint if it has several parts.
+pub(in crate::describe) fn is_identifier(text: &str) -> bool {
+    let is_legal =
+        |one: u8| one.is_ascii_alphanumeric() || matches!(one, b'_' | b'.' | b':' | b'-');
+    text.split('.').all(|part| !part.is_empty()) && text.bytes().all(is_legal)
 }
 
 /// Adds the name that was probably meant.

@@ -87,3 +87,24 @@ impl ConfigMap {
         self.entries.iter().find(|(name, ..)| name == key).map(|(_, value, _)| value)
     }
 }
+
+macro_rules! from {
+    ($( $type:ty => $variant:ident, )+) => { $(
+        impl From<$type> for ConfigValue {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )+ };
+}
+
+from! {
+    bool => Bool,
+    i32 => Int,
+    u32 => Int,
+    i64 => Int,
+    f32 => Float,
+    f64 => Float,
+    &str => Text,
+    String => Text,
+}
