@@ -85,6 +85,7 @@ impl Bench {
         node.activate().unwrap();
         let time = ManualTime::start();
         let env = Env {
+            state: crate::run::blackboard::Snapshot::default(),
             epoch: 1,
             now_ns: 0,
             logs: false,

@@ -182,15 +182,3 @@ impl fmt::Display for ConfigRefused {
 }
 
 impl core::error::Error for ConfigRefused {}
-
-macro_rules! from {
-    ($( $type:ty => $variant:ident; )+) => { $(
-        impl From<$type> for ConfigValue {
-            fn from(value: $type) -> Self {
-                Self::$variant(value.into())
-            }
-        }
-    )+ };
-}
-
-from! { bool => Bool; i64 => Int; i32 => Int; u32 => Int; f64 => Float; &str => Text; String => Text; }
