@@ -46,7 +46,6 @@ trait AnyData: Send + Sync {
     fn any(&self) -> &dyn Any;
     fn any_mut(&mut self) -> &mut dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
-    fn into_shared(self: Box<Self>) -> Arc<dyn AnyData>;
 }
 
 impl<T: Data> AnyData for T {
@@ -69,10 +68,6 @@ impl<T: Data> AnyData for T {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
-
-    fn into_shared(self: Box<Self>) -> Arc<dyn AnyData> {
-        Arc::new(*self)
-    }
 }
 
 /// A value of some type.
@@ -80,10 +75,15 @@ impl<T: Data> AnyData for T {
 /// A number stands in it; anything else is shared, and is not changed while anybody else has it.
 pub struct Value(Inner);
 
+/// One word, so that a value is two: it is moved at every step of its way.
+type Thin = Arc<Box<dyn AnyData>>;
+
+const _: () = assert!(size_of::<Value>() == 2 * size_of::<u64>());
+
 enum Inner {
     Small(Small),
-    Shared(Arc<dyn AnyData>),
-    Owned(Box<dyn AnyData>),
+    Shared(Thin),
+    Owned(Box<Box<dyn AnyData>>),
 }
 
 impl Value {
@@ -92,7 +92,7 @@ impl Value {
     pub fn new<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
-            Err(value) => Self(Inner::Shared(Arc::new(value))),
+            Err(value) => Self(Inner::Shared(Arc::new(Box::new(value)))),
         }
     }
 
@@ -101,7 +101,7 @@ impl Value {
     pub fn owned<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
-            Err(value) => Self(Inner::Owned(Box::new(value))),
+            Err(value) => Self(Inner::Owned(Box::new(Box::new(value)))),
         }
     }
 
@@ -173,7 +173,7 @@ impl Value {
     /// The value as one that may be shared.
     pub(crate) fn into_shared(self) -> Self {
         match self.0 {
-            Inner::Owned(owned) => Self(Inner::Shared(owned.into_shared())),
+            Inner::Owned(owned) => Self(Inner::Shared(Arc::new(*owned))),
             _ => self,
         }
     }
@@ -203,7 +203,7 @@ impl fmt::Debug for Value {
 /// that publishes the same type again and again allocates only for as many as are under way.
 #[derive(Default)]
 pub struct Places {
-    places: Vec<Arc<dyn AnyData>>,
+    places: Vec<Thin>,
     next: usize,
 }
 
@@ -211,7 +211,7 @@ pub struct Places {
 const PLACES_MAX: usize = 64;
 
 impl Places {
-    fn put<T: Data>(&mut self, value: T) -> Arc<dyn AnyData> {
+    fn put<T: Data>(&mut self, value: T) -> Thin {
         let n_places = self.places.len();
         for _ in 0..n_places {
             self.next = (self.next + 1) % n_places;
@@ -222,7 +222,7 @@ impl Places {
                 return Arc::clone(place);
             }
         }
-        let fresh: Arc<dyn AnyData> = Arc::new(value);
+        let fresh: Thin = Arc::new(Box::new(value));
         if n_places < PLACES_MAX {
             self.places.push(Arc::clone(&fresh));
         }

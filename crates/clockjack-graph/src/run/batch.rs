@@ -119,7 +119,7 @@ impl Job {
         let first = self.messages.first();
         let causation = first.map_or(MessageId::default(), |one| one.message.id());
         let inherited = first.map_or(MessageId::default(), |one| one.message.meta.correlation);
-        let correlation = if inherited == MessageId::default() { causation } else { inherited };
+        let correlation = if inherited.is_none() { causation } else { inherited };
         let mut cx = GraphContext {
             messages: &mut self.messages,
             last: &self.last,

@@ -395,7 +395,7 @@ impl Domain {
 
     fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
         let core = alone(&mut self.core);
-        let meta = Meta { published_ns: core.env.now_ns, epoch: core.env.epoch, ..Meta::default() };
+        let meta = Meta { published_ns: core.env.now_ns, ..Meta::default() };
         match arrival {
             Arrival::Fed { edge, value, stamp } => {
                 let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };

@@ -84,7 +84,7 @@ struct InOrder<'a> {
 }
 
 impl Downstream for InOrder<'_> {
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64 {
         let to = own(&mut self.regions[region as usize - self.first]);
         push(to, channel, now_ns, message)
@@ -110,7 +110,7 @@ impl Downstream for Beside<'_> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn push(region: &mut Region, channel: u32, now_ns: u64, message: Message) -> u64 {
     let channel = &mut region.channels[channel as usize];
     if let Pushed::Refused(..) = channel.push(now_ns, message) {

@@ -21,8 +21,6 @@ pub(crate) struct Meta {
     pub(crate) published_ns: u64,
     /// When it came into the channel.
     pub(crate) received_ns: u64,
-    /// The epoch in which it was published.
-    pub(crate) epoch: u64,
     /// The message that began it all.
     pub(crate) correlation: MessageId,
     /// The message that led to this one.
@@ -34,12 +32,34 @@ pub(crate) struct Meta {
 }
 
 /// A message: `edge#seq`. Zero is none.
+///
+/// ```text
+/// 63            40 39            0
+/// | edge plus one | number there |
+/// ```
+/// Numbers beyond 2^40 begin anew: they name messages for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct MessageId {
-    /// The edge, plus one.
-    pub(crate) edge_plus_one: u32,
-    /// Its number there.
-    pub(crate) seq: u64,
+pub(crate) struct MessageId(u64);
+
+const SEQ_BITS: u32 = 40;
+
+impl MessageId {
+    #[inline]
+    pub(crate) fn new(edge: u32, seq: u64) -> Self {
+        Self(((u64::from(edge) + 1) << SEQ_BITS) | (seq & ((1 << SEQ_BITS) - 1)))
+    }
+
+    /// Whether it names none.
+    #[inline]
+    pub(crate) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The edge plus one, and the number there.
+    pub(crate) fn pair(self) -> (u32, u64) {
+        let edge_plus_one = u32::try_from(self.0 >> SEQ_BITS).expect("24 bits");
+        (edge_plus_one, self.0 & ((1 << SEQ_BITS) - 1))
+    }
 }
 
 /// A point in somebody's time.
@@ -59,6 +79,9 @@ impl Message {
 
     /// Its own name.
     pub(crate) fn id(&self) -> MessageId {
-        MessageId { edge_plus_one: self.meta.edge + 1, seq: self.meta.seq }
+        MessageId::new(self.meta.edge, self.meta.seq)
     }
 }
+
+// Messages are moved at every step of their way.
+const _: () = assert!(size_of::<Message>() <= 80);

@@ -361,7 +361,6 @@ impl Region {
             let (first, end) = node.outbox.range_of(one.port);
             let meta = Meta {
                 published_ns: env.now_ns,
-                epoch: env.epoch,
                 correlation: one.correlation,
                 causation: one.causation,
                 stamp: one.stamp,
@@ -382,7 +381,7 @@ impl Region {
     }
 
     /// One message on one edge.
-    #[inline]
+    #[inline(always)]
     fn route(
         &mut self,
         route: Route,
@@ -409,7 +408,7 @@ impl Region {
         self.make_visible(route, message, env, downstream);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make_visible(
         &mut self,
         route: Route,

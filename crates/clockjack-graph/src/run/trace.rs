@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use super::batch::Job;
 use super::env::Env;
-use super::message::MessageId;
 use super::node::NodeState;
 use super::trigger::Arrival;
 use crate::named::named;
@@ -241,8 +240,8 @@ fn measured(
         lane: recorder.lane,
         start_ns: begun_ns,
         duration_ns,
-        correlation: cause.map_or((0, 0), |message| pair(message.meta.correlation)),
-        message: cause.map_or((0, 0), |message| pair(message.id())),
+        correlation: cause.map_or((0, 0), |message| message.meta.correlation.pair()),
+        message: cause.map_or((0, 0), |message| message.id().pair()),
         ..TraceRecord::point(TraceName::ComponentExecute, env)
     };
     recorder.push(record);
@@ -287,10 +286,6 @@ pub(crate) fn iterated(env: &Env, recorder: &mut Recorder, index: u32) {
             ..TraceRecord::point(TraceName::LoopIteration, env)
         });
     }
-}
-
-fn pair(id: MessageId) -> (u32, u64) {
-    (id.edge_plus_one, id.seq)
 }
 
 fn number(index: usize) -> u32 {
