@@ -2,7 +2,7 @@
 //! told once here; the checks after it leave out what would only repeat it.
 
 use alloc::borrow::ToOwned;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -26,8 +26,8 @@ pub(super) struct End {
 #[derive(Debug)]
 pub(super) struct Names<'a> {
     pub(super) spec: &'a GraphSpec,
-    pub(super) components: BTreeMap<&'a str, usize>,
-    pub(super) lanes: BTreeMap<&'a str, usize>,
+    pub(super) components: Ids<'a>,
+    pub(super) lanes: Ids<'a>,
     /// What each component's type says of itself.
     pub(super) descriptors: Vec<Arc<Descriptor>>,
     /// The type is unknown: the ports are those that edges name, and nothing else is known.
@@ -46,15 +46,16 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     pub(super) fn new(spec: &'a GraphSpec, catalog: &dyn Catalog, report: &mut Report<'_>) -> Self {
-        let lanes = index(spec.lanes.iter().map(|one| (&*one.id, one.marks.item)), "lanes", report);
-        let components = index(
+        let lanes =
+            Ids::new(spec.lanes.iter().map(|one| (&*one.id, one.marks.item)), "lanes", report);
+        let components = Ids::new(
             spec.components.iter().map(|one| (&*one.id, one.marks.get("id"))),
             "components",
             report,
         );
         let _ =
-            index(spec.edges.iter().map(|one| (&*one.id, one.marks.get("id"))), "edges", report);
-        let _ = index(
+            Ids::new(spec.edges.iter().map(|one| (&*one.id, one.marks.get("id"))), "edges", report);
+        let _ = Ids::new(
             spec.loops.iter().map(|one| (&*one.id, one.marks.get("id"))),
             "composite_loops",
             report,
@@ -142,7 +143,7 @@ impl<'a> Names<'a> {
         for edge in &self.spec.edges {
             for (endpoint, is_output) in [(&edge.from, true), (&edge.to, false)] {
                 let (component, name) = EdgeSpec::split(endpoint);
-                let Some(&at) = self.components.get(component) else { continue };
+                let Some(at) = self.components.get(component) else { continue };
                 if !self.is_assumed[at] {
                     continue;
                 }
@@ -164,7 +165,7 @@ impl<'a> Names<'a> {
     fn find_lanes(&mut self, report: &mut Report<'_>) {
         for component in &self.spec.components {
             let name = &component.execution.lane;
-            let lane = self.lanes.get(&**name).copied();
+            let lane = self.lanes.get(name);
             self.lane_of.push(lane);
             if lane.is_some() {
                 continue;
@@ -222,15 +223,15 @@ impl<'a> Names<'a> {
             );
             return None;
         }
-        let Some(&at) = self.components.get(component) else {
+        let Some(at) = self.components.get(component) else {
             let text = format!("there is no component `{component}`");
             let found = Diagnostic::new(Code::UnknownComponent, path(), text).at(span);
             let all = self.spec.components.iter().map(|one| &*one.id);
             let meant = report.push_unknown(found.edge(&edge.id), component, all, |meant| {
                 (endpoint.clone(), format!("{meant}.{port}"))
             });
-            if let (Some(meant), Side::To) = (meant, side) {
-                self.is_input_doubtful[self.components[meant]] = true;
+            if let (Some(meant), Side::To) = (meant.and_then(|id| self.components.get(id)), side) {
+                self.is_input_doubtful[meant] = true;
             }
             return None;
         };
@@ -266,28 +267,57 @@ enum Side {
     To,
 }
 
-/// The number of each id. The first of several with one id has it; an empty one is none.
-fn index<'a>(
-    ids: impl Iterator<Item = (&'a str, Span)>,
-    section: &str,
-    report: &mut Report<'_>,
-) -> BTreeMap<&'a str, usize> {
-    let mut first: BTreeMap<&str, (usize, Span)> = BTreeMap::new();
-    for (at, (id, span)) in ids.enumerate() {
-        if id.is_empty() {
-            let path = format!("{section}[{at}]");
-            report.push(Diagnostic::new(Code::InvalidIdentifier, path, "an id is empty").at(span));
-        } else if let Some((_, earlier)) = first.get(id) {
-            let path = format!("{section}.{id}");
-            report.push(
-                Diagnostic::new(Code::DuplicateId, path, format!("the id `{id}` is given twice"))
-                    .at(span)
-                    .and_at(*earlier, "first given here")
-                    .help("give one of them another id"),
-            );
-        } else {
-            first.insert(id, (at, span));
+/// The number of each id, in the order of the ids.
+#[derive(Debug)]
+pub(super) struct Ids<'a>(Vec<(&'a str, usize)>);
+
+impl<'a> Ids<'a> {
+    /// The first of several with one id has it; an empty one is none.
+    fn new(
+        ids: impl Iterator<Item = (&'a str, Span)> + Clone,
+        section: &str,
+        report: &mut Report<'_>,
+    ) -> Self {
+        let mut list: Vec<(&str, usize)> =
+            ids.clone().enumerate().map(|(at, (id, _))| (id, at)).collect();
+        list.sort_unstable();
+        // Each fault with the number of the earlier one, told in the order of the description.
+        let mut faults = Vec::new();
+        list.dedup_by(|later, first| {
+            let is_again = later.0 == first.0 && !later.0.is_empty();
+            if is_again {
+                faults.push((later.1, Some(first.1)));
+            }
+            is_again
+        });
+        let n_empty = list.partition_point(|(id, _)| id.is_empty());
+        faults.extend(list.drain(..n_empty).map(|(_, at)| (at, None)));
+        if !faults.is_empty() {
+            faults.sort_unstable();
+            let all: Vec<(&str, Span)> = ids.collect();
+            for (at, earlier) in faults {
+                let (id, span) = all[at];
+                report.push(match earlier {
+                    None => {
+                        let path = format!("{section}[{at}]");
+                        Diagnostic::new(Code::InvalidIdentifier, path, "an id is empty").at(span)
+                    }
+                    Some(earlier) => {
+                        let text = format!("the id `{id}` is given twice");
+                        Diagnostic::new(Code::DuplicateId, format!("{section}.{id}"), text)
+                            .at(span)
+                            .and_at(all[earlier].1, "first given here")
+                            .help("give one of them another id")
+                    }
+                });
+            }
         }
+        Self(list)
     }
-    first.into_iter().map(|(id, (at, _))| (id, at)).collect()
+
+    /// The number of an id.
+    pub(super) fn get(&self, id: &str) -> Option<usize> {
+        let at = self.0.binary_search_by(|(one, _)| (**one).cmp(id)).ok()?;
+        Some(self.0[at].1)
+    }
 }

@@ -167,8 +167,8 @@ pub(super) fn lifecycle(names: &Names<'_>, report: &mut Report<'_>) -> Vec<usize
                     .at(span)
                     .component(&component.id),
                 );
-            } else if let Some(on) = names.components.get(&**name) {
-                pairs.push((*on, at));
+            } else if let Some(on) = names.components.get(name) {
+                pairs.push((on, at));
             } else {
                 let text = format!("there is no component `{name}`");
                 let found = Diagnostic::new(Code::UnknownComponent, path(), text).at(span);

@@ -4,7 +4,7 @@
 //! Invariant: every component is in exactly one region, and a region of a cycle has exactly the
 //! members that its loop declares.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -105,8 +105,8 @@ fn own(
     let mut members = BTreeSet::new();
     let mut has_unknown = false;
     for name in &one.components {
-        if let Some(member) = names.components.get(&**name) {
-            if !members.insert(*member) {
+        if let Some(member) = names.components.get(name) {
+            if !members.insert(member) {
                 let text = format!("the member `{name}` is named twice");
                 report.push(at_loop(Code::InvalidLoopPolicy, one, "components", text));
             }
@@ -343,7 +343,7 @@ fn region(names: &Names<'_>, found: &Found, part: usize, rank: u8) -> PlanRegion
     let owner = found.owners[part].map(|at| &spec.loops[at]);
     let components = match owner {
         Some(one) if !one.order.is_empty() => {
-            one.order.iter().map(|name| names.components[&**name]).collect()
+            one.order.iter().filter_map(|name| names.components.get(name)).collect()
         }
         Some(_) => order::feedback(members, &found.arcs),
         None => members.clone(),
@@ -378,8 +378,6 @@ fn component(names: &Names<'_>, at: usize, region: usize) -> PlanComponent {
             })
             .collect()
     };
-    let by_name: BTreeMap<&str, usize> =
-        descriptor.inputs.iter().enumerate().map(|(at, port)| (&*port.name, at)).collect();
     PlanComponent {
         spec: spec.clone(),
         descriptor: descriptor.clone(),
@@ -387,7 +385,10 @@ fn component(names: &Names<'_>, at: usize, region: usize) -> PlanComponent {
         region,
         inputs: ports(&descriptor.inputs, &names.at_inputs[at]),
         outputs: ports(&descriptor.outputs, &names.at_outputs[at]),
-        trigger_inputs: Names::trigger_inputs(spec).iter().map(|name| by_name[name]).collect(),
+        trigger_inputs: Names::trigger_inputs(spec)
+            .iter()
+            .filter_map(|name| descriptor.inputs.iter().position(|port| port.name == **name))
+            .collect(),
     }
 }
 
