@@ -88,6 +88,11 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            failure_persistence: None,
+            ..proptest::test_runner::Config::default()
+        })]
+
         #[test]
         fn the_bounded_distance_is_the_distance(
             a in "[abC]{0,9}",

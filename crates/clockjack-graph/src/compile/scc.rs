@@ -125,6 +125,11 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            failure_persistence: None,
+            ..proptest::test_runner::Config::default()
+        })]
+
         #[test]
         fn two_nodes_are_in_one_part_if_each_reaches_the_other(
             arcs in proptest::collection::vec((0usize..9, 0usize..9), 0..20)

@@ -46,7 +46,7 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
         found.push(("capacity", "this mode keeps one message"));
     }
     if policy.copy_policy == CopyPolicy::LoanedView {
-        found.push(("copy_policy", "there is no pool to lend from, so the payload is shared"));
+        found.push(("copy_policy", "a payload of a pool is shared like any other"));
     }
     if policy.owner == Owner::Consumer {
         found.push(("owner", "a payload goes when its last reader has let go of it"));

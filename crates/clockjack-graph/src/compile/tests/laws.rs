@@ -96,6 +96,8 @@ fn shape(plan: &Plan) -> impl PartialEq + core::fmt::Debug + use<> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn the_order_of_a_graph_without_cycles_is_topological_and_stable_by_rank(
         (ranks, pairs) in dag()
