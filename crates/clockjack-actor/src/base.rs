@@ -3,8 +3,8 @@
 //! # Bits
 //!
 //! ```text
-//!   31        16 15   9      8      7       6      5      4     3     2       1      0
-//!  [ suspended  | .. WOKEN FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
+//!   31        16 15  10     9     8      7       6     5       4      3    2       1       0
+//!  [ suspended  |.. PREPARE WOKEN FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
 //! ```
 //!
 //! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
@@ -17,7 +17,8 @@
 //! * WOKEN: somebody has called the runner, perhaps for something that has no bit. Raised before
 //!   the call, and by the runner itself if it finds that it was called and sees no bit.
 //! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
-//!   refused for want of it. STOP stays; of the other two the runner does what is there.
+//!   refused for want of it. STOP stays; of the other two the runner does what is there. What more
+//!   there is to say about it lies in the [line](Line::set_order) of the actor by then.
 //! * ENDED: the actor is over.
 //! * WAITERS: somebody waits for room in its mailbox. It stays up as long as that is so; see
 //!   [`send`](crate::send).
@@ -25,6 +26,7 @@
 //!   raises it before it says so, and takes it down when it goes on, whyever; the parent takes it
 //!   down when it decides about the actor, also on account of another one. News of a failure that
 //!   comes with the bit down is old.
+//! * PREPARE: the system is sealed, so what may be needed later is to be made now.
 //! * suspended: how many times somebody above has suspended it.
 //!
 //! # Reports
@@ -57,7 +59,7 @@ use clockjack_sync::{
 use crate::{
     ActorPath, Overflow,
     children::Children,
-    notes::{Note, Notes},
+    notes::{Line, News, Note, Notes, Order, Spare, Tick},
     send::WaitList,
     system::SystemInner,
 };
@@ -72,10 +74,11 @@ pub(crate) const ENDED: u32 = 1 << 6;
 pub(crate) const WAITERS: u32 = 1 << 7;
 pub(crate) const FAILED: u32 = 1 << 8;
 pub(crate) const WOKEN: u32 = 1 << 9;
+pub(crate) const PREPARE: u32 = 1 << 10;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// What the runner takes down when it looks.
-const TAKEN: u32 = WOKEN | NOTES | REPORTS | FUTURES | RESUME | RESTART;
+const TAKEN: u32 = PREPARE | WOKEN | NOTES | REPORTS | FUTURES | RESUME | RESTART;
 
 /// From this depth on, a cell that is freed does not let go of its parent within its own drop:
 /// each level would take a piece of the stack.
@@ -91,6 +94,8 @@ pub(crate) struct Core {
     pub(crate) overflow: Overflow,
     /// Its strategy for children has hooks that want to know when one is started.
     pub(crate) has_hooks: bool,
+    /// It has a strategy for children: what these have to say is expected.
+    pub(crate) has_strategy: bool,
     pub(crate) notes: Notes,
     /// Children that have ended; each has given a reference to itself.
     reports: AtomicPtr<()>,
@@ -98,10 +103,17 @@ pub(crate) struct Core {
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
     children: AtomicPtr<Lock<Children>>,
-    /// Those who wait for room in the mailbox; made when the first one comes.
-    waiters: AtomicPtr<Box<dyn WaitList>>,
+    /// What only some have; made when it is first needed.
+    side: AtomicPtr<Side>,
     /// Lives as long as the root's cell, which every cell holds through its parents.
     system: NonNull<SystemInner>,
+}
+
+/// What only some actors have beside their cell.
+struct Side {
+    line: Line,
+    /// Those who wait for room in the mailbox; made when the first one comes.
+    waiters: AtomicPtr<Box<dyn WaitList>>,
 }
 
 // SAFETY: the system is shared. Messages that wait in the list are put there and taken out by refs
@@ -125,12 +137,13 @@ impl Core {
             bits: AtomicU32::new(0),
             overflow,
             has_hooks: false,
+            has_strategy: false,
             notes: Notes::new(),
             reports: AtomicPtr::new(ptr::null_mut()),
             path,
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
-            waiters: AtomicPtr::new(ptr::null_mut()),
+            side: AtomicPtr::new(ptr::null_mut()),
             system,
         }
     }
@@ -256,10 +269,45 @@ impl Core {
 }
 
 impl Core {
+    fn side(&self) -> Option<&Side> {
+        // Acquire: pairs with `side_or_new`.
+        let side = self.side.load(Acquire);
+        // SAFETY: it is not freed before the cell.
+        unsafe { side.as_ref() }
+    }
+
+    fn side_or_new(&self) -> &Side {
+        if let Some(side) = self.side() {
+            return side;
+        }
+        let waiters = AtomicPtr::new(ptr::null_mut());
+        let made = Box::into_raw(Box::new(Side { line: Line::new(), waiters }));
+        // Release: what was just made; pairs with `side`.
+        match self.side.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+            // SAFETY: it stands in the cell now, which frees it at its end.
+            Ok(_) => unsafe { &*made },
+            Err(others) => {
+                // SAFETY: nobody else has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: as in `side`.
+                unsafe { &*others }
+            }
+        }
+    }
+
+    /// What goes between this actor and its parent; none if nothing ever did.
+    pub(crate) fn line(&self) -> Option<&Line> {
+        self.side().map(|side| &side.line)
+    }
+
+    pub(crate) fn line_or_new(&self) -> &Line {
+        &self.side_or_new().line
+    }
+
     /// Those who wait for room; none if nobody ever did.
     pub(crate) fn wait_list(&self) -> Option<&dyn WaitList> {
         // Acquire: pairs with `wait_list_or`.
-        let waiters = self.waiters.load(Acquire);
+        let waiters = self.side()?.waiters.load(Acquire);
         // SAFETY: it is not freed before the cell.
         unsafe { waiters.as_ref() }.map(|waiters| &**waiters)
     }
@@ -270,8 +318,9 @@ impl Core {
             return waiters;
         }
         let made = Box::into_raw(Box::new(make()));
+        let waiters = &self.side_or_new().waiters;
         // Release: what was just made; pairs with `wait_list`.
-        match self.waiters.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+        match waiters.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: it stands in the cell now, which frees it at its end.
             Ok(_) => unsafe { &**made },
             Err(others) => {
@@ -286,11 +335,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let waiters = self.waiters.load(Relaxed);
-        if !waiters.is_null() {
-            // SAFETY: it came from a box, and the cell is gone.
-            drop(unsafe { Box::from_raw(waiters) });
-        }
+        self.drop_side();
         drop(self.take_reports());
         self.drop_children();
         if self.parent.is_none() {
@@ -304,6 +349,20 @@ impl Drop for Core {
 }
 
 impl Core {
+    fn drop_side(&mut self) {
+        let side = self.side.load(Relaxed);
+        if side.is_null() {
+            return;
+        }
+        // SAFETY: it came from a box, and the cell is gone.
+        let side = unsafe { Box::from_raw(side) };
+        let waiters = side.waiters.load(Relaxed);
+        if !waiters.is_null() {
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(waiters) });
+        }
+    }
+
     fn drop_children(&mut self) {
         let children = self.children.load(Relaxed);
         if !children.is_null() {
@@ -346,15 +405,38 @@ impl Drop for Reports {
 pub(crate) trait Tell {
     /// Leaves a note and makes the actor look at it; it comes back if the actor is over.
     fn note(&self, note: Note) -> Result<(), Note>;
+    /// As [`note`](Self::note), in a node that is there.
+    fn note_in(&self, spare: Spare, note: Note) -> Result<(), Note>;
+    /// Leaves news of a child, by its line; they come back if the actor is over.
+    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Result<(), News>;
+    /// Leaves what the clock says.
+    fn tick(&self, tick: Tick);
     /// Raises bits and makes the actor look at them.
     fn order(&self, bits: u32);
+    /// The same with an order that the bits do not say all of.
+    fn order_with(&self, bits: u32, order: Order);
 }
 
 impl Tell for AnyActor {
     fn note(&self, note: Note) -> Result<(), Note> {
-        self.notes.push(note)?;
+        self.note_in(Spare::new(), note)
+    }
+
+    fn note_in(&self, spare: Spare, note: Note) -> Result<(), Note> {
+        self.notes.push_in(spare, note)?;
         self.order(NOTES);
         Ok(())
+    }
+
+    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Result<(), News> {
+        self.notes.push_news(child, put)?;
+        self.order(NOTES);
+        Ok(())
+    }
+
+    fn tick(&self, tick: Tick) {
+        self.notes.push_tick(self.line_or_new(), tick);
+        self.order(NOTES);
     }
 
     fn order(&self, bits: u32) {
@@ -362,5 +444,10 @@ impl Tell for AnyActor {
         if !mutant!("actor-order-unwoken") {
             self.wake();
         }
+    }
+
+    fn order_with(&self, bits: u32, order: Order) {
+        self.line_or_new().set_order(Some(order));
+        self.order(bits);
     }
 }

@@ -93,6 +93,7 @@ use crate::{
     failure_info::Panicked,
     front::Front,
     futures::Futures,
+    notes::Spare,
     props::Settings,
     strategy::{Layer, Ledger},
     timers::Timed,
@@ -100,6 +101,10 @@ use crate::{
 
 /// After how many messages the time that a turn has used is looked at, at most.
 const MESSAGES_PER_LOOK: usize = 8;
+
+/// For how many signals, and how many fires of timers, an actor of a sealed system has room before
+/// it takes more.
+const SIGNALS_PREPARED: usize = 4;
 
 /// Where an actor is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +173,8 @@ pub(crate) struct Extra<A: Actor> {
     /// Messages by their priority, taken out of the mailbox.
     pub(crate) ranks: priority::Ranks<A::Msg>,
     pub(crate) watching: BTreeMap<Pid, Watch<A::Msg>>,
-    pub(crate) watchers: BTreeMap<Pid, AnyActor>,
+    /// Each with the node that its end will be told in.
+    pub(crate) watchers: BTreeMap<Pid, (AnyActor, Spare)>,
     /// The strategies for itself, innermost first, and what they remember.
     pub(crate) layers: Vec<Layer>,
     /// The strategy for children.
@@ -227,6 +233,8 @@ pub(crate) enum Pending<M> {
 /// One that is watched.
 pub(crate) struct Watch<M> {
     pub(crate) message: Option<M>,
+    /// For the case that it is watched no more; none of a child.
+    pub(crate) spare: Option<Spare>,
 }
 
 impl<A: Actor> Default for Extra<A> {
@@ -298,6 +306,13 @@ impl<A: Actor> State<A> {
 
     pub(crate) fn extra(&mut self) -> &mut Extra<A> {
         self.extra.get_or_insert_default()
+    }
+
+    /// Makes now what a failure would need later.
+    pub(crate) fn prepare(&mut self) {
+        let extra = self.extra();
+        extra.signals.reserve(SIGNALS_PREPARED);
+        extra.control.reserve(SIGNALS_PREPARED);
     }
 
     pub(crate) fn has(&self, flag: u8) -> bool {

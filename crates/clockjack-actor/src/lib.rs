@@ -106,6 +106,7 @@ pub mod futures;
 #[doc(hidden)]
 pub mod generated;
 pub mod hub;
+mod lane;
 mod notes;
 pub mod path;
 pub mod props;

@@ -1,37 +1,42 @@
-//! The lane of notes of an actor: what the system and control messages come by.
+//! The notes of an actor: what the system and control messages come by, on a [lane](crate::lane).
 //!
-//! One word a cell, because most actors never get one. It carries two kinds of nodes, untyped
-//! [`Note`]s and [control items](Control) of the actor's own message type, in the order in which
-//! they came; the runner sorts them.
+//! One word a cell, because most actors never get one. It carries nodes of several kinds in the
+//! order in which they came; the runner sorts them. A sender that was accepted raises NOTES in the
+//! bits of the cell, and wakes it.
 //!
-//! # Protocol
+//! # Who brings the node
 //!
-//! Roles: *senders*, any number, and the *runner*, the one that steps the actor.
+//! What the system says of itself needs no memory when it is said, so it cannot fail for want of
+//! it, in a fire of a timer or in a system that is sealed either:
 //!
-//! 1. A sender hangs its node on the head by a compare-exchange from what it saw to its node, whose
-//!    link it has set to what it saw. It repeats if another was faster, and gives up, with the node
-//!    in its hands, if it sees CLOSED.
-//! 2. The runner takes the whole list by one swap with null and turns it round. Nobody else takes,
-//!    so no node that a sender has seen is freed and hung up again between its load and its
-//!    exchange.
-//! 3. When the actor ends the runner swaps in CLOSED, and has everything that was accepted; after
-//!    that nothing is. So accepted and refused are told apart by one word.
-//! 4. A sender that was accepted raises NOTES in the bits of the cell, and wakes it.
+//! * Between a child and its parent goes the [`Line`] of the child, which is there for good: made
+//!   with the child if the parent has a strategy for children, or when the system is sealed, or
+//!   when the child first needs it. [`News`] go up by its post. What has come up since the parent
+//!   has looked last is put together there: of several failures the last counts, for those before
+//!   were decided about on account of another child, and of several restarts the last. [Orders]
+//!   (Order) that are more than a bit lie in the line too, the last one counts, and a bit tells of
+//!   them.
+//! * What comes by the clock comes by the second post of the line, [`Ticks`], and each of an
+//!   actor's timers has a post of its own, for its slot, with its [`Fire`].
+//! * A watch brings two nodes with it, made when it begins: one takes it to the one that is
+//!   watched, is kept there, and comes back with the end; one is kept by the watcher, for the case
+//!   that it loses interest.
+//!
+//! A node of its own is made for what comes from outside: control messages, what a host puts in by
+//! hand, and the start of a child if a strategy has a hook for that.
 #![expect(unsafe_code, reason = "owns the nodes of a lock-free list")]
 
 use alloc::boxed::Box;
-use core::{fmt, marker::PhantomData, ptr, time::Duration};
+use core::{fmt, marker::PhantomData, ptr::NonNull, time::Duration};
 
 use clockjack_exec::{Failure, Pid};
-use clockjack_sync::prim::atomic::{
-    AtomicPtr,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use clockjack_sync::{Counted, lock::Lock};
 
 use crate::{
     ActorPath, FailureInfo, FailureReport, SystemMessage, Terminated,
     base::AnyActor,
     control::{Control, Fire},
+    lane::{Closed, Lane, Link, Nodes, Post, Sent},
 };
 
 /// What the system tells a cell.
@@ -42,32 +47,12 @@ pub(crate) enum Note {
     Unwatch { watcher: Pid },
     /// An actor that this one watches has ended.
     Terminated(Terminated),
-    /// A child has failed, is suspended and waits for what its parent decides.
-    Failed(Box<FailedChild>),
-    /// A child is about to end because of a failure: its last words.
-    LastWords { child: Pid, report: FailureReport },
-    /// The supervisor has decided that it is to be made anew, in this way.
-    Restart(Renewal),
-    /// A child whose restart this actor has ordered has started again, at this time.
-    Restarted { child: Pid, path: ActorPath, now_nanos: u64 },
     /// A child is about to be made, and the strategy for children has a hook for that.
     Starting(ActorPath),
-    /// The time of a back-off is over; the number says of which.
-    BackoffOver(u32),
-    /// Some time has passed since the last child was told to stop; the number says of which wait.
-    Patience(u32),
-    /// What a sink has refused is to be offered again.
-    RetryEscalations,
-    /// Go on; those whose failures were left to who is above are stopped.
-    Settle,
     /// A host has said that this actor is to watch another one.
     WatchFor { who: AnyActor },
     /// Or not to watch it any more.
     UnwatchFor { who: AnyActor },
-    /// A timer of the actor's own is due; it takes its place in the control lane.
-    Fire(Fire),
-    /// The job of a receive time-out has come: the number says which.
-    Idle(u32),
     /// What a host has put in by hand.
     System(Box<SystemMessage>),
 }
@@ -103,28 +88,138 @@ pub(crate) struct FailedChild {
     pub(crate) can_resume: bool,
 }
 
+/// What a child has said since its parent has looked last.
+#[derive(Default)]
+pub(crate) struct News {
+    /// It is about this child, which it keeps.
+    pub(crate) child: Option<AnyActor>,
+    /// It has started again, as the parent has ordered, at this time.
+    pub(crate) restarted_nanos: Option<u64>,
+    /// It has failed, is suspended and waits for what its parent decides.
+    pub(crate) failed: Option<FailedChild>,
+    /// It is about to end because of a failure.
+    pub(crate) last_words: Option<FailureReport>,
+}
+
+/// What the clock has said to an actor since it has looked last.
+#[derive(Default)]
+pub(crate) struct Ticks {
+    /// The time of a back-off is over; the number says of which.
+    pub(crate) backoff: Option<u32>,
+    /// Some time has passed since the last child was told to stop; the number says of which wait.
+    pub(crate) patience: Option<u32>,
+    /// What a sink has refused is to be offered again.
+    pub(crate) retries: bool,
+    /// The job of a receive time-out has come; the number says which.
+    pub(crate) idle: Option<u32>,
+}
+
+/// One thing that the clock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tick {
+    BackoffOver(u32),
+    Patience(u32),
+    RetryEscalations,
+    Idle(u32),
+}
+
+impl Ticks {
+    /// Numbers count up, and only the last one given is ever waited for.
+    fn put(&mut self, tick: Tick) {
+        match tick {
+            Tick::BackoffOver(number) => self.backoff = later(self.backoff, number),
+            Tick::Patience(number) => self.patience = later(self.patience, number),
+            Tick::RetryEscalations => self.retries = true,
+            Tick::Idle(number) => self.idle = later(self.idle, number),
+        }
+    }
+}
+
+/// The one of two numbers of a count that comes later; it may wrap.
+fn later(one: Option<u32>, other: u32) -> Option<u32> {
+    one.filter(|one| is_later(*one, other)).or(Some(other))
+}
+
+/// Whether the first of two numbers of a count comes after the second.
+fn is_later(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other).cast_signed() > 0
+}
+
+/// What is decided about a child, if that is more than a bit.
+#[derive(Clone, Copy)]
+pub(crate) enum Order {
+    /// With RESTART: it is to be made anew in this way.
+    Restart(Renewal),
+    /// With RESUME: those whose failures were left to who is above are stopped.
+    Settle,
+}
+
+/// What goes between an actor and its parent, and by the clock; see the [module](self).
+pub(crate) struct Line {
+    news: Post<News>,
+    ticks: Post<Ticks>,
+    order: Lock<Option<Order>>,
+}
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        Self { news: Post::new(NEWS), ticks: Post::new(TICKS), order: Lock::new(None) }
+    }
+
+    /// Leaves an order; the caller raises the bit that it comes with. None takes back one that was
+    /// not seen.
+    pub(crate) fn set_order(&self, order: Option<Order>) {
+        self.order.with(|place| *place = order);
+    }
+
+    /// How it is to be made anew, if that was said.
+    pub(crate) fn take_renewal(&self) -> Option<Renewal> {
+        self.order.with(|place| match *place {
+            Some(Order::Restart(renewal)) => {
+                *place = None;
+                Some(renewal)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether it was said that it is to settle.
+    pub(crate) fn takes_settle(&self) -> bool {
+        self.order.with(|place| place.take_if(|order| matches!(order, Order::Settle)).is_some())
+    }
+}
+
+/// The post of one of an actor's timers.
+pub(crate) type FirePost = Counted<Post<Option<Fire>>>;
+
+pub(crate) fn fire_post() -> FirePost {
+    Counted::new(Post::new(FIRE))
+}
+
+/// A node without a note in it.
+pub(crate) struct Spare(Box<NoteNode>);
+
+impl Spare {
+    pub(crate) fn new() -> Self {
+        Self(Box::new(NoteNode { link: Link::new(NOTE), note: None }))
+    }
+}
+
 /// The end of somebody's life, for whoever watches.
 pub(crate) fn terminated(pid: Pid, path: ActorPath) -> Note {
     Note::Terminated(Terminated::new(pid, path, None))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Note,
-    Control,
-}
-
-/// What all nodes begin with.
-#[repr(C)]
-struct Link {
-    next: *mut Link,
-    kind: Kind,
-}
+const NOTE: u8 = 0;
+const CONTROL: u8 = 1;
+const NEWS: u8 = 2;
+const TICKS: u8 = 3;
+const FIRE: u8 = 4;
 
 #[repr(C)]
 struct NoteNode {
     link: Link,
-    note: Note,
+    note: Option<Note>,
 }
 
 #[repr(C)]
@@ -133,53 +228,31 @@ struct ControlNode<M> {
     item: Control<M>,
 }
 
-/// The lane; see the [module](self).
-pub(crate) struct Notes {
-    head: AtomicPtr<Link>,
-}
+/// The lane with what this crate hangs on it; see the [module](self).
+#[derive(Debug)]
+pub(crate) struct Notes(Lane);
 
-/// Marks a lane that accepts nothing any more. Never followed.
-fn closed() -> *mut Link {
-    ptr::without_provenance_mut(usize::MAX)
-}
-
-// SAFETY: nodes are handed from the sender to the runner by the exchanges of rules 1 and 2, with
-// release and acquire; no two threads have one at a time. A note is `Send`; control items of
-// messages that are not are pushed by refs that stay on the runner's thread.
+// SAFETY: nodes are handed from the sender to the runner by the exchanges of the lane; no two
+// threads have one at a time. A note is `Send`; control items of messages that are not are pushed
+// by refs that stay on the runner's thread.
 unsafe impl Send for Notes {}
 // SAFETY: as above.
 unsafe impl Sync for Notes {}
 
 impl Notes {
     pub(crate) fn new() -> Self {
-        Self { head: AtomicPtr::new(ptr::null_mut()) }
+        Self(Lane::new())
     }
 
-    /// Hangs a node on the lane, or says that it is closed.
-    fn hang(&self, node: *mut Link) -> Result<(), ()> {
-        // Acquire: a sender that is refused may go on to what the end of the actor has published.
-        let mut seen = self.head.load(Acquire);
-        loop {
-            if seen == closed() {
-                return Err(());
-            }
-            // SAFETY: the node is the caller's until the exchange succeeds.
-            unsafe { (*node).next = seen };
-            // Release: pairs with the swap of the runner, which then reads the node.
-            match self.head.compare_exchange_weak(seen, node, Release, Acquire) {
-                Ok(_) => return Ok(()),
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// Leaves a note; it comes back after the end of the actor.
-    pub(crate) fn push(&self, note: Note) -> Result<(), Note> {
-        let link = Link { next: ptr::null_mut(), kind: Kind::Note };
-        let node = Box::into_raw(Box::new(NoteNode { link, note }));
-        self.hang(node.cast()).map_err(|()| {
-            // SAFETY: the node was made above and nobody has taken it.
-            unsafe { Box::from_raw(node) }.note
+    /// Leaves a note in a node that is there; it comes back after the end of the actor.
+    pub(crate) fn push_in(&self, mut spare: Spare, note: Note) -> Result<(), Note> {
+        spare.0.note = Some(note);
+        let node = NonNull::from(Box::leak(spare.0));
+        // SAFETY: it was this caller's, and is the lane's if that takes it.
+        unsafe { self.0.hang(node.cast()) }.map_err(|Closed| {
+            // SAFETY: it came from a box, and nobody has taken it.
+            let node = unsafe { Box::from_raw(node.as_ptr()) };
+            node.note.expect("it was put there above")
         })
     }
 
@@ -189,97 +262,128 @@ impl Notes {
     ///
     /// The lane is that of an actor with this message type.
     pub(crate) unsafe fn push_control<M>(&self, item: Control<M>) -> Result<(), Control<M>> {
-        let link = Link { next: ptr::null_mut(), kind: Kind::Control };
-        let node = Box::into_raw(Box::new(ControlNode { link, item }));
-        self.hang(node.cast()).map_err(|()| {
-            // SAFETY: the node was made above and nobody has taken it.
-            unsafe { Box::from_raw(node) }.item
+        let node =
+            NonNull::from(Box::leak(Box::new(ControlNode { link: Link::new(CONTROL), item })));
+        // SAFETY: it was just made, and is the lane's if that takes it.
+        unsafe { self.0.hang(node.cast()) }.map_err(|Closed| {
+            // SAFETY: it came from a box, and nobody has taken it.
+            unsafe { Box::from_raw(node.as_ptr()) }.item
         })
+    }
+
+    /// Leaves news of a child, by its line; they come back after the end of the actor.
+    pub(crate) fn push_news(
+        &self,
+        child: &AnyActor,
+        put: impl FnOnce(&mut News),
+    ) -> Result<(), News> {
+        let keeper = child.clone();
+        let post = NonNull::from(&child.line_or_new().news);
+        let put = |news: &mut News| {
+            put(news);
+            news.child.get_or_insert(keeper);
+        };
+        // SAFETY: the line stands as long as the child's cell, and the load keeps that.
+        match unsafe { Post::send(post, &self.0, put) } {
+            Sent::Hung | Sent::Joined => Ok(()),
+            Sent::Refused(news) => Err(news),
+        }
+    }
+
+    /// Leaves what the clock says to the actor that this lane and this line are of. After its end
+    /// that is of no interest.
+    pub(crate) fn push_tick(&self, line: &Line, tick: Tick) {
+        // SAFETY: the line stands as long as the cell, and so as long as this lane; what hangs here
+        // is taken before that ends.
+        drop(unsafe { Post::send(NonNull::from(&line.ticks), &self.0, |ticks| ticks.put(tick)) });
+    }
+
+    /// Leaves the fire of a timer. Gives back what is of no use: this one after the end of the
+    /// actor, or one of an earlier timer with the same post that was not looked at yet.
+    pub(crate) fn push_fire(&self, post: &FirePost, fire: Fire) -> Result<Option<Fire>, Fire> {
+        let mut old = None;
+        let put = |load: &mut Option<Fire>| {
+            let is_newer = |there: &Fire| is_later(there.generation, fire.generation);
+            old = if load.as_ref().is_some_and(is_newer) { Some(fire) } else { load.replace(fire) };
+        };
+        // Counted once more, for the lane.
+        let kept = Counted::into_raw(post.clone());
+        // SAFETY: it is counted until the runner, or this, has it back.
+        let sent = unsafe { Post::send(kept, &self.0, put) };
+        if !matches!(sent, Sent::Hung) {
+            // SAFETY: the count of above, which the lane has not taken.
+            drop(unsafe { Counted::from_raw(kept) });
+        }
+        match sent {
+            Sent::Refused(Some(fire)) => Err(fire),
+            _ => Ok(old),
+        }
     }
 
     /// Takes everything that has come, oldest first. For the runner.
     pub(crate) fn take<M>(&self) -> Taken<M> {
-        // Relaxed: a hint, rule 4 makes it enough.
-        if self.head.load(Relaxed).is_null() {
-            return Taken { next: ptr::null_mut(), _items: PhantomData };
-        }
-        // Acquire: pairs with the exchanges of the senders.
-        Taken::of(self.head.swap(ptr::null_mut(), AcqRel))
+        Taken { nodes: self.0.take(), _items: PhantomData }
     }
 
     /// Accepts nothing from here on, and gives what has come before. For the runner, at the end.
     pub(crate) fn close<M>(&self) -> Taken<M> {
-        // Release: a sender that is refused sees what the end has published.
-        Taken::of(self.head.swap(closed(), AcqRel))
-    }
-}
-
-impl Drop for Notes {
-    fn drop(&mut self) {
-        let head = self.head.load(Relaxed);
-        debug_assert!(
-            head.is_null() || head == closed(),
-            "the notes of an actor outlived their runner"
-        );
-    }
-}
-
-impl fmt::Debug for Notes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").finish_non_exhaustive()
+        Taken { nodes: self.0.close(), _items: PhantomData }
     }
 }
 
 /// Something taken off the lane.
 pub(crate) enum Item<M> {
-    Note(Note),
+    /// With the node that it came in.
+    Note(Note, Spare),
     Control(Control<M>),
+    News(News),
+    Ticks(Ticks),
 }
 
 /// What was taken off the lane, in order.
 pub(crate) struct Taken<M> {
-    next: *mut Link,
+    nodes: Nodes,
     _items: PhantomData<Item<M>>,
-}
-
-impl<M> Taken<M> {
-    fn of(mut newest: *mut Link) -> Self {
-        let mut next = ptr::null_mut();
-        if newest == closed() {
-            newest = ptr::null_mut();
-        }
-        while !newest.is_null() {
-            // SAFETY: the runner has taken the list, so its nodes are its own.
-            let older = unsafe { core::mem::replace(&mut (*newest).next, next) };
-            next = newest;
-            newest = older;
-        }
-        Self { next, _items: PhantomData }
-    }
 }
 
 impl<M> Iterator for Taken<M> {
     type Item = Item<M>;
 
     fn next(&mut self) -> Option<Item<M>> {
-        if self.next.is_null() {
-            return None;
+        loop {
+            let (node, kind) = self.nodes.pop()?;
+            return Some(match kind {
+                NEWS => {
+                    // SAFETY: a node of this kind is such a post; what keeps it is in the news.
+                    Item::News(unsafe { Post::<News>::empty(node) })
+                }
+                TICKS => {
+                    // SAFETY: a node of this kind is such a post, of the actor whose runner this is.
+                    Item::Ticks(unsafe { Post::<Ticks>::empty(node) })
+                }
+                FIRE => {
+                    // SAFETY: a node of this kind is such a post, counted for the lane.
+                    let fire = unsafe { Post::<Option<Fire>>::empty(node) };
+                    // SAFETY: the count of the lane is given back.
+                    drop(unsafe { FirePost::from_raw(node.cast()) });
+                    let Some(fire) = fire else { continue };
+                    Item::Control(Control::Fire(fire))
+                }
+                CONTROL => {
+                    // SAFETY: a node of this kind was boxed by `push_control`, whose caller
+                    // promised the message type of the actor.
+                    Item::Control(
+                        unsafe { Box::from_raw(node.cast::<ControlNode<M>>().as_ptr()) }.item,
+                    )
+                }
+                _ => {
+                    // SAFETY: a node of this kind came out of a box in `push_in`.
+                    let mut node = unsafe { Box::from_raw(node.cast::<NoteNode>().as_ptr()) };
+                    let Some(note) = node.note.take() else { continue };
+                    Item::Note(note, Spare(node))
+                }
+            });
         }
-        let node = self.next;
-        // SAFETY: the list is this iterator's own.
-        let Link { next, kind } = unsafe { &*node };
-        self.next = *next;
-        Some(match *kind {
-            Kind::Note => {
-                // SAFETY: a node of this kind was boxed by `push`.
-                Item::Note(unsafe { Box::from_raw(node.cast::<NoteNode>()) }.note)
-            }
-            Kind::Control => {
-                // SAFETY: a node of this kind was boxed by `push_control`, whose caller promised
-                // the message type of the actor.
-                Item::Control(unsafe { Box::from_raw(node.cast::<ControlNode<M>>()) }.item)
-            }
-        })
     }
 }
 
@@ -288,5 +392,11 @@ impl<M> Drop for Taken<M> {
         for item in self.by_ref() {
             drop(item);
         }
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").finish_non_exhaustive()
     }
 }

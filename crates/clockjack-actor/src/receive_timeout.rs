@@ -33,7 +33,7 @@ use crate::{
     Actor, Context, Signal,
     base::Tell,
     cell::{Cell, LOOKS_AT_TIME, SETS_TIMEOUT, State, TurnOf},
-    notes::Note,
+    notes::Tick,
     testing::Effect,
 };
 
@@ -121,7 +121,9 @@ impl Idle {
         self.jobs = self.jobs.wrapping_add(1);
         let number = self.jobs;
         let actor = crate::actor_ref::untyped(turn.me());
-        let tell = move |_: &FireContext| drop(actor.note(Note::Idle(number)));
+        // Made now, so that the fire needs nothing.
+        actor.line_or_new();
+        let tell = move |_: &FireContext| actor.tick(Tick::Idle(number));
         let jobs = turn.front().core.system().jobs();
         // What is longer than any delay is armed for the rest when that is over.
         let longest = jobs.resolution().duration(TickSpan::new(DELAY_TICKS_MAX));

@@ -219,7 +219,8 @@ impl RootContext {
     /// listed there; tasks and hooks of the shutdown; waiting for room in a mailbox; asks and
     /// futures beyond what there is room for. Timers and jobs go on, within the capacity of the
     /// scheduler, whose room [`SchedulerConfig::is_fixed`](clockjack_sched::SchedulerConfig)
-    /// makes at the start. The end of the system itself may allocate.
+    /// makes at the start. What a failure will need, each actor makes in its next turn. The end of
+    /// the system itself may allocate.
     pub fn seal(&mut self) {
         self.system.inner().seal();
     }

@@ -203,10 +203,15 @@ fn make<A: Actor, F: FnMut() -> A + 'static>(
     if let Some(settings) = &mut settings {
         let children = settings.children.as_ref();
         core.has_hooks = children.is_some_and(|(_, strategy)| strategy.has_hooks());
+        core.has_strategy = children.is_some();
         if let Some(sink) = settings.sink.take() {
             let sink = Counted::new(Escalations::new(sink, ESCALATIONS_MAX));
             core.children_or_new().with(|children| children.sink = Some(sink));
         }
+    }
+    if parent.has_strategy {
+        // It will have something to say if it fails, and must not need memory for that then.
+        core.line_or_new();
     }
     let front = Front::new(core, capacity);
     (front, Cell::new(factory, settings, supervises))

@@ -42,14 +42,14 @@ use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo, IntoProps,
     LookupError, MsgOf, NotAChild, Receptionist, Scheduler, SpawnError,
     ask::{pool::Pool, waiting::Asks},
-    base::{AnyActor, Core, STOP, Tell},
+    base::{AnyActor, Core, PREPARE, STOP, Tell},
     dead_letters::{self, Letter},
     escalation::Escalations,
     events::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
         SystemEvent,
     },
-    notes::Note,
+    notes::Tick,
     shutdown::Reason,
     spawn,
 };
@@ -347,6 +347,11 @@ impl SystemInner {
         // Release: what was made before is made.
         self.is_sealed.store(true, Release);
         self.hub.seal();
+        let guardians = self.guardians();
+        for actor in guardians.iter().flat_map(|guardians| spawn::below(&guardians.root)) {
+            actor.line_or_new();
+            actor.order(PREPARE);
+        }
     }
 
     /// Tells of a message that will not be handled.
@@ -532,27 +537,24 @@ impl SystemInner {
         self.handle().0.clone()
     }
 
-    /// Leaves a note for an actor when some time has passed; none if that cannot be.
+    /// Tells an actor something when some time has passed; none if that cannot be.
     pub(crate) fn after(
         &self,
         delay: Duration,
         actor: AnyActor,
-        note: Note,
+        tick: Tick,
     ) -> Option<Cancellable> {
-        let mut note = Some(note);
-        let tell = move |_: &FireContext| {
-            if let Some(note) = note.take() {
-                drop(actor.note(note));
-            }
-        };
+        // Made now, so that the fire needs nothing.
+        actor.line_or_new();
+        let tell = move |_: &FireContext| actor.tick(tick);
         self.scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, tell).ok()
     }
 
     /// The `n`th number of the stream that belongs to a path.
     pub(crate) fn random(&self, path: &ActorPath, n: u64) -> u64 {
         let mut state = self.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        for name in path.names() {
-            for &byte in name.as_bytes() {
+        for above in path.up() {
+            for &byte in above.name().as_bytes() {
                 state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
             state = mix(state);

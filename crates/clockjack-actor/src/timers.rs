@@ -41,11 +41,11 @@ use clockjack_time::TimerInstant;
 pub(crate) use self::table::{Source, Table, Timer};
 use crate::{
     Actor, Context,
-    base::{AnyActor, Tell},
+    base::{AnyActor, NOTES, Tell},
     cell::{Cell, State, TurnOf},
     control::{Control, Fire},
     envelope::{Attached, Envelope},
-    notes::Note,
+    notes::FirePost,
     receive_timeout::Idle,
     scheduler,
     testing::{Effect, TimerMode},
@@ -312,7 +312,8 @@ impl<A: Actor> Timers<'_, A> {
         let timers = &mut self.state.timed().timers;
         let (slot, generation) = timers.reserve(key);
         let actor = crate::actor_ref::untyped(self.turn.me());
-        let task = Ring { actor, slot, generation };
+        let post = timers.post(slot).clone();
+        let task = Ring { actor, post, slot, generation };
         let job = jobs.schedule_parcel(spec, task).map_err(ScheduleError::discard)?;
         let overriding = timers.get(key).is_some_and(Timer::is_active);
         let (delay, mode) = (spec.delay, TimerMode::of(&spec));
@@ -346,6 +347,8 @@ struct Place {
 /// What the scheduler has of a timer.
 struct Ring {
     actor: AnyActor,
+    /// That of the slot.
+    post: FirePost,
     slot: u32,
     generation: u32,
 }
@@ -356,17 +359,21 @@ impl ParcelTask for Ring {
     const TELLS_CANCEL: bool = false;
 
     fn courier(&self) -> Self {
-        Self { actor: self.actor.clone(), slot: self.slot, generation: self.generation }
+        let (actor, post) = (self.actor.clone(), self.post.clone());
+        Self { actor, post, slot: self.slot, generation: self.generation }
     }
 }
 
 impl Courier for Ring {
     fn carry(self, parcel: Parcel) {
-        let Self { actor, slot, generation } = self;
-        if let Err(Note::Fire(fire)) = actor.note(Note::Fire(Fire { slot, generation, parcel })) {
+        let Self { actor, post, slot, generation } = self;
+        match actor.notes.push_fire(&post, Fire { slot, generation, parcel }) {
+            // One that the slot had before, and that is not current any more.
+            Ok(stale) => drop(stale),
             // The actor has ended, and its timers with it.
-            fire.parcel.end_job();
+            Err(fire) => return fire.parcel.end_job(),
         }
+        actor.order(NOTES);
     }
 }
 

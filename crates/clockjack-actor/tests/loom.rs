@@ -14,11 +14,16 @@ mod ask;
 mod listed_models;
 #[path = "loom/pair.rs"]
 mod pair;
+#[path = "loom/posts.rs"]
+mod posts;
 #[path = "loom/ready.rs"]
 mod ready_models;
 #[path = "loom/send.rs"]
 mod send;
 
+/// The part under test, which knows nothing of actors.
+#[path = "../src/lane.rs"]
+mod lane;
 /// The part under test, which knows nothing of actors.
 #[path = "../src/system/listed.rs"]
 mod listed;

@@ -10,12 +10,15 @@ use super::{
 };
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    base::{AnyActor, FUTURES, NOTES, REPORTS, RESTART, RESUME, STOP, SUSPEND_ONE, Tell, WAITERS},
+    base::{
+        AnyActor, FUTURES, NOTES, PREPARE, REPORTS, RESTART, RESUME, STOP, SUSPEND_ONE, Tell,
+        WAITERS,
+    },
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
     failure_info::Panicked,
-    notes::{Item, Note, Renewal},
+    notes::{Item, Line, News, Note, Renewal, Ticks},
     strategy::Layer,
 };
 
@@ -35,6 +38,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.state.restart_idle(turn);
         }
         let bits = core.take_bits();
+        if bits & PREPARE != 0 {
+            self.state.prepare();
+        }
         let is_new = self.state.stage == Stage::Unborn && !self.state.has(WAS_STARTED);
         let mut was_started = false;
         if is_new && bits & STOP == 0 && !mutant!("actor-decides-unborn") {
@@ -107,8 +113,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn take_notes(&mut self, turn: &TurnOf<'_, A::Msg>) {
         for item in turn.front().core.notes.take::<A::Msg>() {
             match item {
-                Item::Note(note) => self.note(turn, note),
+                Item::Note(Note::Watch { watcher }, spare) => {
+                    self.state.extra().watchers.insert(watcher.pid(), (watcher, spare));
+                }
+                Item::Note(note, _) => self.note(turn, note),
                 Item::Control(item) => self.control_later(item),
+                Item::News(news) => self.news(turn, news),
+                Item::Ticks(ticks) => self.ticks(turn, &ticks),
             }
         }
     }
@@ -165,10 +176,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         if self.state.is_ending() {
             return;
         }
+        // Each looks for its own kind of order: one that comes meanwhile is for the next turn.
+        let line = turn.front().core.line();
         if bits & RESTART != 0 {
-            self.restart_as_ordered(turn, Renewal::PLAIN);
+            let renewal = line.and_then(Line::take_renewal).unwrap_or(Renewal::PLAIN);
+            self.restart_as_ordered(turn, renewal);
         } else if bits & RESUME != 0 && self.state.stage == Stage::Failed {
-            self.resume(turn, Waiting::Resume);
+            let settles = line.is_some_and(Line::takes_settle);
+            self.resume(turn, if settles { Waiting::Stop } else { Waiting::Resume });
         }
     }
 
@@ -186,42 +201,52 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     fn note(&mut self, turn: &TurnOf<'_, A::Msg>, note: Note) {
         match note {
-            Note::Watch { watcher } => {
-                self.state.extra().watchers.insert(watcher.pid(), watcher);
-            }
+            // Taken where its node is kept.
+            Note::Watch { .. } => {}
             Note::Unwatch { watcher } => {
                 if let Some(extra) = &mut self.state.extra {
                     extra.watchers.remove(&watcher);
                 }
             }
             Note::Terminated(terminated) => self.state.tell_end(terminated),
-            Note::Failed(failed) => self.child_failed(turn, *failed),
-            Note::LastWords { child, report } => {
-                self.state.extra().last_words.insert(child, report);
-            }
-            Note::Restart(renewal) => self.restart_as_ordered(turn, renewal),
-            Note::Restarted { child, path, now_nanos } => {
-                self.child_restarted(turn, child, &path, now_nanos);
-            }
             Note::Starting(path) => self.child_starting(turn, &path),
-            Note::Patience(wait) => self.patience_over(turn, wait),
-            Note::RetryEscalations => self.retry_escalations(turn),
-            Note::Settle => {
-                if self.state.stage == Stage::Failed {
-                    self.resume(turn, Waiting::Stop);
-                }
-            }
             Note::WatchFor { who } => drop(self.state.watch(turn, &who, None)),
             Note::UnwatchFor { who } => self.state.unwatch(turn, &who),
-            Note::BackoffOver(number) => {
-                let extra = self.state.extra();
-                if extra.backoff == number {
-                    extra.backoff = 0;
-                }
-            }
-            Note::Fire(fire) => self.control_later(Control::Fire(fire)),
-            Note::Idle(number) => self.control_later(Control::Idle(number)),
             Note::System(message) => self.system_message(turn, *message),
+        }
+    }
+
+    /// What a child has said, in the order in which it can have come to that.
+    fn news(&mut self, turn: &TurnOf<'_, A::Msg>, news: News) {
+        let News { child, restarted_nanos, failed, last_words } = news;
+        let Some(child) = child else { return };
+        if let Some(now_nanos) = restarted_nanos {
+            self.child_restarted(turn, child.pid(), &child.path, now_nanos);
+        }
+        if let Some(failed) = failed {
+            self.child_failed(turn, failed);
+        }
+        if let Some(report) = last_words {
+            self.state.extra().last_words.insert(child.pid(), report);
+        }
+    }
+
+    /// What the clock has said.
+    fn ticks(&mut self, turn: &TurnOf<'_, A::Msg>, ticks: &Ticks) {
+        if let Some(number) = ticks.backoff {
+            let extra = self.state.extra();
+            if extra.backoff == number {
+                extra.backoff = 0;
+            }
+        }
+        if let Some(wait) = ticks.patience {
+            self.patience_over(turn, wait);
+        }
+        if ticks.retries {
+            self.retry_escalations(turn);
+        }
+        if let Some(number) = ticks.idle {
+            self.control_later(Control::Idle(number));
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     control::Control,
     envelope::Envelope,
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
-    notes::{self, Item, Note, Renewal},
+    notes::{self, Item, Note, Renewal, Tick},
 };
 
 /// How often one that is ended by force looks for a message that is being put into its mailbox:
@@ -91,8 +91,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let is_ordered = core::mem::take(&mut extra.is_ordered);
         let tells = is_ordered && !mutant!("actor-restart-untold");
         if let (true, Some(parent)) = (tells, &core.parent) {
-            let path = core.path.clone();
-            drop(parent.note(Note::Restarted { child: turn.pid(), path, now_nanos: now }));
+            let me = crate::actor_ref::untyped(turn.me());
+            drop(parent.news(&me, |news| news.restarted_nanos = Some(now)));
         }
         self.let_children_go_on(turn, Waiting::Restart);
         Ok(())
@@ -207,8 +207,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let system = turn.front().core.system();
         let me = crate::actor_ref::untyped(turn.me());
         let extra = self.state.extra();
-        let note = Note::Patience(extra.patience);
-        extra.patience_timer = system.after(system.patience(), me, note);
+        let tick = Tick::Patience(extra.patience);
+        extra.patience_timer = system.after(system.patience(), me, tick);
     }
 
     /// A while has passed since the wait of this number was begun, or one before it.
@@ -361,20 +361,22 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         core.raise(ENDED);
         for item in core.notes.close::<A::Msg>() {
             match item {
-                Item::Note(Note::Watch { watcher }) => {
-                    watchers.insert(watcher.pid(), watcher);
+                Item::Note(Note::Watch { watcher }, spare) => {
+                    watchers.insert(watcher.pid(), (watcher, spare));
                 }
-                Item::Note(Note::Unwatch { watcher }) => {
+                Item::Note(Note::Unwatch { watcher }, _) => {
                     watchers.remove(&watcher);
                 }
-                Item::Note(note) => turn.drop_contained(note),
+                Item::Note(note, _) => turn.drop_contained(note),
                 Item::Control(item) => self.lose_control(turn, item),
+                Item::News(news) => turn.drop_contained(news),
+                Item::Ticks(_) => {}
             }
         }
         self.tell_step(turn, LifecycleStep::Stopped);
-        for watcher in watchers.into_values() {
+        for (watcher, spare) in watchers.into_values() {
             // One that has ended too does not want to know.
-            drop(watcher.note(notes::terminated(turn.pid(), core.path.clone())));
+            drop(watcher.note_in(spare, notes::terminated(turn.pid(), core.path.clone())));
         }
         match &core.parent {
             Some(parent) => {

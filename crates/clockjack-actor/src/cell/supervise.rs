@@ -16,7 +16,7 @@ use crate::{
     base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
     escalation::Escalations,
     events::SystemEvent,
-    notes::{FailedChild, Note, Renewal},
+    notes::{FailedChild, News, Order, Renewal, Tick},
     strategy::{Layer, Ledger, Moment, Ruling},
 };
 
@@ -92,11 +92,16 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             Some(parent) if self.state.has(ASKS_PARENT) => {
                 self.state.stage = Stage::Failed;
                 self.hold_children(turn);
-                let child = crate::actor_ref::untyped(turn.me());
+                let me = crate::actor_ref::untyped(turn.me());
+                let child = me.clone();
                 let can_resume = self.has_actor();
                 let failed = FailedChild { child, failure, info, is_startup, can_resume };
                 core.raise(FAILED);
-                if let Err(Note::Failed(failed)) = parent.note(Note::Failed(failed.into())) {
+                let mut stale = None;
+                let told = parent.news(&me, |news| stale = news.failed.replace(failed));
+                // It was decided about on account of another one, and nobody has looked at it.
+                turn.drop_contained(stale);
+                if let Err(News { failed: Some(failed), .. }) = told {
                     self.stop(turn, Some(failed.failure));
                 }
             }
@@ -111,7 +116,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 let goes_on = system.root_failed(info, &|call| contain(turn, call));
                 if let (true, Some(extra)) = (goes_on, &mut self.state.extra) {
                     for child in core::mem::take(&mut extra.suspended).into_values() {
-                        drop(child.note(Note::Settle));
+                        child.order_with(RESUME, Order::Settle);
                     }
                 }
                 self.retry_later(turn);
@@ -250,9 +255,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.child_starting(turn, &child.path);
             child.lower(FAILED);
             if renewal.is_plain() {
+                // Whatever was ordered before and not seen.
+                if let Some(line) = child.line() {
+                    line.set_order(None);
+                }
                 child.order(RESTART);
             } else {
-                drop(child.note(Note::Restart(renewal)));
+                child.order_with(RESTART, Order::Restart(renewal));
             }
         }
     }
@@ -313,18 +322,24 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// The children in the scope of a decision about one of them, newest first.
-    fn in_scope(turn: &TurnOf<'_, A::Msg>, scope: Scope, failed: &AnyActor) -> Vec<AnyActor> {
-        if scope == Scope::OneForOne {
-            return Vec::from([failed.clone()]);
+    fn in_scope(
+        turn: &TurnOf<'_, A::Msg>,
+        scope: Scope,
+        failed: &AnyActor,
+    ) -> impl Iterator<Item = AnyActor> + use<A, F> {
+        let mut others = Vec::new();
+        if scope != Scope::OneForOne {
+            others = Self::children(turn);
+            if let (Scope::RestForOne, Some(at)) =
+                (scope, others.iter().position(|child| child.ptr_eq(failed)))
+            {
+                // Those that are left were started before it.
+                others.truncate(at + 1);
+            }
         }
-        let mut children = Self::children(turn);
-        if let (Scope::RestForOne, Some(at)) =
-            (scope, children.iter().position(|child| child.ptr_eq(failed)))
-        {
-            // Those that are left were started before it.
-            children.truncate(at + 1);
-        }
-        children
+        // The one alone needs no list.
+        let alone = (scope == Scope::OneForOne).then(|| failed.clone());
+        alone.into_iter().chain(others)
     }
 
     /// Goes on as if nothing had happened.
@@ -346,7 +361,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let number = extra.backoffs;
         let me = crate::actor_ref::untyped(turn.me());
         let system = turn.front().core.system();
-        extra.backoff_timer = system.after(delay, me, Note::BackoffOver(number));
+        extra.backoff_timer = system.after(delay, me, Tick::BackoffOver(number));
         // If no timer is to be had, at once is better than never.
         extra.backoff = if extra.backoff_timer.is_some() { number } else { 0 };
     }
@@ -455,7 +470,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// What a parent that watches is to know of the end.
     pub(super) fn say_last_words(&self, turn: &TurnOf<'_, A::Msg>, reason: Option<FailureReport>) {
         if let (Some(report), Some(parent)) = (reason, &turn.front().core.parent) {
-            drop(parent.note(Note::LastWords { child: turn.pid(), report }));
+            let me = crate::actor_ref::untyped(turn.me());
+            drop(parent.news(&me, |news| news.last_words = Some(report)));
         }
     }
 }
@@ -475,7 +491,7 @@ fn call_again(sink: &Escalations, holder: &AnyActor) {
     if !sink.arm() {
         return;
     }
-    let again = holder.system().after(ESCALATION_RETRY, holder.clone(), Note::RetryEscalations);
+    let again = holder.system().after(ESCALATION_RETRY, holder.clone(), Tick::RetryEscalations);
     if again.is_none() {
         sink.disarm();
     }

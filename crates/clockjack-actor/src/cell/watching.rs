@@ -8,7 +8,7 @@ use crate::{
     Actor, Signal, Terminated, WatchError,
     base::{AnyActor, Tell},
     envelope::Envelope,
-    notes::Note,
+    notes::{Note, Spare},
 };
 
 impl<M> Pending<M> {
@@ -37,7 +37,7 @@ impl<A: Actor> State<A> {
             }
             return Ok(());
         }
-        self.extra().watching.insert(pid, Watch { message });
+        self.extra().watching.insert(pid, Watch { message, spare: None });
         if self.is_child(turn, who, Some(true)) {
             // Its end is reported anyway.
             return Ok(());
@@ -45,6 +45,8 @@ impl<A: Actor> State<A> {
         let me = crate::actor_ref::untyped(turn.me());
         if who.note(Note::Watch { watcher: me }).is_err() {
             self.tell_end(Terminated::new(pid, who.path.clone(), None));
+        } else if let Some(watch) = self.extra().watching.get_mut(&pid) {
+            watch.spare = Some(Spare::new());
         }
         Ok(())
     }
@@ -53,16 +55,17 @@ impl<A: Actor> State<A> {
     pub(crate) fn unwatch(&mut self, turn: &TurnOf<'_, A::Msg>, who: &AnyActor) {
         let pid = who.pid();
         let Some(extra) = &mut self.extra else { return };
-        if extra.watching.remove(&pid).is_none() {
+        let Some(watch) = extra.watching.remove(&pid) else {
             // The end may have come. Whose end is told is not watched any more, so it is one or
             // the other.
             if !mutant!("actor-unwatch-leaves-signal") {
                 extra.signals.retain(|pending| pending.ended() != Some(pid));
             }
             return;
-        }
+        };
         if !self.is_child(turn, who, Some(false)) {
-            drop(who.note(Note::Unwatch { watcher: turn.pid() }));
+            let spare = watch.spare.unwrap_or_else(Spare::new);
+            drop(who.note_in(spare, Note::Unwatch { watcher: turn.pid() }));
         }
     }
 

@@ -6,6 +6,7 @@ use clockjack_sched::{Cancellable, JobState};
 use clockjack_sync::mutant;
 
 use super::Key;
+use crate::notes::{FirePost, fire_post};
 
 /// What a timer sends.
 pub(crate) enum Source<M> {
@@ -31,6 +32,8 @@ impl<M> Timer<M> {
 /// See the [module](self). A slot is named by fires, a key by the actor.
 pub(crate) struct Table<M> {
     slots: Vec<Option<Timer<M>>>,
+    /// By slot: what its fires come by. A slot that is taken anew keeps it, whatever hangs there.
+    posts: Vec<FirePost>,
     free: Vec<u32>,
     by_key: BTreeMap<Key, u32>,
     generation: u32,
@@ -38,7 +41,13 @@ pub(crate) struct Table<M> {
 
 impl<M> Default for Table<M> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), by_key: BTreeMap::new(), generation: 0 }
+        Self {
+            slots: Vec::new(),
+            posts: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            generation: 0,
+        }
     }
 }
 
@@ -50,6 +59,15 @@ impl<M> Table<M> {
         let slot = self.by_key.get(&key).or(self.free.last()).copied();
         let next = || u32::try_from(self.slots.len()).expect("more timers than a quota has");
         (slot.unwrap_or_else(next), self.generation)
+    }
+
+    /// The post of a slot that `reserve` has given.
+    pub(super) fn post(&mut self, slot: u32) -> &FirePost {
+        let index = slot as usize;
+        if index == self.posts.len() {
+            self.posts.push(fire_post());
+        }
+        &self.posts[index]
     }
 
     /// Puts a timer where `reserve` said; gives the one that stood there, which had the same key.
