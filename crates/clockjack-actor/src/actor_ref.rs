@@ -506,12 +506,12 @@ impl<M: 'static> hash::Hash for ActorRef<M> {
 
 impl<M: 'static> fmt::Debug for ActorRef<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ActorRef({} {})", self.any().path, self.pid())
+        write!(f, "ActorRef({} {})", *self.any().path, self.pid())
     }
 }
 
 impl<M: 'static> fmt::Display for ActorRef<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.any().path, f)
+        fmt::Display::fmt(&*self.any().path, f)
     }
 }

@@ -60,6 +60,7 @@ use crate::{
     ActorPath, Overflow,
     children::Children,
     notes::{Line, News, Note, Notes, Order, Spare, Tick},
+    path::OwnPath,
     send::WaitList,
     system::SystemInner,
 };
@@ -94,12 +95,12 @@ pub(crate) struct Core {
     pub(crate) overflow: Overflow,
     /// Its strategy for children has hooks that want to know when one is started.
     pub(crate) has_hooks: bool,
-    /// It has a strategy for children: what these have to say is expected.
-    pub(crate) has_strategy: bool,
+    /// Its strategy may restart children: these will have something to say, time and again.
+    pub(crate) hears_restarts: bool,
     pub(crate) notes: Notes,
     /// Children that have ended; each has given a reference to itself.
     reports: AtomicPtr<()>,
-    pub(crate) path: ActorPath,
+    pub(crate) path: OwnPath,
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
     children: AtomicPtr<Lock<Children>>,
@@ -137,10 +138,10 @@ impl Core {
             bits: AtomicU32::new(0),
             overflow,
             has_hooks: false,
-            has_strategy: false,
+            hears_restarts: false,
             notes: Notes::new(),
             reports: AtomicPtr::new(ptr::null_mut()),
-            path,
+            path: OwnPath::new(path),
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
             side: AtomicPtr::new(ptr::null_mut()),
@@ -338,10 +339,14 @@ impl Drop for Core {
         self.drop_side();
         drop(self.take_reports());
         self.drop_children();
+        let is_deep = self.path.is_deeper_than(DEEP);
+        // The system is there as long as the parent, or its own count of it.
+        // SAFETY: by the contract of `new`.
+        self.path.end(unsafe { self.system.as_ref() }.memory());
         if self.parent.is_none() {
             // SAFETY: the root was given a counted pointer to its system, and gives it back.
             drop(unsafe { Counted::from_raw(self.system) });
-        } else if self.path.is_deeper_than(DEEP) && !mutant!("actor-drops-parents-deep") {
+        } else if is_deep && !mutant!("actor-drops-parents-deep") {
             let parent = self.parent.take();
             self.system().bury(parent);
         }
@@ -374,7 +379,7 @@ impl Core {
 
 impl fmt::Debug for Core {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Core").field("path", &*self.path).finish_non_exhaustive()
     }
 }
 

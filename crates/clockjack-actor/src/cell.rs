@@ -94,6 +94,7 @@ use crate::{
     front::Front,
     futures::Futures,
     notes::Spare,
+    pooled::Pooled,
     props::Settings,
     strategy::{Layer, Ledger},
     timers::Timed,
@@ -645,7 +646,7 @@ fn look_again<M: 'static>(front: &Front<M>) {
 /// drop.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 #[inline]
-fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Box<Attached>>, M)> {
+fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Pooled<Attached>>, M)> {
     let read = |envelope: *const Envelope<M>| {
         // SAFETY: the mailbox hands out a valid value.
         let attached = unsafe { &raw const (*envelope).header.attached };

@@ -13,6 +13,9 @@ const NONE: u32 = u32::MAX;
 /// An index that was removed: look on.
 const GONE: u32 = u32::MAX - 1;
 
+/// A table of this size stays when the last child has gone: there may be others soon.
+const TABLE_KEPT_MAX: usize = 64;
+
 /// What a parent knows of a child.
 pub(crate) struct Entry {
     /// None while the child is being made, and where there is none.
@@ -290,12 +293,21 @@ impl Children {
             None => self.last = prev,
         }
         if self.len == 0 {
-            // A parent that had many and has none keeps nothing for it.
-            self.entries = Vec::new();
-            self.table = Vec::new();
-            (self.free, self.used) = (NONE, 0);
+            self.forget();
         }
         child
+    }
+
+    /// A parent that had many and has none keeps nothing for it, and one that had few its tables.
+    fn forget(&mut self) {
+        if self.table.len() > TABLE_KEPT_MAX {
+            self.entries = Vec::new();
+            self.table = Vec::new();
+        } else {
+            self.entries.clear();
+            self.table.fill(NONE);
+        }
+        (self.free, self.used) = (NONE, 0);
     }
 
     /// The parent watches none of them any more.

@@ -210,7 +210,7 @@ impl<'c, A: Actor> Context<'c, A> {
         if self.stash_len() >= capacity {
             return Err(StashFull { capacity, message: msg });
         }
-        let envelope = self.state.put_aside(msg);
+        let envelope = self.state.put_aside(self.turn, msg);
         self.state.extra().stash.push_back(envelope);
         self.state.record(|| Effect::Stashed);
         Ok(())

@@ -1,10 +1,14 @@
 //! What a message travels in.
 
-use alloc::boxed::Box;
 use core::fmt;
 
 use clockjack_exec::Pid;
 use clockjack_sched::{ExecutionBatch, Parcel};
+
+use crate::{
+    base::AnyActor,
+    pooled::{Home, Pooled},
+};
 
 /// A message with what travels with it.
 ///
@@ -25,18 +29,25 @@ pub(crate) struct Header {
     #[expect(dead_code, reason = "room that deadlines will use without making messages larger")]
     pub(crate) deadline: u64,
     /// What came along: the scheduler's parcel.
-    pub(crate) attached: Option<Box<Attached>>,
+    pub(crate) attached: Option<Pooled<Attached>>,
 }
 
 /// What may come along with a message.
-#[derive(Default)]
 pub(crate) struct Attached {
+    /// Whom the message is for, or was once.
+    pub(crate) home: AnyActor,
     /// Decided at the dequeue: whether the message is still wanted.
     pub(crate) parcel: Option<Parcel>,
     /// Of a message that was put back: how many runs it stands for.
     pub(crate) batch: Option<ExecutionBatch>,
     /// In whose name the scheduler has sent it.
     pub(crate) sender: Option<Pid>,
+}
+
+impl Home for Attached {
+    fn home(&self) -> &AnyActor {
+        &self.home
+    }
 }
 
 impl<M> Envelope<M> {
@@ -46,8 +57,9 @@ impl<M> Envelope<M> {
     }
 
     /// With something that comes along.
-    pub(crate) fn with(msg: M, attached: Box<Attached>) -> Self {
-        Self { header: Header { attached: Some(attached), ..Header::default() }, msg }
+    pub(crate) fn with(msg: M, attached: Attached) -> Self {
+        let attached = Some(Pooled::new(attached));
+        Self { header: Header { attached, ..Header::default() }, msg }
     }
 
     /// The same with another message.

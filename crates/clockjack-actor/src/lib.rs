@@ -109,6 +109,7 @@ pub mod hub;
 mod lane;
 mod notes;
 pub mod path;
+mod pooled;
 pub mod props;
 pub mod receive_timeout;
 pub mod receptionist;

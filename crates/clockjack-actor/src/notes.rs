@@ -10,8 +10,8 @@
 //! it, in a fire of a timer or in a system that is sealed either:
 //!
 //! * Between a child and its parent goes the [`Line`] of the child, which is there for good: made
-//!   with the child if the parent has a strategy for children, or when the system is sealed, or
-//!   when the child first needs it. [`News`] go up by its post. What has come up since the parent
+//!   with the child if the parent may restart it, or else when the system is sealed, or when the
+//!   child fails for the first time, which then is the last. [`News`] go up by its post. What has come up since the parent
 //!   has looked last is put together there: of several failures the last counts, for those before
 //!   were decided about on account of another child, and of several restarts the last. [Orders]
 //!   (Order) that are more than a bit lie in the line too, the last one counts, and a bit tells of

@@ -5,12 +5,16 @@
 //!
 //! [`Pid`]: clockjack_exec::Pid
 
-#![expect(unsafe_code, reason = "a name that was a text stays one")]
+#![expect(unsafe_code, reason = "counts its nodes, and a name that was a text stays one")]
 
 use alloc::{boxed::Box, string::String, vec::Vec};
-use core::{fmt, hash};
+use core::{fmt, hash, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
-use clockjack_sync::Counted;
+use clockjack_exec::memory::{self, Memory};
+use clockjack_sync::prim::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// The longest name that an actor may have, in bytes.
 pub const NAME_LEN_MAX: usize = 255;
@@ -30,22 +34,99 @@ const INLINE: usize = 14;
 /// assert_eq!(path.name(), "worker");
 /// assert_eq!(path.parent().map(|path| path.to_string()), Some("/user".into()));
 /// ```
-#[derive(Clone)]
-pub struct ActorPath(Counted<Node>);
+pub struct ActorPath(NonNull<Node>);
 
+/// Counted here and not by a `Counted`, so that the memory of an actor's node can be kept for the
+/// next one.
 struct Node {
+    count: AtomicUsize,
     parent: Option<ActorPath>,
     name: Name,
 }
 
-impl Drop for Node {
-    /// A path may have as many names as there are actors: the nodes go one after another, and not
-    /// each within the drop of the one below it.
+/// How many pointers there may be to a node; more can only have been forgotten.
+const COUNT_MAX: usize = usize::MAX / 2;
+
+// SAFETY: a node is `Sync`, is never changed but for its count, which is atomic, and may be dropped
+// on any thread.
+unsafe impl Send for ActorPath {}
+// SAFETY: as above.
+unsafe impl Sync for ActorPath {}
+
+impl Clone for ActorPath {
+    fn clone(&self) -> Self {
+        // Relaxed: made from one that is there.
+        let count = self.node().count.fetch_add(1, Relaxed);
+        assert!(count < COUNT_MAX, "{count} pointers to a path");
+        Self(self.0)
+    }
+}
+
+impl Drop for ActorPath {
     fn drop(&mut self) {
-        let mut above = self.parent.take();
-        while let Some(path) = above {
-            above = Counted::into_inner(path.0).and_then(|mut node| node.parent.take());
-        }
+        let_go(self.0, None);
+    }
+}
+
+/// Gives a pointer up. The memory of its node, if that was the last one, is kept where that is
+/// wanted.
+fn let_go(node: NonNull<Node>, memory: Option<&Memory>) {
+    let mut above = last(node, memory);
+    // A path may have as many names as there are actors: the nodes go one after another, and not
+    // each within the drop of the one below it.
+    while let Some(path) = above {
+        above = last(ManuallyDrop::new(path).0, None);
+    }
+}
+
+/// Gives a pointer up; if it was the last one the node is gone, and the path above it comes back.
+fn last(node: NonNull<Node>, memory: Option<&Memory>) -> Option<ActorPath> {
+    // SAFETY: the pointer that is given up keeps it.
+    let count = unsafe { &(*node.as_ptr()).count };
+    // Release: what others did with the node comes before its end.
+    if count.fetch_sub(1, Release) != 1 {
+        return None;
+    }
+    // Acquire: pairs with the counting down of all others.
+    count.load(Acquire);
+    // SAFETY: nobody else has it any more.
+    let Node { parent, name, .. } = unsafe { node.read() };
+    drop(name);
+    match memory {
+        // SAFETY: it was moved out of a block that was made here, of this type.
+        Some(memory) => unsafe { memory.keep(node) },
+        // SAFETY: as above.
+        None => unsafe { memory::release(node) },
+    }
+    parent
+}
+
+/// The path of an actor in its cell. Its memory is kept for the next actor, if nobody else has the
+/// path by then.
+pub(crate) struct OwnPath(ManuallyDrop<ActorPath>);
+
+impl OwnPath {
+    pub(crate) fn new(path: ActorPath) -> Self {
+        Self(ManuallyDrop::new(path))
+    }
+
+    /// Lets go of it; it is not used again.
+    pub(crate) fn end(&mut self, memory: &Memory) {
+        let_go(self.0.0, Some(memory));
+    }
+}
+
+impl Deref for OwnPath {
+    type Target = ActorPath;
+
+    fn deref(&self) -> &ActorPath {
+        &self.0
+    }
+}
+
+impl Node {
+    fn new(parent: Option<ActorPath>, name: &str) -> Self {
+        Self { count: AtomicUsize::new(1), parent, name: Name::new(name) }
     }
 }
 
@@ -84,25 +165,35 @@ impl ActorPath {
     /// The path of the root, `/`.
     #[must_use]
     pub fn root() -> Self {
-        Self(Counted::new(Node { parent: None, name: Name::new("") }))
+        Self(memory::make(Node::new(None, "")))
     }
 
     /// The path of a child of this name.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        Self(Counted::new(Node { parent: Some(self.clone()), name: Name::new(name) }))
+        Self(memory::make(Node::new(Some(self.clone()), name)))
+    }
+
+    /// The same in memory that is there, if there is any.
+    pub(crate) fn child_in(&self, name: &str, memory: &Memory) -> Self {
+        Self(memory.make(Node::new(Some(self.clone()), name)))
+    }
+
+    fn node(&self) -> &Node {
+        // SAFETY: this pointer keeps it.
+        unsafe { self.0.as_ref() }
     }
 
     /// The last name; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.0.name.as_str()
+        self.node().name.as_str()
     }
 
     /// The path above; none for the root.
     #[must_use]
     pub fn parent(&self) -> Option<&Self> {
-        self.0.parent.as_ref()
+        self.node().parent.as_ref()
     }
 
     /// How many names it has; 0 for the root.
@@ -140,7 +231,7 @@ impl PartialEq for ActorPath {
     fn eq(&self, other: &Self) -> bool {
         let mut ups = (self, other);
         loop {
-            if Counted::ptr_eq(&ups.0.0, &ups.1.0) {
+            if ups.0.0 == ups.1.0 {
                 return true;
             }
             if ups.0.name() != ups.1.name() {
@@ -193,7 +284,19 @@ impl fmt::Debug for ActorPath {
 }
 
 /// Why a name cannot be an actor's; none if it can.
+#[inline]
 pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
+    // What nearly all names are made of; nothing of it is ever refused.
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let len = name.len();
+    if (1..=NAME_LEN_MAX).contains(&len) && name.as_bytes().iter().all(is_plain) {
+        return Ok(());
+    }
+    check_any_name(name)
+}
+
+#[cold]
+fn check_any_name(name: &str) -> Result<(), InvalidName> {
     let reason = if name.is_empty() {
         "it is empty"
     } else if name.len() > NAME_LEN_MAX {

@@ -22,7 +22,7 @@
 //! The dispatcher that is named picks the policy, together with the receiver's guardian; the actor
 //! runs where it runs.
 
-use alloc::{borrow::Cow, boxed::Box};
+use alloc::borrow::Cow;
 use core::{fmt, mem, ops::Deref, time::Duration};
 
 use clockjack_exec::Pid;
@@ -35,8 +35,10 @@ use clockjack_sync::lock::Lock;
 use crate::{
     Actor, ActorPath, ActorRef, Context,
     actor_ref::Refusal,
+    base::AnyActor,
     envelope::{Attached, Envelope},
     events::DeadLetterReason,
+    pooled::{Home, Pooled},
 };
 
 /// The scheduler of a system, to be cloned and given away.
@@ -90,9 +92,9 @@ impl Scheduler {
             Err(kind) => return Err(ScheduleError::new(kind, message)),
         };
         let message = Lock::new(Some(message));
-        let task = Letter { receiver: receiver.clone(), message, sender };
+        let task = Letter(Pooled::new(Sheet { receiver: receiver.clone(), message, sender }));
         self.0.schedule_parcel(spec, task).map_err(|refused| {
-            refused.map(|task| task.message.into_inner().expect("it was not sent"))
+            refused.map(|task| task.0.message.with(mem::take).expect("it was not sent"))
         })
     }
 
@@ -145,8 +147,10 @@ impl Scheduler {
             Ok(spec) => spec,
             Err(kind) => return Err(ScheduleError::new(kind, message)),
         };
-        let task = Serial { receiver: receiver.clone(), message, sender };
-        self.0.schedule_parcel(spec, task).map_err(|refused| refused.map(|task| task.message))
+        let task = Serial(Pooled::new(Sheet { receiver: receiver.clone(), message, sender }));
+        self.0
+            .schedule_parcel(spec, task)
+            .map_err(|refused| refused.map(|task| task.0.into_inner().message))
     }
 
     fn spec<M: 'static>(
@@ -197,13 +201,21 @@ impl fmt::Debug for Scheduler {
     }
 }
 
-/// A message that is sent once.
-struct Letter<M> {
+/// What a job has: a message, or what is left of it, and for whom it is.
+struct Sheet<M, T> {
     receiver: ActorRef<M>,
-    /// Taken by the courier; a task is lent to whoever makes that.
-    message: Lock<Option<M>>,
+    message: T,
     sender: Option<Pid>,
 }
+
+impl<M: 'static, T> Home for Sheet<M, T> {
+    fn home(&self) -> &AnyActor {
+        self.receiver.any()
+    }
+}
+
+/// A message that is sent once: taken by the courier, and a task is lent to whoever makes that.
+struct Letter<M: 'static>(Pooled<Sheet<M, Lock<Option<M>>>>);
 
 impl<M: Send + 'static> ParcelTask for Letter<M> {
     type Courier = Carried<M>;
@@ -211,17 +223,14 @@ impl<M: Send + 'static> ParcelTask for Letter<M> {
     const TELLS_CANCEL: bool = false;
 
     fn courier(&self) -> Carried<M> {
-        let message = self.message.with(mem::take);
-        Carried { receiver: self.receiver.clone(), message, sender: self.sender }
+        let Sheet { receiver, message, sender } = &*self.0;
+        let message = message.with(mem::take);
+        Carried { receiver: receiver.clone(), message, sender: *sender }
     }
 }
 
 /// A message of which clones are sent.
-struct Serial<M> {
-    receiver: ActorRef<M>,
-    message: M,
-    sender: Option<Pid>,
-}
+struct Serial<M: 'static>(Pooled<Sheet<M, M>>);
 
 impl<M: Clone + Send + 'static> ParcelTask for Serial<M> {
     type Courier = Carried<M>;
@@ -229,8 +238,8 @@ impl<M: Clone + Send + 'static> ParcelTask for Serial<M> {
     const TELLS_CANCEL: bool = false;
 
     fn courier(&self) -> Carried<M> {
-        let message = Some(self.message.clone());
-        Carried { receiver: self.receiver.clone(), message, sender: self.sender }
+        let Sheet { receiver, message, sender } = &*self.0;
+        Carried { receiver: receiver.clone(), message: Some(message.clone()), sender: *sender }
     }
 }
 
@@ -245,7 +254,8 @@ impl<M: 'static> Courier for Carried<M> {
     fn carry(self, parcel: Parcel) {
         let Self { receiver, message, sender } = self;
         let is_once = parcel.mode() == BatchMode::OneShot;
-        let attached = Box::new(Attached { parcel: Some(parcel), batch: None, sender });
+        let home = receiver.any().clone();
+        let attached = Attached { home, parcel: Some(parcel), batch: None, sender };
         let Some(message) = message else { return };
         let mut load = Some((message, attached));
         let sent = receiver.push_with(&mut || {

@@ -99,7 +99,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         Ok(chosen) => chosen,
         Err(kind) => return Err(SpawnError::new(kind, props)),
     };
-    let path = parent.path.child(name);
+    let path = parent.path.child_in(name, system.memory());
     let children = parent.children_or_new();
     let index = match children.with(|children| children.reserve(path.clone())) {
         Ok(index) => index,
@@ -203,13 +203,13 @@ fn make<A: Actor, F: FnMut() -> A + 'static>(
     if let Some(settings) = &mut settings {
         let children = settings.children.as_ref();
         core.has_hooks = children.is_some_and(|(_, strategy)| strategy.has_hooks());
-        core.has_strategy = children.is_some();
+        core.hears_restarts = children.is_some_and(|(_, strategy)| strategy.may_restart());
         if let Some(sink) = settings.sink.take() {
             let sink = Counted::new(Escalations::new(sink, ESCALATIONS_MAX));
             core.children_or_new().with(|children| children.sink = Some(sink));
         }
     }
-    if parent.has_strategy {
+    if parent.hears_restarts {
         // It will have something to say if it fails, and must not need memory for that then.
         core.line_or_new();
     }

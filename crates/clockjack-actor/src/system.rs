@@ -17,7 +17,7 @@ use core::{
     time::Duration,
 };
 
-use clockjack_exec::{Handle, Pid};
+use clockjack_exec::{Handle, Pid, memory::Memory};
 use clockjack_sched::{Cancellable, DispatcherId, FireContext};
 use clockjack_sync::{
     Counted,
@@ -326,6 +326,11 @@ impl SystemInner {
     /// The executor whose timers end asks.
     pub(crate) fn default_executor(&self) -> &Handle {
         &self.default
+    }
+
+    /// Memory of those who have ended, for the next ones.
+    pub(crate) fn memory(&self) -> &Memory {
+        self.default.engine().memory()
     }
 
     /// Where answers are left.

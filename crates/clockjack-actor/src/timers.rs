@@ -46,6 +46,7 @@ use crate::{
     control::{Control, Fire},
     envelope::{Attached, Envelope},
     notes::FirePost,
+    pooled::Pooled,
     receive_timeout::Idle,
     scheduler,
     testing::{Effect, TimerMode},
@@ -392,12 +393,13 @@ impl<A: Actor> State<A> {
     }
 
     /// A message as it is put aside by the handler it came to: with its batch.
-    pub(crate) fn put_aside(&mut self, msg: A::Msg) -> Envelope<A::Msg> {
+    pub(crate) fn put_aside(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) -> Envelope<A::Msg> {
         let (batch, sender) = self.extra.as_ref().map_or((None, None), |e| (e.batch, e.sender));
         if batch.is_none() && sender.is_none() {
             return Envelope::new(msg);
         }
-        Envelope::with(msg, Box::new(Attached { parcel: None, batch, sender }))
+        let home = crate::actor_ref::untyped(turn.me());
+        Envelope::with(msg, Attached { home, parcel: None, batch, sender })
     }
 
     /// Whether a future that it waits for keeps user messages away.
@@ -468,11 +470,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(crate) fn receive_attached(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
-        attached: Option<Box<Attached>>,
+        attached: Option<Pooled<Attached>>,
         msg: A::Msg,
     ) {
         if let Some(attached) = attached {
-            let Attached { parcel, mut batch, sender } = *attached;
+            let Attached { home: _, parcel, mut batch, sender } = attached.into_inner();
             if let Some(parcel) = parcel {
                 let Some(run) = parcel.open() else {
                     self.drop_told(turn, msg);

@@ -26,7 +26,6 @@
 //! A panic in a turn does not end the process: the body is told ([`Body::panicked`]) and decides.
 #![expect(unsafe_code, reason = "lays out cells of the maker's types, and calls into them")]
 
-use alloc::boxed::Box;
 use core::{
     any::{TypeId, type_name},
     fmt,
@@ -47,7 +46,7 @@ use clockjack_time::TimerInstant;
 
 use crate::{
     cell::{self, CellRef, Custom, Ending, Head, VTable, Verdict},
-    engine::Engine,
+    engine::{Engine, TWO},
     engine_ref::EngineRef,
     error::SendError,
     exit::Caught,
@@ -451,22 +450,23 @@ pub unsafe fn start<B: Body>(
     make: impl FnOnce() -> (B::Front, B),
     before: impl FnOnce(&CustomRef<B::Front>),
 ) -> Result<CustomRef<B::Front>, NotStarted> {
-    Engine::publish_custom(
-        engine,
-        |slot, engine| {
-            let (front, body) = make();
-            let head = Head::new(engine, slot, Table::<B>::TABLE, false);
-            let body = UnsafeCell::new(Some(body));
-            let cell = CustomCell { prefix: Prefix { head, front }, body };
-            NonNull::from(Box::leak(Box::new(cell))).cast()
-        },
-        |cell| {
-            let cell: ManuallyDrop<CustomRef<B::Front>> =
-                ManuallyDrop::new(CustomRef { cell, _front: PhantomData });
-            before(&cell);
-        },
-    )
-    .map(|cell| CustomRef { cell, _front: PhantomData })
+    if engine.is_stopping() {
+        return Err(NotStarted::Stopping);
+    }
+    let local = engine.local();
+    let Some(reserved) = engine.reserve(local) else {
+        return Err(NotStarted::Full);
+    };
+    let (front, body) = make();
+    let head = Head::new(engine.clone(), reserved.slot(), Table::<B>::TABLE, false);
+    let body = UnsafeCell::new(Some(body));
+    let cell = engine.memory.make(CustomCell { prefix: Prefix { head, front }, body });
+    let cell = engine.publish(local, reserved, cell.cast(), TWO, |head| {
+        // SAFETY: the cell is alive, and the reference is not given back.
+        let cell = unsafe { CellRef::from_raw(NonNull::from(head)) };
+        before(&ManuallyDrop::new(CustomRef { cell, _front: PhantomData }));
+    });
+    Ok(CustomRef { cell, _front: PhantomData })
 }
 
 /// Takes a process that is ready and gives it a turn, as a worker does: for models in which threads
@@ -646,9 +646,13 @@ unsafe fn refuse(_: &Head, message: Payload) -> Result<(), SendError<Payload>> {
 }
 
 unsafe fn free<B: Body>(head: NonNull<Head>) -> EngineRef {
-    // SAFETY: the cell was boxed by `start` with this type, and the caller has its last reference.
-    let mut cell = unsafe { Box::from_raw(head.cast::<CustomCell<B>>().as_ptr()) };
-    debug_assert!(cell.prefix.head.word.is_complete(), "a process that is alive was freed");
+    let cell = head.cast::<CustomCell<B>>();
+    // SAFETY: the cell was made by `start` with this type, and the caller has its last reference.
+    let inside = unsafe { &mut (*cell.as_ptr()).prefix.head };
+    debug_assert!(inside.word.is_complete(), "a process that is alive was freed");
     // SAFETY: the cell is dropped without looking at the field again.
-    unsafe { ManuallyDrop::take(&mut cell.prefix.head.engine) }
+    let engine = unsafe { ManuallyDrop::take(&mut inside.engine) };
+    // SAFETY: as above; it came from the memory of its executor.
+    unsafe { engine.memory.free(cell) };
+    engine
 }

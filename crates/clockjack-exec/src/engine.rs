@@ -33,7 +33,6 @@ use clockjack_time::{Resolution, Tick, TimerInstant};
 use crate::{
     cell::{self, CellRef, Ending, Entry, Head, Joinable, Next, Queued, Verdict, proc, task},
     command::{Answer, Commands},
-    custom::NotStarted,
     engine_ref::EngineRef,
     error::{SendError, StartError, SubmitError},
     exit::{Caught, Exit},
@@ -42,12 +41,13 @@ use crate::{
     idle::Idle,
     join::Join,
     limits::Limits,
+    memory::Memory,
     metronome::Metronome,
     payload::{Payload, Payloads},
     pid::Pid,
     process::Process,
     process_ref::ProcessRef,
-    registry::{Cache, Get, Last, Ref, Registry, Reserved, Slot},
+    registry::{Cache, Get, Last, Ref, Registry, Reserved},
     shards::{Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
@@ -85,6 +85,7 @@ pub struct Engine {
     pub(crate) seats: Box<[Padded<Seat>]>,
     pub(crate) shards: Shards<Fire>,
     registry: Registry,
+    pub(crate) memory: Memory,
     commands: Commands,
     limits: Limits,
     resolution: Resolution,
@@ -121,6 +122,7 @@ impl Engine {
             seats: (0..config.seats).map(|_| Padded(Seat::new())).collect(),
             shards: Shards::new(shards),
             registry: Registry::new(config.limits.processes_max()),
+            memory: Memory::new(),
             commands,
             limits: config.limits,
             resolution: config.resolution,
@@ -492,7 +494,7 @@ impl Engine {
 
 /// Making, finding and ending processes.
 impl Engine {
-    fn reserve(&self, local: Option<&Local>) -> Option<Reserved<'_>> {
+    pub(crate) fn reserve(&self, local: Option<&Local>) -> Option<Reserved<'_>> {
         match local {
             Some(local) => local.with_cache(|cache| self.registry.reserve(Some(cache))),
             None => self.registry.reserve(None),
@@ -544,30 +546,9 @@ impl Engine {
         Join::new(join)
     }
 
-    /// Starts a process whose cell another module makes; `make` gets the engine that the cell
-    /// holds, and the slot that its references are counted in.
-    pub(crate) fn publish_custom(
-        this: &EngineRef,
-        make: impl FnOnce(NonNull<Slot>, EngineRef) -> NonNull<Head>,
-        before: impl FnOnce(CellRef),
-    ) -> Result<CellRef, NotStarted> {
-        if this.is_stopping() {
-            return Err(NotStarted::Stopping);
-        }
-        let local = this.local();
-        let Some(reserved) = this.reserve(local) else {
-            return Err(NotStarted::Full);
-        };
-        let head = make(reserved.slot(), this.clone());
-        Ok(this.publish(local, reserved, head, TWO, |head| {
-            // SAFETY: the cell is alive, and the callee does not give the reference back.
-            before(unsafe { CellRef::from_raw(NonNull::from(head)) });
-        }))
-    }
-
     /// Makes a cell known and queues it; gives one of its references. `before` is called when the
     /// process can be found and before it has its first turn.
-    fn publish(
+    pub(crate) fn publish(
         &self,
         local: Option<&Local>,
         reserved: Reserved<'_>,
@@ -773,7 +754,7 @@ fn start(head: &Head) -> bool {
 }
 
 /// References of a cell at its birth: that of its life, and that of whoever made it.
-const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
+pub(crate) const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
 /// Counting.
 impl Engine {

@@ -210,6 +210,9 @@ pub mod limits;
 mod local;
 #[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
+pub mod memory;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
 pub mod metronome;
 pub mod payload;
 pub mod pid;

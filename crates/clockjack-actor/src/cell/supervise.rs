@@ -294,7 +294,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(super) fn told_of_failure(&mut self, turn: &TurnOf<'_, A::Msg>, info: FailureInfo) {
         let core = &turn.front().core;
         let own = (info.actor, &info.path);
-        let (pid, below) = if info.path == core.path { info.origin() } else { own };
+        let (pid, below) = if info.path == *core.path { info.origin() } else { own };
         let mut up = Some(below);
         while let Some(path) = up.filter(|path| path.parent() != Some(&core.path)) {
             up = path.parent();
@@ -306,7 +306,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.signal_later(Signal::ChildFailed(info));
             return;
         };
-        if child.path == *below && child.pid() != pid && !mutant!("actor-failure-by-name") {
+        if *child.path == *below && child.pid() != pid && !mutant!("actor-failure-by-name") {
             return;
         }
         let failure = Failure::msg(info.reason.to_string());

@@ -217,7 +217,7 @@ impl Publish for Counted<Inner> {
         {
             let is_its = |one: &Counted<Subscriber>| {
                 one.kinds.intersects(EventKinds::ALL_DEAD_LETTERS)
-                    && one.to.any().path == letter.recipient
+                    && *one.to.any().path == letter.recipient
             };
             if list.iter().any(is_its) {
                 return;

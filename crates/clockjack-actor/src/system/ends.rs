@@ -104,6 +104,6 @@ impl Drop for Stopped {
 
 impl fmt::Debug for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stopped").field("path", &self.actor.path).finish_non_exhaustive()
+        f.debug_struct("Stopped").field("path", &*self.actor.path).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,288 @@
+//! Memory of cells that are over, for the next ones.
+//!
+//! Blocks by size, sixteen bytes apart, on a few shelves each under a small lock. Who comes tries
+//! them in order and passes by one that somebody is at, so nobody waits; where none is to be had,
+//! or there is no room, the allocator has the rest. Which block one gets decides nothing: no order
+//! here depends on addresses.
+//!
+//! Invariant: a block on a shelf was allocated with the layout of its class, nobody has it, and its
+//! first word is the link to the next one. Each class keeps [`KEPT_MAX`] blocks a shelf at the
+//! most. A block may also be [given to the allocator](release) by whoever has it.
+#![expect(
+    unsafe_code,
+    reason = "hands out memory, and links what it keeps by the blocks themselves"
+)]
+
+use alloc::alloc::{alloc, dealloc, handle_alloc_error};
+use core::{alloc::Layout, fmt, ptr, ptr::NonNull};
+
+use clockjack_sync::{lock::Lock, pad::Padded};
+
+use crate::engine::Engine;
+
+/// How far sizes are apart, and how blocks are aligned.
+const STEP: usize = 16;
+/// What is larger is left to the allocator.
+const SIZE_MAX: usize = 512;
+const CLASSES: usize = SIZE_MAX / STEP;
+/// So many threads find a shelf of their own.
+const SHELVES: usize = 2;
+/// How many blocks of a size a shelf keeps: as many as come and go in a burst, and no more than
+/// some hundred kilobytes.
+pub(crate) const KEPT_MAX: u32 = 1024;
+
+/// See the [module](self).
+pub struct Memory {
+    shelves: [Padded<[Lock<Shelf>; CLASSES]>; SHELVES],
+}
+
+struct Shelf {
+    first: *mut Block,
+    len: u32,
+}
+
+// SAFETY: nobody else has the blocks of a shelf.
+unsafe impl Send for Shelf {}
+
+struct Block {
+    next: *mut Block,
+}
+
+const _: () = assert!(STEP >= size_of::<Block>() && STEP >= align_of::<Block>());
+
+impl Shelf {
+    fn pop(&mut self) -> Option<NonNull<Block>> {
+        let block = NonNull::new(self.first)?;
+        // SAFETY: a block on a shelf is nobody else's, and begins with its link.
+        self.first = unsafe { block.as_ref() }.next;
+        self.len -= 1;
+        Some(block)
+    }
+
+    fn push(&mut self, block: NonNull<Block>) -> bool {
+        if self.len >= KEPT_MAX {
+            return false;
+        }
+        // SAFETY: the caller has given the block away; it is large enough, and aligned.
+        unsafe { block.write(Block { next: self.first }) };
+        self.first = block.as_ptr();
+        self.len += 1;
+        true
+    }
+}
+
+/// Moves a value into a block that no executor has kept; else as [`Memory::make`].
+#[must_use]
+pub fn make<T>(value: T) -> NonNull<T> {
+    let place = allocate::<T>();
+    // SAFETY: it was just allocated for this type.
+    unsafe { place.write(value) };
+    place
+}
+
+/// Gives the block of a value that was moved out or dropped to the allocator.
+///
+/// # Safety
+///
+/// As [`Memory::keep`].
+pub unsafe fn release<T>(value: NonNull<T>) {
+    // SAFETY: it was allocated with this layout.
+    unsafe { dealloc(value.cast().as_ptr(), layout_of::<T>()) };
+}
+
+/// How a value of this type is allocated.
+const fn layout_of<T>() -> Layout {
+    if fits::<T>() {
+        match Layout::from_size_align((class::<T>() + 1) * STEP, STEP) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a class is small"),
+        }
+    } else {
+        Layout::new::<T>()
+    }
+}
+
+const fn fits<T>() -> bool {
+    size_of::<T>() > 0 && size_of::<T>() <= SIZE_MAX && align_of::<T>() <= STEP
+}
+
+const fn class<T>() -> usize {
+    (size_of::<T>() - 1) / STEP
+}
+
+impl Engine {
+    /// The memory of cells that are over, for others who come and go with them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        let shelf = || Lock::new(Shelf { first: ptr::null_mut(), len: 0 });
+        let shelves = core::array::from_fn(|_| Padded(core::array::from_fn(|_| shelf())));
+        Self { shelves }
+    }
+
+    /// Moves a value into a block.
+    ///
+    /// It is given back by [`free`](Self::free) or [`keep`](Self::keep), or by [`release`].
+    #[must_use]
+    pub fn make<T>(&self, value: T) -> NonNull<T> {
+        let found = if fits::<T>() { self.take(class::<T>()) } else { None };
+        let Some(place) = found.map(NonNull::cast) else { return make(value) };
+        // SAFETY: it was allocated with the layout of the type, and nobody has it.
+        unsafe { place.write(value) };
+        place
+    }
+
+    fn take(&self, class: usize) -> Option<NonNull<Block>> {
+        let mut shelves = self.shelves.iter().filter_map(|shelf| shelf.get(class));
+        shelves.find_map(|shelf| shelf.try_with(Shelf::pop)?)
+    }
+
+    /// Drops a value, and keeps its block for another one, also if the drop panics.
+    ///
+    /// # Safety
+    ///
+    /// It was made by [`make`](Self::make), here or of another executor, and nobody else has it.
+    pub unsafe fn free<T>(&self, value: NonNull<T>) {
+        let _kept = Kept { memory: self, value };
+        // SAFETY: by the contract.
+        unsafe { value.drop_in_place() };
+    }
+
+    /// Keeps the block of a value that was moved out or dropped.
+    ///
+    /// # Safety
+    ///
+    /// As [`free`](Self::free); and nobody looks at the value any more.
+    pub unsafe fn keep<T>(&self, value: NonNull<T>) {
+        let block = value.cast::<Block>();
+        let put = |shelf: &Lock<Shelf>| shelf.try_with(|shelf| shelf.push(block)) == Some(true);
+        let mut shelves = self.shelves.iter().filter_map(|shelf| shelf.get(class::<T>()));
+        if !fits::<T>() || !shelves.any(put) {
+            // SAFETY: by the contract.
+            unsafe { release(value) };
+        }
+    }
+}
+
+struct Kept<'m, T> {
+    memory: &'m Memory,
+    value: NonNull<T>,
+}
+
+impl<T> Drop for Kept<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: by the contract of `free`, which has dropped the value.
+        unsafe { self.memory.keep(self.value) };
+    }
+}
+
+fn allocate<T>() -> NonNull<T> {
+    const { assert!(size_of::<T>() > 0, "what has no size needs no memory") };
+    let layout = layout_of::<T>();
+    // SAFETY: the layout has a size.
+    let place = unsafe { alloc(layout) };
+    NonNull::new(place.cast()).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        for shelf in &mut self.shelves {
+            for (class, shelf) in shelf.iter_mut().enumerate() {
+                let Ok(layout) = Layout::from_size_align((class + 1) * STEP, STEP) else {
+                    continue;
+                };
+                while let Some(block) = shelf.get_mut().pop() {
+                    // SAFETY: it was allocated with the layout of its class, and nobody has it.
+                    unsafe { dealloc(block.as_ptr().cast(), layout) };
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::{boxed::Box, vec::Vec};
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_used_again_for_a_value_of_the_same_size() {
+        let memory = Memory::new();
+        let one = memory.make([1_u64; 9]);
+        // SAFETY: it was just made.
+        unsafe { memory.free(one) };
+        let other = memory.make([2_u8; 70]);
+        assert_eq!(other.addr(), one.addr());
+        let third = memory.make([3_u8; 70]);
+        assert_ne!(third.addr(), one.addr());
+        for made in [other, third] {
+            // SAFETY: each was made above.
+            unsafe { memory.free(made) };
+        }
+    }
+
+    #[test]
+    fn it_keeps_no_more_than_its_bound() {
+        let memory = Memory::new();
+        let n = KEPT_MAX as usize * SHELVES + 3;
+        let all: Vec<_> = (0..n).map(|n| memory.make(n)).collect();
+        for made in all {
+            // SAFETY: each was made above, and is freed once.
+            unsafe { memory.free(made) };
+        }
+        let kept: u32 = memory.shelves.iter().map(|shelf| shelf[0].with(|shelf| shelf.len)).sum();
+        assert_eq!(kept as usize, n - 3);
+    }
+
+    #[test]
+    fn what_is_large_or_much_aligned_is_left_to_the_allocator() {
+        #[repr(align(64))]
+        struct Aligned(u8);
+        let memory = Memory::new();
+        let large = memory.make([7_u8; SIZE_MAX + 1]);
+        // SAFETY: it was just made.
+        unsafe { memory.free(large) };
+        let aligned = memory.make(Aligned(1));
+        assert_eq!(aligned.addr().get() % 64, 0);
+        // SAFETY: it was just made.
+        assert_eq!(unsafe { aligned.as_ref() }.0, 1);
+        // SAFETY: as above.
+        unsafe { memory.free(aligned) };
+        let n: u32 = memory.shelves[0].iter().map(|shelf| shelf.with(|shelf| shelf.len)).sum();
+        assert_eq!(n, 0);
+    }
+
+    #[test]
+    fn a_value_whose_drop_panics_gives_its_block_back() {
+        struct Bomb(#[expect(dead_code, reason = "so that it has a size")] Box<u8>);
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("boom");
+            }
+        }
+        let memory = Memory::new();
+        let bomb = memory.make(Bomb(Box::new(1)));
+        // SAFETY: it was just made.
+        let freed = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| unsafe {
+            memory.free(bomb);
+        }));
+        assert!(freed.is_err());
+        let next = memory.make(5_u64);
+        assert_eq!(next.addr(), bomb.addr());
+        // SAFETY: it was just made.
+        unsafe { memory.free(next) };
+    }
+}
