@@ -37,9 +37,7 @@
 //! Who hangs itself on an empty list raises REPORTS and, unless that was up, wakes the parent; who
 //! finds others there does not, for the parent takes all of them, in the turn that the first one
 //! has asked for or will ask for. The parent takes the whole list at once, after it has taken
-//! REPORTS down. What a child has said before its end is among the notes before its report is on
-//! the list, though perhaps after the parent has taken the bits down: so who finds reports also
-//! looks for notes.
+//! REPORTS down. What a child has to say of its end lies in its own [line](Line) by then.
 #![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
 
 use alloc::boxed::Box;

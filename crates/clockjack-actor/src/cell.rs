@@ -96,7 +96,7 @@ use crate::{
     notes::Spare,
     pooled::Pooled,
     props::Settings,
-    strategy::{Layer, Ledger},
+    strategy::Layer,
     timers::Timed,
 };
 
@@ -180,14 +180,10 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) layers: Vec<Layer>,
     /// The strategy for children.
     pub(crate) for_children: Option<(Scope, Strategy)>,
-    /// What it remembers of those that have failed.
-    pub(crate) ledgers: BTreeMap<Pid, Ledger>,
     /// Children that wait for a decision that was escalated.
     pub(crate) suspended: BTreeMap<Pid, AnyActor>,
     /// Its children are suspended, because it has failed or is suspended itself.
     pub(crate) holds_children: bool,
-    /// What its children said before their end.
-    pub(crate) last_words: BTreeMap<Pid, crate::FailureReport>,
     /// The child that was told to stop last, and is waited for.
     pub(crate) awaited: Option<AnyActor>,
     /// A panic of a handler, to be decided about, and the type of the message, if it was of one.
@@ -253,10 +249,8 @@ impl<A: Actor> Default for Extra<A> {
             watchers: BTreeMap::new(),
             layers: Vec::new(),
             for_children: None,
-            ledgers: BTreeMap::new(),
             suspended: BTreeMap::new(),
             holds_children: false,
-            last_words: BTreeMap::new(),
             awaited: None,
             panicked: None,
             is_beside: false,

@@ -13,9 +13,9 @@
 //!   with the child if the parent may restart it, or else when the system is sealed, or when the
 //!   child fails for the first time, which then is the last. [`News`] go up by its post. What has come up since the parent
 //!   has looked last is put together there: of several failures the last counts, for those before
-//!   were decided about on account of another child, and of several restarts the last. [Orders]
-//!   (Order) that are more than a bit lie in the line too, the last one counts, and a bit tells of
-//!   them.
+//!   were decided about on account of another child, and of several restarts the last. An
+//!   [order](Order) that is more than a bit lies in the line too, the last one counts, and a bit
+//!   tells of it. So do last words, of which the report of the end tells.
 //! * What comes by the clock comes by the second post of the line, [`Ticks`], and each of an
 //!   actor's timers has a post of its own, for its slot, with its [`Fire`].
 //! * A watch brings two nodes with it, made when it begins: one takes it to the one that is
@@ -37,6 +37,7 @@ use crate::{
     base::AnyActor,
     control::{Control, Fire},
     lane::{Closed, Lane, Link, Nodes, Post, Sent},
+    strategy::Ledger,
 };
 
 /// What the system tells a cell.
@@ -97,8 +98,6 @@ pub(crate) struct News {
     pub(crate) restarted_nanos: Option<u64>,
     /// It has failed, is suspended and waits for what its parent decides.
     pub(crate) failed: Option<FailedChild>,
-    /// It is about to end because of a failure.
-    pub(crate) last_words: Option<FailureReport>,
 }
 
 /// What the clock has said to an actor since it has looked last.
@@ -159,11 +158,39 @@ pub(crate) struct Line {
     news: Post<News>,
     ticks: Post<Ticks>,
     order: Lock<Option<Order>>,
+    /// Left by the actor in its last turn, if it ends because of a failure.
+    last_words: Lock<Option<FailureReport>>,
+    /// What the strategy of the parent remembers of the actor; none if it has not failed.
+    ledger: Lock<Option<Ledger>>,
 }
 
 impl Line {
     pub(crate) fn new() -> Self {
-        Self { news: Post::new(NEWS), ticks: Post::new(TICKS), order: Lock::new(None) }
+        Self {
+            news: Post::new(NEWS),
+            ticks: Post::new(TICKS),
+            order: Lock::new(None),
+            last_words: Lock::new(None),
+            ledger: Lock::new(None),
+        }
+    }
+
+    /// Leaves what the actor has to say of its end, before it reports that.
+    pub(crate) fn set_last_words(&self, report: FailureReport) {
+        self.last_words.with(|place| *place = Some(report));
+    }
+
+    pub(crate) fn take_last_words(&self) -> Option<FailureReport> {
+        self.last_words.with(Option::take)
+    }
+
+    /// For the parent, which gives it back: user code looks at it, outside of the lock.
+    pub(crate) fn take_ledger(&self) -> Option<Ledger> {
+        self.ledger.with(Option::take)
+    }
+
+    pub(crate) fn put_ledger(&self, ledger: Ledger) {
+        self.ledger.with(|place| *place = Some(ledger));
     }
 
     /// Leaves an order; the caller raises the bit that it comes with. None takes back one that was

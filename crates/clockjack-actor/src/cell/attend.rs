@@ -48,10 +48,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             was_started = true;
             self.start(turn);
         }
-        // Taken before the notes: what a child said before its end has been said by then.
         let reports = (bits & REPORTS != 0).then(|| core.take_reports());
-        let looks_at_notes = bits & NOTES != 0 || reports.is_some();
-        if looks_at_notes && !mutant!("actor-reports-before-notes") {
+        if bits & NOTES != 0 {
             self.take_notes(turn);
         }
         if let Some(extra) = &mut self.state.extra
@@ -62,9 +60,6 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         for child in reports.into_iter().flatten() {
             self.child_ended(turn, &child);
-        }
-        if mutant!("actor-reports-before-notes") {
-            self.take_notes(turn);
         }
         self.obey(turn, bits);
         if core.peek() >= SUSPEND_ONE && !mutant!("actor-suspends-children-only") {
@@ -218,16 +213,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// What a child has said, in the order in which it can have come to that.
     fn news(&mut self, turn: &TurnOf<'_, A::Msg>, news: News) {
-        let News { child, restarted_nanos, failed, last_words } = news;
+        let News { child, restarted_nanos, failed } = news;
         let Some(child) = child else { return };
         if let Some(now_nanos) = restarted_nanos {
-            self.child_restarted(turn, child.pid(), &child.path, now_nanos);
+            self.child_restarted(turn, &child, now_nanos);
         }
         if let Some(failed) = failed {
             self.child_failed(turn, failed);
-        }
-        if let Some(report) = last_words {
-            self.state.extra().last_words.insert(child.pid(), report);
         }
     }
 

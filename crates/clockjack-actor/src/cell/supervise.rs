@@ -3,7 +3,7 @@
 use alloc::{string::ToString as _, vec::Vec};
 use core::time::Duration;
 
-use clockjack_exec::{Failure, Pid};
+use clockjack_exec::Failure;
 use clockjack_sync::{Counted, mutant};
 
 use super::{
@@ -230,11 +230,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let Some((scope, strategy)) = &mut extra.for_children else {
             return (Ruling::Stop, Scope::OneForOne, Renewal::PLAIN);
         };
-        let ledger = extra.ledgers.entry(child.pid()).or_default();
+        let line = child.line_or_new();
+        let mut ledger = line.take_ledger().unwrap_or_default();
         let mut ruling = Ruling::Escalate;
         // If the decider panics, it has not decided.
-        contain(turn, &mut || ruling = rule(strategy, ledger, failure, at));
+        contain(turn, &mut || ruling = rule(strategy, &mut ledger, failure, at));
         info.restart_stats.window_failures = ledger.stats().window_failures;
+        line.put_ledger(ledger);
         let renewal = Renewal {
             delay: None,
             keeps_children: strategy.keeps_children(),
@@ -277,16 +279,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(super) fn child_restarted(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
-        child: Pid,
-        path: &ActorPath,
+        child: &AnyActor,
         now: u64,
     ) {
-        let extra = self.state.extra();
-        let Some(ledger) = extra.ledgers.get_mut(&child) else { return };
+        let line = child.line_or_new();
+        let Some(mut ledger) = line.take_ledger() else { return };
         ledger.restarted(now);
         let stats = ledger.stats();
+        line.put_ledger(ledger);
+        let extra = self.state.extra();
         let Some((_, strategy)) = &mut extra.for_children else { return };
-        contain(turn, &mut || strategy.after_restart(path, &stats));
+        contain(turn, &mut || strategy.after_restart(&child.path, &stats));
     }
 
     /// What a host says about a failure: decided about, if it concerns a child. News of one that
@@ -469,9 +472,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// What a parent that watches is to know of the end.
     pub(super) fn say_last_words(&self, turn: &TurnOf<'_, A::Msg>, reason: Option<FailureReport>) {
-        if let (Some(report), Some(parent)) = (reason, &turn.front().core.parent) {
-            let me = crate::actor_ref::untyped(turn.me());
-            drop(parent.news(&me, |news| news.last_words = Some(report)));
+        if let Some(report) = reason {
+            turn.front().core.line_or_new().set_last_words(report);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     Actor, Signal, Terminated, WatchError,
     base::{AnyActor, Tell},
     envelope::Envelope,
-    notes::{Note, Spare},
+    notes::{Line, Note, Spare},
 };
 
 impl<M> Pending<M> {
@@ -106,16 +106,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return;
         };
         let pid = gone.pid();
-        let mut failure = None;
         if let Some(extra) = &mut self.state.extra {
-            failure = extra.last_words.remove(&pid);
-            extra.suspended.remove(&pid);
-            extra.ledgers.remove(&pid);
+            if !extra.suspended.is_empty() {
+                extra.suspended.remove(&pid);
+            }
             if extra.awaited.take_if(|one| one.ptr_eq(&gone)).is_some() {
                 self.stop_next_child(turn);
             }
         }
         if is_watched {
+            let is_deaf = mutant!("actor-last-words-unheard");
+            let failure = gone.line().and_then(Line::take_last_words).filter(|_| !is_deaf);
             self.state.tell_end(Terminated::new(pid, gone.path.clone(), failure));
         }
     }
