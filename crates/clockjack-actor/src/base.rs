@@ -410,8 +410,8 @@ pub(crate) trait Tell {
     fn note(&self, note: Note) -> Result<(), Note>;
     /// As [`note`](Self::note), in a node that is there.
     fn note_in(&self, spare: Spare, note: Note) -> Result<(), Note>;
-    /// Leaves news of a child, by its line; they come back if the actor is over.
-    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Result<(), News>;
+    /// Leaves news of a child, by its line. What comes back is refused: the actor is over.
+    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Option<News>;
     /// Leaves what the clock says.
     fn tick(&self, tick: Tick);
     /// Raises bits and makes the actor look at them.
@@ -431,10 +431,12 @@ impl Tell for AnyActor {
         Ok(())
     }
 
-    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Result<(), News> {
-        self.notes.push_news(child, put)?;
-        self.order(NOTES);
-        Ok(())
+    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Option<News> {
+        let refused = self.notes.push_news(child, put);
+        if refused.is_none() {
+            self.order(NOTES);
+        }
+        refused
     }
 
     fn tick(&self, tick: Tick) {

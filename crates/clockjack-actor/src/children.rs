@@ -124,7 +124,10 @@ impl Children {
 
     /// The place in the table where a name is.
     fn place(&self, name: &str) -> Option<usize> {
-        let hash = hash(name);
+        self.place_of(name, hash(name))
+    }
+
+    fn place_of(&self, name: &str, hash: u32) -> Option<usize> {
         let mask = self.table.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         for _ in 0..self.table.len() {
@@ -160,13 +163,13 @@ impl Children {
         if self.is_closed {
             return Err(NotReserved::Closed);
         }
-        if self.find(path.name()).is_some() {
+        let hash = hash(path.name());
+        if self.place_of(path.name(), hash).is_some() {
             return Err(NotReserved::Taken);
         }
         if self.len >= GONE - 1 {
             return Err(NotReserved::Full);
         }
-        let hash = hash(path.name());
         let prev = self.last;
         let index = self.put(Entry {
             child: None,

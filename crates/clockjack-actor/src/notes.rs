@@ -11,9 +11,9 @@
 //!
 //! * Between a child and its parent goes the [`Line`] of the child, which is there for good: made
 //!   with the child if the parent may restart it, or else when the system is sealed, or when the
-//!   child fails for the first time, which then is the last. [`News`] go up by its post. What has come up since the parent
-//!   has looked last is put together there: of several failures the last counts, for those before
-//!   were decided about on account of another child, and of several restarts the last. An
+//!   child first has something to say. [`News`] go up by its post. What has come up since the
+//!   parent has looked last is put together there: of several failures the last counts, for those
+//!   before were decided about on account of another child, and of several restarts the last. An
 //!   [order](Order) that is more than a bit lies in the line too, the last one counts, and a bit
 //!   tells of it. So do last words, of which the report of the end tells.
 //! * What comes by the clock comes by the second post of the line, [`Ticks`], and each of an
@@ -298,12 +298,8 @@ impl Notes {
         })
     }
 
-    /// Leaves news of a child, by its line; they come back after the end of the actor.
-    pub(crate) fn push_news(
-        &self,
-        child: &AnyActor,
-        put: impl FnOnce(&mut News),
-    ) -> Result<(), News> {
+    /// Leaves news of a child, by its line. What comes back is refused, after the end of the actor.
+    pub(crate) fn push_news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Option<News> {
         let keeper = child.clone();
         let post = NonNull::from(&child.line_or_new().news);
         let put = |news: &mut News| {
@@ -312,8 +308,8 @@ impl Notes {
         };
         // SAFETY: the line stands as long as the child's cell, and the load keeps that.
         match unsafe { Post::send(post, &self.0, put) } {
-            Sent::Hung | Sent::Joined => Ok(()),
-            Sent::Refused(news) => Err(news),
+            Sent::Hung | Sent::Joined => None,
+            Sent::Refused(news) => Some(news),
         }
     }
 
@@ -322,7 +318,7 @@ impl Notes {
     pub(crate) fn push_tick(&self, line: &Line, tick: Tick) {
         // SAFETY: the line stands as long as the cell, and so as long as this lane; what hangs here
         // is taken before that ends.
-        drop(unsafe { Post::send(NonNull::from(&line.ticks), &self.0, |ticks| ticks.put(tick)) });
+        _ = unsafe { Post::send(NonNull::from(&line.ticks), &self.0, |ticks| ticks.put(tick)) };
     }
 
     /// Leaves the fire of a timer. Gives back what is of no use: this one after the end of the
@@ -385,7 +381,7 @@ impl<M> Iterator for Taken<M> {
                     Item::News(unsafe { Post::<News>::empty(node) })
                 }
                 TICKS => {
-                    // SAFETY: a node of this kind is such a post, of the actor whose runner this is.
+                    // SAFETY: a node of this kind is such a post, of the actor whose lane this is.
                     Item::Ticks(unsafe { Post::<Ticks>::empty(node) })
                 }
                 FIRE => {

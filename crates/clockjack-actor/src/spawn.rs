@@ -95,10 +95,12 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
     let system = parent.system();
-    let (executor, dispatcher) = match choose(parent, place, &props) {
+    let (chosen, dispatcher) = match choose(parent, place, &props) {
         Ok(chosen) => chosen,
         Err(kind) => return Err(SpawnError::new(kind, props)),
     };
+    // The default one is not counted for that.
+    let executor = chosen.as_ref().unwrap_or_else(|| system.default_executor());
     let path = parent.path.child_in(name, system.memory());
     let children = parent.children_or_new();
     let index = match children.with(|children| children.reserve(path.clone())) {
@@ -116,7 +118,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             executor.engine(),
             || {
                 let props = props.take().expect("it is asked for once").into_props();
-                make(parent, supervises, &executor, path, props)
+                make(parent, supervises, executor, path, props)
             },
             |cell| {
                 let child = crate::actor_ref::untyped(cell.clone());
@@ -161,12 +163,13 @@ fn kind_of(refused: NotReserved, path: crate::ActorPath) -> SpawnErrorKind {
     }
 }
 
-/// The executor that it is to run on, and the number of its dispatcher, if that was chosen.
+/// The executor that it is to run on, none if that is the default one, and the number of its
+/// dispatcher, if that was chosen.
 fn choose<P: IntoProps>(
     parent: &AnyActor,
     place: Where,
     props: &P,
-) -> Result<(Handle, DispatcherId), SpawnErrorKind> {
+) -> Result<(Option<Handle>, DispatcherId), SpawnErrorKind> {
     let system = parent.system();
     let settings = props.peek_settings();
     let dispatcher = settings.as_ref().map_or(DispatcherId::DEFAULT, |one| one.dispatcher);
@@ -175,10 +178,11 @@ fn choose<P: IntoProps>(
     }
     let chosen = match place {
         Where::Here(handle) if !handle.is_local() => return Err(SpawnErrorKind::NotLocal),
-        Where::Here(handle) | Where::On(handle) => (handle, DispatcherId::DEFAULT),
+        Where::Here(handle) | Where::On(handle) => (Some(handle), DispatcherId::DEFAULT),
+        Where::Dispatcher if dispatcher == DispatcherId::DEFAULT => (None, dispatcher),
         Where::Dispatcher => {
             let handle = system.executor(dispatcher).ok_or(SpawnErrorKind::NoDispatcher)?;
-            (handle, dispatcher)
+            (Some(handle), dispatcher)
         }
     };
     if system.is_sealed() { Err(SpawnErrorKind::Sealed) } else { Ok(chosen) }

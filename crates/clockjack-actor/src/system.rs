@@ -148,8 +148,8 @@ impl ActorSystem {
         P::Factory: Send,
         MsgOf<P>: Send,
     {
-        match self.0.guardians() {
-            Some(guardians) => spawn::spawn_sent(&guardians.user, true, name, props),
+        match self.0.user() {
+            Some(user) => spawn::spawn_sent(&user, true, name, props),
             None => Err(SpawnError::new(crate::SpawnErrorKind::Stopping, props)),
         }
     }
@@ -161,8 +161,11 @@ impl ActorSystem {
     /// [`NotAChild`], if it stands elsewhere.
     pub fn stop<M: 'static>(&self, top_level: &ActorRef<M>) -> Result<(), NotAChild> {
         let actor = top_level.any();
-        let Some(guardians) = self.0.guardians() else { return Ok(()) };
-        if !actor.parent.as_ref().is_some_and(|parent| parent.ptr_eq(&guardians.user)) {
+        let is_below = |user: &AnyActor| actor.parent.as_ref().is_some_and(|up| up.ptr_eq(user));
+        let is_child =
+            self.0.guardians.with(|all| all.as_ref().map(|guardians| is_below(&guardians.user)));
+        let Some(is_child) = is_child else { return Ok(()) };
+        if !is_child {
             return Err(NotAChild { path: actor.path.clone() });
         }
         actor.order(STOP);
@@ -283,7 +286,7 @@ impl ActorSystem {
 
 impl SystemInner {
     pub(crate) fn user(&self) -> Option<AnyActor> {
-        self.guardians().map(|guardians| guardians.user)
+        self.guardians.with(|all| all.as_ref().map(|guardians| guardians.user.clone()))
     }
 
     fn guardians(&self) -> Option<Guardians> {
@@ -308,11 +311,8 @@ impl SystemInner {
         &self.scheduler
     }
 
-    /// The executor of a dispatcher.
+    /// The executor of a dispatcher that is not the default one.
     pub(crate) fn executor(&self, dispatcher: DispatcherId) -> Option<Handle> {
-        if dispatcher == DispatcherId::DEFAULT {
-            return Some(self.default.clone());
-        }
         self.dispatchers.find(dispatcher)
     }
 

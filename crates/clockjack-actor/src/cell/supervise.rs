@@ -101,7 +101,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 let told = parent.news(&me, |news| stale = news.failed.replace(failed));
                 // It was decided about on account of another one, and nobody has looked at it.
                 turn.drop_contained(stale);
-                if let Err(News { failed: Some(failed), .. }) = told {
+                if let Some(News { failed: Some(failed), .. }) = told {
                     self.stop(turn, Some(failed.failure));
                 }
             }
