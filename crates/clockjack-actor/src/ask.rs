@@ -6,7 +6,8 @@
 //! unless the answer is larger than [`slot::ROOM`] bytes.
 //!
 //! Its time counts from the call and covers everything: waiting for room in the mailbox, and for
-//! the answer. The timer is armed when the ask is polled and the answer is not there yet.
+//! the answer. A timer is armed when the ask is polled and the answer is not there yet, or one that
+//! an ask before has left [serves this one too](alarm).
 //!
 //! # Who waits for whom
 //!
@@ -24,6 +25,9 @@
 //! edges. That an actor has handed on its [`ReplyTo`] cannot be seen: it is still taken for the one
 //! that will answer. A sealed system has no graph, since that needs memory.
 
+// Public for the models of it.
+#[doc(hidden)]
+pub mod alarm;
 mod error;
 pub(crate) mod graph;
 pub(crate) mod pool;
@@ -34,14 +38,15 @@ pub(crate) mod waiting;
 
 use core::{
     any::type_name,
-    fmt,
+    fmt, mem,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use clockjack_exec::{Failure, Sleep};
+use clockjack_exec::{Failure, Handle, Sleep, TimerError};
 use clockjack_sync::mutant;
+use clockjack_time::Tick;
 
 pub use self::error::AskError;
 use self::{error::Kind, slot::Outcome, waiting::Waiting};
@@ -93,11 +98,12 @@ impl<M: 'static> ActorRef<M> {
             return ask.failed(&target.path, Kind::ZeroTimeout);
         }
         let system = target.system();
-        let Some(slot) = system.slots().take(!system.is_sealed()) else {
+        let executor = system.default_executor();
+        let Some(slot) = system.slots().take(executor, !system.is_sealed()) else {
             return ask.failed(&target.path, Kind::Sealed);
         };
         let (asker, replier) = slot::pair(slot, target.clone());
-        ask.waiting = Some(Waiting::new(asker));
+        ask.stage = Stage::Waits(Waiting::new(asker));
         let message = request(ReplyTo::new(replier));
         if let Err(refused) = self.tell(message) {
             let is_full = refused.is_full();
@@ -114,11 +120,11 @@ impl<M: 'static> ActorRef<M> {
                 system.dead_letter::<M>(&target.path, reason);
                 // The other side goes first: then the slot goes home with this one.
                 drop(message);
-                ask.waiting = None;
+                ask.stage = Stage::Over;
                 return ask.failed(&target.path, kind);
             }
         }
-        ask.sleep = Some(system.default_executor().sleep(timeout));
+        ask.limit = Limit::new(executor, timeout);
         ask
     }
 
@@ -155,24 +161,73 @@ impl<M: 'static> ActorRef<M> {
 /// The future of [`ActorRef::ask`].
 #[must_use = "the answer is lost if nobody waits for it"]
 pub struct Ask<R> {
-    waiting: Option<Waiting<R>>,
-    error: Option<AskError>,
-    sleep: Option<Sleep>,
+    stage: Stage<R>,
+    limit: Limit,
     /// Of the request, if it waits for room; else zero.
     ticket: u64,
     message_type: &'static str,
     timeout: Duration,
 }
 
+/// How far an ask has come.
+enum Stage<R> {
+    Waits(Waiting<R>),
+    /// It was over before it began.
+    Failed(AskError),
+    Over,
+}
+
+/// When the time of an ask is over.
+enum Limit {
+    /// By a timer of its own.
+    Sleep(Sleep),
+    /// By the [alarm] of its slot.
+    Alarm(Tick),
+    /// It was over before it began.
+    None,
+}
+
+impl Limit {
+    /// The time counts from now.
+    fn new(executor: &Handle, timeout: Duration) -> Self {
+        if executor.is_local() {
+            Self::Sleep(executor.sleep(timeout))
+        } else {
+            Self::Alarm(executor.deadline_after(timeout))
+        }
+    }
+
+    /// Whether the time is over, for an ask that has just left its waker.
+    fn poll<R>(
+        &mut self,
+        waiting: &Waiting<R>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), TimerError>> {
+        match self {
+            Self::Sleep(sleep) => Pin::new(sleep).poll(cx),
+            Self::Alarm(deadline) => match waiting.poll_until(*deadline) {
+                Poll::Ready(Err(refused)) if refused.is_busy() => {
+                    // Those who hold the timers are about to open: it is tried again at the next
+                    // turn.
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                polled => polled,
+            },
+            Self::None => Poll::Pending,
+        }
+    }
+}
+
 impl<R> Unpin for Ask<R> {}
 
 impl<R> Ask<R> {
     fn new(message_type: &'static str, timeout: Duration) -> Self {
-        Self { waiting: None, error: None, sleep: None, ticket: 0, message_type, timeout }
+        Self { stage: Stage::Over, limit: Limit::None, ticket: 0, message_type, timeout }
     }
 
     fn failed(mut self, target: &ActorPath, kind: Kind) -> Self {
-        self.error = Some(self.error_of(target, kind));
+        self.stage = Stage::Failed(self.error_of(target, kind));
         self
     }
 
@@ -183,11 +238,13 @@ impl<R> Ask<R> {
 
     /// What the other side has left.
     fn conclude(&mut self, waiting: Waiting<R>) -> Result<R, AskError> {
-        let target = waiting.target().clone();
-        self.sleep = None;
-        match waiting.take() {
-            Outcome::Answered(answer) => Ok(answer),
-            Outcome::Dropped => Err(self.of_dropped(&target)),
+        self.limit = Limit::None;
+        // Who was asked is counted only for those who have no answer.
+        let unanswered = waiting.is_dropped().then(|| waiting.target().clone());
+        match (waiting.take(), unanswered) {
+            (Outcome::Answered(answer), _) => Ok(answer),
+            (Outcome::Dropped, Some(target)) => Err(self.of_dropped(&target)),
+            (Outcome::Dropped, None) => unreachable!("what is settled does not change"),
         }
     }
 
@@ -200,7 +257,7 @@ impl<R> Ask<R> {
     /// Gives up, unless there is an answer after all.
     fn give_up(&mut self, waiting: Waiting<R>, kind: Kind) -> Result<R, AskError> {
         let target = waiting.target().clone();
-        self.sleep = None;
+        self.limit = Limit::None;
         let settled = waiting.give_up();
         self.withdraw(&target);
         match settled {
@@ -235,22 +292,26 @@ impl<R> Future for Ask<R> {
     /// If it is polled after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Some(waiting) = &mut this.waiting else {
-            return Poll::Ready(Err(this.error.take().expect("polled after it was ready")));
+        let Stage::Waits(waiting) = &mut this.stage else {
+            let Stage::Failed(error) = mem::replace(&mut this.stage, Stage::Over) else {
+                panic!("polled after it was ready");
+            };
+            return Poll::Ready(Err(error));
         };
         // None if there is an answer.
         let mut kind = None;
         if !waiting.poll(cx.waker()) {
-            let woken = this.sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx));
-            kind = Some(match woken {
-                Some(Poll::Ready(Ok(()))) => Kind::TimedOut,
-                Some(Poll::Ready(Err(refused))) if refused.is_closed() => Kind::Stopped,
-                Some(Poll::Ready(Err(_))) => Kind::NoTimer,
-                _ if waiting.note(cx.waker()) => return Poll::Pending,
-                _ => Kind::ToItself,
+            kind = Some(match this.limit.poll(waiting, cx) {
+                Poll::Ready(Ok(())) => Kind::TimedOut,
+                Poll::Ready(Err(refused)) if refused.is_closed() => Kind::Stopped,
+                Poll::Ready(Err(_)) => Kind::NoTimer,
+                Poll::Pending if waiting.note(cx.waker()) => return Poll::Pending,
+                Poll::Pending => Kind::ToItself,
             });
         }
-        let waiting = this.waiting.take().expect("it was there above");
+        let Stage::Waits(waiting) = mem::replace(&mut this.stage, Stage::Over) else {
+            unreachable!("it was there above");
+        };
         Poll::Ready(match kind {
             None => this.conclude(waiting),
             Some(kind) => this.give_up(waiting, kind),
@@ -260,7 +321,7 @@ impl<R> Future for Ask<R> {
 
 impl<R> Drop for Ask<R> {
     fn drop(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
+        if let Stage::Waits(waiting) = mem::replace(&mut self.stage, Stage::Over) {
             drop(self.give_up(waiting, Kind::TimedOut));
         }
     }

@@ -1,15 +1,16 @@
 //! The handle of an executor: starts processes from anywhere, finds them, arms timers.
 #![expect(unsafe_code, reason = "promises that what it starts may go to any worker")]
 
-use core::{fmt, time::Duration};
+use core::{fmt, task::Waker, time::Duration};
 
-use clockjack_time::{Tick, TimerInstant};
+use clockjack_time::{Tick, TimerId, TimerInstant};
 
 use crate::{
     cell::Head,
     engine::Engine,
     engine_ref::EngineRef,
-    error::{SendError, SubmitError},
+    error::{SendError, SubmitError, TimerError},
+    fire::Fire,
     join::Join,
     limits::Limits,
     payload::{Payload, Payloads},
@@ -18,7 +19,7 @@ use crate::{
     process_ref::ProcessRef,
     state::State,
     stats::ExecStats,
-    timer::{Sleep, Timer},
+    timer::{self, Sleep, Timer},
 };
 
 /// A handle of an executor, to be cloned and given away. It does not keep the executor running:
@@ -132,6 +133,31 @@ impl Handle {
     /// A future that waits.
     pub fn sleep(&self, after: Duration) -> Sleep {
         Sleep::on(self.clone(), after)
+    }
+
+    /// When what begins now and takes so long is over.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn deadline_after(&self, after: Duration) -> Tick {
+        self.0.host().deadline_after(after)
+    }
+
+    /// Wakes `waker` at a tick, unless that is [disarmed](Self::disarm) before. The waker knows of
+    /// no process of this executor.
+    ///
+    /// # Errors
+    ///
+    /// As [`Timer::arm`].
+    #[doc(hidden)]
+    pub fn wake_at(&self, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
+        timer::arm(&self.0, deadline, Fire::Wake(waker))
+    }
+
+    /// Disarms what [`wake_at`](Self::wake_at) has armed; true if it never wakes.
+    #[doc(hidden)]
+    #[expect(clippy::must_use_candidate, reason = "most callers do not care who was faster")]
+    pub fn disarm(&self, id: TimerId) -> bool {
+        self.0.disarm(id)
     }
 
     /// Whether everything runs on one thread, that of a [`LocalExecutor`](crate::LocalExecutor).

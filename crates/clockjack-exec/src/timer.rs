@@ -84,7 +84,7 @@ impl Drop for Timer {
 }
 
 #[inline]
-fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId, TimerError> {
+pub(crate) fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId, TimerError> {
     engine.arm(deadline, fire).map_err(|refused: Refused<Fire>| {
         if refused.is_closed() {
             TimerError::closed()

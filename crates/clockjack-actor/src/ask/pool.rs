@@ -5,6 +5,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
+use clockjack_exec::Handle;
 use clockjack_sync::{
     lock::Lock,
     prim::atomic::{AtomicU32, Ordering::Relaxed},
@@ -30,14 +31,15 @@ impl Pool {
         Self { shelves: core::array::from_fn(|_| Lock::new(Vec::new())), made: AtomicU32::new(0) }
     }
 
-    /// A slot; none if one would have to be made, and that is not allowed.
-    pub(super) fn take(&self, may_make: bool) -> Option<AnySlot> {
+    /// A slot, with timers of this executor; none if one would have to be made, and that is not
+    /// allowed.
+    pub(super) fn take(&self, timers: &Handle, may_make: bool) -> Option<AnySlot> {
         let found = self.shelves.iter().find_map(|shelf| shelf.try_with(Vec::pop)?);
         if found.is_some() || !may_make {
             return found;
         }
         // Relaxed: a number for names.
-        Some(Slot::new(self.made.fetch_add(1, Relaxed)))
+        Some(Slot::new(self.made.fetch_add(1, Relaxed), timers.clone()))
     }
 
     fn put(&self, slot: AnySlot) {
@@ -57,6 +59,8 @@ impl Pool {
 }
 
 impl Home for AnyActor {
+    type Timers = Handle;
+
     /// Whoever is asked belongs to the system whose slot it is.
     fn take_back(self, slot: Box<Slot<Self>>) {
         self.system().slots().put(slot);

@@ -2,8 +2,8 @@
 //!
 //! # Protocol
 //!
-//! Roles: one *asker*, one *replier*. One word, a room for the answer, a place for a waker, and the
-//! *home* that the slot goes back to.
+//! Roles: one *asker*, one *replier*. One word, a room for the answer, the [alarm](super::alarm) with
+//! a place for a waker, and the *home* that the slot goes back to.
 //!
 //! ```text
 //!                  reply            asker leaves         replier leaves
@@ -28,7 +28,8 @@
 //!    and taken out by who is alone.
 //!
 //! *Why no answer is missed*: the asker leaves its waker, and then looks at the word again; the
-//! replier changes the word, and then takes the waker (see [`AtomicWaker`]).
+//! replier changes the word, and then takes the waker (see
+//! [`AtomicWaker`](clockjack_sync::waker::AtomicWaker)).
 #![expect(unsafe_code, reason = "keeps answers of any type in one kind of memory")]
 
 use alloc::boxed::Box;
@@ -37,10 +38,11 @@ use core::{
     marker::PhantomData,
     mem::{ManuallyDrop, MaybeUninit},
     ptr::NonNull,
-    task::Waker,
+    task::{Poll, Waker},
 };
 
 use clockjack_sync::{
+    counted::Counted,
     mutant,
     prim::{
         UnsafeCell,
@@ -49,8 +51,10 @@ use clockjack_sync::{
             Ordering::{AcqRel, Acquire, Relaxed, Release},
         },
     },
-    waker::AtomicWaker,
 };
+use clockjack_time::Tick;
+
+use super::alarm::{Alarm, Timers};
 
 const OPEN: u32 = 0;
 const ANSWERED: u32 = 1;
@@ -69,16 +73,19 @@ struct Room([MaybeUninit<u8>; ROOM]);
 
 /// Where a slot goes when it is not used any more.
 pub trait Home: Sized {
+    /// What ends its asks that take too long.
+    type Timers: Timers;
+
     /// Takes the slot, which is as new.
     fn take_back(self, slot: Box<Slot<Self>>);
 }
 
 /// A place for one answer; see the [module](self).
-pub struct Slot<T> {
+pub struct Slot<T: Home> {
     word: AtomicU32,
     /// Which slot it is, for names.
     number: u32,
-    waker: AtomicWaker,
+    alarm: Counted<Alarm<T::Timers>>,
     home: UnsafeCell<Option<T>>,
     /// How often it was used before.
     uses: UnsafeCell<u32>,
@@ -87,18 +94,18 @@ pub struct Slot<T> {
 
 // SAFETY: the cells are used by who the protocol says, one at a time but for shared borrows of the
 // home; what is in the room is sent from the replier to the asker, which they answer for.
-unsafe impl<T: Send + Sync> Send for Slot<T> {}
+unsafe impl<T: Home + Send + Sync> Send for Slot<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Slot<T> {}
+unsafe impl<T: Home + Send + Sync> Sync for Slot<T> {}
 
-impl<T> Slot<T> {
+impl<T: Home> Slot<T> {
     /// A new slot.
     #[must_use]
-    pub fn new(number: u32) -> Box<Self> {
+    pub fn new(number: u32, timers: T::Timers) -> Box<Self> {
         Box::new(Self {
             word: AtomicU32::new(OPEN),
             number,
-            waker: AtomicWaker::new(),
+            alarm: Counted::new(Alarm::new(timers)),
             home: UnsafeCell::new(None),
             uses: UnsafeCell::new(0),
             room: UnsafeCell::new(Room([MaybeUninit::uninit(); ROOM])),
@@ -106,7 +113,13 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> fmt::Debug for Slot<T> {
+impl<T: Home> Drop for Slot<T> {
+    fn drop(&mut self) {
+        Alarm::retire(&self.alarm);
+    }
+}
+
+impl<T: Home> fmt::Debug for Slot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slot").field("number", &self.number).finish_non_exhaustive()
     }
@@ -132,6 +145,9 @@ trait Side<T: Home> {
         home.expect("a slot that is used has a home")
     }
 }
+
+/// Why there is no timer.
+type RefusedBy<T> = <<T as Home>::Timers as Timers>::Refused;
 
 /// What an asker finds.
 #[derive(Debug, PartialEq, Eq)]
@@ -171,13 +187,30 @@ impl<R, T: Home> Asker<R, T> {
         if self.is_settled() {
             return true;
         }
-        self.slot().waker.register(waker);
+        self.slot().alarm.waker().register(waker);
         !mutant!("ask-looks-once") && self.is_settled()
+    }
+
+    /// Whether a deadline has come, for an asker that has just found nothing by
+    /// [`poll`](Self::poll). If not, the waker of that is woken then.
+    ///
+    /// # Errors
+    ///
+    /// There is no timer for that.
+    pub fn poll_until(&self, deadline: Tick) -> Poll<Result<(), RefusedBy<T>>> {
+        Alarm::poll(&self.slot().alarm, deadline)
     }
 
     /// A look at the slot for somebody else.
     pub(crate) fn glance(&self) -> Glance<T> {
         Glance { slot: self.slot }
+    }
+
+    /// Whether it is certain that there will be no answer.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        // Relaxed: nothing is taken out here.
+        self.slot().word.load(Relaxed) & OUTCOME == DROPPED
     }
 
     fn is_settled(&self) -> bool {
@@ -228,20 +261,20 @@ impl<R, T: Home> Drop for Asker<R, T> {
 }
 
 /// Sees whether an ask is settled, from beside it.
-pub(crate) struct Glance<T> {
+pub(crate) struct Glance<T: Home> {
     slot: NonNull<Slot<T>>,
 }
 
 // SAFETY: only the word of the slot is looked at.
-unsafe impl<T> Send for Glance<T> {}
+unsafe impl<T: Home> Send for Glance<T> {}
 
-impl<T> Clone for Glance<T> {
+impl<T: Home> Clone for Glance<T> {
     fn clone(&self) -> Self {
         Self { slot: self.slot }
     }
 }
 
-impl<T> Glance<T> {
+impl<T: Home> Glance<T> {
     /// Whether there is neither an answer nor the certainty that there will be none.
     ///
     /// # Safety
@@ -324,7 +357,7 @@ fn settle<T: Home>(slot: NonNull<Slot<T>>, outcome: u32) -> bool {
         return false;
     }
     let _leaving = Leaving(slot);
-    it.waker.wake();
+    it.alarm.waker().wake();
     true
 }
 
@@ -383,7 +416,7 @@ impl<T: Home> Drop for Alone<T> {
         // SAFETY: it was leaked by `pair`, and is this one's alone.
         let mut slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
         // What the asker has left and nobody has woken.
-        drop(slot.waker.take());
+        drop(slot.alarm.waker().take());
         // Relaxed: the home publishes it.
         slot.word.store(OPEN, Relaxed);
         let uses = slot.uses.with_mut(|uses| {
@@ -416,7 +449,7 @@ const fn fits<R>() -> bool {
 /// # Safety
 ///
 /// The room is the caller's, and empty.
-unsafe fn put_answer<R, T>(slot: &Slot<T>, answer: R) {
+unsafe fn put_answer<R, T: Home>(slot: &Slot<T>, answer: R) {
     slot.room.with_mut(|room| {
         if const { fits::<R>() } {
             // SAFETY: it fits, and the room is the caller's.
@@ -431,7 +464,7 @@ unsafe fn put_answer<R, T>(slot: &Slot<T>, answer: R) {
 /// # Safety
 ///
 /// The room is the caller's, and has an answer of this type, which is given up here.
-unsafe fn take_answer<R, T>(slot: &Slot<T>) -> R {
+unsafe fn take_answer<R, T: Home>(slot: &Slot<T>) -> R {
     slot.room.with_mut(|room| {
         if const { fits::<R>() } {
             // SAFETY: by the contract.

@@ -9,9 +9,11 @@
 //! the edge first, and nobody else has the asker.
 #![expect(unsafe_code, reason = "looks at the slots of others")]
 
-use core::task::Waker;
+use core::task::{Poll, Waker};
 
+use clockjack_exec::TimerError;
 use clockjack_sync::mutant;
+use clockjack_time::Tick;
 
 use super::{
     graph::{EdgeId, Graph},
@@ -82,6 +84,16 @@ impl<R> Waiting<R> {
     /// As [`Asker::poll`].
     pub(super) fn poll(&self, waker: &Waker) -> bool {
         self.asker.poll(waker)
+    }
+
+    /// As [`Asker::poll_until`].
+    pub(super) fn poll_until(&self, deadline: Tick) -> Poll<Result<(), TimerError>> {
+        self.asker.poll_until(deadline)
+    }
+
+    /// As [`Asker::is_dropped`].
+    pub(super) fn is_dropped(&self) -> bool {
+        self.asker.is_dropped()
     }
 
     /// As [`Asker::take`].
