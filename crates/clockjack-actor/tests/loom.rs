@@ -8,8 +8,12 @@ extern crate alloc;
 
 use clockjack_actor::router_logic;
 
+#[path = "loom/alarm.rs"]
+mod alarm;
 #[path = "loom/ask.rs"]
 mod ask;
+#[path = "support/clockwork.rs"]
+mod clockwork;
 #[path = "loom/listed.rs"]
 mod listed_models;
 #[path = "loom/pair.rs"]

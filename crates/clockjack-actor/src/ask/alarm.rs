@@ -266,10 +266,13 @@ impl<T: Timers> Alarm<T> {
 
     /// Rule 5: lets the timer go. Nobody has the slot any more.
     pub(super) fn retire(this: &Counted<Self>) {
-        if this.word.load(Acquire) & STATE != REST {
-            // It arms nothing: zero has come.
-            let _ = Self::want(this, wanted(Tick::ZERO), this.word.load(Acquire));
+        // Acquire: as in `poll`.
+        let word = this.word.load(Acquire);
+        if word & STATE == REST || mutant!("ask-alarm-stays") {
+            return;
         }
+        // Nothing is armed by this, hence nothing refused: zero has come.
+        let _ = Self::want(this, wanted(Tick::ZERO), word);
     }
 
     /// Disarms the timer that was armed last. Of who has made the word HELD.

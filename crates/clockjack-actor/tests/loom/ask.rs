@@ -12,12 +12,16 @@ use loom::{
     thread,
 };
 
+use crate::clockwork::Clockwork;
+
 /// Keeps the slots that have come back.
 #[derive(Clone)]
 #[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
 struct Shelf(Arc<Mutex<Vec<Box<Slot<Self>>>>>);
 
 impl Home for Shelf {
+    type Timers = Clockwork;
+
     fn take_back(self, slot: Box<Slot<Self>>) {
         let shelf = Arc::clone(&self.0);
         shelf.lock().unwrap().push(slot);
@@ -30,7 +34,7 @@ impl Shelf {
     }
 
     fn pair(&self) -> (Asker<Box<u32>, Self>, Replier<Box<u32>, Self>) {
-        pair(Slot::new(0), self.clone())
+        pair(Slot::new(0, Clockwork::new()), self.clone())
     }
 
     /// How many slots have come home, which are forgotten.
