@@ -11,7 +11,8 @@
 //!    within a step do not count, nor do those of other threads.
 //! 3. The lookout looks at all posts time and again, as long as one is awake. If it finds the same
 //!    odd count for as long as `stuck_after`, it reports that, once, with the process that is in a
-//!    turn there.
+//!    turn there. It finds that first and looks at the count again: if that is another by now, the
+//!    step is over, and nothing is reported.
 //! 4. If no post is awake, the lookout says that it is asleep, looks at them once more, and sleeps
 //!    until it is called. Who adds a post calls.
 //!
@@ -19,21 +20,17 @@
 //! post of rule 1 and the lookout of rule 4 have a fence that is sequentially consistent. So one of
 //! the two sees the other; a call that comes before the sleep ends it.
 //!
+//! *Why no other process is named*: what a thread writes after a count comes behind a fence that
+//! releases, and the second look at the count comes behind one that acquires. So who has found a
+//! process of a later turn finds a later count, too.
+//!
 //! *What it costs*: two stores a step. Nobody but the lookout reads the clock, and nobody wakes up
 //! while all sleep.
 
+mod post;
+
 use alloc::sync::Arc;
-use core::{
-    cell::Cell,
-    panic::AssertUnwindSafe,
-    ptr,
-    sync::atomic::{
-        AtomicBool, AtomicU32,
-        Ordering::{Acquire, Relaxed, Release, SeqCst},
-        fence,
-    },
-    time::Duration,
-};
+use core::{cell::Cell, panic::AssertUnwindSafe, ptr, time::Duration};
 use std::{
     panic::catch_unwind,
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
@@ -43,9 +40,11 @@ use std::{
 use clockjack_exec::{Handle, Pid, StartError, State, StuckWorker};
 use clockjack_sync::mutant;
 
+use self::post::Bell;
+pub(super) use self::post::Post;
 use super::{LEAVES_IN, Told};
 use crate::{
-    OsInstant, Parker, PoolConfig, blocking,
+    OsInstant, PoolConfig, blocking,
     thread::{self, ThreadConfig},
 };
 
@@ -60,23 +59,6 @@ thread_local! {
 thread_local! {
     /// Whether this thread is in a step that counts.
     static IS_STEPPING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// What a pinned thread writes for the lookout.
-#[derive(Debug)]
-pub(super) struct Post {
-    is_awake: AtomicBool,
-    /// Odd while a step is under way.
-    step: AtomicU32,
-    bell: Arc<Bell>,
-}
-
-/// Where the lookout sleeps.
-#[derive(Debug, Default)]
-struct Bell {
-    parker: Parker,
-    is_asleep: AtomicBool,
-    is_over: AtomicBool,
 }
 
 impl Post {
@@ -95,31 +77,6 @@ impl Post {
         let made = step();
         drop(counted);
         made
-    }
-
-    fn count(&self) {
-        // Relaxed: one writer. Release: who reads that a step is over sees what became of it.
-        self.step.store(self.step.load(Relaxed).wrapping_add(1), Release);
-    }
-
-    /// Calls something that lets this thread sleep. Rule 1.
-    pub(super) fn asleep_in(&self, sleep: impl FnOnce()) {
-        // Relaxed: a lookout that has not heard of it looks once more.
-        self.is_awake.store(false, Relaxed);
-        sleep();
-        // Relaxed: the fence orders it.
-        self.is_awake.store(true, Relaxed);
-        // SeqCst: pairs with that of `look`.
-        fence(SeqCst);
-        // Relaxed: as above.
-        if self.bell.is_asleep.load(Relaxed) && !mutant!("lookout-uncalled") {
-            self.bell.parker.unpark();
-        }
-    }
-
-    fn is_awake(&self) -> bool {
-        // Relaxed: the fences order it where that counts.
-        self.is_awake.load(Relaxed)
     }
 }
 
@@ -147,7 +104,7 @@ pub(super) struct Lookout {
 
 impl Lookout {
     pub(super) fn start(config: &PoolConfig, told: Arc<Told>) -> Result<Self, StartError> {
-        let (bell, posts) = (Arc::<Bell>::default(), Arc::<Posts>::default());
+        let (bell, posts) = (Arc::new(Bell::new()), Arc::<Posts>::default());
         let (running, gone) = mpsc::channel::<()>();
         let mut watch = Watch {
             bell: Arc::clone(&bell),
@@ -160,10 +117,9 @@ impl Lookout {
         let thread_config = ThreadConfig { name: "cj-lookout".into(), ..ThreadConfig::DEFAULT };
         let started = thread::start(&thread_config, move || {
             let _running = running;
-            // Acquire: pairs with `stop`.
-            while !watch.bell.is_over.load(Acquire) {
+            while !watch.bell.is_over() {
                 let until = watch.look();
-                watch.bell.parker.park(until);
+                watch.bell.parker().park(until);
             }
         });
         let join = started.map_err(|refused| StartError::thread(&refused))?;
@@ -172,21 +128,18 @@ impl Lookout {
 
     /// A post for a thread that is about to be started.
     pub(super) fn post(&self) -> Arc<Post> {
-        let bell = Arc::clone(&self.bell);
-        Arc::new(Post { is_awake: AtomicBool::new(true), step: AtomicU32::new(0), bell })
+        Arc::new(Post::new(Arc::clone(&self.bell)))
     }
 
     /// Looks at a post from now on.
     pub(super) fn add(&self, post: Arc<Post>, handle: Handle) {
         lock(&self.posts).push((post, handle));
-        self.bell.parker.unpark();
+        self.bell.parker().unpark();
     }
 
     /// Tells the lookout to end.
     pub(super) fn stop(&self) {
-        // Release: pairs with its thread's look.
-        self.bell.is_over.store(true, Release);
-        self.bell.parker.unpark();
+        self.bell.end();
         lock(&self.posts).clear();
     }
 
@@ -227,23 +180,15 @@ struct Seen {
 impl Watch {
     /// Looks at all posts; gives the time of the next look, if there is to be one.
     fn look(&mut self) -> Option<OsInstant> {
-        // Relaxed: who takes it for asleep calls once too often.
-        self.bell.is_asleep.store(false, Relaxed);
+        self.bell.looks();
         let now = OsInstant::now();
         let posts = lock(&self.posts).clone();
         self.seen.resize(posts.len(), Seen { step: 0, since: now, is_reported: false });
         for (index, (post, handle)) in posts.iter().enumerate() {
             self.look_at(index, post, handle, now);
         }
-        let is_any_awake = || posts.iter().any(|(post, _)| post.is_awake());
-        if !is_any_awake() {
-            // Relaxed: the fence orders it.
-            self.bell.is_asleep.store(true, Relaxed);
-            // SeqCst: pairs with that of `asleep_in`.
-            fence(SeqCst);
-            if !is_any_awake() {
-                return None;
-            }
+        if self.bell.rests(|| posts.iter().any(|(post, _)| post.is_awake())) {
+            return None;
         }
         let every = (self.stuck_after / 4).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
         Some(now.saturating_add(every))
@@ -251,21 +196,18 @@ impl Watch {
 
     /// Rule 3.
     fn look_at(&mut self, index: usize, post: &Post, handle: &Handle, now: OsInstant) {
-        let step = post.step.load(Acquire);
+        let step = post.step();
+        let is_between = step.is_multiple_of(2);
         let seen = &mut self.seen[index];
-        if step != seen.step {
+        if step != seen.step && (is_between || !mutant!("lookout-steps-as-one")) {
             *seen = Seen { step, since: now, is_reported: false };
         }
         let running_for = now.saturating_since(seen.since);
-        if step.is_multiple_of(2) || seen.is_reported || running_for < self.stuck_after {
+        if is_between || seen.is_reported || running_for < self.stuck_after {
             return;
         }
         seen.is_reported = true;
-        let pid = in_turn(handle);
-        if post.step.load(Acquire) != step {
-            // It has come back, and what was found may be another.
-            return;
-        }
+        let Some(pid) = post.find(step, || in_turn(handle)) else { return };
         let for_nanos = u64::try_from(running_for.as_nanos()).unwrap_or(u64::MAX);
         let stuck = StuckWorker { worker: index, pid, for_nanos };
         let (told, on_stuck) = (&self.told, self.on_stuck);
