@@ -1,14 +1,14 @@
 //! The timer that asks leave to each other.
 #![cfg(not(loom))]
 
-use core::task::Poll;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::SeqCst},
-    },
-    task::{Wake, Waker},
+extern crate alloc;
+
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
+    task::{Poll, Waker},
 };
+use std::sync::Mutex;
 
 use clockjack_actor::ask::slot::{Asker, Home, Replier, Slot, pair};
 use clockjack_time::Tick;
@@ -31,7 +31,7 @@ impl Wake for Woken {
 /// Forgets slots that come back, unless a test wants to use them again.
 #[derive(Clone, Default)]
 #[expect(clippy::vec_box, reason = "slots are handed over in their boxes")]
-struct Shelf(Arc<std::sync::Mutex<Vec<Box<Slot<Self>>>>>);
+struct Shelf(Arc<Mutex<Vec<Box<Slot<Self>>>>>);
 
 impl Home for Shelf {
     type Timers = Clockwork;

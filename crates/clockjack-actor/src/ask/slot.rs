@@ -2,8 +2,8 @@
 //!
 //! # Protocol
 //!
-//! Roles: one *asker*, one *replier*. One word, a room for the answer, the [alarm](super::alarm) with
-//! a place for a waker, and the *home* that the slot goes back to.
+//! Roles: one *asker*, one *replier*. One word, a room for the answer, the [alarm](super::alarm)
+//! with a place for a waker, and the *home* that the slot goes back to.
 //!
 //! ```text
 //!                  reply            asker leaves         replier leaves

@@ -1,8 +1,10 @@
 //! Timers that fire when a test says so.
 
+#[cfg(not(loom))]
+use alloc::sync::Arc;
 use core::task::Waker;
 #[cfg(not(loom))]
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use clockjack_actor::ask::alarm::Timers;
 use clockjack_time::Tick;

@@ -1,14 +1,15 @@
-//! Children that ask a parent which stops at that moment.
+//! Children that ask a parent which stops at that moment, and asks that take too long.
 
 use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
+use std::{sync::Mutex, time::Instant};
 
 use clockjack_rt::{
     PoolConfig, Runtime,
-    actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next, ReplyTo},
+    actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next, Props, ReplyTo},
 };
 
 use crate::eventually::eventually;
@@ -83,5 +84,41 @@ fn children_that_ask_their_stopping_parent_hold_nobody_up() {
         parent.tell(Msg::Stop).unwrap();
         eventually("it has stopped", || parent.is_stopped());
     }
+    assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
+}
+
+/// A question that is answered, or kept for ever.
+enum Maybe {
+    Answered(ReplyTo<u32>),
+    Kept(ReplyTo<u32>),
+}
+
+#[test]
+fn a_time_out_is_neither_early_nor_lost_behind_asks_with_other_time_outs() {
+    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let sometimes = Props::from_fn(move |_, question: Maybe| {
+        match question {
+            Maybe::Answered(to) => to.reply(7),
+            Maybe::Kept(to) => kept.lock().unwrap().push(to),
+        }
+        Ok(Next::Stay)
+    });
+    let asked = rt.spawn("sometimes", sometimes).unwrap();
+    let asks = rt.pool().spawn(async move {
+        let (short, middle) = (Duration::from_millis(3), Duration::from_millis(10));
+        // The asks before leave timers for later than the next wants, and for earlier.
+        for before in [LONG, middle, short] {
+            for limit in [middle, short] {
+                assert_eq!(asked.ask(Maybe::Answered, before).await.ok(), Some(7));
+                let begun = Instant::now();
+                let refused = asked.ask(Maybe::Kept, limit).await.unwrap_err();
+                assert!(refused.is_timed_out(), "{refused}");
+                assert!(begun.elapsed() >= limit, "{limit:?} behind {before:?}");
+            }
+        }
+    });
+    rt.block_on(asks).unwrap();
     assert!(rt.shutdown(Duration::from_secs(60)).is_clean());
 }
