@@ -7,6 +7,8 @@
 mod edge;
 mod lane;
 mod setup;
+#[cfg(test)]
+mod tests;
 
 use alloc::collections::BTreeSet;
 use alloc::format;

@@ -190,10 +190,6 @@ impl<'t> Reader<'t> {
     fn tell_others(&mut self, section: &'static Section, node: &'t Node<'t>, seen: u32) {
         let mut first_at = [None; 32];
         for [key, _] in self.tree.pairs(node) {
-            if self.is_full() {
-                self.n_untold += 1;
-                return;
-            }
             let Some(name) = key_text(key) else {
                 self.wrong_type(key, "a name");
                 continue;
@@ -203,6 +199,10 @@ impl<'t> Reader<'t> {
                     None => first_at[index] = Some(key.span),
                     Some(first) => self.repeated(name, key.span, first),
                 }
+                continue;
+            }
+            if self.is_full() {
+                self.n_untold += 1;
                 continue;
             }
             let fields = section.fields.iter().enumerate();

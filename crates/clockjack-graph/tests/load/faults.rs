@@ -1,0 +1,266 @@
+//! Every fault of a text that the loader can tell, and the piece of text that it points at.
+
+use clockjack_graph::{Code, Diagnostics, GraphFile};
+
+use super::texts::MINIMAL;
+
+/// The minimal text with a change, its faults as code and piece of text.
+#[track_caller]
+fn check(what: &str, instead: &str, want: &[(Code, &str)]) -> Diagnostics {
+    assert!(MINIMAL.contains(what), "{what:?} is not in the text");
+    check_text(&MINIMAL.replacen(what, instead, 1), want)
+}
+
+#[track_caller]
+fn check_text(text: &str, want: &[(Code, &str)]) -> Diagnostics {
+    let told = GraphFile::parse("text", text).expect_err("it is wrong");
+    let source = &told.source.as_ref().expect("it has a text").text;
+    let found: Vec<(Code, &str)> = told
+        .list
+        .iter()
+        .map(|one| (one.code, &source[one.span.start as usize..one.span.end as usize]))
+        .collect();
+    assert_eq!(found, want, "in\n{text}");
+    told
+}
+
+fn help(told: &Diagnostics) -> &str {
+    told.list[0].help.as_deref().unwrap_or_default()
+}
+
+fn fixed(told: &Diagnostics) -> String {
+    let fix = told.list[0].fix.as_ref().expect("it can be repaired");
+    let mut text = told.source.as_ref().expect("it has a text").text.clone();
+    text.replace_range(fix.span.start as usize..fix.span.end as usize, &fix.replacement);
+    text
+}
+
+#[test]
+fn an_unknown_field_is_told_with_the_nearest_name_and_a_repair() {
+    let told = check(
+        "    kind: immediate",
+        "    knd: immediate",
+        &[(Code::MissingField, "id"), (Code::UnknownField, "knd")],
+    );
+    let unknown = &told.list[1];
+    assert_eq!(unknown.help.as_deref(), Some("did you mean `kind`?"));
+    assert_eq!(unknown.fix.as_ref().map(|fix| fix.replacement.as_str()), Some("kind"));
+    assert_eq!(unknown.path, "edges.e");
+    let told =
+        check("  name: tiny", "  name: tiny\n  colour: red", &[(Code::UnknownField, "colour")]);
+    assert_eq!(help(&told), "the fields here are name, kind, config, clock");
+}
+
+#[test]
+fn a_repair_never_repeats_a_field_that_is_there() {
+    let told = check("    to: b.in", "    to: b.in\n    too: b.in", &[(Code::UnknownField, "too")]);
+    assert_eq!(told.list[0].fix, None);
+}
+
+#[test]
+fn a_repaired_text_is_right() {
+    for (what, wrong, code, token) in [
+        ("immediate", "imediate", Code::InvalidValue, "imediate"),
+        ("event_loop", "event_lop", Code::UnsupportedLaneType, "event_lop"),
+        ("id: a\n", "id: a\n    depends_onn: [b]\n", Code::UnknownField, "depends_onn"),
+        (
+            "lane: main\n  - id: b",
+            "lane: main\n      reentrant: yes\n  - id: b",
+            Code::WrongType,
+            "yes",
+        ),
+        (
+            "lane: main\n  - id: b",
+            "lane: main\n      burst: \"2\"\n  - id: b",
+            Code::WrongType,
+            "\"2\"",
+        ),
+        ("name: tiny", "name: 12", Code::WrongType, "12"),
+    ] {
+        let told = check(what, wrong, &[(code, token)]);
+        let text = fixed(&told);
+        GraphFile::parse("fixed", &text).unwrap_or_else(|told| panic!("{told} in\n{text}"));
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_is_told_with_the_first() {
+    for (what, instead, token) in [
+        ("    type: count", "    type: count\n    type: print", "type"),
+        ("    type: event_loop", "    type: event_loop\n  main:\n    type: event_loop", "main"),
+        ("    type: count", "    type: count\n    config: {k: 1, k: 2}", "k"),
+        ("    type: count", "    type: count\n    config: {m: {k: 1, k: 2}}", "k"),
+    ] {
+        let told = check(what, instead, &[(Code::DuplicateKey, token)]);
+        assert_eq!(told.list[0].also.len(), 1);
+        assert!(told.list[0].also[0].0.start < told.list[0].span.start);
+    }
+}
+
+#[test]
+fn values_of_other_types_are_told() {
+    use Code::WrongType;
+    for (what, instead, want) in [
+        ("  name: tiny", "  name: [tiny]", (WrongType, "[tiny]")),
+        ("  name: tiny", "  name: {}", (WrongType, "{}")),
+        ("  name: tiny", "  name:", (WrongType, "name")),
+        ("  name: tiny", "  name: true", (WrongType, "true")),
+        ("    type: event_loop", "    type: event_loop\n    hz: fast", (WrongType, "fast")),
+        ("    type: event_loop", "    type: event_loop\n    period_ms: 1.5", (WrongType, "1.5")),
+        ("    type: event_loop", "    type: event_loop\n    cpu_affinity: 1", (WrongType, "1")),
+        ("    type: event_loop", "    type: event_loop\n    cpu_affinity: [x]", (WrongType, "x")),
+        ("    type: event_loop", "    type: event_loop\n    overflow:", (WrongType, "overflow")),
+        ("    type: count", "    type: count\n    depends_on: b", (WrongType, "b")),
+        ("    type: count", "    type: count\n    config: 3", (WrongType, "3")),
+        ("    type: count", "    type: count\n    config: {[a]: 3}", (WrongType, "[a]")),
+        ("    type: count", "    type: count\n    boundary: input", (WrongType, "input")),
+        ("    type: count", "    type: count\n    [x]: y", (WrongType, "[x]")),
+        ("graph:\n  name: tiny", "graph: tiny", (WrongType, "tiny")),
+    ] {
+        check(what, instead, &[want]);
+    }
+    let told = check(
+        "edges:\n  - id: e\n    kind: immediate\n    from: a.out\n    to: b.in\n",
+        "edges:\n",
+        &[(WrongType, "edges")],
+    );
+    assert_eq!(help(&told), "an empty list is `[]`");
+}
+
+#[test]
+fn values_out_of_range_are_told() {
+    use Code::InvalidValue;
+    let lane = |field: &str| format!("    type: event_loop\n    {field}");
+    for (field, token) in [
+        ("period_ms: -1", "-1"),
+        ("hz: -0.5", "-0.5"),
+        ("hz: .nan", ".nan"),
+        ("hz: .inf", ".inf"),
+        ("max_threads: 4294967296", "4294967296"),
+        ("period_ms: 99999999999999999999", "99999999999999999999"),
+        ("cpu_affinity: [0, -1]", "-1"),
+        ("rt_policy: deadline", "deadline"),
+    ] {
+        check("    type: event_loop", &lane(field), &[(InvalidValue, token)]);
+    }
+    check("    to: b.in", "    to: b.in\n    policy: {capacity: 0}", &[(InvalidValue, "0")]);
+    check("    type: count", "    type: count\n    event_sources: []", &[(InvalidValue, "[]")]);
+    check("    type: count", "    type: count\n    depends_on: [b, b]", &[(InvalidValue, "b")]);
+    check("lanes:\n  main:\n    type: event_loop", "lanes: {}", &[(InvalidValue, "{}")]);
+}
+
+#[test]
+fn names_that_do_not_exist_are_told_with_those_that_do() {
+    let told = check("immediate", "sometimes", &[(Code::InvalidValue, "sometimes")]);
+    let want = "`sometimes` is not one of immediate, delay, state, async";
+    assert_eq!(told.list[0].message, want);
+    assert_eq!(told.list[0].path, "edges.e.kind");
+    check("event_loop", "fibers", &[(Code::UnsupportedLaneType, "fibers")]);
+    check(
+        "      lane: main\n  - id: b",
+        "      lane: main\n      on_error: retry\n  - id: b",
+        &[(Code::UnsupportedErrorPolicy, "retry")],
+    );
+    for name in ["action_goal", "action_cancel"] {
+        let instead = format!("    type: count\n    event_sources: [{{type: {name}}}]");
+        let told = check("    type: count", &instead, &[(Code::InvalidEventSource, name)]);
+        assert_eq!(help(&told), "this name is reserved");
+    }
+}
+
+#[test]
+fn identifiers_and_endpoints_that_cannot_be_are_told() {
+    use Code::InvalidIdentifier;
+    for (what, instead, token) in [
+        ("id: a\n", "id: a b\n", "a b"),
+        ("id: a\n", "id: \"\"\n", "\"\""),
+        ("id: a\n", "id: a..b\n", "a..b"),
+        ("id: a\n", "id: .a\n", ".a"),
+        ("id: a\n", "id: ä\n", "ä"),
+        ("from: a.out", "from: out", "out"),
+        ("from: a.out", "from: a.", "a."),
+        ("  name: tiny", "  name: ''", "''"),
+        ("  main:\n", "  ma in:\n", "ma in"),
+    ] {
+        check(what, instead, &[(InvalidIdentifier, token)]);
+    }
+}
+
+#[test]
+fn the_version_must_be_the_one_that_is_known() {
+    for version in ["2", "0", "1.0", "\"1\"", "one", "[1]"] {
+        check(
+            "schema_version: 1",
+            &format!("schema_version: {version}"),
+            &[(Code::UnsupportedSchemaVersion, version)],
+        );
+    }
+    check("schema_version: 1\n", "", &[(Code::MissingField, "graph")]);
+}
+
+#[test]
+fn all_faults_of_a_text_are_told_at_once_in_its_order() {
+    let text = MINIMAL
+        .replace("schema_version: 1", "schema_version: 3")
+        .replace("name: tiny", "nam: tiny")
+        .replace("event_loop", "eventloop")
+        .replace("id: b", "id: b b")
+        .replace("kind: immediate", "kind: now")
+        .replace("to: b.in", "to: b\n    policy: {capacity: many, capacity: 2}");
+    let told = check_text(
+        &text,
+        &[
+            (Code::UnsupportedSchemaVersion, "3"),
+            (Code::UnknownField, "nam"),
+            (Code::MissingField, "nam"),
+            (Code::UnsupportedLaneType, "eventloop"),
+            (Code::InvalidIdentifier, "b b"),
+            (Code::InvalidValue, "now"),
+            (Code::InvalidIdentifier, "b"),
+            (Code::WrongType, "many"),
+            (Code::DuplicateKey, "capacity"),
+        ],
+    );
+    assert_eq!(told.list[7].path, "edges.e.policy.capacity");
+    assert!(told.to_string().contains("and 8 more faults"), "{told}");
+}
+
+#[test]
+fn what_yaml_has_and_files_have_not_is_refused_where_it_stands() {
+    use Code::InvalidYaml;
+    for (what, instead, want) in [
+        ("  name: tiny", "  name: &n tiny", vec![(InvalidYaml, "&n")]),
+        (
+            "  name: tiny",
+            "  name: &n tiny\n  kind: *n",
+            vec![(InvalidYaml, "&n"), (InvalidYaml, "*n")],
+        ),
+        ("  name: tiny", "  name: *gone", vec![(InvalidYaml, "*gone")]),
+        ("  name: tiny", "  name: !!str tiny", vec![(InvalidYaml, "!!str")]),
+        ("  name: tiny", "  name: !own tiny", vec![(InvalidYaml, "!own")]),
+        ("lanes:\n  main:", "lanes: &l\n  main:", vec![(InvalidYaml, "&l")]),
+        ("edges:", "---\nedges:", vec![(InvalidYaml, "---")]),
+        ("schema_version: 1", "%YAML 1.2\n---\nschema_version: 1", vec![(InvalidYaml, "%")]),
+        ("  name: tiny", "  name: \"tiny", vec![(InvalidYaml, "l")]),
+        ("  name: tiny", "\tname: tiny", vec![(InvalidYaml, "n")]),
+    ] {
+        check(what, instead, &want);
+    }
+}
+
+#[test]
+fn what_is_no_map_is_told() {
+    check_text("", &[(Code::WrongType, "")]);
+    check_text("hello", &[(Code::WrongType, "hello")]);
+    check_text("[1, 2]", &[(Code::WrongType, "[1, 2]")]);
+    check_text("# nothing\n", &[(Code::WrongType, "#")]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_told_where_they_are() {
+    let limits = clockjack_graph::Limits::DEFAULT;
+    let told = GraphFile::parse_bytes("bytes", b"graph: \xff\xfe", &limits).expect_err("no text");
+    assert_eq!(told.list[0].code, Code::InvalidEncoding);
+    assert_eq!((told.list[0].span.start, told.list[0].span.end), (7, 10));
+    assert_eq!(told.list[0].message, "byte 7 is 0xff, which is not UTF-8");
+}

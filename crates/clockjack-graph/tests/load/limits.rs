@@ -1,0 +1,127 @@
+//! Every limit: what is just within it is read, what is just beyond it is told.
+
+use clockjack_graph::{Code, GraphFile, Limits};
+
+use super::texts::MINIMAL;
+
+/// The text is right within `enough`, and has one fault within `less`.
+#[track_caller]
+fn check(text: &str, enough: Limits, less: Limits, token: &str) {
+    if let Err(told) = GraphFile::parse_with("text", text, &enough) {
+        panic!("{told:#?}");
+    }
+    let told = GraphFile::parse_with("text", text, &less).expect_err("it is beyond the limit");
+    assert_eq!(told.list.len(), 1, "{told:#?}");
+    let one = &told.list[0];
+    let source = &told.source.as_ref().expect("it has a text").text;
+    let slice = &source[one.span.start as usize..one.span.end as usize];
+    assert_eq!((one.code, slice), (Code::LimitExceeded, token), "{}", one.message);
+}
+
+const D: Limits = Limits::DEFAULT;
+
+#[test]
+fn the_defaults_are_those_of_the_schema() {
+    assert_eq!(D.text_bytes, 1 << 20);
+    assert_eq!((D.lanes, D.components, D.edges, D.loops), (256, 4096, 8192, 1024));
+    assert_eq!((D.groups, D.identifier_bytes, D.config_depth), (4096, 128, 8));
+    assert_eq!((D.config_value_bytes, D.string_bytes), (4096, 4096));
+    assert_eq!(Limits::default(), D);
+}
+
+#[test]
+fn a_text_is_not_longer() {
+    let n = MINIMAL.len();
+    check(MINIMAL, Limits { text_bytes: n, ..D }, Limits { text_bytes: n - 1, ..D }, "n");
+}
+
+#[test]
+fn a_file_is_read_no_further() {
+    let path = std::env::temp_dir().join(format!("clockjack-limit-{}.yaml", std::process::id()));
+    std::fs::write(&path, MINIMAL).expect("it can be written");
+    let read = |text_bytes| GraphFile::read_with(&path, &Limits { text_bytes, ..D });
+    let (enough, less) = (read(MINIMAL.len()), read(10));
+    std::fs::remove_file(&path).expect("it was just written");
+    enough.expect("it is right");
+    let told = less.expect_err("it is too long").to_string();
+    assert!(told.contains("longer than 10 bytes"), "{told}");
+}
+
+#[test]
+fn there_are_not_more_items() {
+    let two = MINIMAL.replace("  main:\n", "  more: {type: event_loop}\n  main:\n");
+    check(&two, Limits { lanes: 2, ..D }, Limits { lanes: 1, ..D }, "main");
+    let b = "id: b\n    type: print\n    execution:\n      lane: main";
+    check(MINIMAL, Limits { components: 2, ..D }, Limits { components: 1, ..D }, b);
+    let e = "id: e\n    kind: immediate\n    from: a.out\n    to: b.in";
+    check(MINIMAL, Limits { edges: 1, ..D }, Limits { edges: 0, ..D }, e);
+    let l = "{id: l, components: [a], loop_policy: {type: transaction}}";
+    let looped = format!("{MINIMAL}composite_loops: [{l}]\n");
+    check(&looped, Limits { loops: 1, ..D }, Limits { loops: 0, ..D }, l);
+    let s = "{id: s, components: [{id: a, type: t, execution: {lane: main}}], edges: []}";
+    let grouped = format!("{MINIMAL}subgraphs: [{s}]\n");
+    check(&grouped, Limits { groups: 1, ..D }, Limits { groups: 0, ..D }, s);
+}
+
+#[test]
+fn items_of_subgraphs_count() {
+    let s = "{id: s, components: [{id: a, type: t, execution: {lane: main}}], edges: []}";
+    let grouped = format!("{MINIMAL}subgraphs: [{s}]\n");
+    check(&grouped, Limits { components: 3, ..D }, Limits { components: 2, ..D }, s);
+}
+
+#[test]
+fn identifiers_and_texts_are_not_longer() {
+    let long = "x".repeat(20);
+    let named = MINIMAL.replace("id: e\n", &format!("id: {long}\n"));
+    let id = |identifier_bytes| Limits { identifier_bytes, ..D };
+    check(&named, id(20), id(19), &long);
+    let s = "{id: spaces, components: [{id: abcd, type: t, execution: {lane: main}}], edges: []}";
+    let grouped = format!("{MINIMAL}subgraphs: [{s}]\n");
+    // With its namespace it is `spaces.abcd`.
+    check(&grouped, id(11), id(10), "abcd");
+    let string = |string_bytes| Limits { string_bytes, ..D };
+    let text = MINIMAL.replace(
+        "    type: count",
+        &format!("    type: count\n    boundary: {{descriptor: {long}}}"),
+    );
+    check(&text, string(20), string(19), &long);
+    let key =
+        MINIMAL.replace("    type: count", &format!("    type: count\n    config: {{{long}: 1}}"));
+    check(&key, id(20), id(19), &long);
+}
+
+#[test]
+fn settings_are_not_deeper_or_longer() {
+    let config = |value: &str| {
+        MINIMAL.replace("    type: count", &format!("    type: count\n    config: {{k: {value}}}"))
+    };
+    let depth = |config_depth| Limits { config_depth, ..D };
+    check(&config("[[[1]]]"), depth(4), depth(3), "[1]");
+    let bytes = |config_value_bytes| Limits { config_value_bytes, ..D };
+    check(&config("abcdefgh"), bytes(8), bytes(7), "abcdefgh");
+    check(&config("[1, {a: b}]"), bytes(13), bytes(12), "[1, {a: b}]");
+}
+
+#[test]
+fn lists_and_maps_are_not_deeper_anywhere() {
+    let nesting = |nesting| Limits { nesting, ..D };
+    check(MINIMAL, nesting(4), nesting(3), "l");
+    let deep = format!("a: {}", "[".repeat(100));
+    let told = GraphFile::parse("deep", &deep).expect_err("it is too deep");
+    assert_eq!(told.list[0].code, Code::LimitExceeded);
+    let mixed = format!("a:\n{}{}{}", "- ".repeat(40), "[".repeat(40), "]".repeat(40));
+    let told = GraphFile::parse("mixed", &mixed).expect_err("it is too deep");
+    assert_eq!(told.list[0].code, Code::LimitExceeded);
+}
+
+#[test]
+fn of_very_many_faults_the_number_is_told() {
+    let text = format!("{MINIMAL}{}", (0..50).map(|n| format!("x{n}: 1\n")).collect::<String>());
+    let told = GraphFile::parse_with("text", &text, &Limits { diagnostics: 10, ..D });
+    let list = told.expect_err("it is wrong").list;
+    assert_eq!(list.len(), 11);
+    assert_eq!(list[9].code, Code::UnknownField);
+    assert_eq!(list[10].code, Code::LimitExceeded);
+    assert_eq!(list[10].message, "40 more faults are not told");
+}
