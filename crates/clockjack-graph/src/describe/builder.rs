@@ -19,6 +19,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use clockjack_sync::mutant;
+
 use super::reader::is_identifier;
 use super::spec::{ComponentSpec, ConfigValue, Domain, EdgeSpec, GraphKind, GraphSpec, Span};
 use crate::compile::{self, Catalog};
@@ -295,7 +297,8 @@ impl Catalog for Parts<'_> {
     }
 
     fn can_restart(&self, index: usize) -> bool {
-        self.0.get(index).is_some_and(|part| matches!(part.made, Made::Factory(_)))
+        let is_factory = |part: &Part| matches!(part.made, Made::Factory(_));
+        self.0.get(index).is_some_and(is_factory) || mutant!("builder-restarts-the-only-one")
     }
 }
 

@@ -12,6 +12,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::fields::{Field, Section};
 use super::limits::Limits;
 use super::spec::{Marks, Span};
@@ -108,7 +110,7 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn tell(&mut self, mut fault: Diagnostic) {
-        if self.is_full() {
+        if self.is_full() || (mutant!("describe-first-fault-only") && !self.faults.is_empty()) {
             self.n_untold += 1;
             return;
         }
@@ -223,6 +225,9 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn repeated(&mut self, name: &str, span: Span, first: Span) {
+        if mutant!("describe-repeated-key-unseen") {
+            return;
+        }
         let message = format!("key `{}` stands twice", brief(name));
         let fault = self.finding(Code::DuplicateKey, span, message).and_at(first, "the first one");
         self.tell(fault);

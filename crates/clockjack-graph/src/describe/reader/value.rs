@@ -6,6 +6,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::{Bindings, Reader, brief};
 use crate::describe::fields::{Field, Kind};
 use crate::describe::scalar::Scalar;
@@ -222,6 +224,7 @@ impl<'t> Reader<'t> {
     pub(in crate::describe) fn qualify(&self, id: &str) -> String {
         match self.space.as_ref().and_then(|space| space.prefix) {
             None => id.to_owned(),
+            Some(_) if mutant!("describe-namespace-lost") => id.to_owned(),
             Some(prefix) => {
                 let mut text = String::with_capacity(prefix.len() + 1 + id.len());
                 text.push_str(prefix);
