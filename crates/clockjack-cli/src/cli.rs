@@ -1,49 +1,36 @@
 //! From arguments to an exit code: parse, run, say what went wrong.
 
+mod graph;
 mod jobs;
+mod options;
+mod tool;
 
-use core::{error::Error as _, fmt};
-use std::{
-    ffi::OsString,
-    io::{self, IsTerminal as _, Write},
-    process::ExitCode,
+use core::error::Error as _;
+use std::{ffi::OsString, io, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand, value_parser};
+use clockjack_graph::Registry;
+
+use self::{
+    graph::{CheckArgs, DiffPlanArgs, ExplainArgs, LintArgs, PlanArgs, RenderArgs, Surroundings},
+    jobs::JobsArgs,
+    options::{ColorMode, Format, ProgressMode},
+    tool::{CompletionsArgs, DoctorArgs, ManArgs},
 };
-
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-
-use self::jobs::JobsArgs;
 use crate::{
     exit_code,
     failure::Failure,
-    progress::Progress,
+    streams::Streams,
     timers::{self, Plan},
 };
 
-/// Where a command writes to.
-pub struct Streams<'w> {
-    /// The result.
-    pub out: &'w mut dyn Write,
-    /// Progress and messages.
-    pub err: &'w mut dyn Write,
-    /// Whether `err` is a terminal, on which a progress line can be redrawn.
-    pub err_is_terminal: bool,
-}
-
-impl fmt::Debug for Streams<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Streams")
-            .field("err_is_terminal", &self.err_is_terminal)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The command with the arguments and the streams of this process.
+/// The command with the arguments and the streams of this process. Graphs may name the types of
+/// this registry.
 #[must_use = "the exit code is to be returned from `main`"]
-pub fn main() -> ExitCode {
+pub fn main(registry: Registry) -> ExitCode {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
-    let err_is_terminal = err.is_terminal();
-    let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal };
-    ExitCode::from(run(std::env::args_os(), &mut streams))
+    let mut streams = Streams::of_process(&mut out, &mut err);
+    ExitCode::from(run(&registry, std::env::args_os(), &mut streams))
 }
 
 /// The command with these arguments, the first of which is its own name, and these streams. Gives
@@ -53,15 +40,20 @@ pub fn main() -> ExitCode {
 ///
 /// ```
 /// use clockjack_cli::{Streams, exit_code, run};
+/// use clockjack_graph::Registry;
 ///
 /// let (mut out, mut err) = (Vec::new(), Vec::new());
-/// let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
-/// let code = run(["clockjack", "timers", "--cancel", "101"], &mut streams);
+/// let mut streams = Streams::new(&mut out, &mut err);
+/// let code = run(&Registry::new(), ["clockjack", "timers", "--cancel", "101"], &mut streams);
 /// assert_eq!(code, exit_code::USAGE);
 /// assert!(String::from_utf8_lossy(&err).contains("101 is not in 0..=100"));
 /// ```
 #[must_use = "the exit code says whether all went well"]
-pub fn run<A>(args: impl IntoIterator<Item = A>, streams: &mut Streams<'_>) -> u8
+pub fn run<A>(
+    registry: &Registry,
+    args: impl IntoIterator<Item = A>,
+    streams: &mut Streams<'_>,
+) -> u8
 where
     A: Into<OsString> + Clone,
 {
@@ -69,7 +61,17 @@ where
         Ok(cli) => cli,
         Err(refusal) => return explain(&refusal, streams),
     };
+    let of = Surroundings { registry, color: cli.color };
     let result = match cli.command {
+        Command::Check(args) => args.run(of, streams),
+        Command::Plan(args) => args.run(of, streams),
+        Command::Render(args) => args.run(of, streams),
+        Command::Lint(args) => args.run(of, streams),
+        Command::Explain(args) => args.run(streams),
+        Command::DiffPlan(args) => args.run(of, streams),
+        Command::Doctor(args) => args.run(registry, streams),
+        Command::Completions(args) => args.run(streams),
+        Command::Man(args) => args.run(streams),
         Command::Timers(args) => args.run(streams),
         Command::Jobs(args) => args.run(streams),
     };
@@ -81,6 +83,7 @@ fn conclude(result: Result<(), Failure>, streams: &mut Streams<'_>) -> u8 {
     match result {
         Ok(()) => exit_code::OK,
         Err(failure) if failure.is_broken_pipe() => exit_code::OK,
+        Err(failure) if failure.is_told() => failure.exit_code(),
         Err(failure) => {
             let cause = failure.source().map_or(String::new(), |cause| format!(": {cause}"));
             // Where even this cannot be said, the exit code says it.
@@ -107,12 +110,26 @@ fn write_result(streams: &mut Streams<'_>, text: &str) -> Result<(), Failure> {
     written.map_err(Failure::output)
 }
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  all went well, also if the reader of the output went away
-  1  a check did not hold, a run was not the one it was compared with, or the output could not
-     be written
-  2  wrong arguments, or none, or a trace that cannot be read: nothing was done";
+/// Examples, and behind them what these exit codes mean.
+fn exit_codes(examples: &str, codes: &[u8]) -> String {
+    let mut out = String::from(examples);
+    if !out.is_empty() {
+        out.push_str("\n\n");
+    }
+    out.push_str("Exit codes:");
+    for (code, meaning) in exit_code::ALL {
+        // A result that cannot be written can happen to every command.
+        if codes.contains(&code) || code == exit_code::FAILED {
+            out.push_str(&format!("\n  {code:<3}  {meaning}"));
+        }
+    }
+    out
+}
+
+/// The numbers of all exit codes.
+fn all_codes() -> Vec<u8> {
+    exit_code::ALL.iter().map(|(code, _)| *code).collect()
+}
 
 const TIMERS_NOTE: &str = "\
 Prints what was done, how many timers fired in a step and how late they were. Costs are wall time of
@@ -125,23 +142,37 @@ Examples:
   clockjack timers --horizon-ms 86400000      a day, most of it beyond the wheel's range
   clockjack timers --seed 2 --format json     for programs; all but `timing` repeats exactly";
 
-/// Clockjack: timers and jobs on a clock that you control
+/// Clockjack: dataflow graphs, timers and jobs on a clock that you control
 #[derive(Debug, Parser)]
-#[command(name = "clockjack", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "clockjack", version, after_help = exit_codes("", &all_codes()),
+    arg_required_else_help = true)]
 struct Cli {
+    /// Whether to use colours; `auto` uses them on a terminal, unless NO_COLOR is set.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorMode::Auto)]
+    color: ColorMode,
+
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Check(CheckArgs),
+    Plan(PlanArgs),
+    Render(RenderArgs),
+    Lint(LintArgs),
+    Explain(ExplainArgs),
+    DiffPlan(DiffPlanArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
     Timers(TimersArgs),
     Jobs(JobsArgs),
 }
 
 /// Arm many timers in virtual time, cancel some, fire the rest, and check every one of them
 #[derive(Debug, Args)]
-#[command(after_help = format!("{TIMERS_NOTE}\n\n{TIMERS_EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(after_help = exit_codes(&format!("{TIMERS_NOTE}\n\n{TIMERS_EXAMPLES}"), &[0, 1, 2]))]
 struct TimersArgs {
     /// How many timers; at most 50000000.
     #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT.count,
@@ -176,30 +207,6 @@ struct TimersArgs {
     progress: ProgressMode,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    Human,
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ProgressMode {
-    Auto,
-    Bar,
-    None,
-}
-
-impl ProgressMode {
-    fn on<'s>(self, streams: &'s mut Streams<'_>) -> Progress<'s> {
-        let is_drawn = match self {
-            Self::Auto => streams.err_is_terminal,
-            Self::Bar => true,
-            Self::None => false,
-        };
-        if is_drawn { Progress::on(&mut *streams.err) } else { Progress::silent() }
-    }
-}
-
 impl TimersArgs {
     fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let plan = Plan {
@@ -212,7 +219,7 @@ impl TimersArgs {
         let report = timers::simulate(plan, self.progress.on(streams))?;
         let text = match self.format {
             Format::Human => report.to_string(),
-            Format::Json => report.to_json(),
+            Format::Json | Format::Ndjson => report.to_json(),
         };
         write_result(streams, &text)
     }
@@ -228,7 +235,7 @@ mod tests {
     #[test]
     fn a_check_that_did_not_hold_is_said_and_exits_with_failed() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
+        let mut streams = Streams::new(&mut out, &mut err);
         let fire = Fire { number: 17, deadline: Tick::new(5), now: Tick::new(4) };
         let result = Err(Failure::from(Violation::Early { fire }));
         assert_eq!(conclude(result, &mut streams), exit_code::FAILED);

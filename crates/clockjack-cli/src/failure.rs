@@ -11,7 +11,7 @@ use clockjack_sched::{
     log::{Divergence, TraceError},
 };
 
-use crate::{exit_code, jobs, timers};
+use crate::{exit_code, graph::explain, jobs, timers};
 
 /// A command that failed.
 #[derive(Debug)]
@@ -30,9 +30,44 @@ enum Kind {
     TraceOutput { path: PathBuf, source: io::Error },
     Diverged { path: PathBuf, divergence: Box<Divergence> },
     Output(io::Error),
+    GraphInput { path: PathBuf, source: io::Error },
+    FileOutput { path: PathBuf, source: io::Error },
+    UnknownCode(String),
+    UnknownCommand(String),
+    Told(u8),
 }
 
 impl Failure {
+    /// A graph file could not be read.
+    pub(crate) fn graph_input(path: &Path, source: io::Error) -> Self {
+        Self(Kind::GraphInput { path: path.to_owned(), source })
+    }
+
+    /// A file that the arguments name could not be written.
+    pub(crate) fn file_output(path: &Path, source: io::Error) -> Self {
+        Self(Kind::FileOutput { path: path.to_owned(), source })
+    }
+
+    /// There is no such code.
+    pub(crate) fn unknown_code(name: &str) -> Self {
+        Self(Kind::UnknownCode(name.to_owned()))
+    }
+
+    /// There is no such command.
+    pub(crate) fn unknown_command(name: &str) -> Self {
+        Self(Kind::UnknownCommand(name.to_owned()))
+    }
+
+    /// All that there is to say was said with the result; only the exit code is left.
+    pub(crate) const fn told(exit_code: u8) -> Self {
+        Self(Kind::Told(exit_code))
+    }
+
+    /// Whether all was said already.
+    pub(crate) const fn is_told(&self) -> bool {
+        matches!(self.0, Kind::Told(_))
+    }
+
     /// The wheel refused a timer although it was made for as many.
     pub(crate) const fn refused(number: u32, capacity: usize) -> Self {
         Self(Kind::Refused { number, capacity })
@@ -84,13 +119,18 @@ impl Failure {
             Kind::Plan(_)
             | Kind::SameFile(_)
             | Kind::TraceInput { .. }
-            | Kind::NotATrace { .. } => exit_code::USAGE,
+            | Kind::NotATrace { .. }
+            | Kind::GraphInput { .. }
+            | Kind::UnknownCode(_)
+            | Kind::UnknownCommand(_) => exit_code::USAGE,
+            Kind::Told(code) => code,
             Kind::Timers(_)
             | Kind::Jobs(_)
             | Kind::Refused { .. }
             | Kind::NotScheduled { .. }
             | Kind::TraceOutput { .. }
             | Kind::Diverged { .. }
+            | Kind::FileOutput { .. }
             | Kind::Output(_) => exit_code::FAILED,
         }
     }
@@ -143,6 +183,22 @@ impl fmt::Display for Failure {
                 write!(f, "this run (right) is not that of '{path}' (left): {divergence}")
             }
             Kind::Output(_) => write!(f, "cannot write the result"),
+            Kind::GraphInput { path, .. } => {
+                write!(f, "cannot read the graph '{}'", path.display())
+            }
+            Kind::FileOutput { path, .. } => write!(f, "cannot write '{}'", path.display()),
+            Kind::UnknownCode(name) => {
+                write!(f, "there is no code '{name}'")?;
+                let near = explain::near(name);
+                if near.is_empty() {
+                    return write!(f, "; `clockjack explain` lists all");
+                }
+                write!(f, "; did you mean {}?", near.join(" or "))
+            }
+            Kind::UnknownCommand(name) => {
+                write!(f, "there is no command '{name}'; `clockjack --help` lists all")
+            }
+            Kind::Told(code) => write!(f, "exit code {code}"),
         }
     }
 }
@@ -156,10 +212,15 @@ impl Error for Failure {
             Kind::NotATrace { source, .. } => Some(source),
             Kind::TraceInput { source, .. }
             | Kind::TraceOutput { source, .. }
+            | Kind::GraphInput { source, .. }
+            | Kind::FileOutput { source, .. }
             | Kind::Output(source) => Some(source),
             Kind::Refused { .. }
             | Kind::NotScheduled { .. }
             | Kind::SameFile(_)
+            | Kind::UnknownCode(_)
+            | Kind::UnknownCommand(_)
+            | Kind::Told(_)
             | Kind::Diverged { .. } => None,
         }
     }

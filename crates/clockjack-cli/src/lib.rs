@@ -5,10 +5,12 @@
 //!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};
+//! use clockjack_graph::Registry;
 //!
 //! let (mut out, mut err) = (Vec::new(), Vec::new());
-//! let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
-//! let code = run(["clockjack", "timers", "--count", "1000", "--cancel", "25"], &mut streams);
+//! let mut streams = Streams::new(&mut out, &mut err);
+//! let args = ["clockjack", "timers", "--count", "1000", "--cancel", "25"];
+//! let code = run(&Registry::new(), args, &mut streams);
 //! assert_eq!(code, exit_code::OK);
 //! let text = String::from_utf8(out)?;
 //! assert!(text.contains("fired             750"), "{text}");
@@ -21,11 +23,12 @@
 //!
 //! ```
 //! use clockjack_cli::{Streams, exit_code, run};
+//! use clockjack_graph::Registry;
 //!
 //! let (mut out, mut err) = (Vec::new(), Vec::new());
-//! let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal: false };
+//! let mut streams = Streams::new(&mut out, &mut err);
 //! let args = ["clockjack", "jobs", "--jobs", "9", "--dump", "lines", "--at", "10s"];
-//! assert_eq!(run(args, &mut streams), exit_code::OK);
+//! assert_eq!(run(&Registry::new(), args, &mut streams), exit_code::OK);
 //! let text = String::from_utf8(out)?;
 //! assert!(text.starts_with("scheduler mode=manual clock=deterministic"), "{text}");
 //! # Ok::<(), std::string::FromUtf8Error>(())
@@ -53,11 +56,16 @@ pub mod exit_code;
 mod failure;
 #[cfg(test)]
 mod golden;
+mod graph;
+mod interrupt;
 mod jobs;
 mod progress;
 mod render;
 mod rng;
 mod span;
+mod streams;
 mod timers;
 
-pub use cli::{Streams, main, run};
+pub use cli::{main, run};
+pub use interrupt::Interrupt;
+pub use streams::Streams;

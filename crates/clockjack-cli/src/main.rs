@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use clockjack_graph::Registry;
+
 fn main() -> ExitCode {
-    clockjack_cli::main()
+    clockjack_cli::main(Registry::new())
 }

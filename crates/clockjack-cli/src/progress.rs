@@ -12,9 +12,19 @@ const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// Columns of the bar.
 const BAR_COLUMNS: u64 = 30;
 
+/// What the line looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// A bar and numbers.
+    Bar,
+    /// Numbers.
+    Counter,
+}
+
 /// Draws the line, or nothing. Dropped, it leaves an empty line.
 pub(crate) struct Progress<'w> {
     out: Option<&'w mut dyn Write>,
+    style: Style,
     drawn_at: Option<Instant>,
     phase: &'static str,
     /// Columns that the last drawing took.
@@ -24,12 +34,12 @@ pub(crate) struct Progress<'w> {
 impl<'w> Progress<'w> {
     /// Draws nothing.
     pub(crate) const fn silent() -> Self {
-        Self { out: None, drawn_at: None, phase: "", columns: 0 }
+        Self { out: None, style: Style::Counter, drawn_at: None, phase: "", columns: 0 }
     }
 
     /// Draws on `out`.
-    pub(crate) const fn on(out: &'w mut dyn Write) -> Self {
-        Self { out: Some(out), drawn_at: None, phase: "", columns: 0 }
+    pub(crate) const fn on(out: &'w mut dyn Write, style: Style) -> Self {
+        Self { out: Some(out), style, drawn_at: None, phase: "", columns: 0 }
     }
 
     /// Says how far a phase is. Draws when a phase begins, and then now and again.
@@ -47,10 +57,22 @@ impl<'w> Progress<'w> {
             let part = u128::from(done.min(total)) * u128::from(of) / u128::from(total.max(1));
             usize::try_from(part).unwrap_or(usize::MAX)
         };
+        if self.style == Style::Counter {
+            return self.draw(&format!("{phase:<10} {done}/{total}"));
+        }
         let bar = "#".repeat(share(BAR_COLUMNS));
         let bar_columns = usize::try_from(BAR_COLUMNS).unwrap_or(usize::MAX);
         let percent = share(100);
         self.draw(&format!("{phase:<10} [{bar:.<bar_columns$}] {percent:>3}%  {done}/{total}"));
+    }
+
+    /// Draws a line of its own making, not more often than others.
+    pub(crate) fn say(&mut self, text: impl FnOnce() -> String) {
+        if self.out.is_none() || self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_EVERY) {
+            return;
+        }
+        self.drawn_at = Some(Instant::now());
+        self.draw(&text());
     }
 
     fn draw(&mut self, text: &str) {
@@ -79,11 +101,11 @@ impl fmt::Debug for Progress<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Progress;
+    use super::{Progress, Style};
 
     fn drawn(work: impl FnOnce(&mut Progress<'_>)) -> String {
         let mut out = Vec::new();
-        work(&mut Progress::on(&mut out));
+        work(&mut Progress::on(&mut out, Style::Bar));
         String::from_utf8(out).expect("text")
     }
 
@@ -98,6 +120,14 @@ mod tests {
         assert_eq!(lines[2], "firing     [#######.......................]  25%  2/8");
         assert_eq!(lines[3], " ".repeat(lines[2].len()), "wiped");
         assert_eq!(lines[4..], [""], "and the cursor is back at the start");
+    }
+
+    #[test]
+    fn a_counter_has_no_bar() {
+        let mut out = Vec::new();
+        Progress::on(&mut out, Style::Counter).show("firing", 2, 8);
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text.split('\r').nth(1), Some("firing     2/8"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::{
 };
 
 use clockjack_cli::{Streams, exit_code, run};
+use clockjack_graph::Registry;
 use serde_json::Value;
 
 struct Ran {
@@ -20,8 +21,8 @@ struct Ran {
 /// Runs the command in this process.
 fn clockjack(args: &[&str], err_is_terminal: bool) -> Ran {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut streams = Streams { out: &mut out, err: &mut err, err_is_terminal };
-    let code = run(["clockjack"].iter().chain(args), &mut streams);
+    let mut streams = Streams { err_is_terminal, ..Streams::new(&mut out, &mut err) };
+    let code = run(&Registry::new(), ["clockjack"].iter().chain(args), &mut streams);
     let text = |bytes| String::from_utf8(bytes).expect("the command writes text");
     Ran { code, out: text(out), err: text(err) }
 }
@@ -114,7 +115,7 @@ fn a_known_seed_gives_a_known_order_on_every_machine() {
 fn exit_code_0_is_success_help_and_version() {
     assert_eq!(clockjack(&["timers", "--count", "10"], false).code, 0);
     assert!(result(&["timers", "--help"]).contains("Examples:\n  clockjack timers"));
-    assert!(result(&["--help"]).contains("Exit codes:\n  0  "));
+    assert!(result(&["--help"]).contains("Exit codes:\n  0    "));
     assert_eq!(result(&["--version"]), format!("clockjack {}\n", env!("CARGO_PKG_VERSION")));
 }
 
@@ -134,8 +135,9 @@ impl Write for Broken {
 /// The exit code and the message if writing the result gives this error.
 fn written_to(kind: io::ErrorKind, args: &[&str]) -> (u8, String) {
     let mut err = Vec::new();
-    let mut streams = Streams { out: &mut Broken(kind), err: &mut err, err_is_terminal: false };
-    let code = run(["clockjack"].iter().chain(args), &mut streams);
+    let mut broken = Broken(kind);
+    let mut streams = Streams::new(&mut broken, &mut err);
+    let code = run(&Registry::new(), ["clockjack"].iter().chain(args), &mut streams);
     (code, String::from_utf8(err).expect("text"))
 }
 
@@ -164,7 +166,7 @@ fn exit_code_2_is_a_wrong_argument_and_the_message_names_the_limit() {
         (&["timers", "--cancel", "101"], "101 is not in 0..=100"),
         (&["timers", "--step-ms", "0"], "0 is not in 1..=4294967295"),
         (&["timers", "--seed", "x"], "invalid value 'x' for '--seed <SEED>'"),
-        (&["timers", "--format", "xml"], "[possible values: human, json]"),
+        (&["timers", "--format", "xml"], "[possible values: human, json, ndjson]"),
         (&["timers", "--cuont", "1"], "similar argument exists: '--count'"),
         (&["clocks"], "unrecognized subcommand 'clocks'"),
     ];
@@ -180,7 +182,7 @@ fn exit_code_2_is_a_wrong_argument_and_the_message_names_the_limit() {
 fn no_argument_at_all_shows_the_help_as_an_error() {
     let ran = clockjack(&[], false);
     assert_eq!((ran.code, ran.out.as_str()), (exit_code::USAGE, ""));
-    assert!(ran.err.contains("Usage: clockjack <COMMAND>"), "{}", ran.err);
+    assert!(ran.err.contains("Usage: clockjack [OPTIONS] <COMMAND>"), "{}", ran.err);
 }
 
 #[test]

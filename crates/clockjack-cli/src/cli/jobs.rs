@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum, value_parser};
 use clockjack_sched::{CatchUp, DumpFormat, ReplayTrace};
 use clockjack_time::Resolution;
 
-use super::{EXIT_CODES, Format, ProgressMode, Streams, write_result};
+use super::{Format, ProgressMode, Streams, exit_codes, write_result};
 use crate::{
     failure::Failure,
     jobs::{self, Dump, Outcome, Plan},
@@ -38,7 +38,7 @@ Examples:
 
 /// Run jobs once, at a fixed rate and with a fixed delay in virtual time, and check every run
 #[derive(Debug, Args)]
-#[command(after_help = format!("{NOTE}\n\n{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 1, 2]))]
 pub(super) struct JobsArgs {
     /// How many jobs; at most 100000.
     #[arg(long, value_name = "N", default_value_t = Plan::DEFAULT.jobs,
@@ -125,7 +125,7 @@ impl JobsArgs {
         }
         let text = match self.format {
             Format::Human => report.to_string(),
-            Format::Json => report.to_json(),
+            Format::Json | Format::Ndjson => report.to_json(),
         };
         let written = write_result(streams, &text);
         // A reader of the report that went away does not make the runs equal.

@@ -1,0 +1,95 @@
+//! The arguments of the commands about the command itself: doctor, completions, man.
+
+use clap::{Args, CommandFactory as _, ValueEnum as _};
+use clockjack_graph::Registry;
+
+use super::options::Format;
+use super::{Cli, Streams, exit_codes, write_result};
+use crate::failure::Failure;
+use crate::graph::doctor;
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  clockjack doctor                  versions, component types, limits, machine
+  clockjack doctor --format json    the same for programs";
+
+/// Tell what this program can do: versions, component types, limits
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes(DOCTOR_EXAMPLES, &[0, 2]))]
+pub(super) struct DoctorArgs {
+    /// What to print: a list, or one line with one object.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+impl DoctorArgs {
+    pub(super) fn run(
+        &self,
+        registry: &Registry,
+        streams: &mut Streams<'_>,
+    ) -> Result<(), Failure> {
+        let text = match self.format {
+            Format::Human => doctor::text(registry),
+            Format::Json | Format::Ndjson => format!("{}\n", doctor::json(registry)),
+        };
+        write_result(streams, &text)
+    }
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  clockjack completions bash > ~/.local/share/bash-completion/completions/clockjack
+  clockjack completions fish > ~/.config/fish/completions/clockjack.fish";
+
+/// Print a script that lets a shell complete commands and options
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes(COMPLETIONS_EXAMPLES, &[0, 2]))]
+pub(super) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: clap_complete::Shell,
+}
+
+impl CompletionsArgs {
+    pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "clockjack", &mut script);
+        write_result(streams, &String::from_utf8_lossy(&script))
+    }
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  clockjack man | man -l -          the page of the whole command
+  clockjack man run | man -l -      that of one of its commands";
+
+/// Print a manual page
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes(MAN_EXAMPLES, &[0, 2]))]
+pub(super) struct ManArgs {
+    /// The command; none: the whole.
+    command: Option<String>,
+}
+
+impl ManArgs {
+    pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let mut whole = Cli::command();
+        whole.build();
+        let command = match &self.command {
+            None => whole,
+            Some(name) => {
+                let found = whole.find_subcommand(name).cloned();
+                found.ok_or_else(|| Failure::unknown_command(name))?
+            }
+        };
+        let mut page = Vec::new();
+        let rendered = clap_mangen::Man::new(command).render(&mut page);
+        rendered.map_err(Failure::output)?;
+        write_result(streams, &String::from_utf8_lossy(&page))
+    }
+}
+
+/// The shells that there are scripts for.
+pub(super) fn shells() -> Vec<String> {
+    clap_complete::Shell::value_variants().iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,7 @@
+//! What the commands about graphs do, apart from their arguments.
+
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod load;
+pub(crate) mod plan;

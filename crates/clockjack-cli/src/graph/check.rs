@@ -1,0 +1,186 @@
+//! `clockjack check` and `clockjack lint`: what is wrong with files, in every form.
+
+use std::path::Path;
+
+use clockjack_graph::Registry;
+use clockjack_graph::compile::lint::{self, Finding};
+use clockjack_graph::describe::{GraphFile, Limits, ReadError};
+use clockjack_graph::diagnostic::{Diagnostics, Renderer, Severity, json};
+use serde_json::{Value, json};
+
+use super::load;
+use crate::failure::Failure;
+
+/// How far a file is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Whether it has the form of a graph file.
+    Shape,
+    /// Whether the graph can run.
+    Meaning,
+}
+
+/// What a check prints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Text(Renderer),
+    Json,
+    Ndjson,
+    Sarif,
+}
+
+/// What is known of a file after it was checked.
+#[derive(Debug)]
+pub(crate) struct Report {
+    file: String,
+    diagnostics: Diagnostics,
+    /// In compiled order, if there is a plan.
+    region_order: Option<Vec<String>>,
+}
+
+impl Report {
+    /// Whether the graph can run; strictly: without any warning.
+    pub(crate) fn is_valid(&self, is_strict: bool) -> bool {
+        let keeps = |severity| match severity {
+            Severity::Error => true,
+            Severity::Warning => is_strict,
+            Severity::Info | Severity::Advisory => false,
+        };
+        !self.diagnostics.list.iter().any(|one| keeps(one.severity))
+    }
+
+    fn to_json(&self) -> Value {
+        let mut value = self.diagnostics.to_json();
+        value["source"] = self.file.as_str().into();
+        let errors: Vec<&str> = self
+            .diagnostics
+            .list
+            .iter()
+            .filter(|one| one.is_error())
+            .map(|one| one.message.as_str())
+            .collect();
+        value["errors"] = json!(errors);
+        value["region_order"] = json!(self.region_order);
+        value
+    }
+}
+
+/// Checks a file.
+pub(crate) fn check(
+    path: &Path,
+    depth: Depth,
+    limits: &Limits,
+    registry: &Registry,
+) -> Result<Report, Failure> {
+    let file = path.display().to_string();
+    if depth == Depth::Shape {
+        let diagnostics = match GraphFile::read_with(path, limits) {
+            Ok(_) => Diagnostics::default(),
+            Err(ReadError::Invalid(diagnostics)) => diagnostics,
+            Err(ReadError::Io { error, .. }) => return Err(Failure::graph_input(path, error)),
+        };
+        return Ok(Report { file, diagnostics, region_order: None });
+    }
+    let (loaded, diagnostics) = load::load(path, limits, registry)?;
+    let region_order =
+        loaded.map(|loaded| loaded.plan.regions.iter().map(|region| region.id.clone()).collect());
+    Ok(Report { file, diagnostics, region_order })
+}
+
+/// All reports as they are printed.
+pub(crate) fn show(reports: &[Report], form: Form) -> String {
+    match form {
+        Form::Text(renderer) => reports.iter().map(|report| text(report, renderer)).collect(),
+        Form::Json => match reports {
+            [one] => format!("{}\n", one.to_json()),
+            many => {
+                let ok = many.iter().all(|report| report.is_valid(false));
+                let files: Vec<Value> = many.iter().map(Report::to_json).collect();
+                format!(
+                    "{}\n",
+                    json!({
+                        "diagnostics_schema_version": json::SCHEMA_VERSION,
+                        "ok": ok,
+                        "files": files,
+                    })
+                )
+            }
+        },
+        Form::Ndjson => reports.iter().map(lines).collect(),
+        Form::Sarif => format!("{}\n", sarif(reports)),
+    }
+}
+
+fn text(report: &Report, renderer: Renderer) -> String {
+    let mut out = renderer.render(&report.diagnostics);
+    if report.is_valid(false) {
+        out.push_str(&format!("{}: ok\n", report.file));
+    }
+    out
+}
+
+/// A record a finding with the file that it is of, then a record of the file.
+fn lines(report: &Report) -> String {
+    let mut out = String::new();
+    for mut record in report.diagnostics.records() {
+        record["source"] = report.file.as_str().into();
+        record["record"] = "diagnostic".into();
+        out.push_str(&format!("{record}\n"));
+    }
+    let end = json!({
+        "record": "file",
+        "source": report.file,
+        "ok": report.is_valid(false),
+        "n_errors": report.diagnostics.n_errors(),
+        "region_order": report.region_order,
+    });
+    out.push_str(&format!("{end}\n"));
+    out
+}
+
+/// One log with a run for each file.
+fn sarif(reports: &[Report]) -> Value {
+    let mut log = Diagnostics::default().to_sarif();
+    let runs = reports.iter().map(|report| report.diagnostics.to_sarif()["runs"][0].take());
+    log["runs"] = runs.collect();
+    log
+}
+
+/// What is worth a look in a file, and whether it is not valid.
+pub(crate) fn lint(
+    path: &Path,
+    limits: &Limits,
+    registry: &Registry,
+) -> Result<Result<(Vec<Finding>, bool), Diagnostics>, Failure> {
+    let file = match GraphFile::read_with(path, limits) {
+        Ok(file) => file,
+        Err(ReadError::Invalid(diagnostics)) => return Ok(Err(diagnostics)),
+        Err(ReadError::Io { error, .. }) => return Err(Failure::graph_input(path, error)),
+    };
+    let (_, diagnostics) = clockjack_graph::compile::check(file.spec(), registry);
+    let findings = lint::lint(file.spec(), &diagnostics.list);
+    Ok(Ok((findings, diagnostics.n_errors() > 0)))
+}
+
+/// The findings for people.
+pub(crate) fn lint_text(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return String::from("nothing to tell\n");
+    }
+    let row =
+        |one: &Finding| format!("{}[{}] {}: {}\n", one.severity, one.rule, one.id, one.message);
+    let mut out: String = findings.iter().map(row).collect();
+    out.push_str(&format!("{} findings\n", findings.len()));
+    out
+}
+
+/// The findings as one object.
+pub(crate) fn lint_json(findings: &[Finding]) -> String {
+    let list: Vec<Value> = findings.iter().map(Finding::to_json).collect();
+    format!("{}\n", json!({ "findings": list }))
+}
+
+/// The findings as one object each.
+pub(crate) fn lint_lines(findings: &[Finding]) -> String {
+    findings.iter().map(|one| format!("{}\n", one.to_json())).collect()
+}

@@ -1,0 +1,55 @@
+//! Where a command writes to, and what is known about who reads it.
+
+use core::fmt;
+use std::io::{self, IsTerminal as _, StderrLock, StdoutLock, Write};
+
+use crate::interrupt::Interrupt;
+
+/// Where a command writes to.
+pub struct Streams<'w> {
+    /// The result.
+    pub out: &'w mut dyn Write,
+    /// Progress and messages.
+    pub err: &'w mut dyn Write,
+    /// Whether `out` is a terminal, on which colours can be seen.
+    pub out_is_terminal: bool,
+    /// Whether `err` is a terminal, on which a progress line can be redrawn.
+    pub err_is_terminal: bool,
+    /// Whether the user wants no colours anywhere: `NO_COLOR` is set and not empty.
+    pub no_color: bool,
+    /// Whether the user wants the command to come to an end.
+    pub interrupt: Interrupt,
+}
+
+impl<'w> Streams<'w> {
+    /// Streams that are no terminals, and nobody who interrupts.
+    pub fn new(out: &'w mut dyn Write, err: &'w mut dyn Write) -> Self {
+        Self {
+            out,
+            err,
+            out_is_terminal: false,
+            err_is_terminal: false,
+            no_color: false,
+            interrupt: Interrupt::new(),
+        }
+    }
+
+    /// Those of this process.
+    pub(crate) fn of_process(out: &'w mut StdoutLock<'_>, err: &'w mut StderrLock<'_>) -> Self {
+        let is_terminal = (out.is_terminal(), io::stderr().is_terminal());
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let (out_is_terminal, err_is_terminal) = is_terminal;
+        Self { out_is_terminal, err_is_terminal, no_color, ..Self::new(out, err) }
+    }
+}
+
+impl fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams")
+            .field("out_is_terminal", &self.out_is_terminal)
+            .field("err_is_terminal", &self.err_is_terminal)
+            .field("no_color", &self.no_color)
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
+    }
+}
