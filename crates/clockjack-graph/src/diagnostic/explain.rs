@@ -48,7 +48,7 @@ const FRAME: [(&str, &str); 5] = [
     ("schema_version:", "schema_version: 1\n"),
     ("graph:", "graph: {name: example, kind: internal_test}\n"),
     ("lanes:", "lanes: {main: {type: event_loop}}\n"),
-    ("components:", "components: []\n"),
+    ("components:", "components: [{id: one, type: counter, execution: {lane: main}}]\n"),
     ("edges:", "edges: []\n"),
 ];
 
@@ -128,7 +128,8 @@ mod tests {
         let whole = Page::complete("edges:\n  - {id: e}\ngraph: {name: mine}\n");
         assert_eq!(
             whole,
-            "schema_version: 1\nlanes: {main: {type: event_loop}}\ncomponents: []\n\
+            "schema_version: 1\nlanes: {main: {type: event_loop}}\n\
+             components: [{id: one, type: counter, execution: {lane: main}}]\n\
              edges:\n  - {id: e}\ngraph: {name: mine}\n"
         );
     }

@@ -11,17 +11,17 @@ pub(super) const PAGES: &[Page] = &[
 components:
   - {id: a, type: counter, execution: {lane: main}}
   - {id: b, type: counter, execution: {lane: main}}
-  - {id: copy, type: identity, execution: {lane: main}}
+  - {id: sink, type: output, execution: {lane: main}, boundary: {role: output}}
 edges:
-  - {id: e, kind: state, from: a.out, to: copy.in}
-  - {id: f, kind: state, from: b.out, to: copy.in}
+  - {id: e, kind: state, from: a.out, to: sink.in}
+  - {id: f, kind: state, from: b.out, to: sink.in}
 ",
         right: "\
 components:
   - {id: a, type: counter, execution: {lane: main}}
-  - {id: copy, type: identity, execution: {lane: main}}
+  - {id: sink, type: output, execution: {lane: main}, boundary: {role: output}}
 edges:
-  - {id: e, kind: state, from: a.out, to: copy.in}
+  - {id: e, kind: state, from: a.out, to: sink.in}
 ",
         why: "state has one writer: with two, the order in which they write would decide what is\n\
               read. Join the values before, in a component.",

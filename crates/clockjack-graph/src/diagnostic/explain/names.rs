@@ -78,17 +78,16 @@ edges:
         wrong: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - {id: copy, type: identity, execution: {lane: main}}
+  - {id: sink, type: output, execution: {lane: main}, boundary: {role: output}}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: copy.in}
-  - {id: f, kind: delay, from: copy.outt, to: copy.in}
+  - {id: e, kind: immediate, from: count.outt, to: sink.in}
 ",
         right: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - {id: copy, type: identity, execution: {lane: main}}
+  - {id: sink, type: output, execution: {lane: main}, boundary: {role: output}}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: copy.in}
+  - {id: e, kind: immediate, from: count.out, to: sink.in}
 ",
         why: "ports belong to the component's type; a file connects them and makes none.",
     },

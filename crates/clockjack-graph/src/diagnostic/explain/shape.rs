@@ -10,14 +10,14 @@ pub(super) const PAGES: &[Page] = &[
         wrong: "\
 components:
   - {id: camera, type: frame_input, execution: {lane: main}, boundary: {role: input}}
-  - {id: sink, type: validator, execution: {lane: main}}
+  - {id: sink, type: identity, execution: {lane: main}}
 edges:
   - {id: e, kind: immediate, from: camera.out, to: sink.in, policy: {copy_policy: shared_view}}
 ",
         right: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - {id: sink, type: validator, execution: {lane: main}}
+  - {id: sink, type: identity, execution: {lane: main}}
 edges:
   - {id: e, kind: immediate, from: count.out, to: sink.in}
 ",
@@ -42,17 +42,17 @@ edges:
         wrong: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - {id: sum, type: join, execution: {lane: main}}
+  - {id: pilot, type: controller, execution: {lane: main}}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: sum.a}
+  - {id: e, kind: immediate, from: count.out, to: pilot.in}
 ",
         right: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - {id: sum, type: join, execution: {lane: main}}
+  - {id: pilot, type: controller, execution: {lane: main}}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: sum.a}
-  - {id: f, kind: immediate, from: count.out, to: sum.b}
+  - {id: e, kind: immediate, from: count.out, to: pilot.in}
+  - {id: f, kind: immediate, from: count.out, to: pilot.target}
 ",
         why: "it is allowed, and worth a look if the edge was forgotten.",
     },
@@ -182,7 +182,7 @@ edges:
   - {id: there, kind: immediate, from: a.out, to: b.in}
   - {id: back, kind: immediate, from: b.out, to: a.in}
 composite_loops:
-  - {id: round, components: [a, b], loop_policy: {type: fixed_point, order: [a]}}
+  - {id: round, components: [a, b], order: [a], loop_policy: {type: fixed_point}}
 ",
         right: "\
 components:
@@ -192,7 +192,7 @@ edges:
   - {id: there, kind: immediate, from: a.out, to: b.in}
   - {id: back, kind: immediate, from: b.out, to: a.in}
 composite_loops:
-  - {id: round, components: [a, b], loop_policy: {type: fixed_point, order: [b, a]}}
+  - {id: round, components: [a, b], order: [b, a], loop_policy: {type: fixed_point}}
 ",
         why: "an order names every member once, and members share a lane, since the loop is run as\n\
               one. What is not said is decided by the compiler and printed by `plan`.",

@@ -58,25 +58,25 @@ edges:
         wrong: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - id: sum
-    type: join
-    event_sources: [{type: message, inputs: [a, b]}]
-    trigger_policy: {type: any_input, inputs: [a, b]}
+  - id: pilot
+    type: controller
+    event_sources: [{type: message, inputs: [in, target]}]
+    trigger_policy: {type: any_input, inputs: [in, target]}
     execution: {lane: main}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: sum.a}
+  - {id: e, kind: immediate, from: count.out, to: pilot.in}
 ",
         right: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
-  - id: sum
-    type: join
-    event_sources: [{type: message, inputs: [a, b]}]
-    trigger_policy: {type: any_input, inputs: [a, b]}
+  - id: pilot
+    type: controller
+    event_sources: [{type: message, inputs: [in, target]}]
+    trigger_policy: {type: any_input, inputs: [in, target]}
     execution: {lane: main}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: sum.a}
-  - {id: f, kind: immediate, from: count.out, to: sum.b}
+  - {id: e, kind: immediate, from: count.out, to: pilot.in}
+  - {id: f, kind: immediate, from: count.out, to: pilot.target}
 ",
         why: "nothing ever comes there, so the trigger waits for nothing or passes it over.",
     },
@@ -88,28 +88,24 @@ components:
   - {id: count, type: counter, execution: {lane: main}}
   - id: copy
     type: identity
-    event_sources: [{type: message, input: in}]
-    trigger_policy: {type: batch, input: in, batch_size: 4}
+    event_sources: [{type: task_ready, input: in}]
+    trigger_policy: {type: task_ready, input: in}
     execution: {lane: main}
 edges:
-  - {id: e, kind: immediate, from: count.out, to: copy.in, policy: {mode: latched}}
+  - {id: e, kind: immediate, from: count.out, to: copy.in}
 ",
         right: "\
 components:
   - {id: count, type: counter, execution: {lane: main}}
   - id: copy
     type: identity
-    event_sources: [{type: message, input: in}]
-    trigger_policy: {type: batch, input: in, batch_size: 4}
+    event_sources: [{type: task_ready, input: in}]
+    trigger_policy: {type: task_ready, input: in}
     execution: {lane: main}
 edges:
-  - id: e
-    kind: immediate
-    from: count.out
-    to: copy.in
-    policy: {mode: queue, capacity: 8, overflow: drop_oldest}
+  - {id: e, kind: async, from: count.out, to: copy.in}
 ",
-        why: "a channel that keeps the newest value for ever has no messages to count or to consume.",
+        why: "tasks end at some later time, and only an async edge carries what they give.",
     },
     Page {
         code: Code::TriggerNeverReady,
