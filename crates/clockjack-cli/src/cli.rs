@@ -3,6 +3,8 @@
 mod graph;
 mod jobs;
 mod options;
+mod run;
+mod schema;
 mod tool;
 
 use core::error::Error as _;
@@ -15,6 +17,8 @@ use self::{
     graph::{CheckArgs, DiffPlanArgs, ExplainArgs, LintArgs, PlanArgs, RenderArgs, Surroundings},
     jobs::JobsArgs,
     options::{ColorMode, Format, ProgressMode},
+    run::{BenchArgs, ObserveArgs, RunArgs, TraceArgs},
+    schema::SchemaArgs,
     tool::{CompletionsArgs, DoctorArgs, ManArgs},
 };
 use crate::{
@@ -66,9 +70,14 @@ where
         Command::Check(args) => args.run(of, streams),
         Command::Plan(args) => args.run(of, streams),
         Command::Render(args) => args.run(of, streams),
+        Command::Run(args) => args.run(of, streams),
+        Command::Trace(args) => args.run(of, streams),
+        Command::Observe(args) => args.run(of, streams),
+        Command::Bench(args) => args.run(of, streams),
         Command::Lint(args) => args.run(of, streams),
         Command::Explain(args) => args.run(streams),
         Command::DiffPlan(args) => args.run(of, streams),
+        Command::Schema(args) => args.run(streams),
         Command::Doctor(args) => args.run(registry, streams),
         Command::Completions(args) => args.run(streams),
         Command::Man(args) => args.run(streams),
@@ -160,9 +169,14 @@ enum Command {
     Check(CheckArgs),
     Plan(PlanArgs),
     Render(RenderArgs),
+    Run(RunArgs),
+    Trace(TraceArgs),
+    Observe(ObserveArgs),
     Lint(LintArgs),
     Explain(ExplainArgs),
     DiffPlan(DiffPlanArgs),
+    Bench(BenchArgs),
+    Schema(SchemaArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

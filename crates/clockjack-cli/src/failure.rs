@@ -32,6 +32,10 @@ enum Kind {
     Output(io::Error),
     GraphInput { path: PathBuf, source: io::Error },
     FileOutput { path: PathBuf, source: io::Error },
+    NoRuntime(String),
+    NoExport(String),
+    AssertionsInput { path: PathBuf, source: io::Error },
+    NotAssertions { path: PathBuf, why: String },
     UnknownCode(String),
     UnknownCommand(String),
     Told(u8),
@@ -46,6 +50,26 @@ impl Failure {
     /// A file that the arguments name could not be written.
     pub(crate) fn file_output(path: &Path, source: io::Error) -> Self {
         Self(Kind::FileOutput { path: path.to_owned(), source })
+    }
+
+    /// The operating system gives no threads.
+    pub(crate) const fn no_runtime(why: String) -> Self {
+        Self(Kind::NoRuntime(why))
+    }
+
+    /// What was measured cannot be told in the form that was asked for.
+    pub(crate) const fn no_export(why: String) -> Self {
+        Self(Kind::NoExport(why))
+    }
+
+    /// A file of assertions could not be read.
+    pub(crate) fn assertions_input(path: &Path, source: io::Error) -> Self {
+        Self(Kind::AssertionsInput { path: path.to_owned(), source })
+    }
+
+    /// What was read is no file of assertions.
+    pub(crate) fn not_assertions(path: &Path, why: String) -> Self {
+        Self(Kind::NotAssertions { path: path.to_owned(), why })
     }
 
     /// There is no such code.
@@ -121,6 +145,8 @@ impl Failure {
             | Kind::TraceInput { .. }
             | Kind::NotATrace { .. }
             | Kind::GraphInput { .. }
+            | Kind::AssertionsInput { .. }
+            | Kind::NotAssertions { .. }
             | Kind::UnknownCode(_)
             | Kind::UnknownCommand(_) => exit_code::USAGE,
             Kind::Told(code) => code,
@@ -131,6 +157,8 @@ impl Failure {
             | Kind::TraceOutput { .. }
             | Kind::Diverged { .. }
             | Kind::FileOutput { .. }
+            | Kind::NoRuntime(_)
+            | Kind::NoExport(_)
             | Kind::Output(_) => exit_code::FAILED,
         }
     }
@@ -187,6 +215,14 @@ impl fmt::Display for Failure {
                 write!(f, "cannot read the graph '{}'", path.display())
             }
             Kind::FileOutput { path, .. } => write!(f, "cannot write '{}'", path.display()),
+            Kind::NoRuntime(why) => write!(f, "cannot start the workers: {why}"),
+            Kind::NoExport(why) => write!(f, "cannot export: {why}"),
+            Kind::AssertionsInput { path, .. } => {
+                write!(f, "cannot read the assertions '{}'", path.display())
+            }
+            Kind::NotAssertions { path, why } => {
+                write!(f, "'{}' is no file of assertions: {why}", path.display())
+            }
             Kind::UnknownCode(name) => {
                 write!(f, "there is no code '{name}'")?;
                 let near = explain::near(name);
@@ -213,11 +249,15 @@ impl Error for Failure {
             Kind::TraceInput { source, .. }
             | Kind::TraceOutput { source, .. }
             | Kind::GraphInput { source, .. }
+            | Kind::AssertionsInput { source, .. }
             | Kind::FileOutput { source, .. }
             | Kind::Output(source) => Some(source),
             Kind::Refused { .. }
             | Kind::NotScheduled { .. }
             | Kind::SameFile(_)
+            | Kind::NoRuntime(_)
+            | Kind::NoExport(_)
+            | Kind::NotAssertions { .. }
             | Kind::UnknownCode(_)
             | Kind::UnknownCommand(_)
             | Kind::Told(_)

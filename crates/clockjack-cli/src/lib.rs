@@ -62,6 +62,7 @@ mod jobs;
 mod progress;
 mod render;
 mod rng;
+mod run;
 mod span;
 mod streams;
 mod timers;

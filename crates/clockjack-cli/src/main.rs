@@ -5,5 +5,5 @@ use std::process::ExitCode;
 use clockjack_graph::Registry;
 
 fn main() -> ExitCode {
-    clockjack_cli::main(Registry::new())
+    clockjack_cli::main(Registry::standard())
 }

@@ -134,7 +134,7 @@ pub(super) fn load_plan(
 }
 
 /// Where faults of a graph are told by a command that has something else to print.
-const fn told(format: Format) -> Told {
+pub(super) const fn told(format: Format) -> Told {
     match format {
         Format::Human => Told::Text,
         Format::Json => Told::Json,

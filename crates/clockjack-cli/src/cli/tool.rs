@@ -1,6 +1,6 @@
 //! The arguments of the commands about the command itself: doctor, completions, man.
 
-use clap::{Args, CommandFactory as _, ValueEnum as _};
+use clap::{Args, CommandFactory as _};
 use clockjack_graph::Registry;
 
 use super::options::Format;
@@ -87,9 +87,4 @@ impl ManArgs {
         rendered.map_err(Failure::output)?;
         write_result(streams, &String::from_utf8_lossy(&page))
     }
-}
-
-/// The shells that there are scripts for.
-pub(super) fn shells() -> Vec<String> {
-    clap_complete::Shell::value_variants().iter().map(ToString::to_string).collect()
 }

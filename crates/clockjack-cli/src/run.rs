@@ -1,0 +1,168 @@
+//! Running a graph for the commands `run`, `trace`, `observe` and `bench`: a runtime with workers,
+//! one run on it, and somebody who looks at it now and again. What a run did is in its report;
+//! nothing here changes it, except that Ctrl-C lets it drain.
+
+pub(crate) mod assertions;
+pub(crate) mod bench;
+pub(crate) mod events;
+pub(crate) mod summary;
+
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::sync::Arc;
+use std::task::Wake;
+use std::thread::Thread;
+use std::time::Instant;
+
+use clockjack_graph::run::{LiveLane, RunError, RunReport, TraceLog};
+use clockjack_graph::{Clock, CommitLog, Graph, GraphRun, RunOptions};
+use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+
+/// How often somebody looks at a run that goes on.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Epochs of a run in simulated time that was given no bound.
+pub(crate) const STEPS_DEFAULT: u64 = 1000;
+/// How long workers have to end after the run has.
+const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How a run is to go.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) steps: Option<u64>,
+    pub(crate) length: Option<Duration>,
+    pub(crate) until_idle: bool,
+    pub(crate) clock: Clock,
+    pub(crate) workers: Option<usize>,
+    pub(crate) seed: u64,
+    pub(crate) commit_log: Option<CommitLog>,
+    pub(crate) trace: Option<TraceLog>,
+}
+
+impl Wanted {
+    /// In simulated time, so many epochs.
+    pub(crate) const fn steps(n: u64) -> Self {
+        Self {
+            steps: Some(n),
+            length: None,
+            until_idle: false,
+            clock: Clock::Virtual,
+            workers: None,
+            seed: 0,
+            commit_log: None,
+            trace: None,
+        }
+    }
+
+    fn options(&self) -> RunOptions {
+        let mut options = match (self.until_idle, self.steps, self.length) {
+            (true, ..) => RunOptions::until_idle(),
+            (false, Some(steps), _) => RunOptions::steps(steps),
+            (false, None, Some(length)) => RunOptions::run_for(length),
+            (false, None, None) if self.clock == Clock::Wall => RunOptions::until_stopped(),
+            (false, None, None) => RunOptions::steps(STEPS_DEFAULT),
+        };
+        if let Some(steps) = self.steps {
+            options = options.steps_max(steps);
+        }
+        if let Some(length) = self.length {
+            options = options.duration_max(length);
+        }
+        options = options.clock(self.clock).seed(self.seed);
+        if let Some(workers) = self.workers {
+            options = options.workers(workers);
+        }
+        if let Some(log) = &self.commit_log {
+            options = options.commit_log(log);
+        }
+        if let Some(log) = &self.trace {
+            options = options.trace(log);
+        }
+        options
+    }
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// What it did; nothing if it did not begin.
+    pub(crate) report: Option<RunReport>,
+    /// Why it failed, if it did.
+    pub(crate) error: Option<String>,
+    /// Whether Ctrl-C has ended it.
+    pub(crate) was_interrupted: bool,
+    /// How long it took by the clock on the wall, set-up included.
+    pub(crate) wall: Duration,
+}
+
+/// Runs a graph to its end. `look` is called now and again while it runs, and once after.
+pub(crate) fn run(
+    graph: Graph,
+    wanted: &Wanted,
+    interrupt: &Interrupt,
+    mut look: impl FnMut(&[LiveLane]),
+) -> Result<Ran, Failure> {
+    let config = PoolConfig { workers: wanted.workers, ..PoolConfig::DEFAULT };
+    let system = ActorSystem::builder("clockjack");
+    let runtime = Runtime::start_with(system, config)
+        .map_err(|error| Failure::no_runtime(error.to_string()))?;
+    let began = Instant::now();
+    let (ended, was_interrupted) = match graph.start(runtime.system(), wanted.options()) {
+        Ok(run) => wait(run, interrupt, &mut look),
+        Err(error) => (Err(error), false),
+    };
+    let wall = began.elapsed();
+    drop(runtime.shutdown(SHUTDOWN_DEADLINE));
+    let (report, error) = match ended {
+        Ok(report) => (Some(report), None),
+        Err(error) => {
+            let mut report = error.report().cloned();
+            // What ended the run belongs to what went wrong in it.
+            if let (Some(report), Some(fault)) = (&mut report, error.fault())
+                && !report.faults.contains(fault)
+            {
+                report.faults.push(fault.clone());
+            }
+            (report, Some(error.to_string()))
+        }
+    };
+    Ok(Ran { report, error, was_interrupted, wall })
+}
+
+/// Waits for the end of a run on this thread, and looks up now and again.
+fn wait(
+    run: GraphRun,
+    interrupt: &Interrupt,
+    look: &mut dyn FnMut(&[LiveLane]),
+) -> (Result<RunReport, RunError>, bool) {
+    let stopper = run.stopper();
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    let mut run = pin!(run);
+    let mut was_interrupted = false;
+    loop {
+        if let Poll::Ready(ended) = run.as_mut().poll(&mut cx) {
+            look(&stopper.live());
+            return (ended, was_interrupted);
+        }
+        std::thread::park_timeout(LOOK_EVERY);
+        if interrupt.is_requested() && !was_interrupted {
+            was_interrupted = true;
+            stopper.stop();
+        }
+        look(&stopper.live());
+    }
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,289 @@
+//! What a run did, in every form, and what the command exits with because of it.
+
+use core::fmt::Write as _;
+
+use clockjack_graph::compile::Plan;
+use clockjack_graph::run::{LiveLane, Metric, MetricKind, Metrics};
+use clockjack_observe::prometheus;
+use clockjack_observe::samples::{Sample, Value as Reading};
+use serde_json::{Value, json};
+
+use super::Ran;
+use crate::exit_code;
+
+/// The version of these records.
+const SCHEMA_VERSION: &str = "1";
+
+/// What a run that ended so exits with. A failure says more than an interrupt, and that more than
+/// ticks that came late.
+pub(crate) fn exit_code(ran: &Ran, overruns_max: Option<u64>) -> u8 {
+    if ran.error.is_some() {
+        return exit_code::RUN_FAILED;
+    }
+    if ran.was_interrupted {
+        return exit_code::INTERRUPTED;
+    }
+    if overruns_max.is_some_and(|max| overruns(ran) > max) {
+        return exit_code::OVERRUN;
+    }
+    exit_code::OK
+}
+
+/// How many ticks took longer than they may.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and a count is a whole number"
+)]
+fn overruns(ran: &Ran) -> u64 {
+    let Some(report) = &ran.report else { return 0 };
+    report.metrics.total("runtime.scheduler.tick_overrun_count") as u64
+}
+
+/// The same for people.
+pub(crate) fn text(plan: &Plan, ran: &Ran) -> String {
+    let mut out = String::new();
+    if let Some(report) = &ran.report {
+        let simulated = seconds(u128::from(report.elapsed_ns));
+        say(&mut out, format_args!("{}: {}", plan.name, report.stop));
+        say(&mut out, format_args!("  epochs      {}", report.epochs));
+        say(&mut out, format_args!("  calls       {}", report.executions));
+        say(&mut out, format_args!("  time        {simulated}"));
+        say(&mut out, format_args!("  at once     {}", report.overlap_max));
+        lanes(&mut out, plan, &report.metrics);
+        channels(&mut out, &report.metrics);
+        for one in &report.loops {
+            let residual =
+                one.residual.map_or(String::new(), |value| format!(", residual {value}"));
+            say(&mut out, format_args!("loop {}: {}{residual}", one.id, one.reason));
+        }
+        for fault in &report.faults {
+            say(&mut out, format_args!("fault: {fault}"));
+        }
+        if report.n_faults_dropped > 0 {
+            say(&mut out, format_args!("and {} more faults", report.n_faults_dropped));
+        }
+    }
+    if let Some(error) = &ran.error {
+        say(&mut out, format_args!("{}: the run failed: {error}", plan.name));
+    }
+    if ran.was_interrupted {
+        say(&mut out, format_args!("interrupted: what was under way was drained"));
+    }
+    out
+}
+
+fn lanes(out: &mut String, plan: &Plan, metrics: &Metrics) {
+    say(out, format_args!("{:<20} {:>10} {:>10} {:>10}", "lane", "ticks", "overruns", "skipped"));
+    for lane in &plan.lanes {
+        let id = lane.spec.id.as_str();
+        let of = |name| metrics.get(name, id).unwrap_or(0.0);
+        let ticks = of("runtime.scheduler.tick_count");
+        let over = of("runtime.scheduler.tick_overrun_count");
+        let skipped = of("runtime.scheduler.skipped_tick_count");
+        say(out, format_args!("{id:<20} {ticks:>10} {over:>10} {skipped:>10}"));
+    }
+}
+
+/// What was lost, edge by edge; nothing if nothing was.
+fn channels(out: &mut String, metrics: &Metrics) {
+    for name in ["drop_count", "overwrite_count", "reject_count", "stale_drop_count"] {
+        let full = format!("runtime.channel.{name}");
+        let lost = metrics.list.iter().filter(|one| one.name == full && one.value > 0.0);
+        for Metric { label, value, .. } in lost {
+            let edge = label.as_ref().map_or("", |(_, edge)| edge.as_str());
+            say(out, format_args!("edge {edge}: {name} {value}"));
+        }
+    }
+}
+
+fn say(out: &mut String, text: core::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a string takes everything");
+    out.push('\n');
+}
+
+/// Nanoseconds as seconds, exactly.
+fn seconds(nanos: u128) -> String {
+    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// What a run did as one object. Only `timing` depends on the machine.
+pub(crate) fn json(plan: &Plan, ran: &Ran) -> Value {
+    let mut value = head(plan, ran);
+    if let Some(report) = &ran.report {
+        let metrics: Vec<Value> = report.metrics.list.iter().map(metric).collect();
+        value["metrics"] = metrics.into();
+        value["faults"] = faults(ran).into();
+        value["loops"] = loops(ran).into();
+    }
+    value
+}
+
+/// The same, a record a line; the whole comes last.
+pub(crate) fn lines(plan: &Plan, ran: &Ran) -> String {
+    let mut out = String::new();
+    let mut put = |record: &str, mut value: Value| {
+        value["record"] = record.into();
+        say(&mut out, format_args!("{value}"));
+    };
+    if let Some(report) = &ran.report {
+        report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
+    }
+    faults(ran).into_iter().for_each(|one| put("fault", one));
+    loops(ran).into_iter().for_each(|one| put("loop", one));
+    put("summary", head(plan, ran));
+    out
+}
+
+/// All but the lists.
+pub(crate) fn head(plan: &Plan, ran: &Ran) -> Value {
+    let report = ran.report.as_ref();
+    json!({
+        "result_schema_version": SCHEMA_VERSION,
+        "graph": plan.name,
+        "ok": ran.error.is_none(),
+        "error": ran.error,
+        "interrupted": ran.was_interrupted,
+        "stop_reason": report.map(|report| report.stop.name()),
+        "epochs": report.map(|report| report.epochs),
+        "executions": report.map(|report| report.executions),
+        "elapsed_ns": report.map(|report| report.elapsed_ns),
+        "n_faults_dropped": report.map(|report| report.n_faults_dropped),
+        "timing": {
+            "wall_ns": u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
+            "overlap_max": report.map(|report| report.overlap_max),
+        },
+    })
+}
+
+fn faults(ran: &Ran) -> Vec<Value> {
+    let faults = ran.report.iter().flat_map(|report| &report.faults);
+    let record = faults.map(|fault| {
+        json!({
+            "phase": fault.phase.name(),
+            "component": fault.component,
+            "lane": fault.lane,
+            "message": fault.message,
+            "epoch": fault.epoch,
+            "fatal": fault.is_fatal,
+        })
+    });
+    record.collect()
+}
+
+fn loops(ran: &Ran) -> Vec<Value> {
+    let loops = ran.report.iter().flat_map(|report| &report.loops);
+    loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
+}
+
+fn metric(one: &Metric) -> Value {
+    let mut value = json!({"name": one.name, "kind": one.kind.name(), "value": one.value});
+    if let Some((label, whose)) = &one.label {
+        value["labels"] = json!({ *label: whose });
+    }
+    value
+}
+
+/// All metrics as Prometheus reads them.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and a counter is a whole number"
+)]
+pub(crate) fn prometheus(metrics: &Metrics) -> Result<String, prometheus::ExportError> {
+    let labels: Vec<Vec<(&str, &str)>> = metrics
+        .list
+        .iter()
+        .map(|one| one.label.iter().map(|(name, whose)| (*name, whose.as_str())).collect())
+        .collect();
+    let samples: Vec<Sample<'_>> = metrics
+        .list
+        .iter()
+        .zip(&labels)
+        .map(|(one, labels)| {
+            let value = match one.kind {
+                MetricKind::Counter => Reading::Counter(one.value as u64),
+                MetricKind::Gauge => Reading::GaugeFloat(one.value),
+            };
+            Sample::new(one.name, value).labels(labels)
+        })
+        .collect();
+    let mut out = String::new();
+    prometheus::write(&mut out, &samples)?;
+    Ok(out)
+}
+
+/// One line about the lanes while they run: calls a second of each domain, overruns, left out.
+pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> String {
+    let part = |lane: &LiveLane| {
+        let rate = u128::from(lane.calls) * 1000 / wall_ms.max(1);
+        let LiveLane { lane: id, ticks, overruns, skipped, .. } = lane;
+        format!("{id} {rate}/s, {ticks} ticks, {overruns} over, {skipped} skipped")
+    };
+    lanes.iter().map(part).collect::<Vec<_>>().join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use clockjack_graph::run::{RunReport, StopReason};
+
+    use super::*;
+
+    fn ran(overruns: f64) -> Ran {
+        let name = "runtime.scheduler.tick_overrun_count";
+        let label = Some(("lane", String::from("main")));
+        let metric = Metric { name, kind: MetricKind::Counter, label, value: overruns };
+        let report = RunReport {
+            stop: StopReason::TickBound,
+            epochs: 7,
+            executions: 9,
+            elapsed_ns: 1_500_000_000,
+            faults: Vec::new(),
+            n_faults_dropped: 0,
+            overlap_max: 1,
+            snapshots: Vec::new(),
+            loops: Vec::new(),
+            metrics: Metrics { list: vec![metric] },
+        };
+        let wall = Duration::from_millis(1);
+        Ran { report: Some(report), error: None, was_interrupted: false, wall }
+    }
+
+    #[test]
+    fn exit_code_7_is_more_overruns_than_are_allowed() {
+        assert_eq!(exit_code(&ran(3.0), None), 0, "nobody has asked");
+        assert_eq!(exit_code(&ran(3.0), Some(3)), 0);
+        assert_eq!(exit_code(&ran(3.0), Some(2)), 7);
+    }
+
+    #[test]
+    fn a_failure_says_more_than_an_interrupt_and_that_more_than_an_overrun() {
+        let mut both = Ran { was_interrupted: true, ..ran(3.0) };
+        assert_eq!(exit_code(&both, Some(0)), 130);
+        both.error = Some(String::from("it broke"));
+        assert_eq!(exit_code(&both, Some(0)), 5);
+    }
+
+    #[test]
+    fn times_are_shown_exactly() {
+        let shown = [0, 1, 1_500_000_000, 10_000_000_000].map(seconds);
+        assert_eq!(shown, ["0 s", "0.000000001 s", "1.5 s", "10 s"]);
+    }
+
+    #[test]
+    fn a_live_line_has_a_part_for_each_lane() {
+        let lane = |id: &str| LiveLane {
+            lane: id.into(),
+            calls: 500,
+            ticks: 100,
+            overruns: 2,
+            ..LiveLane::default()
+        };
+        let line = live(&[lane("a"), lane("b")], 1000);
+        let part = "500/s, 100 ticks, 2 over, 0 skipped";
+        assert_eq!(line, format!("a {part} | b {part}"));
+    }
+}

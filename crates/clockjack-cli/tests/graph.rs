@@ -1,0 +1,400 @@
+//! The commands about graphs as their user meets them: forms, exit codes, colours, the surface.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clockjack_cli::{Interrupt, Streams, exit_code, run};
+use clockjack_graph::Registry;
+use serde_json::Value;
+
+struct Ran {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+/// How the command is called, apart from its arguments.
+#[derive(Default)]
+struct Setting {
+    is_terminal: bool,
+    no_color: bool,
+    interrupt: Interrupt,
+}
+
+fn clockjack_in(setting: &Setting, args: &[&str]) -> Ran {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut streams = Streams {
+        out_is_terminal: setting.is_terminal,
+        err_is_terminal: setting.is_terminal,
+        no_color: setting.no_color,
+        interrupt: setting.interrupt.clone(),
+        ..Streams::new(&mut out, &mut err)
+    };
+    let code = run(&Registry::standard(), ["clockjack"].iter().chain(args), &mut streams);
+    let text = |bytes| String::from_utf8(bytes).expect("the command writes text");
+    Ran { code, out: text(out), err: text(err) }
+}
+
+fn clockjack(args: &[&str]) -> Ran {
+    clockjack_in(&Setting::default(), args)
+}
+
+/// A file of the tests.
+fn file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graphs").join(name);
+    path.to_str().expect("a path of text").to_owned()
+}
+
+/// A place for a file that a command writes.
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[track_caller]
+fn check_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    // After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-cli` writes it anew.
+    if env::var_os("CLOCKJACK_BLESS").is_some() {
+        fs::write(&path, text).expect("the file can be written");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == expected, "{} is not what is printed now:\n{text}", path.display());
+}
+
+/// The result as one JSON value.
+#[track_caller]
+fn json(args: &[&str]) -> Value {
+    let ran = clockjack(args);
+    assert_eq!(ran.out.lines().count(), 1, "{args:?} prints one line: {}{}", ran.out, ran.err);
+    serde_json::from_str(&ran.out).expect("JSON")
+}
+
+/// The result as one JSON value a line.
+#[track_caller]
+fn lines(args: &[&str]) -> Vec<Value> {
+    let ran = clockjack(args);
+    let lines = ran.out.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    lines.collect()
+}
+
+const COMMANDS: [&str; 16] = [
+    "check",
+    "plan",
+    "render",
+    "run",
+    "trace",
+    "observe",
+    "lint",
+    "explain",
+    "diff-plan",
+    "bench",
+    "schema",
+    "doctor",
+    "completions",
+    "man",
+    "timers",
+    "jobs",
+];
+
+#[test]
+fn the_whole_surface_is_that_of_the_golden_file() {
+    let mut surface = clockjack(&["--help"]).out;
+    for command in COMMANDS {
+        let help = clockjack(&[command, "--help"]);
+        assert_eq!((help.code, help.err.as_str()), (0, ""), "{command}");
+        assert!(help.out.contains("Examples:\n"), "{command} has examples");
+        assert!(help.out.contains("Exit codes:\n"), "{command} tells its exit codes");
+        surface.push_str(&format!("\n==== {command} ====\n\n{}", help.out));
+    }
+    check_golden("surface.txt", &surface);
+}
+
+#[test]
+fn all_that_print_do_so_for_people_and_for_programs() {
+    let cell = file("cell.yaml");
+    let cases: [&[&str]; 10] = [
+        &["check", &cell],
+        &["plan", &cell],
+        &["render", &cell],
+        &["run", &cell, "--steps", "3"],
+        &["trace", &cell, "--steps", "3"],
+        &["observe", &cell, "--steps", "3"],
+        &["lint", &cell],
+        &["diff-plan", &cell, &cell],
+        &["explain", "unknown_lane"],
+        &["bench", &cell, "--steps", "3", "--runs", "1"],
+    ];
+    let others: [&[&str]; 2] = [&["schema"], &["doctor"]];
+    for args in cases.into_iter().chain(others) {
+        let with = |format| [args, &["--format", format]].concat();
+        let human = clockjack(&with("human"));
+        assert_eq!((human.code, human.err.as_str()), (exit_code::OK, ""), "{args:?}");
+        assert!(!human.out.is_empty(), "{args:?}");
+        assert!(json(&with("json")).is_object(), "{args:?}");
+        for line in lines(&with("ndjson")) {
+            assert!(line.is_object(), "{args:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn exit_code_0_is_a_graph_that_is_valid_and_runs() {
+    let cell = file("cell.yaml");
+    assert_eq!(clockjack(&["check", &cell]).code, 0);
+    assert_eq!(clockjack(&["run", &cell, "--steps", "10"]).code, 0);
+}
+
+#[test]
+fn exit_code_1_is_a_file_that_cannot_be_written() {
+    let ran = clockjack(&["render", &file("cell.yaml"), "--output", "/no/such/place/x.svg"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.starts_with("clockjack: cannot write '/no/such/place/x.svg': "), "{}", ran.err);
+}
+
+#[test]
+fn exit_code_2_is_a_file_that_cannot_be_read_or_a_wrong_argument() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["check", "no-such.yaml"], "cannot read the graph 'no-such.yaml'"),
+        (&["run", "no-such.yaml"], "cannot read the graph 'no-such.yaml'"),
+        (&["run", "x.yaml", "--for", "7"], "not a whole number with one of"),
+        (&["run", "x.yaml", "--workers", "0"], "0 is not in 1..=64"),
+        (&["explain", "unknown_lan"], "did you mean"),
+        (&["man", "fly"], "there is no command 'fly'"),
+    ];
+    for (args, message) in cases {
+        let ran = clockjack(args);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
+        assert!(ran.err.contains(message), "{args:?} says {}", ran.err);
+    }
+}
+
+#[test]
+fn exit_code_3_is_a_graph_that_is_not_valid_and_all_its_faults_are_told() {
+    let bad = file("bad.yaml");
+    for command in ["plan", "render", "run", "trace", "observe", "bench"] {
+        let ran = clockjack(&[command, &bad, "--format", "human"]);
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{command}");
+        for code in ["error[unknown_component]", "error[unknown_lane]"] {
+            assert!(ran.err.contains(code), "{command} says {}", ran.err);
+        }
+    }
+    let report = json(&["run", &bad, "--format", "json"]);
+    assert_eq!((&report["ok"], &report["n_errors"]), (&false.into(), &2.into()));
+    let checked = clockjack(&["check", &bad, "--format", "human"]);
+    assert_eq!((checked.code, checked.err.as_str()), (3, ""), "the report is the result");
+    assert!(checked.out.contains("^^^"), "{}", checked.out);
+}
+
+#[test]
+fn exit_code_3_is_a_limit_that_is_exceeded_and_every_limit_has_an_option() {
+    let cell = file("cell.yaml");
+    let options = [
+        "--max-graph-input-bytes",
+        "--max-lanes",
+        "--max-components",
+        "--max-edges",
+        "--max-identifier-bytes",
+        "--max-string-bytes",
+        "--max-config-value-bytes",
+        "--max-config-depth",
+        "--max-composite-loops",
+    ];
+    for option in options {
+        let refused = json(&["plan", &file("all.yaml"), option, "0", "--format", "json"]);
+        let codes: Vec<_> = refused["diagnostics"].as_array().expect("findings").iter().collect();
+        assert!(codes.iter().any(|one| one["code"] == "limit_exceeded"), "{option}: {codes:?}");
+        assert_eq!(clockjack(&["plan", &cell, option, "1000000"]).code, 0, "{option}");
+    }
+}
+
+#[test]
+fn exit_code_3_is_a_warning_only_if_checked_strictly() {
+    let risky = file("risky.yaml");
+    assert_eq!(clockjack(&["check", &risky]).code, 0);
+    let strict = clockjack(&["check", &risky, "--strict"]);
+    assert_eq!(strict.code, 3);
+    assert!(strict.out.contains("warning[backpressure_risk]"), "{}", strict.out);
+}
+
+#[test]
+fn exit_code_5_is_a_run_that_failed_and_the_part_that_ran_is_reported() {
+    let ran = clockjack(&["run", &file("failing.yaml")]);
+    assert_eq!(ran.code, 5, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("the run failed: "), "{}", ran.out);
+    let report = json(&["run", &file("failing.yaml"), "--format", "json"]);
+    assert_eq!(report["stop_reason"], "error");
+    assert_eq!(report["faults"][0]["component"], "guard");
+}
+
+#[test]
+fn exit_codes_6_and_8_are_kept_for_commands_to_come() {
+    assert_eq!((exit_code::REPLAY_DIVERGED, exit_code::CANNOT_CONNECT), (6, 8));
+    let help = clockjack(&["--help"]).out;
+    for (code, meaning) in exit_code::ALL {
+        assert!(help.contains(&format!("  {code:<3}  {meaning}\n")), "{code} is in the help");
+    }
+}
+
+#[test]
+fn exit_code_9_is_an_assertion_that_does_not_hold() {
+    let cell = file("cell.yaml");
+    let observe = |text: &str, name: &str| {
+        let path = scratch(name);
+        fs::write(&path, text).expect("the file can be written");
+        let path = path.to_str().expect("text");
+        clockjack(&["observe", &cell, "--steps", "5", "--assert", path])
+    };
+    let with = |rule: &str| format!("assertion_schema_version: \"1\"\nassertions:\n  - {rule}\n");
+    let holds = observe(&with("{id: a, type: eventually, event: component_execute}"), "holds.yaml");
+    assert_eq!(holds.code, 0, "{}{}", holds.out, holds.err);
+    let fails = observe(&with("{id: a, type: never, event: component_execute}"), "fails.yaml");
+    assert_eq!(fails.code, 9);
+    let wrong = observe(&with("{id: a, type: nevr}"), "wrong.yaml");
+    assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
+    let differ = ["diff-plan", &cell, &file("risky.yaml")];
+    assert_eq!(clockjack(&differ).code, 0, "a difference is no failure unless told so");
+    assert_eq!(clockjack(&[&differ[..], &["--expect-same"]].concat()).code, 9);
+}
+
+#[test]
+fn exit_code_130_is_an_interrupt_and_the_run_is_drained_and_reported() {
+    let interrupt = Interrupt::new();
+    interrupt.request();
+    let setting = Setting { interrupt, ..Setting::default() };
+    let ran = clockjack_in(&setting, &["run", &file("cell.yaml"), "--clock", "wall"]);
+    assert_eq!(ran.code, 130, "{}", ran.err);
+    assert!(ran.out.contains("cell: stop_requested\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("interrupted: what was under way was drained\n"), "{}", ran.out);
+}
+
+#[test]
+fn the_commit_log_is_the_same_for_any_number_of_workers() {
+    let log = |workers: &str| {
+        let path = scratch(&format!("commits.{workers}"));
+        let to = path.to_str().expect("text");
+        let cell = file("cell.yaml");
+        let args = ["run", &cell, "--steps", "200", "--workers", workers, "--commit-log", to];
+        assert_eq!(clockjack(&args).code, 0);
+        fs::read(&path).expect("it was written")
+    };
+    let one = log("1");
+    assert!(!one.is_empty());
+    assert!(one == log("2") && one == log("4"), "commit logs differ");
+}
+
+#[test]
+fn a_run_writes_its_trace_and_its_metrics() {
+    let (chrome, perfetto, metrics) = (scratch("t.json"), scratch("t.pftrace"), scratch("m.prom"));
+    let path = |path: &Path| path.to_str().expect("text").to_owned();
+    let cell = file("cell.yaml");
+    for trace in [&chrome, &perfetto] {
+        let (trace, metrics) = (path(trace), path(&metrics));
+        let args = ["run", &cell, "--steps", "5", "--trace", &trace, "--metrics", &metrics];
+        assert_eq!(clockjack(&args).code, 0);
+    }
+    let text = fs::read_to_string(&chrome).expect("it was written");
+    let trace: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() > 20), "{trace}");
+    assert!(fs::read(&perfetto).expect("it was written").len() > 200);
+    let metrics = fs::read_to_string(&metrics).expect("it was written");
+    let ticks = "clockjack_runtime_scheduler_tick_count_total{lane=\"control\"} 5\n";
+    assert!(metrics.contains(ticks), "{metrics}");
+}
+
+#[test]
+fn events_come_numbered_between_what_introduces_and_what_ends_them() {
+    let events = lines(&["observe", &file("cell.yaml"), "--steps", "2"]);
+    let kinds: Vec<&str> = events.iter().filter_map(|one| one["kind"].as_str()).collect();
+    assert_eq!(kinds[..4], ["symbol_table", "graph_validated", "plan_ready", "run_started"]);
+    assert_eq!(kinds[kinds.len() - 2..], ["assertion_result", "final_summary"]);
+    let numbers: Vec<_> = events.iter().filter_map(|one| one["display_seq"].as_u64()).collect();
+    assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>());
+    let few =
+        lines(&["observe", &file("cell.yaml"), "--steps", "50", "--event-buffer-capacity", "1"]);
+    let last = few.last().expect("a summary");
+    assert_eq!(last["exactness"], "lossy", "{last}");
+    assert!(last["n_dropped"].as_u64() > Some(0));
+}
+
+#[test]
+fn colours_are_used_on_a_terminal_unless_somebody_does_not_want_them() {
+    let painted = |is_terminal, no_color, mode| {
+        let setting = Setting { is_terminal, no_color, ..Setting::default() };
+        let ran = clockjack_in(&setting, &["check", &file("bad.yaml"), "--color", mode]);
+        ran.out.contains('\x1b')
+    };
+    assert!(painted(true, false, "auto"));
+    assert!(!painted(false, false, "auto"), "no terminal");
+    assert!(!painted(true, true, "auto"), "NO_COLOR");
+    assert!(painted(false, true, "always"), "an option says more than the environment");
+    assert!(!painted(true, false, "never"));
+}
+
+#[test]
+fn a_live_line_is_drawn_on_a_terminal_and_wiped() {
+    let with = |mode, is_terminal| {
+        let setting = Setting { is_terminal, ..Setting::default() };
+        clockjack_in(&setting, &["run", &file("cell.yaml"), "--progress", mode]).err
+    };
+    let line = with("auto", true);
+    assert!(line.contains("control ") && line.ends_with('\r'), "{line:?}");
+    assert_eq!((with("none", true), with("auto", false)), (String::new(), String::new()));
+}
+
+#[test]
+fn sarif_has_a_run_for_each_file() {
+    let log = json(&["check", &file("bad.yaml"), &file("cell.yaml"), "--format", "sarif"]);
+    assert_eq!(log["version"], "2.1.0");
+    let runs = log["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[0]["results"].as_array().map(Vec::len), Some(2));
+    assert_eq!(runs[1]["results"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn completions_and_pages_are_there_for_every_shell_and_command() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert!(clockjack(&["completions", shell]).out.contains("diff-plan"), "{shell}");
+    }
+    for command in COMMANDS {
+        let page = clockjack(&["man", command]);
+        assert!(page.code == 0 && page.out.contains(".SH NAME"), "{command}");
+    }
+}
+
+/// A stream whose reader went away.
+struct Gone;
+
+impl io::Write for Gone {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_success_for_every_command() {
+    let cell = file("cell.yaml");
+    for command in ["check", "plan", "render", "run", "trace", "observe", "lint", "bench"] {
+        let (mut out, mut err) = (Gone, Vec::new());
+        let mut streams = Streams::new(&mut out, &mut err);
+        let code = run(&Registry::standard(), ["clockjack", command, &cell], &mut streams);
+        assert_eq!((code, err.as_slice()), (0, &b""[..]), "{command}");
+    }
+}
+
+#[test]
+fn the_process_runs_a_graph_and_survives_a_closed_pipe() {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_clockjack"));
+    process.args(["observe", &file("cell.yaml")]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = process.spawn().expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
