@@ -48,8 +48,8 @@ edges:
     policy: {mode: queue, capacity: 4, overflow: drop_oldest}
 ",
         why: "a channel that keeps the newest value only is never full, so nothing can wait for\n\
-              room. In the same way `max_inflight` belongs to async edges, and `allow_drop: false`\n\
-              to a channel that loses nothing.",
+              room. In the same way `max_inflight` belongs to async edges, and `allow_drop:\n\
+              false` to a channel that loses nothing.",
     },
     Page {
         code: Code::BlockingCycle,
@@ -70,8 +70,9 @@ edges:
   - {id: there, kind: delay, from: a.out, to: b.in, policy: {mode: queue, overflow: block}}
   - {id: back, kind: delay, from: b.out, to: a.in, policy: {mode: latest}}
 ",
-        why: "a component is called only if every blocking edge that leaves it has room. In a cycle\n\
-              of such edges all can be full at once, and then none of them is ever called again.",
+        why: "a component is called only if every blocking edge that leaves it has room. In a\n\
+              cycle of such edges all can be full at once, and then none of them is ever called\n\
+              again.",
     },
     Page {
         code: Code::InvalidMoveOnlyMultireader,
@@ -98,7 +99,8 @@ edges:
     to: sink.in
     policy: {copy_policy: move_only, readers: single}
 ",
-        why: "who moves a value has it alone. Several readers share it: `copy_policy: shared_view`.",
+        why: "who moves a value has it alone. Several readers share it: `copy_policy:\n\
+              shared_view`.",
     },
     Page {
         code: Code::BackpressureRisk,
@@ -117,8 +119,8 @@ components:
 edges:
   - {id: e, kind: immediate, from: count.out, to: copy.in}
 ",
-        why: "it may well be what is wanted. It is told because it couples the speed of components\n\
-              that a reader of the file may think of as independent.",
+        why: "it may well be what is wanted. It is told because it couples the speed of\n\
+              components that a reader of the file may think of as independent.",
     },
     Page {
         code: Code::HighQueueDepthLatencyRisk,

@@ -69,8 +69,9 @@ components:
 edges:
   - {id: e, kind: immediate, from: count.out, to: sink.in}
 ",
-        why: "what is sent there would be lost. In an endpoint the last dot separates the component\n\
-              from its port; a component of a subgraph has the subgraph's id before it.",
+        why: "what is sent there would be lost. In an endpoint the last dot separates the\n\
+              component from its port; a component of a subgraph has the subgraph's id before\n\
+              it.",
     },
     Page {
         code: Code::UnknownPort,
@@ -126,8 +127,8 @@ components:
 components:
   - {id: count, type: counter, execution: {lane: main}}
 ",
-        why: "a component declares its settings with type, range and choices, so that a wrong one is\n\
-              found before anything runs.",
+        why: "a component declares its settings with type, range and choices, so that a wrong\n\
+              one is found before anything runs.",
     },
     Page {
         code: Code::DependencyCycle,

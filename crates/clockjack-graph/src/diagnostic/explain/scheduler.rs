@@ -34,15 +34,16 @@ components:
 edges:
   - {id: e, kind: state, from: count.out, to: copy.in}
 ",
-        why: "an immediate value is seen in the same epoch, and a wall-clock lane has epochs of its\n\
-              own. The other kinds are seen at the reader's next epoch.",
+        why: "an immediate value is seen in the same epoch, and a wall-clock lane has epochs of\n\
+              its own. The other kinds are seen at the reader's next epoch.",
     },
     Page {
         code: Code::UnsupportedLaneType,
         means: "A lane of a type that does not exist.",
         wrong: "lanes:\n  main: {type: thread_pol}\n",
         right: "lanes:\n  main: {type: thread_pool}\n",
-        why: "the types are event_loop, fixed_rate, thread_pool, isolated_thread and manual_step.",
+        why: "the types are event_loop, fixed_rate, thread_pool, isolated_thread and\n\
+              manual_step.",
     },
     Page {
         code: Code::InvalidLanePolicy,
@@ -62,8 +63,8 @@ components:
 components:
   - {id: count, type: counter, execution: {lane: main, on_error: continue}}
 ",
-        why: "the policies are fail_fast, continue, isolate and restart. Only a component that can\n\
-              be made anew can be restarted; all those of a file can.",
+        why: "the policies are fail_fast, continue, isolate and restart. Only a component that\n\
+              can be made anew can be restarted; all those of a file can.",
     },
     Page {
         code: Code::NotReentrant,
@@ -80,8 +81,8 @@ lanes:
 components:
   - {id: count, type: counter, execution: {lane: main}}
 ",
-        why: "invocations that overlap share the component, so its type must be written for it. In\n\
-              code that is `ExecuteShared`, whose `execute` takes `&self`.",
+        why: "invocations that overlap share the component, so its type must be written for it.\n\
+              In code that is `ExecuteShared`, whose `execute` takes `&self`.",
     },
     Page {
         code: Code::AdvisoryLaneFieldIgnored,

@@ -128,9 +128,9 @@ edges:
   - {id: there, kind: immediate, from: a.out, to: b.in}
   - {id: back, kind: delay, from: b.out, to: a.in}
 ",
-        why: "each waits for the other within one epoch. A delay edge breaks the cycle: its value is\n\
-              seen one epoch later. Or a loop in `composite_loops` owns the cycle and says how often\n\
-              it goes round.",
+        why: "each waits for the other within one epoch. A delay edge breaks the cycle: its\n\
+              value is seen one epoch later. Or a loop in `composite_loops` owns the cycle and\n\
+              says how often it goes round.",
     },
     Page {
         code: Code::PartialCompositeLoop,
@@ -155,8 +155,8 @@ edges:
 composite_loops:
   - {id: round, components: [a, b], loop_policy: {type: fixed_point, max_iterations: 5}}
 ",
-        why: "a loop is run as one: its members are exactly those that depend on each other within\n\
-              an epoch. Cycles that overlap are one cycle, and have one loop.",
+        why: "a loop is run as one: its members are exactly those that depend on each other\n\
+              within an epoch. Cycles that overlap are one cycle, and have one loop.",
     },
     Page {
         code: Code::DecorativeCompositeLoop,
@@ -194,7 +194,7 @@ edges:
 composite_loops:
   - {id: round, components: [a, b], order: [b, a], loop_policy: {type: fixed_point}}
 ",
-        why: "an order names every member once, and members share a lane, since the loop is run as\n\
-              one. What is not said is decided by the compiler and printed by `plan`.",
+        why: "an order names every member once, and members share a lane, since the loop is run\n\
+              as one. What is not said is decided by the compiler and printed by `plan`.",
     },
 ];

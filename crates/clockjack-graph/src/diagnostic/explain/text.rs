@@ -9,8 +9,8 @@ pub(super) const PAGES: &[Page] = &[
         means: "The file is not UTF-8.",
         wrong: "",
         right: "",
-        why: "ids are compared byte by byte and shown to people: in another encoding they would \
-              be\nneither equal nor legible. Save the file as UTF-8 without a byte order mark.",
+        why: "ids are compared byte by byte and shown to people: in another encoding they would\n\
+              be neither equal nor legible. Save the file as UTF-8 without a byte order mark.",
     },
     Page {
         code: Code::InvalidYaml,
@@ -27,8 +27,8 @@ pub(super) const PAGES: &[Page] = &[
         wrong: "graph:\n  name: example\n  kind: internal_test\n  config:\n    \
                 a: {b: {c: {d: {e: {f: {g: {h: {i: {j: 1}}}}}}}}}\n",
         right: "graph:\n  name: example\n  kind: internal_test\n  config:\n    a: {b: {c: 1}}\n",
-        why: "a file may come from anywhere: what it can cost is bounded before it is read. Every\n\
-              limit can be raised by its option, such as --max-components.",
+        why: "a file may come from anywhere: what it can cost is bounded before it is read.\n\
+              Every limit can be raised by its option, such as --max-components.",
     },
     Page {
         code: Code::UnsupportedSchemaVersion,
@@ -49,7 +49,8 @@ pub(super) const PAGES: &[Page] = &[
         means: "A field that must be there is not.",
         wrong: "components:\n  - {id: count, type: counter}\n",
         right: "components:\n  - {id: count, type: counter, execution: {lane: main}}\n",
-        why: "where no value is right for most graphs there is no default, and nothing is guessed.",
+        why: "where no value is right for most graphs there is no default, and nothing is\n\
+              guessed.",
     },
     Page {
         code: Code::DuplicateKey,
@@ -63,7 +64,8 @@ pub(super) const PAGES: &[Page] = &[
         means: "A value of another type is needed.",
         wrong: "lanes:\n  main: {type: fixed_rate, period_ms: fast}\n",
         right: "lanes:\n  main: {type: fixed_rate, period_ms: 10}\n",
-        why: "values are not converted: `10` and `\"10\"` differ, so that a file means one thing.",
+        why: "values are not converted: `10` and `\"10\"` differ, so that a file means one\n\
+              thing.",
     },
     Page {
         code: Code::InvalidValue,
@@ -85,8 +87,8 @@ pub(super) const PAGES: &[Page] = &[
         means: "A fault that has no code of its own.",
         wrong: "",
         right: "",
-        why: "a fault is better told without a code than not at all. If you meet one, the message\n\
-              says all that is known.",
+        why: "a fault is better told without a code than not at all. If you meet one, the\n\
+              message says all that is known.",
     },
     Page {
         code: Code::SubgraphHiddenCycle,

@@ -21,8 +21,8 @@ components:
     event_sources: [{type: timer, period_ms: 10}]
     execution: {lane: main}
 ",
-        why: "a timer needs a period, a message source an input; and one component is driven either\n\
-              by time or by messages, so that its invocations have one order.",
+        why: "a timer needs a period, a message source an input; and one component is driven\n\
+              either by time or by messages, so that its invocations have one order.",
     },
     Page {
         code: Code::InvalidTriggerPolicy,
