@@ -1,7 +1,7 @@
 //! Ctrl-C as a wish that somebody looks at, instead of the end of the process.
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
 /// Whether the user wants the command to come to an end. Clones share the wish.
 #[derive(Clone, Debug, Default)]

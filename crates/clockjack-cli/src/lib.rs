@@ -39,17 +39,31 @@
 //! * The result goes to standard output, all else to standard error. A reader of the output that
 //!   goes away (`clockjack timers | head -3`) is no failure.
 //! * [Exit codes](exit_code) are part of the interface.
-//! * There is no colour and no terminal mode: the progress line, which is drawn on a terminal only,
-//!   consists of printable text and carriage returns. So Ctrl-C has nothing to clean up; it ends
-//!   the process by its signal, which a shell shows as 130.
+//! * Colours are used on a terminal only, and never if `NO_COLOR` is set; `--color` says more than
+//!   both. The progress line consists of printable text and carriage returns. Ctrl-C lets a run
+//!   drain and exits with 130; every other command it ends by its signal.
 //! * What does not say how long something took is the same in every run with the same arguments, on
 //!   every machine. In `--format json` the exceptions are the members of `timing`; what `jobs`
 //!   prints has none.
 //!
+//! # Graphs
+//!
+//! `check`, `plan`, `render`, `lint`, `explain`, `diff-plan` and `schema` look at graph files;
+//! `run`, `trace`, `observe` and `bench` run them. A program with components of its own gets all
+//! of it:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     clockjack_cli::main(clockjack_graph::Registry::standard())
+//! }
+//! ```
+//!
 //! # Not supported
 //!
-//! Running graphs or actors: their crates are planned. Real time: `timers` measures what the wheel
-//! costs, and both commands show that promises are kept, not how punctual an operating system is.
+//! Recording and replaying runs of graphs. Real time for `timers` and `jobs`: they show that
+//! promises are kept, not how punctual an operating system is.
+
+extern crate alloc;
 
 mod cli;
 pub mod exit_code;
@@ -70,3 +84,9 @@ mod timers;
 pub use cli::{main, run};
 pub use interrupt::Interrupt;
 pub use streams::Streams;
+
+/// How this program was built; what it measures means little otherwise than in a release.
+#[cfg(debug_assertions)]
+const BUILD: &str = "debug";
+#[cfg(not(debug_assertions))]
+const BUILD: &str = "release";

@@ -8,6 +8,7 @@ mod mermaid;
 mod svg;
 mod svg_layout;
 
+use alloc::collections::BTreeMap;
 use core::fmt::Write as _;
 
 use clockjack_graph::compile::Plan;
@@ -142,8 +143,8 @@ impl Picture {
 fn frames(plan: &Plan) -> (Vec<Frame>, Vec<Option<usize>>) {
     let mut boxes = Vec::new();
     let mut frame_of = vec![None; plan.components.len()];
-    let mut owner_of_loop = std::collections::BTreeMap::new();
-    let index_of: std::collections::BTreeMap<&str, usize> = plan
+    let mut owner_of_loop = BTreeMap::new();
+    let index_of: BTreeMap<&str, usize> = plan
         .components
         .iter()
         .enumerate()

@@ -7,12 +7,12 @@ pub(crate) mod bench;
 pub(crate) mod events;
 pub(crate) mod summary;
 
+use alloc::sync::Arc;
+use alloc::task::Wake;
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::sync::Arc;
-use std::task::Wake;
 use std::thread::Thread;
 use std::time::Instant;
 

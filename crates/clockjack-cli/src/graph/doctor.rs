@@ -39,7 +39,7 @@ pub(crate) fn json(registry: &Registry) -> Value {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,
             "threads": threads,
-            "build": if cfg!(debug_assertions) { "debug" } else { "release" },
+            "build": crate::BUILD,
         },
     })
 }

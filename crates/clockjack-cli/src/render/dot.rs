@@ -27,7 +27,8 @@ pub(super) fn draw(picture: &Picture) -> String {
         line(
             &mut out,
             format_args!(
-                "  n{from} -> n{to} [label={label}, {ends}, style={style}, constraint={constraint}];"
+                "  n{from} -> n{to} [label={label}, {ends}, style={style}, \
+                 constraint={constraint}];"
             ),
         );
     }

@@ -1,6 +1,6 @@
 //! Pictures of small plans, as they are printed, and that no name can break a form.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use clockjack_graph::compile::{
     LaneCapabilities, Plan, PlanComponent, PlanEdge, PlanLane, PlanLoop, PlanPort, PlanRegion,

@@ -2,7 +2,7 @@
 //!
 //! An assertion about events that were lost cannot hold: it is told as failed, with the reason.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use clockjack_graph::run::Metrics;
 use serde::Deserialize;

@@ -63,7 +63,7 @@ impl Measured {
                 "os": std::env::consts::OS,
                 "arch": std::env::consts::ARCH,
                 "threads": threads,
-                "build": if cfg!(debug_assertions) { "debug" } else { "release" },
+                "build": crate::BUILD,
                 "version": env!("CARGO_PKG_VERSION"),
             },
         })
@@ -72,7 +72,8 @@ impl Measured {
     pub(crate) fn text(&self) -> String {
         let n = self.times.len();
         format!(
-            "{}: {n} runs of {} epochs, {} ok\n  p50 {:?}, p95 {:?}, p99 {:?}\n  {:.0} calls a second\n",
+            "{}: {n} runs of {} epochs, {} ok\n  p50 {:?}, p95 {:?}, p99 {:?}\n  \
+             {:.0} calls a second\n",
             self.graph,
             self.steps,
             self.n_ok,
