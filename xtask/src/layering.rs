@@ -53,7 +53,18 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
         ],
     ),
     ("clockjack-sim", Host, GRAPH_AND_CORE),
-    ("clockjack-testkit", Host, GRAPH_AND_CORE),
+    // Not graph, whose own tests run in the virtual time of this one.
+    (
+        "clockjack-testkit",
+        Host,
+        &[
+            "clockjack-actor",
+            "clockjack-sched",
+            "clockjack-exec",
+            "clockjack-time",
+            "clockjack-sync",
+        ],
+    ),
     ("clockjack-record", Host, &["clockjack-observe"]),
     ("clockjack-console", Host, &["clockjack-record"]),
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
@@ -116,6 +127,7 @@ const EXTRA: &[(&str, &str, &str)] = &[
         "clockjack-exec",
         "an epoch is run by futures on the executor of the system, beside its actors",
     ),
+    ("clockjack-graph", "clockjack-sync", "`mutant!`: the faults that are planted in it"),
     ("clockjack-graph", "clockjack-macros", "`#[derive(Component)]` is part of a component"),
 ];
 

@@ -102,7 +102,10 @@ macro_rules! section {
     (
         $(#[$meta:meta])*
         $section:ident $name:literal, below $prefix:literal;
-        $( $field:literal: $kind:expr $(, = $default:literal)? $(, $required:ident)?; $about:literal; )+
+        $(
+            $field:literal: $kind:expr $(, = $default:literal)? $(, $required:ident)?;
+            $about:literal;
+        )+
     ) => {
         $(#[$meta])*
         pub(super) static $section: Section = Section {

@@ -94,9 +94,12 @@ pub(crate) enum Pushed {
     /// It is in the channel.
     Accepted,
     /// It is in the channel, and so many that nobody had read are not any more.
-    AcceptedEvicting(u32),
+    AcceptedEvicting(#[cfg_attr(not(test), expect(dead_code, reason = "for tests"))] u32),
     /// It comes back.
-    Refused(Message, Refusal),
+    Refused(
+        #[expect(dead_code, reason = "who pushes may want it back")] Message,
+        #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))] Refusal,
+    ),
 }
 
 /// How messages lie in a channel.
@@ -200,11 +203,6 @@ impl Channel {
     /// What was counted.
     pub(crate) fn counters(&self) -> &ChannelCounters {
         &self.counters
-    }
-
-    /// Counts payloads that were copied for this channel.
-    pub(crate) fn note_copies(&mut self, n_copies: u64) {
-        self.counters.payload_copy_count += n_copies;
     }
 
     /// Messages in here that are counted as published and as nothing else yet.
@@ -461,6 +459,7 @@ impl Channel {
     /// is in it, also if it was popped before (unless it has one reader only, or the channel was
     /// told to [forget](Self::forget_read)); it counts as delivered when it is first looked at, and
     /// an update that was not popped stays one. Of a queue it is the last, and that counts nothing.
+    #[cfg(test)]
     pub(crate) fn newest(&mut self, now_ns: u64) -> Option<&Message> {
         if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
             return if self.see_slot(now_ns) { self.slot.as_ref() } else { None };
@@ -473,6 +472,7 @@ impl Channel {
     }
 
     /// Pops up to `max` messages. The rest stays.
+    #[cfg(test)]
     pub(crate) fn drain(
         &mut self,
         now_ns: u64,

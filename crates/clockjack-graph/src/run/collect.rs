@@ -54,6 +54,7 @@ pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
     components(&mut list, domains);
     channels(&mut list, shared, domains);
     publications(&mut list, domains);
+    stores(&mut list, domains);
     loops(&mut list, domains);
     Metrics { list: list.0 }
 }
@@ -169,6 +170,13 @@ fn components(list: &mut List, domains: &[Domain]) {
 }
 
 fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
+    // What was refused where it was published never came to its channel.
+    let mut refused = alloc::vec![0_u64; shared.plan.edges.len()];
+    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
+        for edge in lock(region).nodes.iter().flat_map(|node| node.outbox.edges()) {
+            refused[edge.edge as usize] += edge.n_refused;
+        }
+    }
     for region in domains.iter().flat_map(|domain| &domain.core.regions) {
         for channel in &lock(region).channels {
             let id = &shared.plan.edges[channel.edge() as usize].id;
@@ -181,7 +189,10 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     ("runtime.channel.drop_count", counts.drop_count),
                     ("runtime.channel.deadline_miss_count", counts.deadline_miss_count),
                     ("runtime.channel.stale_drop_count", counts.stale_drop_count),
-                    ("runtime.channel.reject_count", counts.reject_count),
+                    (
+                        "runtime.channel.reject_count",
+                        counts.reject_count + refused[channel.edge() as usize],
+                    ),
                     ("runtime.channel.overwrite_count", counts.overwrite_count),
                     ("runtime.channel.health_event_count", counts.health_event_count),
                     ("runtime.channel.payload_copy_count", counts.payload_copy_count),
@@ -236,6 +247,24 @@ fn publications(list: &mut List, domains: &[Domain]) {
         ],
     );
     list.gauges(Of::Run, &[("runtime.async.in_flight_count", n_tasks - n_done)]);
+}
+
+fn stores(list: &mut List, domains: &[Domain]) {
+    let mut health = super::health::HealthCounters::default();
+    for domain in domains {
+        let counts = domain.progress.health.counters();
+        health.event_count += counts.event_count;
+        health.dropped_count += counts.dropped_count;
+        health.coalesced_count += counts.coalesced_count;
+    }
+    list.counters(
+        Of::Run,
+        &[
+            ("runtime.health.event_count", health.event_count),
+            ("runtime.health.dropped_count", health.dropped_count),
+            ("runtime.health.coalesced_count", health.coalesced_count),
+        ],
+    );
     let (config, state) = (&domains[0].progress.config, &domains[0].progress.state);
     let n_values = domains.iter().map(|domain| domain.core.env.state.len() as u64).sum();
     list.counters(

@@ -255,9 +255,7 @@ impl Crew {
 
     /// What an epoch has taken on one thread.
     pub(crate) fn measured(&mut self, took_ns: u64, n_called: u64) {
-        if n_called > 0 {
-            self.call_ns = took_ns / n_called;
-        }
+        self.call_ns = took_ns.checked_div(n_called).unwrap_or(self.call_ns);
     }
 
     /// Runs an epoch.

@@ -12,6 +12,8 @@
 //! timer; only an epoch in which nothing was called lets it go on to what else may become ready by
 //! time alone.
 
+mod boundary;
+
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -21,25 +23,26 @@ use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 
-use super::blackboard::{self, StateCounts};
+use super::blackboard::StateCounts;
 use super::commit_log;
 use super::crew::Crew;
 use super::epoch::{Core, Outcome, own};
+use super::health::{self, Health, HealthKey, HealthKind, HealthSink};
 use super::inbox::{Arrival, Inbox};
 use super::lanes::Lanes;
-use super::message::{Message, Meta};
-use super::node::{NodeState, To};
-use super::reconfigure::{ConfigCounts, ConfigRefused, Transaction};
-use super::region::earlier;
+use super::reconfigure::ConfigCounts;
+use super::region::{Region, earlier};
 use super::report::{Fault, Phase, StopReason};
 use super::shared::RunShared;
 use super::sinks::{CommitLog, TraceLog};
 use super::trace::{TraceName, TraceRecord};
 use super::wiring::{Place, Special, count};
-use crate::describe::EdgeKind;
 
 /// Calls of components after which a coordinator lets others have its worker.
 const CALLS_BEFORE_YIELD: u64 = 512;
+
+/// Epochs after which health events are gathered.
+const HEALTH_EVERY: u64 = 64;
 
 /// Faults that a run keeps.
 const FAULTS_MAX: usize = 256;
@@ -81,8 +84,8 @@ pub(crate) struct Bounds {
 }
 
 /// Where a domain stands.
-#[derive(Default)]
 pub(crate) struct Progress {
+    pub(crate) health: HealthSink,
     pub(crate) n_called: u64,
     pub(crate) last_called: u64,
     pub(crate) overlap_max: usize,
@@ -101,6 +104,31 @@ pub(crate) struct Progress {
     boundary_log: Vec<u8>,
     epoch_log: Vec<u8>,
     records: Vec<TraceRecord>,
+}
+
+impl Progress {
+    /// At the beginning; so many health events are kept.
+    pub(crate) fn new(health_capacity: usize) -> Self {
+        Self {
+            health: HealthSink::new(health_capacity),
+            n_called: 0,
+            last_called: 0,
+            overlap_max: 0,
+            faults: Vec::new(),
+            n_faults_dropped: 0,
+            n_tasks: 0,
+            n_tasks_completed: 0,
+            n_async_evicted: 0,
+            blocked_ns: 0,
+            config: ConfigCounts::default(),
+            state: StateCounts::default(),
+            arrivals: VecDeque::new(),
+            over: Vec::new(),
+            boundary_log: Vec::new(),
+            epoch_log: Vec::new(),
+            records: Vec::new(),
+        }
+    }
 }
 
 /// What to do next.
@@ -310,240 +338,6 @@ impl Domain {
         }
     }
 
-    /// Makes what was published for this epoch visible.
-    fn commit_deferred(&mut self) {
-        let core = alone(&mut self.core);
-        let logs = core.env.logs;
-        for position in &self.special.deferring {
-            let position = *position as usize;
-            let region = own(&mut core.regions[position]);
-            if region.deferred.is_empty() {
-                continue;
-            }
-            let mut deferred = core::mem::take(&mut region.deferred);
-            let over = &mut self.progress.over;
-            for one in deferred.iter().filter(|one| one.max_inflight > 0) {
-                count_over(over, one.message.meta.edge, one.max_inflight);
-            }
-            for one in deferred.drain(..) {
-                if one.max_inflight > 0 && take_over(over, one.message.meta.edge) {
-                    self.progress.n_async_evicted += 1;
-                    continue;
-                }
-                let own_counts = &mut own(&mut core.regions[position]).n_published;
-                if one.kind == EdgeKind::State {
-                    own_counts.state_committed += 1;
-                }
-                own_counts.committed += 1;
-                let edge = one.message.meta.edge;
-                if let To::Domain(to) = one.to {
-                    let Message { value, meta } = one.message;
-                    // A domain that has ended takes nothing more.
-                    let _ = self.inboxes[to as usize].put(Arrival::Crossed { edge, value, meta });
-                    continue;
-                }
-                if logs {
-                    commit_log::commit(&mut self.progress.boundary_log, edge, &one.message);
-                }
-                let place = self.places[edge as usize];
-                let seq = deliver(core, place, one.message);
-                if core.env.traces {
-                    let name = match one.kind {
-                        EdgeKind::State => TraceName::StateCommit,
-                        EdgeKind::Async => TraceName::AsyncAdmission,
-                        _ => TraceName::ChannelCommit,
-                    };
-                    let point = TraceRecord::point(name, &core.env);
-                    let record = TraceRecord { edge, message: (edge + 1, seq), ..point };
-                    self.progress.records.push(record);
-                }
-            }
-            over.clear();
-            own(&mut core.regions[position]).deferred = deferred;
-        }
-        let Core { regions, env, .. } = core;
-        let writes = regions.iter_mut().flat_map(|region| own(region).writes.drain(..));
-        blackboard::commit(&mut env.state, writes, env.epoch, &mut self.progress.state);
-        let now_ns = core.env.now_ns;
-        for (region, channel) in &self.special.later {
-            own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
-        }
-    }
-
-    /// Takes what has come from outside.
-    fn take_arrivals(&mut self) -> Option<Fault> {
-        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
-        self.inboxes[self.index].take(&mut arrivals);
-        if arrivals.is_empty() {
-            self.progress.arrivals = arrivals;
-            return None;
-        }
-        if self.pace == Pace::Simulated {
-            // The order in which tasks end is the threads' affair: they are taken by number.
-            arrivals.make_contiguous().sort_by_key(|one| match one {
-                Arrival::Task { number, .. } => *number + 1,
-                _ => 0,
-            });
-        }
-        let mut fault = None;
-        for arrival in arrivals.drain(..) {
-            fault = fault.or(self.take_arrival(arrival));
-        }
-        self.progress.arrivals = arrivals;
-        fault
-    }
-
-    fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
-        let core = alone(&mut self.core);
-        let meta = Meta { published_ns: core.env.now_ns, ..Meta::default() };
-        match arrival {
-            Arrival::Fed { edge, value, stamp } => {
-                let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
-                self.input(edge, Message { value, meta: Meta { edge, stamp, ..meta } });
-            }
-            Arrival::Crossed { edge, value, meta } => self.input(edge, Message { value, meta }),
-            Arrival::Config(transaction) => return self.reconfigure(&transaction),
-            Arrival::FedOut { component, port, value, stamp } => {
-                self.publish_for(component, port, value, Meta { stamp, ..meta });
-            }
-            Arrival::Task { origin, result, .. } => {
-                self.progress.n_tasks_completed += 1;
-                core.env.tasks.closed(1);
-                match result {
-                    Ok(value) => {
-                        let (correlation, causation) = (origin.correlation, origin.causation);
-                        let meta = Meta { correlation, causation, ..meta };
-                        self.publish_for(origin.component, origin.port, value, meta);
-                    }
-                    Err(failure) => return self.task_failed(origin.component, &failure),
-                }
-            }
-        }
-        None
-    }
-
-    /// Changes settings: all of them or none.
-    fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
-        let counts = &mut self.progress.config;
-        counts.transaction += 1;
-        counts.staged += transaction.changes.len() as u64;
-        let core = alone(&mut self.core);
-        let nodes = &self.shared.nodes;
-        for (component, change) in &transaction.changes {
-            let node = node_of(core, nodes, *component);
-            let config = node.config.with(change);
-            let checked = node.check_config(&config);
-            if let Err(why) = checked {
-                counts.rejected += transaction.changes.len() as u64;
-                transaction.answer.give(Err(ConfigRefused::new(&node.id, why)));
-                return None;
-            }
-        }
-        let mut old = Vec::with_capacity(transaction.changes.len());
-        let mut failed = None;
-        for (component, change) in &transaction.changes {
-            let node = node_of(core, nodes, *component);
-            let config = node.config.with(change);
-            old.push((*component, core::mem::replace(&mut node.config, config)));
-            if let Err(failure) = node.take_config() {
-                failed =
-                    Some((ConfigRefused::new(&node.id, &failure), node.config_fault(&failure)));
-                break;
-            }
-        }
-        let Some((refused, fault)) = failed else {
-            counts.version += 1;
-            counts.committed += transaction.changes.len() as u64;
-            transaction.answer.give(Ok(counts.version));
-            return None;
-        };
-        for (component, config) in old.into_iter().rev() {
-            let node = node_of(core, nodes, component);
-            node.config = config;
-            counts.rolled_back += 1;
-            // The run ends anyway.
-            let _ = node.take_config();
-        }
-        transaction.answer.give(Err(refused));
-        Some(fault)
-    }
-
-    fn task_failed(
-        &mut self,
-        component: usize,
-        failure: &clockjack_exec::Failure,
-    ) -> Option<Fault> {
-        let (_, position, at) = self.shared.nodes[component];
-        let core = alone(&mut self.core);
-        let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
-        let node = &mut own(&mut core.regions[position as usize]).nodes[at as usize];
-        let fault = node.failed(failure, now_ns, epoch);
-        if fault.is_fatal {
-            return Some(fault);
-        }
-        self.note_fault(fault);
-        None
-    }
-
-    /// Publishes a value at an output of a component, as if it were called.
-    fn publish_for(
-        &mut self,
-        component: usize,
-        port: usize,
-        value: crate::data::Value,
-        meta: Meta,
-    ) {
-        let plan = Arc::clone(&self.shared.plan);
-        let edges = &plan.components[component].outputs[port].edges;
-        let Some((last, others)) = edges.split_last() else { return };
-        let is_moved = others.is_empty() && self.shared.is_moved(count(*last));
-        let value = if is_moved { value } else { value.into_shared() };
-        for edge in others {
-            if let Some(value) = value.share() {
-                let edge = count(*edge);
-                self.input(edge, Message { value, meta: Meta { edge, ..meta } });
-            }
-        }
-        let edge = count(*last);
-        self.input(edge, Message { value, meta: Meta { edge, ..meta } });
-    }
-
-    /// One value from outside, on one edge.
-    fn input(&mut self, edge: u32, message: Message) {
-        let core = alone(&mut self.core);
-        if core.env.logs {
-            commit_log::input(&mut self.progress.boundary_log, edge, &message);
-        }
-        let place = self.places[edge as usize];
-        if place.domain as usize == self.index {
-            let _ = deliver(core, place, message);
-        } else {
-            let Message { value, meta } = message;
-            let to = &self.inboxes[place.domain as usize];
-            let _ = to.put(Arrival::Crossed { edge, value, meta });
-        }
-    }
-
-    /// Sets how much may be published on edges that are not immediate, as of now.
-    fn open_rooms(&mut self) {
-        let core = alone(&mut self.core);
-        for (position, at, index) in &self.special.guarded {
-            let region = own(&mut core.regions[*position as usize]);
-            let route = region.nodes[*at as usize].routes[*index as usize];
-            let place = self.places[route.edge as usize];
-            let room = if place.domain as usize == self.index {
-                let to = own(&mut core.regions[place.region as usize]);
-                to.channels[place.channel as usize].room()
-            } else {
-                u32::MAX
-            };
-            let limit = if route.max_inflight > 0 { route.max_inflight } else { u32::MAX };
-            let region = own(&mut core.regions[*position as usize]);
-            let outbox = &mut region.nodes[*at as usize].outbox;
-            outbox.set_room(*index as usize, room.min(limit));
-        }
-    }
-
     /// In simulated time, waits until all tasks have ended: how long they take is not part of it.
     async fn settle_tasks(&mut self) {
         if self.pace != Pace::Simulated || self.core.env.tasks.n_open() == 0 {
@@ -613,9 +407,48 @@ impl Domain {
                 }
             }
         }
+        if core.env.epoch.is_multiple_of(HEALTH_EVERY) {
+            self.gather_health();
+        }
         self.close_lanes(now_ns);
         self.shared.live(&self.core.env, &self.lanes, &self.progress);
         outcome.fault.map(|(_, fault)| fault)
+    }
+
+    /// Takes what the channels, lanes and tasks have noted.
+    pub(crate) fn gather_health(&mut self) {
+        let core = alone(&mut self.core);
+        let (now_ns, sink) = (core.env.now_ns, &mut self.progress.health);
+        let rejected = |kind, component, lane, policy, n_rejected| Health {
+            key: HealthKey { kind, component, lane, edge: health::NONE, policy },
+            occurrence_count: n_rejected,
+            sequence: 0,
+            depth: 0,
+            capacity: 0,
+            observed_ns: now_ns,
+        };
+        for region in &mut core.regions {
+            let Region { nodes, channels, lane, .. } = own(region);
+            let lane = count(*lane);
+            for node in nodes {
+                let component = count(node.component);
+                let mine = channels[node.channels.clone()].iter_mut();
+                for channel in mine.filter(|channel| channel.has_health()) {
+                    channel.hand_on_health(component, lane, sink);
+                }
+                let n_rejected = node.take_new_rejects();
+                if n_rejected > 0 {
+                    let policy = node.admission.map_or("", |one| one.overflow.name());
+                    let kind = HealthKind::SchedulerReject;
+                    sink.record(rejected(kind, component, lane, policy, n_rejected));
+                }
+            }
+        }
+        let n_rejected = core.env.tasks.take_new_rejects();
+        if n_rejected > 0 {
+            let (none, kind) = (health::NONE, HealthKind::TaskReject);
+            sink.record(rejected(kind, none, none, "reject", n_rejected));
+        }
     }
 
     fn close_lanes(&mut self, now_ns: u64) {
@@ -676,44 +509,6 @@ impl Domain {
 /// The core, between epochs.
 fn alone(core: &mut Arc<Core>) -> &mut Core {
     Arc::get_mut(core).expect("nobody works on an epoch")
-}
-
-fn node_of<'c>(
-    core: &'c mut Core,
-    nodes: &[(u32, u32, u32)],
-    component: usize,
-) -> &'c mut NodeState {
-    let (_, region, at) = nodes[component];
-    &mut own(&mut core.regions[region as usize]).nodes[at as usize]
-}
-
-fn deliver(core: &mut Core, place: Place, message: Message) -> u64 {
-    let now_ns = core.env.now_ns;
-    let region = own(&mut core.regions[place.region as usize]);
-    let channel = &mut region.channels[place.channel as usize];
-    if let super::channel::Pushed::Refused(..) = channel.push(now_ns, message) {
-        region.n_published.failed_commit += 1;
-    }
-    channel.counters().publish_count
-}
-
-/// One more message on an edge of which so many stay.
-fn count_over(over: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
-    match over.iter_mut().find(|(of, ..)| *of == edge) {
-        Some((_, n, _)) => *n += 1,
-        None => over.push((edge, 1, max)),
-    }
-}
-
-/// Whether the next message of an edge makes room for newer ones.
-fn take_over(over: &mut [(u32, u32, u32)], edge: u32) -> bool {
-    match over.iter_mut().find(|(of, ..)| *of == edge) {
-        Some((_, n, max)) if *n > *max => {
-            *n -= 1;
-            true
-        }
-        _ => false,
-    }
 }
 
 /// Tells the inbox what came of a task, also if it was dropped or has panicked.

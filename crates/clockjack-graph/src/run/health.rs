@@ -11,7 +11,9 @@
 mod tests;
 
 use alloc::collections::VecDeque;
+use alloc::string::String;
 
+use crate::compile::Plan;
 use crate::named::named;
 
 /// Records that a sink keeps unless told otherwise.
@@ -22,7 +24,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 named! {
     /// What is amiss.
-    pub(crate) enum HealthKind {
+    pub enum HealthKind {
         /// A channel was full: a message was evicted, dropped or refused.
         ChannelOverflow = "channel_overflow",
         /// A message was older than its edge's lifespan.
@@ -40,7 +42,8 @@ named! {
 
 impl HealthKind {
     /// What part of the runtime says so.
-    pub(crate) const fn source(self) -> &'static str {
+    #[must_use]
+    pub const fn source(self) -> &'static str {
         match self {
             Self::TaskReject => "task",
             Self::SchedulerReject => "scheduler",
@@ -73,6 +76,50 @@ pub(crate) struct Health {
     pub(crate) depth: u32,
     pub(crate) capacity: u32,
     pub(crate) observed_ns: u64,
+}
+
+/// Something that was amiss, once or more often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthEvent {
+    /// What.
+    pub kind: HealthKind,
+    /// The component that reads the channel, or that was refused.
+    pub component: Option<String>,
+    /// Its lane.
+    pub lane: Option<String>,
+    /// The edge.
+    pub edge: Option<String>,
+    /// The overflow policy in force.
+    pub policy: &'static str,
+    /// How often.
+    pub occurrence_count: u64,
+    /// The number of the last message in its channel.
+    pub sequence: u64,
+    /// How many were in the channel.
+    pub depth: u32,
+    /// How many there may be.
+    pub capacity: u32,
+    /// When it was last so, in nanoseconds of the run.
+    pub observed_ns: u64,
+}
+
+impl HealthEvent {
+    pub(crate) fn new(plan: &Plan, event: &Health) -> Self {
+        let of = |index: u32| (index != NONE).then_some(index as usize);
+        let key = &event.key;
+        Self {
+            kind: key.kind,
+            component: of(key.component).map(|one| plan.components[one].spec.id.clone()),
+            lane: of(key.lane).map(|one| plan.lanes[one].spec.id.clone()),
+            edge: of(key.edge).map(|one| plan.edges[one].id.clone()),
+            policy: key.policy,
+            occurrence_count: event.occurrence_count,
+            sequence: event.sequence,
+            depth: event.depth,
+            capacity: event.capacity,
+            observed_ns: event.observed_ns,
+        }
+    }
 }
 
 /// How many events there were, by the names of `runtime.health.*`.
@@ -135,6 +182,7 @@ impl HealthSink {
     }
 
     /// The records, oldest first.
+    #[cfg(test)]
     pub(crate) fn records(&self) -> impl Iterator<Item = &Health> {
         self.records.iter()
     }

@@ -100,12 +100,7 @@ impl Lanes {
         }
     }
 
-    /// Whether any lane waits to be called by the host.
-    pub(crate) fn has_manual(&self) -> bool {
-        self.list.iter().any(|lane| lane.lane_type == LaneType::ManualStep)
-    }
-
-    /// Whether any lane is called in every epoch.
+    /// The next tick of a lane, or another time that is earlier.
     pub(crate) fn next_of(&self, other: Option<u64>) -> Option<u64> {
         earlier(self.next_tick(), other)
     }

@@ -5,7 +5,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use clockjack_exec::Failure;
 
@@ -114,6 +115,8 @@ pub(crate) struct NodeCounts {
     /// Invocations at once, as seen. It depends on threads.
     pub(crate) overlap_max: u64,
     pub(crate) rejected: u64,
+    /// As of the last look.
+    rejected_seen: u64,
     pub(crate) blocked: u64,
     pub(crate) discarded: u64,
     /// Start of the window in which restarts are counted, and how many there were.
@@ -163,6 +166,12 @@ impl NodeState {
             Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
         };
         Invoked { result, report: cx.call.report, saw_cancel: cx.call.saw_cancel }
+    }
+
+    /// How many invocations its lane has refused since this was last asked.
+    pub(crate) fn take_new_rejects(&mut self) -> u64 {
+        let rejected = self.counts.rejected;
+        rejected - core::mem::replace(&mut self.counts.rejected_seen, rejected)
     }
 
     /// Whether its invocations may overlap.
@@ -295,7 +304,7 @@ impl NodeState {
             Status::Active => Ok(true),
             Status::Isolated => Ok(false),
             Status::Backoff { until_ns } if env.now_ns < until_ns => Ok(false),
-            Status::Backoff { .. } => match self.make_anew() {
+            Status::Backoff { .. } => match self.make_anew(env.now_ns) {
                 Ok(()) => {
                     self.status = Status::Active;
                     self.counts.restarts += 1;
@@ -306,7 +315,7 @@ impl NodeState {
         }
     }
 
-    fn make_anew(&mut self) -> Result<(), Failure> {
+    fn make_anew(&mut self, now_ns: u64) -> Result<(), Failure> {
         let old = self.make.as_ref().map(|make| guarded(|| Ok(make()))).transpose()?;
         let Some(fresh) = old else {
             return Err(Failure::msg("it cannot be made anew"));
@@ -318,6 +327,7 @@ impl NodeState {
             Ok(())
         });
         self.last.fill_with(|| None);
+        self.trigger.start(now_ns);
         self.set_up()
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct OutEdge {
     pub(crate) overflow: Overflow,
     /// How many more may be published on it; [`Self::ANY`] if it never refuses.
     pub(crate) room: u32,
-    /// What was refused since the counts were last taken.
+    /// What was refused.
     pub(crate) n_refused: u64,
 }
 
@@ -179,11 +179,6 @@ impl Outbox {
     /// All ends of edges.
     pub(crate) fn edges(&self) -> &[OutEdge] {
         &self.edges
-    }
-
-    /// Takes how much was refused on an edge since this was last asked.
-    pub(crate) fn take_refused(&mut self, edge_at: usize) -> u64 {
-        core::mem::take(&mut self.edges[edge_at].n_refused)
     }
 
     #[inline]

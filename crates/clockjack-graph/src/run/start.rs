@@ -17,6 +17,7 @@ use super::crew::{Crew, Waits};
 use super::domain::{Bounds, Domain, Pace, Progress};
 use super::env::Env;
 use super::epoch::{Core, own};
+use super::health::HealthEvent;
 use super::inbox::Inbox;
 use super::lanes::Lanes;
 use super::node::NodeState;
@@ -120,7 +121,7 @@ pub(crate) fn start(
             commit_log: options.commit_log.clone(),
             trace: options.trace.clone(),
             special: core::mem::take(&mut wired.special[index]),
-            progress: Progress::default(),
+            progress: Progress::new(health_capacity(&plan)),
         };
         joins.push(executor.spawn(domain.run()));
     }
@@ -148,8 +149,10 @@ fn crew(
 ) -> Option<Crew> {
     let is_isolated: Vec<bool> = isolated.iter().map(Option::is_some).collect();
     let waits = Waits::new(plan, regions, &is_isolated);
-    let is_shared =
-        width > 1 && parallel != Parallel::Never && !executor.is_local() && waits.is_wide();
+    let is_shared = width > 1
+        && parallel != Parallel::Never
+        && !executor.is_local()
+        && (waits.is_wide() || has_reentrant(plan, regions));
     if !is_shared && !waits.has_isolated() {
         return None;
     }
@@ -161,6 +164,17 @@ fn crew(
         .collect();
     let n_helpers = if is_shared { width - 1 } else { 0 };
     Some(Crew::start(waits, parallel, executor, n_helpers, &own))
+}
+
+/// How many health events are kept: as the graph's settings say.
+fn health_capacity(plan: &Plan) -> usize {
+    use crate::describe::ConfigValue;
+    let is_off = plan.config.get("emit_health_events") == Some(&ConfigValue::Bool(false));
+    match plan.config.get("health_event_capacity") {
+        _ if is_off => 0,
+        Some(ConfigValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
+        _ => super::health::SINK_CAPACITY,
+    }
 }
 
 /// Whether invocations of one component may overlap.
@@ -326,9 +340,14 @@ fn take_down(
         overlap_max: 0,
         snapshots: Vec::new(),
         loops: Vec::new(),
+        health: Vec::new(),
         metrics: super::metrics::Metrics::default(),
     };
     for domain in &mut domains {
+        domain.gather_health();
+        while let Some(event) = domain.progress.health.take() {
+            report.health.push(HealthEvent::new(&shared.plan, &event));
+        }
         let env = &domain.core.env;
         report.epochs += env.epoch;
         report.elapsed_ns = report.elapsed_ns.max(env.now_ns);

@@ -46,11 +46,19 @@ struct State {
     n_open: usize,
     n_open_max: usize,
     n_rejected: u64,
+    /// As of the last look.
+    n_rejected_seen: u64,
 }
 
 impl Tasks {
     pub(crate) fn new(n_open_max: usize) -> Self {
-        let state = State { submitted: Vec::new(), n_open: 0, n_open_max, n_rejected: 0 };
+        let state = State {
+            submitted: Vec::new(),
+            n_open: 0,
+            n_open_max,
+            n_rejected: 0,
+            n_rejected_seen: 0,
+        };
         Self { shared: Arc::new(Mutex::new(state)) }
     }
 
@@ -92,6 +100,13 @@ impl Tasks {
     /// How many were submitted and have not come back.
     pub(crate) fn n_open(&self) -> usize {
         self.lock().n_open
+    }
+
+    /// How many were refused since this was last asked.
+    pub(crate) fn take_new_rejects(&self) -> u64 {
+        let mut state = self.lock();
+        let n_rejected = state.n_rejected;
+        n_rejected - core::mem::replace(&mut state.n_rejected_seen, n_rejected)
     }
 
     /// How many were refused.

@@ -121,11 +121,13 @@ impl Trigger {
     }
 
     /// It makes an invocation in every epoch, without any event: such a graph is never idle.
+    #[cfg(test)]
     pub(crate) fn is_manual(&self) -> bool {
         self.policy == Policy::Always
     }
 
     /// Messages that it has taken and not handed on.
+    #[cfg(test)]
     pub(crate) fn n_pending(&self) -> usize {
         self.n_pending
     }

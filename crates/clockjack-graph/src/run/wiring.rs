@@ -139,7 +139,13 @@ fn node(
             if !planned.trigger_inputs.contains(&port) {
                 beside.push((u16::try_from(port).expect("ports are few"), region.channels.len()));
             }
-            region.channels.push(Channel::new(count(*edge), &plan.edges[*edge].policy));
+            let policy = &plan.edges[*edge].policy;
+            let mut channel = Channel::new(count(*edge), policy);
+            if policy.mode != Mode::Latched {
+                // The node keeps what it has seen.
+                channel.forget_read();
+            }
+            region.channels.push(channel);
         }
     }
     let (outbox, routes) = outputs(plan, planned, component, wired);
@@ -153,7 +159,7 @@ fn node(
         body,
         make,
         config: Config::new(planned.spec.config.clone()),
-        trigger: Trigger::new(planned, &plan.edges),
+        trigger: started(planned, plan),
         channels: first..region.channels.len(),
         beside,
         last: (0..planned.inputs.len()).map(|_| None).collect(),
@@ -170,6 +176,13 @@ fn node(
         status: Status::Active,
         counts: NodeCounts::default(),
     }
+}
+
+/// Its trigger, as of the beginning.
+fn started(planned: &PlanComponent, plan: &Plan) -> Trigger {
+    let mut trigger = Trigger::new(planned, &plan.edges);
+    trigger.start(0);
+    trigger
 }
 
 fn outputs(

@@ -125,7 +125,8 @@ edges:
     let empty = "components: []\nedges: []\n";
     let as_subgraph = format!("{empty}subgraphs:\n  - id: s\n    components:{inside}");
     let as_instance = format!(
-        "{empty}templates:\n  - id: t\n    components:{inside}template_instances: [{{id: s, template: t}}]\n"
+        "{empty}templates:\n  - id: t\n    components:{inside}\
+         template_instances: [{{id: s, template: t}}]\n"
     );
     for text in [as_subgraph, as_instance] {
         let graph = parse(&text);

@@ -1,7 +1,7 @@
 //! Texts of right graphs.
 
 /// The least that there can be.
-pub const MINIMAL: &str = "\
+pub(crate) const MINIMAL: &str = "\
 schema_version: 1
 graph:
   name: tiny
@@ -25,7 +25,7 @@ edges:
 ";
 
 /// Every field that there is, with another value than its default.
-pub const EVERYTHING: &str = r#"# A comment.
+pub(crate) const EVERYTHING: &str = r#"# A comment.
 schema_version: 1
 graph:
   name: everything

@@ -50,9 +50,22 @@ graph: { name: wide }
 lanes: { main: { type: event_loop }, pool: { type: thread_pool, max_threads: 4 } }
 components:
   - { id: src, type: count, execution: { lane: main }, boundary: { role: input } }
-  - { id: a, type: add, event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }, execution: { lane: pool } }
-  - { id: b, type: add, event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }, execution: { lane: pool } }
-  - { id: out, type: keep, event_sources: [{ type: message, input: in }], trigger_policy: { type: any_input }, execution: { lane: main }, boundary: { role: output } }
+  - id: a
+    type: add
+    event_sources: [{ type: message, input: a }]
+    trigger_policy: { type: any_input }
+    execution: { lane: pool }
+  - id: b
+    type: add
+    event_sources: [{ type: message, input: a }]
+    trigger_policy: { type: any_input }
+    execution: { lane: pool }
+  - id: out
+    type: keep
+    event_sources: [{ type: message, input: in }]
+    trigger_policy: { type: any_input }
+    execution: { lane: main }
+    boundary: { role: output }
 edges:
   - { id: e1, kind: immediate, from: src.out, to: a.a }
   - { id: e2, kind: immediate, from: src.out, to: b.a }

@@ -1,6 +1,9 @@
 //! Components for tests, and short ways to run a text.
 
-use std::sync::{Arc, Mutex};
+extern crate alloc;
+
+use alloc::sync::Arc;
+use std::sync::Mutex;
 
 use clockjack_actor::ActorSystem;
 use clockjack_graph::describe::{BoundaryRole, GraphFile};
@@ -14,7 +17,7 @@ use clockjack_testkit::ManualTime;
 
 /// Publishes 1, 2, 3 and so on.
 #[derive(Default)]
-pub struct Count {
+pub(crate) struct Count {
     n: f64,
     out: Output<f64>,
 }
@@ -49,7 +52,7 @@ impl Execute for Count {
 
 /// Adds what is at its inputs, times `k`, and fails or panics at a number if it is told to.
 #[derive(Default)]
-pub struct Add {
+pub(crate) struct Add {
     k: f64,
     fails_at: Option<f64>,
     panics_at: Option<f64>,
@@ -105,10 +108,10 @@ impl Execute for Add {
 }
 
 /// What has come out of a run: the epoch, who, and the value.
-pub type Seen = Arc<Mutex<Vec<(u64, String, f64)>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<(u64, String, f64)>>>;
 
 /// Keeps what comes.
-pub struct Keep {
+pub(crate) struct Keep {
     seen: Seen,
     x: Input<f64>,
 }
@@ -144,7 +147,7 @@ impl Execute for Keep {
 }
 
 /// The types of these tests; what `keep` gets goes to `seen`.
-pub fn registry(seen: &Seen) -> Registry {
+pub(crate) fn registry(seen: &Seen) -> Registry {
     let seen = Arc::clone(seen);
     Registry::new()
         .register::<Count>()
@@ -153,22 +156,22 @@ pub fn registry(seen: &Seen) -> Registry {
 }
 
 /// What a run has come to.
-pub struct Ran {
-    pub seen: Vec<(u64, String, f64)>,
-    pub result: Result<RunReport, RunError>,
-    pub log: Vec<u8>,
+pub(crate) struct Ran {
+    pub(crate) seen: Vec<(u64, String, f64)>,
+    pub(crate) result: Result<RunReport, RunError>,
+    pub(crate) log: Vec<u8>,
 }
 
 impl Ran {
     /// The values that came to a `keep`, with their epochs.
-    pub fn at(&self, id: &str) -> Vec<(u64, f64)> {
+    pub(crate) fn at(&self, id: &str) -> Vec<(u64, f64)> {
         let mine = self.seen.iter().filter(|(_, who, _)| who == id);
         mine.map(|(epoch, _, x)| (*epoch, *x)).collect()
     }
 }
 
 /// Runs a text in virtual time on one thread.
-pub fn run(text: &str, options: RunOptions) -> Ran {
+pub(crate) fn run(text: &str, options: RunOptions) -> Ran {
     let (seen, log) = (Seen::default(), CommitLog::in_memory());
     let time = ManualTime::start();
     let file = GraphFile::parse("test.yaml", text).unwrap_or_else(|faults| {
@@ -187,7 +190,7 @@ pub fn run(text: &str, options: RunOptions) -> Ran {
 }
 
 /// Runs a text in virtual time on a pool, always shared.
-pub fn run_on_pool(text: &str, options: RunOptions, workers: usize) -> Ran {
+pub(crate) fn run_on_pool(text: &str, options: RunOptions, workers: usize) -> Ran {
     let (seen, log) = (Seen::default(), CommitLog::in_memory());
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
     let rt = Runtime::start_with(ActorSystem::builder("pool"), config).expect("it starts");

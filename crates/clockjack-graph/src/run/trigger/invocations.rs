@@ -5,7 +5,6 @@
 //! epochs nothing is allocated.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use crate::describe::SourceType;
 use crate::run::message::Message;
@@ -46,15 +45,11 @@ pub(crate) struct Invocations {
 }
 
 impl Invocations {
-    /// None, with room for some.
-    pub(crate) fn with_capacity(n_messages: usize, n_invocations: usize) -> Self {
-        Self { arrivals: Vec::with_capacity(n_messages), list: Vec::with_capacity(n_invocations) }
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -108,11 +103,12 @@ impl Invocations {
     }
 
     /// All of them, each with its messages; several may be lent at once.
+    #[cfg(test)]
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Invocation, &mut [Arrival])> {
         let mut rest = self.arrivals.as_mut_slice();
         let mut start = 0;
         self.list.iter().map(move |invocation| {
-            let (mine, later) = mem::take(&mut rest).split_at_mut(invocation.end - start);
+            let (mine, later) = core::mem::take(&mut rest).split_at_mut(invocation.end - start);
             rest = later;
             start = invocation.end;
             (*invocation, mine)

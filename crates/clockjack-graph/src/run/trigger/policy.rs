@@ -105,6 +105,7 @@ impl Policy {
 impl Trigger {
     /// The edges that end at a component, in the order in which its trigger expects their channels:
     /// input by input, and for each as described.
+    #[cfg(test)]
     pub(crate) fn in_edges(component: &PlanComponent) -> impl Iterator<Item = usize> {
         component.inputs.iter().flat_map(|input| input.edges.iter().copied())
     }

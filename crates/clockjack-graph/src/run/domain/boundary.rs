@@ -1,0 +1,287 @@
+//! The beginning of an epoch: what was published for it becomes visible, in compiled order, then
+//! what has come from outside, in the order of its coming.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{Domain, Pace, alone};
+use crate::data::Value;
+use crate::describe::EdgeKind;
+use crate::run::blackboard;
+use crate::run::commit_log;
+use crate::run::epoch::{Core, own};
+use crate::run::inbox::Arrival;
+use crate::run::message::{Message, Meta};
+use crate::run::node::{NodeState, To};
+use crate::run::reconfigure::{ConfigRefused, Transaction};
+use crate::run::report::Fault;
+use crate::run::trace::{TraceName, TraceRecord};
+use crate::run::wiring::{Place, count};
+
+impl Domain {
+    /// Makes what was published for this epoch visible.
+    pub(super) fn commit_deferred(&mut self) {
+        let core = alone(&mut self.core);
+        let logs = core.env.logs;
+        for position in &self.special.deferring {
+            let position = *position as usize;
+            let region = own(&mut core.regions[position]);
+            if region.deferred.is_empty() {
+                continue;
+            }
+            let mut deferred = core::mem::take(&mut region.deferred);
+            let over = &mut self.progress.over;
+            for one in deferred.iter().filter(|one| one.max_inflight > 0) {
+                count_over(over, one.message.meta.edge, one.max_inflight);
+            }
+            for one in deferred.drain(..) {
+                if one.max_inflight > 0 && take_over(over, one.message.meta.edge) {
+                    self.progress.n_async_evicted += 1;
+                    continue;
+                }
+                let own_counts = &mut own(&mut core.regions[position]).n_published;
+                if one.kind == EdgeKind::State {
+                    own_counts.state_committed += 1;
+                }
+                own_counts.committed += 1;
+                let edge = one.message.meta.edge;
+                if let To::Domain(to) = one.to {
+                    let Message { value, meta } = one.message;
+                    // A domain that has ended takes nothing more.
+                    let _ = self.inboxes[to as usize].put(Arrival::Crossed { edge, value, meta });
+                    continue;
+                }
+                if logs {
+                    commit_log::commit(&mut self.progress.boundary_log, edge, &one.message);
+                }
+                let place = self.places[edge as usize];
+                let seq = deliver(core, place, one.message);
+                if core.env.traces {
+                    let name = match one.kind {
+                        EdgeKind::State => TraceName::StateCommit,
+                        EdgeKind::Async => TraceName::AsyncAdmission,
+                        _ => TraceName::ChannelCommit,
+                    };
+                    let point = TraceRecord::point(name, &core.env);
+                    let record = TraceRecord { edge, message: (edge + 1, seq), ..point };
+                    self.progress.records.push(record);
+                }
+            }
+            over.clear();
+            own(&mut core.regions[position]).deferred = deferred;
+        }
+        let Core { regions, env, .. } = core;
+        let writes = regions.iter_mut().flat_map(|region| own(region).writes.drain(..));
+        blackboard::commit(&mut env.state, writes, env.epoch, &mut self.progress.state);
+        let now_ns = core.env.now_ns;
+        for (region, channel) in &self.special.later {
+            own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
+        }
+    }
+
+    /// Takes what has come from outside.
+    pub(super) fn take_arrivals(&mut self) -> Option<Fault> {
+        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
+        self.inboxes[self.index].take(&mut arrivals);
+        if arrivals.is_empty() {
+            self.progress.arrivals = arrivals;
+            return None;
+        }
+        if self.pace == Pace::Simulated {
+            // The order in which tasks end is the threads' affair: they are taken by number.
+            arrivals.make_contiguous().sort_by_key(|one| match one {
+                Arrival::Task { number, .. } => *number + 1,
+                _ => 0,
+            });
+        }
+        let mut fault = None;
+        for arrival in arrivals.drain(..) {
+            fault = fault.or(self.take_arrival(arrival));
+        }
+        self.progress.arrivals = arrivals;
+        fault
+    }
+
+    fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
+        let core = alone(&mut self.core);
+        let meta = Meta { published_ns: core.env.now_ns, ..Meta::default() };
+        match arrival {
+            Arrival::Fed { edge, value, stamp } => {
+                let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
+                self.input(edge, Message { value, meta: Meta { edge, stamp, ..meta } });
+            }
+            Arrival::Crossed { edge, value, meta } => self.input(edge, Message { value, meta }),
+            Arrival::Config(transaction) => return self.reconfigure(&transaction),
+            Arrival::FedOut { component, port, value, stamp } => {
+                self.publish_for(component, port, value, Meta { stamp, ..meta });
+            }
+            Arrival::Task { origin, result, .. } => {
+                self.progress.n_tasks_completed += 1;
+                core.env.tasks.closed(1);
+                match result {
+                    Ok(value) => {
+                        let (correlation, causation) = (origin.correlation, origin.causation);
+                        let meta = Meta { correlation, causation, ..meta };
+                        self.publish_for(origin.component, origin.port, value, meta);
+                    }
+                    Err(failure) => return self.task_failed(origin.component, &failure),
+                }
+            }
+        }
+        None
+    }
+
+    /// Changes settings: all of them or none.
+    fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
+        let counts = &mut self.progress.config;
+        counts.transaction += 1;
+        counts.staged += transaction.changes.len() as u64;
+        let core = alone(&mut self.core);
+        let nodes = &self.shared.nodes;
+        for (component, change) in &transaction.changes {
+            let node = node_of(core, nodes, *component);
+            let config = node.config.with(change);
+            let checked = node.check_config(&config);
+            if let Err(why) = checked {
+                counts.rejected += transaction.changes.len() as u64;
+                transaction.answer.give(Err(ConfigRefused::new(&node.id, why)));
+                return None;
+            }
+        }
+        let mut old = Vec::with_capacity(transaction.changes.len());
+        let mut failed = None;
+        for (component, change) in &transaction.changes {
+            let node = node_of(core, nodes, *component);
+            let config = node.config.with(change);
+            old.push((*component, core::mem::replace(&mut node.config, config)));
+            if let Err(failure) = node.take_config() {
+                failed =
+                    Some((ConfigRefused::new(&node.id, &failure), node.config_fault(&failure)));
+                break;
+            }
+        }
+        let Some((refused, fault)) = failed else {
+            counts.version += 1;
+            counts.committed += transaction.changes.len() as u64;
+            transaction.answer.give(Ok(counts.version));
+            return None;
+        };
+        for (component, config) in old.into_iter().rev() {
+            let node = node_of(core, nodes, component);
+            node.config = config;
+            counts.rolled_back += 1;
+            // The run ends anyway.
+            let _ = node.take_config();
+        }
+        transaction.answer.give(Err(refused));
+        Some(fault)
+    }
+
+    fn task_failed(
+        &mut self,
+        component: usize,
+        failure: &clockjack_exec::Failure,
+    ) -> Option<Fault> {
+        let (_, position, at) = self.shared.nodes[component];
+        let core = alone(&mut self.core);
+        let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
+        let node = &mut own(&mut core.regions[position as usize]).nodes[at as usize];
+        let fault = node.failed(failure, now_ns, epoch);
+        if fault.is_fatal {
+            return Some(fault);
+        }
+        self.note_fault(fault);
+        None
+    }
+
+    /// Publishes a value at an output of a component, as if it were called.
+    fn publish_for(&mut self, component: usize, port: usize, value: Value, meta: Meta) {
+        let plan = Arc::clone(&self.shared.plan);
+        let edges = &plan.components[component].outputs[port].edges;
+        let Some((last, others)) = edges.split_last() else { return };
+        let is_moved = others.is_empty() && self.shared.is_moved(count(*last));
+        let value = if is_moved { value } else { value.into_shared() };
+        for edge in others {
+            if let Some(value) = value.share() {
+                let edge = count(*edge);
+                self.input(edge, Message { value, meta: Meta { edge, ..meta } });
+            }
+        }
+        let edge = count(*last);
+        self.input(edge, Message { value, meta: Meta { edge, ..meta } });
+    }
+
+    /// One value from outside, on one edge.
+    fn input(&mut self, edge: u32, message: Message) {
+        let core = alone(&mut self.core);
+        if core.env.logs {
+            commit_log::input(&mut self.progress.boundary_log, edge, &message);
+        }
+        let place = self.places[edge as usize];
+        if place.domain as usize == self.index {
+            let _ = deliver(core, place, message);
+        } else {
+            let Message { value, meta } = message;
+            let to = &self.inboxes[place.domain as usize];
+            let _ = to.put(Arrival::Crossed { edge, value, meta });
+        }
+    }
+
+    /// Sets how much may be published on edges that are not immediate, as of now.
+    pub(super) fn open_rooms(&mut self) {
+        let core = alone(&mut self.core);
+        for (position, at, index) in &self.special.guarded {
+            let region = own(&mut core.regions[*position as usize]);
+            let route = region.nodes[*at as usize].routes[*index as usize];
+            let place = self.places[route.edge as usize];
+            let room = if place.domain as usize == self.index {
+                let to = own(&mut core.regions[place.region as usize]);
+                to.channels[place.channel as usize].room()
+            } else {
+                u32::MAX
+            };
+            let limit = if route.max_inflight > 0 { route.max_inflight } else { u32::MAX };
+            let region = own(&mut core.regions[*position as usize]);
+            let outbox = &mut region.nodes[*at as usize].outbox;
+            outbox.set_room(*index as usize, room.min(limit));
+        }
+    }
+}
+
+fn node_of<'c>(
+    core: &'c mut Core,
+    nodes: &[(u32, u32, u32)],
+    component: usize,
+) -> &'c mut NodeState {
+    let (_, region, at) = nodes[component];
+    &mut own(&mut core.regions[region as usize]).nodes[at as usize]
+}
+
+fn deliver(core: &mut Core, place: Place, message: Message) -> u64 {
+    let now_ns = core.env.now_ns;
+    let region = own(&mut core.regions[place.region as usize]);
+    let channel = &mut region.channels[place.channel as usize];
+    if let crate::run::channel::Pushed::Refused(..) = channel.push(now_ns, message) {
+        region.n_published.failed_commit += 1;
+    }
+    channel.counters().publish_count
+}
+
+/// One more message on an edge of which so many stay.
+fn count_over(over: &mut Vec<(u32, u32, u32)>, edge: u32, max: u32) {
+    match over.iter_mut().find(|(of, ..)| *of == edge) {
+        Some((_, n, _)) => *n += 1,
+        None => over.push((edge, 1, max)),
+    }
+}
+
+/// Whether the next message of an edge makes room for newer ones.
+fn take_over(over: &mut [(u32, u32, u32)], edge: u32) -> bool {
+    match over.iter_mut().find(|(of, ..)| *of == edge) {
+        Some((_, n, max)) if *n > *max => {
+            *n -= 1;
+            true
+        }
+        _ => false,
+    }
+}
