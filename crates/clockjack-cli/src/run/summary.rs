@@ -245,6 +245,7 @@ mod tests {
             n_faults_dropped: 0,
             overlap_max: 1,
             snapshots: Vec::new(),
+            health: Vec::new(),
             loops: Vec::new(),
             metrics: Metrics { list: vec![metric] },
         };
