@@ -124,7 +124,7 @@ impl GraphRun {
         Ok(Feed::new(self.inboxes[domain as usize].clone(), port))
     }
 
-    /// Lets the run end: after the epoch that is under way, and with everything deactivated.
+    /// Lets the run end: after the regions that are at work, and with everything deactivated.
     pub fn stop(&self) {
         self.stopper().stop();
     }

@@ -24,7 +24,7 @@
 //!
 //! A failure at a position means that nothing after it counts. Jobs after it that have not begun
 //! are left out; those before it go on, so that the failure that is told is the first in compiled
-//! order, whoever was faster.
+//! order, whoever was faster. A stop leaves out all jobs that have not begun.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
@@ -37,6 +37,7 @@ use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clockjack_exec::Handle;
+use clockjack_sync::mutant;
 
 use super::batch::Batch;
 use super::epoch::{Core, Outcome};
@@ -265,11 +266,12 @@ impl Crew {
         loop {
             let job = poll_fn(|cx| {
                 let mut board = shared.lock();
-                if board.is_over(waits) {
-                    return Poll::Ready(None);
-                }
                 if let Some(job) = board.take(waits, Who::Anyone) {
                     return Poll::Ready(Some(job));
+                }
+                // After the look for a job: it may have ended jobs that do not count any more.
+                if board.is_over(waits) {
+                    return Poll::Ready(None);
                 }
                 board.coordinator = Some(cx.waker().clone());
                 Poll::Pending
@@ -341,6 +343,14 @@ async fn help(shared: Arc<Shared>, waits: Arc<Waits>, who: Who, worker: u16) {
                 return Poll::Ready(Some(job));
             }
             board.leave_waker(worker, who, cx.waker());
+            // It may have found nothing but jobs that do not count any more, the last ones among
+            // them: nobody else tells the coordinator of those.
+            let is_told = board.is_over(&waits) && !mutant!("crew-last-leaves-silently");
+            let coordinator = if is_told { board.coordinator.take() } else { None };
+            drop(board);
+            if let Some(coordinator) = coordinator {
+                coordinator.wake();
+            }
             Poll::Pending
         });
         let Some(job) = job.await else { break };
@@ -483,6 +493,11 @@ impl Board {
 
     /// Takes a job, with a share of the core.
     fn take(&mut self, waits: &Waits, who: Who) -> Option<Job> {
+        if self.core.as_ref().is_some_and(|core| core.env.is_stopping())
+            && !mutant!("crew-goes-on-when-stopped")
+        {
+            self.limit = 0;
+        }
         if who == Who::Anyone
             && let Some(batch) = self.batches.iter().find(|batch| batch.has_job())
         {

@@ -399,6 +399,9 @@ impl Domain {
         }
         for position in 0..if outcome.n_faults > 0 { core.regions.len() } else { 0 } {
             let region = own(&mut core.regions[position]);
+            if position > failed_at {
+                region.faults.clear();
+            }
             for fault in region.faults.drain(..) {
                 if progress.faults.len() < FAULTS_MAX {
                     progress.faults.push(fault);

@@ -13,6 +13,8 @@ pub(crate) struct Env {
     pub(crate) epoch: u64,
     /// Nanoseconds since the run began, in the domain's time.
     pub(crate) now_ns: u64,
+    /// The domain's time is its own: in it an epoch takes none.
+    pub(crate) is_simulated: bool,
     /// Whether committed values are written down.
     pub(crate) logs: bool,
     /// Whether calls are measured in this epoch.

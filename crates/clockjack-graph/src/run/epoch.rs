@@ -8,6 +8,8 @@
 use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use clockjack_sync::mutant;
+
 use super::channel::Pushed;
 use super::env::Env;
 use super::message::Message;
@@ -44,6 +46,9 @@ impl Core {
             let region = own(&mut before[position]);
             if !self.is_due[region.lane] {
                 continue;
+            }
+            if env.is_stopping() && !mutant!("epoch-goes-on-when-stopped") {
+                break;
             }
             let mut downstream = InOrder { first: position + 1, regions: after };
             match region.step(env, &mut downstream) {

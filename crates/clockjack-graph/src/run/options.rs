@@ -161,7 +161,8 @@ impl RunOptions {
         self
     }
 
-    /// Futures of components under way at once.
+    /// Futures of components under way at once. Those that several components submit in one epoch
+    /// are counted for each by itself, so that who is refused does not depend on threads.
     #[must_use]
     pub fn tasks_max(mut self, n: usize) -> Self {
         self.tasks_max = n;

@@ -85,6 +85,7 @@ pub(crate) fn start(
         let env = Env {
             epoch: 0,
             now_ns: 0,
+            is_simulated: pace(index, &options) == Pace::Simulated,
             logs: options.commit_log.is_some(),
             measures: false,
             traces: options.trace.is_some(),

@@ -5,7 +5,11 @@
 //! and never while anything of a user runs.
 //!
 //! In virtual time the order of completions is not left to threads: the coordinator waits for all
-//! that are under way and takes them by number, which is given in compiled order.
+//! that are under way and takes them by number, which is given in the order of components.
+//!
+//! Whether one is admitted is not left to threads either: what counts is how many were under way
+//! when the epoch began, and how many the component itself has submitted in it. So the bound may be
+//! passed within one epoch, by no more than that bound for each component.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -15,6 +19,7 @@ use core::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
 use clockjack_exec::Failure;
+use clockjack_sync::mutant;
 
 use super::message::MessageId;
 use crate::data::{Data, Value};
@@ -42,7 +47,7 @@ pub(crate) struct Tasks {
 
 struct State {
     submitted: Vec<Submitted>,
-    /// Submitted and not taken back.
+    /// Given to the executor and not taken back: it changes between epochs only.
     n_open: usize,
     n_open_max: usize,
     n_rejected: u64,
@@ -76,18 +81,24 @@ impl Tasks {
         let from = TaskOrigin { component, port, correlation, causation };
         let work = Box::pin(async move { work.await.map(Value::new) });
         let mut state = self.lock();
-        if state.n_open >= state.n_open_max {
+        let is_own = |one: &&Submitted| {
+            one.from.component == component || mutant!("tasks-admitted-by-occupancy")
+        };
+        let n_own = state.submitted.iter().filter(is_own).count();
+        if state.n_open + n_own >= state.n_open_max {
             state.n_rejected += 1;
             return Err(TaskRefused { limit: Some(state.n_open_max) });
         }
-        state.n_open += 1;
         state.submitted.push(Submitted { from, work });
         Ok(())
     }
 
     /// Takes what was submitted, in the order of components.
     pub(crate) fn take_submitted(&self) -> Vec<Submitted> {
-        let mut taken = core::mem::take(&mut self.lock().submitted);
+        let mut state = self.lock();
+        let mut taken = core::mem::take(&mut state.submitted);
+        state.n_open += taken.len();
+        drop(state);
         taken.sort_by_key(|one| one.from.component);
         taken
     }
@@ -99,7 +110,8 @@ impl Tasks {
 
     /// How many were submitted and have not come back.
     pub(crate) fn n_open(&self) -> usize {
-        self.lock().n_open
+        let state = self.lock();
+        state.n_open + state.submitted.len()
     }
 
     /// How many were refused since this was last asked.
