@@ -170,7 +170,8 @@ fn check(runtime: &Runtime, seed: u64, tally: &mut Tally) {
     let alone = run_alone(&text);
     let mut overlap = 0;
     for (round, workers) in WORKERS.into_iter().enumerate() {
-        parts::set_delays(parts::mix(seed, round as u64));
+        let patience = if workers > 1 { 1_000 } else { 0 };
+        parts::set_delays(parts::mix(seed, round as u64), patience);
         let ran = run_by(runtime, &text, workers);
         check_equal(seed, &text, &alone, &ran, &format!("{workers} workers"));
         overlap = overlap.max(ran.overlap);

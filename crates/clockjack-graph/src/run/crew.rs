@@ -181,20 +181,10 @@ impl Waits {
 
     /// Whether any two jobs can run at once.
     pub(crate) fn is_wide(&self) -> bool {
-        // The longest chain: if it holds all jobs, there is nothing to share.
-        let mut length = alloc::vec![1_usize; self.n_before.len()];
-        let mut longest = 0;
-        for at in 0..length.len() {
-            if self.is_gated[at] {
-                length[at] = length[at].max(at + 1);
-            }
-            longest = longest.max(length[at]);
-            for after in &self.after[at] {
-                let after = *after as usize;
-                length[after] = length[after].max(length[at] + 1);
-            }
-        }
-        longest < length.len()
+        // All wait for those before them, so they are a line exactly if each waits for the one
+        // right before it.
+        (1..self.n_before.len())
+            .any(|at| !self.is_gated[at] && !self.after[at - 1].contains(&super::wiring::count(at)))
     }
 
     /// Whether any job is of this lane.

@@ -18,9 +18,17 @@ use clockjack_graph::{
 /// What the delays of a run are drawn from: the results must not depend on it.
 static DELAYS: AtomicU64 = AtomicU64::new(0);
 
-/// Lets the components of the next run take other times.
-pub(crate) fn set_delays(seed: u64) {
+/// Components that take their time now.
+static AT_WORK: AtomicU64 = AtomicU64::new(0);
+
+/// How often a component may still look whether another has come to work beside it. A thread that
+/// is to do so must be woken first, and most calls would be over by then.
+static PATIENCE: AtomicU64 = AtomicU64::new(0);
+
+/// Lets the components of the next run take other times, and wait so often for company.
+pub(crate) fn set_delays(seed: u64, patience: u64) {
     DELAYS.store(seed, Ordering::SeqCst);
+    PATIENCE.store(patience, Ordering::SeqCst);
 }
 
 /// The next of a row of numbers (splitmix64).
@@ -37,11 +45,23 @@ fn dawdle(cx: &GraphContext<'_>) {
     for byte in cx.component_id().bytes() {
         drawn = mix(drawn, byte.into());
     }
+    AT_WORK.fetch_add(1, Ordering::Relaxed);
+    while AT_WORK.load(Ordering::Relaxed) < 2 {
+        let less = |left: u64| left.checked_sub(1);
+        if PATIENCE.try_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+            break;
+        }
+        yield_now();
+    }
     for _ in 0..drawn % 4 {
         yield_now();
     }
     for _ in 0..(drawn >> 8) % 2_000 {
         spin_loop();
+    }
+    if AT_WORK.fetch_sub(1, Ordering::Relaxed) > 1 {
+        // Once in a run is enough.
+        PATIENCE.store(0, Ordering::Relaxed);
     }
 }
 

@@ -207,8 +207,8 @@ fn policy(draw: &mut Draw, nodes: &[Node], kind: &str, from: usize, to: usize) -
         0..30 => "overwrite",
         30..50 => "drop_oldest",
         50..65 => "reject",
-        65..67 => "fail_fast",
-        67..85 if !is_slot => "drop_newest",
+        65..66 => "fail_fast",
+        66..85 if !is_slot => "drop_newest",
         // Forward only, so that no blocking edges go round.
         85.. if !is_slot && from < to => "block",
         _ => "overwrite",
@@ -266,8 +266,8 @@ fn component(draw: &mut Draw, nodes: &[Node], edges: &[Edge], at: usize, text: &
 
 fn on_error(draw: &mut Draw) -> String {
     match draw.below(100) {
-        0..12 => "fail_fast".into(),
-        12..45 => "continue".into(),
+        0..6 => "fail_fast".into(),
+        6..45 => "continue".into(),
         45..60 => "isolate".into(),
         _ => format!(
             "{{ policy: restart, max_restarts: {}, within_ms: {}, backoff_ms: {}, \
@@ -288,9 +288,11 @@ fn trigger(draw: &mut Draw, node: &Node, edges: &[Edge], at: usize) -> (String, 
         }
     }
     let never_by_input = inputs.is_empty();
-    if never_by_input || (node.looped.is_none() && draw.chance(12)) {
-        return if draw.chance(40) {
-            let (period, phase) = (1 + draw.below(6), draw.below(4));
+    // Some sources in each graph, so that something goes on in it.
+    let is_source = at < 3 || draw.chance(20);
+    if never_by_input || (node.looped.is_none() && is_source) {
+        return if draw.chance(30) {
+            let (period, phase) = (1 + draw.below(4), draw.below(3));
             let source = format!("{{ type: timer, period_ms: {period}, phase_ms: {phase} }}");
             (format!("event_sources: [{source}]"), "trigger_policy: { type: manual }".into())
         } else {
