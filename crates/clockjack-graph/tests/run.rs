@@ -5,3 +5,12 @@ mod parts;
 
 #[path = "run/basics.rs"]
 mod basics;
+
+#[path = "run/teller.rs"]
+mod teller;
+
+#[path = "run/laws.rs"]
+mod laws;
+
+#[path = "run/together.rs"]
+mod together;

@@ -128,6 +128,7 @@ impl Job {
                 env,
                 component: self.component,
                 id: &self.id,
+                invocation: self.index,
                 missed_runs: self.missed_runs,
                 correlation,
                 causation,

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::domain::Domain;
 use super::epoch::lock;
 use super::metrics::{Metric, MetricKind, Metrics};
@@ -49,6 +51,9 @@ impl List {
 
 /// All numbers of a run.
 pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
+    if !mutant!("collect-forgets-refused") {
+        count_refused(domains);
+    }
     let mut list = List(Vec::new());
     lanes(&mut list, shared, domains);
     components(&mut list, domains);
@@ -57,6 +62,28 @@ pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
     stores(&mut list, domains);
     loops(&mut list, domains);
     Metrics { list: list.0 }
+}
+
+/// What was refused when it was published never came to a channel: it is counted there now.
+fn count_refused(domains: &[Domain]) {
+    let mut refused = Vec::new();
+    for domain in domains {
+        for mut region in domain.core.regions.iter().map(lock) {
+            for outbox in region.nodes.iter_mut().map(|node| &mut node.outbox) {
+                for at in 0..outbox.edges().len() {
+                    let n_refused = outbox.take_refused(at);
+                    refused.push((outbox.edges()[at].edge, n_refused, domain.core.env.now_ns));
+                }
+            }
+        }
+    }
+    for (edge, n_refused, now_ns) in refused.into_iter().filter(|(_, n, _)| *n > 0) {
+        let place = domains[0].places[edge as usize];
+        let mut region = lock(&domains[place.domain as usize].core.regions[place.region as usize]);
+        for _ in 0..n_refused {
+            let _ = region.channels[place.channel as usize].refuse(now_ns);
+        }
+    }
 }
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {

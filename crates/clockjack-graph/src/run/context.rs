@@ -49,6 +49,8 @@ pub(crate) struct Call<'a> {
     pub(crate) env: &'a Env,
     pub(crate) component: usize,
     pub(crate) id: &'a str,
+    /// Which of those that overlap.
+    pub(crate) invocation: usize,
     pub(crate) missed_runs: u64,
     pub(crate) correlation: MessageId,
     pub(crate) causation: MessageId,
@@ -174,7 +176,8 @@ impl GraphContext<'_> {
     {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
         let cause = (self.call.correlation, self.call.causation);
-        self.call.env.tasks.submit(self.call.component, port, cause, work)
+        let from = (self.call.component, self.call.invocation);
+        self.call.env.tasks.submit(from, port, cause, work)
     }
 
     /// A value of the blackboard, as of the beginning of the epoch.

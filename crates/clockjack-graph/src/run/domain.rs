@@ -22,6 +22,7 @@ use core::future::poll_fn;
 use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
+use std::sync::Mutex;
 
 use super::blackboard::StateCounts;
 use super::commit_log;
@@ -37,6 +38,7 @@ use super::shared::RunShared;
 use super::sinks::{CommitLog, TraceLog};
 use super::trace::{TraceName, TraceRecord};
 use super::wiring::{Place, Special, count};
+use crate::describe::Overflow;
 
 /// Calls of components after which a coordinator lets others have its worker.
 const CALLS_BEFORE_YIELD: u64 = 512;
@@ -243,13 +245,59 @@ impl Domain {
     /// The next tick of a timer, and the next time at which something else may be ready.
     fn due(&self) -> (Option<u64>, Option<u64>) {
         let (mut tick, mut other) = (None, None);
+        let now_ns = self.core.env.now_ns;
         for position in &self.special.timed {
             let region = &self.core.regions[*position as usize];
-            let (a, b) = super::epoch::lock(region).next_due();
+            let guard = super::epoch::lock(region);
+            let (a, b) = guard.next_due(now_ns);
             tick = earlier(tick, a);
             other = earlier(other, b);
+            let n_blocked = guard.nodes.iter().filter(|node| node.is_blocked).count();
+            drop(guard);
+            if n_blocked > 0 && self.has_room_again(region) {
+                tick = Some(now_ns);
+            }
         }
         (tick, other)
+    }
+
+    /// Whether a component that waited for room would be called now: somebody has read what was in
+    /// its way.
+    fn has_room_again(&self, region: &Mutex<Region>) -> bool {
+        let n_nodes = super::epoch::lock(region).nodes.len();
+        (0..n_nodes).any(|at| {
+            let n_routes = {
+                let region = super::epoch::lock(region);
+                let node = &region.nodes[at];
+                if node.is_blocked && !region.is_paced { node.routes.len() } else { return false }
+            };
+            (0..n_routes).all(|index| self.has_room_on(region, at, index))
+        })
+    }
+
+    /// Whether an edge does not block its producer. One lock at a time: an edge may lead back.
+    fn has_room_on(&self, region: &Mutex<Region>, at: usize, index: usize) -> bool {
+        let (edge, n_on_the_way, burst) = {
+            let region = super::epoch::lock(region);
+            let node = &region.nodes[at];
+            let edge = &node.outbox.edges()[index];
+            if edge.overflow != Overflow::Block {
+                return true;
+            }
+            let is_it = |one: &&super::region::Deferred| one.message.meta.edge == edge.edge;
+            let n_on_the_way = region.deferred.iter().filter(is_it).count();
+            let max = node.routes[index].max_inflight;
+            if max > 0 && max < node.burst {
+                return false;
+            }
+            (edge.edge, count(n_on_the_way), node.burst)
+        };
+        let place = self.places[edge as usize];
+        if place.domain as usize != self.index {
+            return true;
+        }
+        let to = super::epoch::lock(&self.core.regions[place.region as usize]);
+        to.channels[place.channel as usize].room().saturating_sub(n_on_the_way) >= burst
     }
 
     /// Whether something waits for the next epoch: publications, tasks, what has come.

@@ -85,6 +85,14 @@ impl LoopState {
         self.held.push((route, message));
     }
 
+    /// How many publications on an edge are held: they have their room in its channel already.
+    pub(crate) fn n_held(&self, edge: u32) -> u32 {
+        if mutant!("loops-held-takes-no-room") {
+            return 0;
+        }
+        super::wiring::count(self.held.iter().filter(|(route, _)| route.edge == edge).count())
+    }
+
     /// Whether equal iterations end the loop.
     fn looks_for_equality(&self) -> bool {
         self.spec.loop_type == LoopType::FixedPoint

@@ -20,7 +20,7 @@ use super::report::{Fault, Phase};
 use super::trigger::{Arrival, Invocations, Trigger};
 use crate::component::{Binder, Config, Descriptor};
 use crate::data::Value;
-use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority};
+use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Overflow, Priority};
 use crate::registry::Factory;
 use crate::registry::node::{Body, Node};
 
@@ -54,6 +54,8 @@ pub(crate) struct NodeState {
     pub(crate) callback_max_ns: u64,
     pub(crate) burst: u32,
     pub(crate) status: Status,
+    /// When it was last looked at, a blocking edge had no room.
+    pub(crate) is_blocked: bool,
     pub(crate) counts: NodeCounts,
 }
 
@@ -62,6 +64,8 @@ pub(crate) struct NodeState {
 pub(crate) struct Admission {
     /// At once.
     pub(crate) width: usize,
+    /// More than one at once would be allowed, were there enough to work.
+    pub(crate) overlaps: bool,
     /// At once, and in the queue.
     pub(crate) capacity: usize,
     pub(crate) overflow: crate::describe::LaneOverflow,
@@ -153,6 +157,7 @@ impl NodeState {
                 env,
                 component: self.component,
                 id: &self.id,
+                invocation: 0,
                 missed_runs,
                 correlation,
                 causation,
@@ -174,9 +179,10 @@ impl NodeState {
         rejected - core::mem::replace(&mut self.counts.rejected_seen, rejected)
     }
 
-    /// Whether its invocations may overlap.
+    /// Whether its invocations may overlap. It says nothing of how many there are to work: what an
+    /// invocation sees of the others must not depend on it.
     pub(crate) fn overlaps(&self) -> bool {
-        self.admission.is_some_and(|admission| admission.width > 1)
+        self.admission.is_some_and(|admission| admission.overlaps)
             && matches!(self.body, Body::Shared(_))
     }
 
@@ -207,7 +213,11 @@ impl NodeState {
 
     /// Whether it may become ready by time alone.
     pub(crate) fn goes_by_time(&self) -> bool {
-        self.trigger.goes_by_time() || self.on_error.policy == ErrorPolicy::Restart
+        let waits_for_room =
+            self.outbox.edges().iter().any(|edge| edge.overflow == Overflow::Block);
+        self.trigger.goes_by_time()
+            || waits_for_room
+            || self.on_error.policy == ErrorPolicy::Restart
     }
 
     /// Keeps the newest message of each input for the invocations to come.

@@ -6,6 +6,8 @@
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::batch::Batch;
 use super::channel::{Channel, Pushed};
 use super::commit_log;
@@ -33,6 +35,8 @@ pub(crate) trait Downstream {
 pub(crate) struct Region {
     /// Which lane of the plan.
     pub(crate) lane: usize,
+    /// Its lane has ticks of its own, or those of the host: nothing else makes it due.
+    pub(crate) is_paced: bool,
     /// In the order of their calls.
     pub(crate) nodes: Vec<NodeState>,
     /// In-edges, those of one node beside each other.
@@ -149,6 +153,7 @@ impl Region {
         iteration: Option<LoopIteration>,
     ) -> Result<u32, Fault> {
         let node = &mut self.nodes[at];
+        node.is_blocked = false;
         let channels = &mut self.channels[node.channels.clone()];
         if !node.trigger.might_be_ready(env.now_ns, channels) {
             return Ok(0);
@@ -162,11 +167,13 @@ impl Region {
                 return Ok(0);
             }
         }
-        if node.outbox.is_guarded() && !self.grant_rooms(at, downstream) {
-            self.nodes[at].counts.blocked += 1;
+        let is_blocked = node.outbox.is_guarded() && !self.grant_rooms(at, downstream);
+        let node = &mut self.nodes[at];
+        node.is_blocked = is_blocked;
+        if is_blocked {
+            node.counts.blocked += 1;
             return Ok(0);
         }
-        let node = &mut self.nodes[at];
         let channels = &mut self.channels[node.channels.clone()];
         self.invocations.clear();
         let n_ready = node.trigger.collect(env.now_ns, channels, usize::MAX, &mut self.invocations);
@@ -177,7 +184,11 @@ impl Region {
             node.look_beside(env.now_ns, &mut self.channels);
         }
         self.admit(at, env)?;
-        if self.invocations.len() > 1 && env.is_shared && self.nodes[at].overlaps() {
+        let is_batch = self.invocations.len() > 1
+            && self.looping.is_none()
+            && self.nodes[at].overlaps()
+            && (env.is_shared || !mutant!("region-batch-only-if-shared"));
+        if is_batch {
             return self.call_at_once(at, env);
         }
         self.call_all(at, env, downstream, iteration)
@@ -186,15 +197,20 @@ impl Region {
     /// Calls a reentrant component for all its invocations, some of them at once. They commit
     /// together.
     fn call_at_once(&mut self, at: usize, env: &Env) -> Result<u32, Fault> {
-        let board = env.board.as_ref().expect("who shares an epoch has a board");
+        // Who is alone does all of it: the same way, so that the result is the same.
+        let board = env.board.as_ref().filter(|_| env.is_shared);
         let node = &mut self.nodes[at];
         let width = node.admission.map_or(1, |admission| admission.width);
         let jobs = node.jobs(&mut self.invocations);
         let n_jobs = jobs.len();
         let batch = alloc::sync::Arc::new(Batch::new(jobs, width));
-        board.offer(&batch);
+        if let Some(board) = board {
+            board.offer(&batch);
+        }
         let (jobs, n_at_once) = batch.finish(env, self.recorder.worker);
-        board.withdraw(&batch);
+        if let Some(board) = board {
+            board.withdraw(&batch);
+        }
         trace::batch(env, node, &mut self.recorder, &jobs);
         node.counts.overlap_max = node.counts.overlap_max.max(n_at_once as u64);
         let mut fatal = None;
@@ -216,6 +232,10 @@ impl Region {
                 }
             }
             node.spare.push(job.outbox);
+        }
+        if core::mem::take(&mut node.outbox.is_fatal) && fatal.is_none() {
+            let text = "an edge that fails the run was full";
+            fatal = Some(node.fault(super::report::Phase::Execute, text, env.epoch, true));
         }
         match fatal {
             Some(fault) => Err(fault),
@@ -337,7 +357,11 @@ impl Region {
             if route.kind == EdgeKind::Immediate {
                 room = match route.to {
                     To::Here(channel) => self.channels[channel as usize].room(),
-                    To::Region(region, channel) => downstream.room(region, channel),
+                    To::Region(region, channel) => {
+                        let n_held =
+                            self.looping.as_ref().map_or(0, |state| state.n_held(route.edge));
+                        downstream.room(region, channel).saturating_sub(n_held)
+                    }
                     To::Domain(_) => room,
                 };
                 self.nodes[at].outbox.set_room(index, room);
@@ -439,11 +463,21 @@ impl Region {
         trace::committed(env, &mut self.recorder, route.edge, seq);
     }
 
-    /// The earliest time at which something here could become ready by itself, and whether that is
-    /// a tick, which time stops at even while there is other work.
-    pub(crate) fn next_due(&self) -> (Option<u64>, Option<u64>) {
+    /// The earliest tick here, which time stops at even while there is other work, and the earliest
+    /// time at which something else could become ready by itself.
+    pub(crate) fn next_due(&self, now_ns: u64) -> (Option<u64>, Option<u64>) {
         let (mut tick, mut other) = (None, None);
+        if self.is_paced {
+            return (tick, other);
+        }
         for node in &self.nodes {
+            // What waits for room had its chance now: time must go on for it to get any.
+            if node.is_blocked && !mutant!("region-blocked-stops-time") {
+                let later = |due: &u64| *due > now_ns;
+                tick = earlier(tick, node.trigger.next_tick().filter(later));
+                other = earlier(other, node.trigger.next_due().filter(later));
+                continue;
+            }
             match node.status {
                 super::node::Status::Active => {
                     tick = earlier(tick, node.trigger.next_tick());

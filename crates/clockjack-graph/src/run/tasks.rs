@@ -8,8 +8,9 @@
 //! that are under way and takes them by number, which is given in the order of components.
 //!
 //! Whether one is admitted is not left to threads either: what counts is how many were under way
-//! when the epoch began, and how many the component itself has submitted in it. So the bound may be
-//! passed within one epoch, by no more than that bound for each component.
+//! when the epoch began, and how many the component itself has submitted in it (of invocations that
+//! overlap, each for itself). So the bound may be passed within one epoch, by no more than that
+//! bound for each of them.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -27,6 +28,8 @@ use crate::data::{Data, Value};
 /// A future of a component that has not been given to the executor yet.
 pub(crate) struct Submitted {
     pub(crate) from: TaskOrigin,
+    /// Which of the component's invocations that overlap.
+    invocation: usize,
     pub(crate) work: Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>,
 }
 
@@ -69,7 +72,7 @@ impl Tasks {
 
     pub(crate) fn submit<T, F>(
         &self,
-        component: usize,
+        (component, invocation): (usize, usize),
         port: usize,
         (correlation, causation): (MessageId, MessageId),
         work: F,
@@ -82,14 +85,15 @@ impl Tasks {
         let work = Box::pin(async move { work.await.map(Value::new) });
         let mut state = self.lock();
         let is_own = |one: &&Submitted| {
-            one.from.component == component || mutant!("tasks-admitted-by-occupancy")
+            (one.from.component, one.invocation) == (component, invocation)
+                || mutant!("tasks-admitted-by-occupancy")
         };
         let n_own = state.submitted.iter().filter(is_own).count();
         if state.n_open + n_own >= state.n_open_max {
             state.n_rejected += 1;
             return Err(TaskRefused { limit: Some(state.n_open_max) });
         }
-        state.submitted.push(Submitted { from, work });
+        state.submitted.push(Submitted { from, invocation, work });
         Ok(())
     }
 
@@ -99,7 +103,7 @@ impl Tasks {
         let mut taken = core::mem::take(&mut state.submitted);
         state.n_open += taken.len();
         drop(state);
-        taken.sort_by_key(|one| one.from.component);
+        taken.sort_by_key(|one| (one.from.component, one.invocation));
         taken
     }
 

@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::channel::Channel;
 use super::loops::LoopState;
 use super::node::{Admission, NodeCounts, NodeState, Route, Status, To};
@@ -13,7 +15,7 @@ use super::trace::Recorder;
 use super::trigger::{Invocations, Trigger};
 use crate::compile::{Plan, PlanComponent};
 use crate::component::Config;
-use crate::describe::{EdgeKind, LaneType, Mode, Overflow};
+use crate::describe::{EdgeKind, LaneSpec, LaneType, Mode, Overflow};
 use crate::graph::Made;
 
 /// Where the channel of an edge is.
@@ -64,6 +66,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
         let domain = domain_of[planned.lane];
         let mut region = Region {
             lane: planned.lane,
+            is_paced: is_paced(&plan.lanes[planned.lane].spec),
             nodes: Vec::with_capacity(planned.components.len()),
             channels: Vec::new(),
             looping: planned.loop_policy.as_ref().map(|one| LoopState::new(&one.spec)),
@@ -95,6 +98,15 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
         wired.domains[domain].push((number, region));
     }
     wired
+}
+
+/// Whether ticks of its own or of the host make a lane due, and nothing else.
+fn is_paced(lane: &LaneSpec) -> bool {
+    match lane.lane_type {
+        LaneType::FixedRate => lane.period_ns() > 0 && !mutant!("wiring-no-lane-is-paced"),
+        LaneType::ManualStep => true,
+        _ => false,
+    }
 }
 
 /// Where the channels and the components will be: domains in compiled order, channels in the order
@@ -174,6 +186,7 @@ fn node(
         callback_max_ns: lane.max_callback_ms.saturating_mul(1_000_000),
         burst: planned.spec.execution.burst.max(1),
         status: Status::Active,
+        is_blocked: false,
         counts: NodeCounts::default(),
     }
 }
@@ -254,12 +267,13 @@ fn note_special(
     }
 }
 
-fn admission(planned: &PlanComponent, lane: &crate::describe::LaneSpec, width: usize) -> Admission {
+fn admission(planned: &PlanComponent, lane: &LaneSpec, width: usize) -> Admission {
     // Zero threads are one.
     let threads = lane.max_threads.max(1) as usize;
     let active = if planned.spec.execution.reentrant { threads } else { 1 };
     Admission {
         width: active.min(width.max(1)),
+        overlaps: active > 1,
         capacity: active + lane.queue_capacity as usize,
         overflow: lane.overflow,
     }
