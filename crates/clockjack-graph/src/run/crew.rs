@@ -332,6 +332,11 @@ async fn help(shared: Arc<Shared>, waits: Arc<Waits>, who: Who, worker: u16) {
             if let Some(job) = board.take(&waits, who) {
                 return Poll::Ready(Some(job));
             }
+            if mutant!("crew-leaves-its-waker-late") {
+                drop(board);
+                shared.spin(|_| false);
+                board = shared.lock();
+            }
             board.leave_waker(worker, who, cx.waker());
             // It may have found nothing but jobs that do not count any more, the last ones among
             // them: nobody else tells the coordinator of those.
@@ -364,8 +369,12 @@ impl Shared {
         match job {
             Job::Region(share, position) => {
                 let result = share.run_one(position, worker);
+                let kept = mutant!("crew-keeps-its-share").then(|| Arc::clone(&share));
                 drop(share);
                 self.done(waits, position, result);
+                if kept.is_some() {
+                    self.spin(|_| false);
+                }
             }
             Job::Batch(share, batch) => {
                 while batch.help(&share.env, worker) {}
@@ -444,7 +453,8 @@ impl Board {
         if position >= self.limit || !is_due {
             return false;
         }
-        if waits.is_gated[position] && self.n_done_first < position {
+        let is_shut = waits.is_gated[position] && self.n_done_first < position;
+        if is_shut && !mutant!("crew-ignores-the-gate") {
             self.gated.push(Reverse(number));
         } else {
             self.ready[lane].push((waits.rank[position], Reverse(number)));
@@ -549,6 +559,8 @@ impl Board {
                 let is_first = self.outcome.fault.as_ref().is_none_or(|(at, _)| position < *at);
                 if is_first {
                     self.outcome.fault = Some((position, fault));
+                }
+                if is_first && !mutant!("crew-ignores-the-limit") {
                     self.limit = self.limit.min(position + 1);
                 }
             }

@@ -24,6 +24,8 @@ use core::task::Poll;
 use core::time::Duration;
 use std::sync::Mutex;
 
+use clockjack_sync::mutant;
+
 use super::blackboard::StateCounts;
 use super::commit_log;
 use super::crew::Crew;
@@ -428,6 +430,9 @@ impl Domain {
         if let Some(log) = &self.commit_log {
             let epoch = &mut progress.epoch_log;
             epoch.clear();
+            if mutant!("domain-forgets-its-buffers") {
+                *epoch = Vec::new();
+            }
             commit_log::epoch(epoch, core.env.epoch, now_ns);
             epoch.append(&mut progress.boundary_log);
             for (position, region) in core.regions.iter_mut().enumerate() {

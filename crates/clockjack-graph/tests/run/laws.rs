@@ -323,3 +323,15 @@ fn a_timer_on_a_slower_lane_waits_for_its_lane_and_time_goes_on() {
     assert_eq!(told.report().elapsed_ns, 30_000_000, "an epoch for each tick of the lane");
     assert_eq!(told.count("t", &Said::Begins), 3);
 }
+
+#[test]
+fn who_is_refused_a_task_is_not_a_matter_of_who_came_first() {
+    let text = graph(
+        ONE_LANE,
+        &[&source("a", ", config: { tasks: 3 }"), &source("b", ", config: { tasks: 3 }")],
+        &[],
+    );
+    let told = tell_alone(&text, RunOptions::steps(1).tasks_max(2));
+    // Each is counted for itself.
+    assert_eq!((told.count("a", &Said::Refused), told.count("b", &Said::Refused)), (1, 1));
+}

@@ -1,5 +1,6 @@
 //! A component that tells all: when it begins and ends, what it sees, what is refused.
 
+use core::cell::RefCell;
 use core::hint::spin_loop;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId, yield_now};
@@ -8,8 +9,8 @@ use clockjack_actor::ActorSystem;
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor,
-    Execute, Failure, Graph, GraphContext, Input, InputPort, Need, Output, OutputPort, Parallel,
-    Registry, RunError, RunOptions, RunReport, Stopper,
+    Execute, ExecuteShared, Failure, Graph, GraphContext, Input, InputPort, Need, Output,
+    OutputPort, Parallel, Registry, RunError, RunOptions, RunReport, Stopper,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
@@ -77,6 +78,8 @@ struct Orders {
     /// It takes its time.
     dawdles: u64,
     converges_at: Option<u64>,
+    /// Tasks in each invocation.
+    tasks: u64,
 }
 
 /// A component that tells all.
@@ -112,6 +115,13 @@ impl Teller {
             #[expect(clippy::cast_precision_loss, reason = "both are small")]
             let value = cx.epoch() as f64 + nth as f64 / 10.0;
             if cx.publish(self.out, value).is_err() {
+                say(cx, Said::Refused);
+            }
+        }
+        for nth in 0..orders.tasks {
+            #[expect(clippy::cast_precision_loss, reason = "it is small")]
+            let value = nth as f64;
+            if cx.submit_task(self.out, async move { Ok(value) }).is_err() {
                 say(cx, Said::Refused);
             }
         }
@@ -151,6 +161,7 @@ impl Component for Teller {
             .config(int("stops_at"))
             .config(int("dawdles"))
             .config(int("converges_at"))
+            .config(int("tasks"))
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
@@ -165,6 +176,7 @@ impl Component for Teller {
             stops_at: config.get("stops_at")?.unwrap_or(0),
             dawdles: config.get("dawdles")?.unwrap_or(0),
             converges_at: config.get("converges_at")?,
+            tasks: config.get("tasks")?.unwrap_or(0),
         };
         Ok(())
     }
@@ -173,6 +185,42 @@ impl Component for Teller {
 impl Execute for Teller {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         self.tell(cx)
+    }
+}
+
+thread_local! {
+    /// Whom a teller whose invocations overlap tells: it is made without knowing anybody.
+    static LISTENER: RefCell<Chronicle> = RefCell::default();
+}
+
+/// A teller whose invocations may overlap.
+pub(crate) struct SharedTeller(Teller);
+
+impl Default for SharedTeller {
+    fn default() -> Self {
+        Self(LISTENER.with_borrow(Teller::new))
+    }
+}
+
+impl Component for SharedTeller {
+    const TYPE: &'static str = "shared_teller";
+
+    fn describe() -> Descriptor {
+        Descriptor { component_type: Self::TYPE.into(), ..Teller::describe() }
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.0.bind(ports);
+    }
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.0.configure(config)
+    }
+}
+
+impl ExecuteShared for SharedTeller {
+    fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        self.0.tell(cx)
     }
 }
 
@@ -224,7 +272,10 @@ impl Told {
 
 fn compile(text: &str, chronicle: &Chronicle) -> Graph {
     let chronicle = chronicle.clone();
-    let registry = Registry::new().register_with(move || Teller::new(&chronicle));
+    LISTENER.set(chronicle.clone());
+    let registry = Registry::new()
+        .register_with(move || Teller::new(&chronicle))
+        .register_shared::<SharedTeller>();
     let file = GraphFile::parse("t.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"))
 }

@@ -4,7 +4,7 @@ use std::thread;
 
 use clockjack_graph::{RunOptions, StopReason};
 
-use crate::teller::{Said, graph, reader, runtime, source, tell_alone, tell_by};
+use crate::teller::{Said, Told, graph, reader, runtime, source, tell_alone, tell_by};
 
 const WORKERS: [usize; 4] = [1, 2, 4, 8];
 
@@ -184,4 +184,57 @@ fn a_stop_is_seen_between_regions_by_all_who_work() {
         assert_eq!(told.began(3), ["stops"], "{workers}: all others wait for it");
         assert_eq!(told.report().epochs, 3);
     }
+}
+
+#[test]
+fn reentrant_invocations_overlap_up_to_the_width_and_commit_in_order() {
+    let runtime = runtime();
+    let shared = reader("many", ", config: { dawdles: 40 }")
+        .replace("type: teller", "type: shared_teller")
+        .replace("lane: main", "lane: main, reentrant: true");
+    let text = graph(
+        &pool(3),
+        &[&source("src", ", config: { n: 8 }"), &shared, &reader("dst", "")],
+        &[
+            "id: e, kind: immediate, from: src.out, to: many.a, policy: { mode: queue, capacity: 8 }",
+            "id: f, kind: immediate, from: many.out, to: dst.a, \
+             policy: { mode: queue, capacity: 4, overflow: reject }",
+        ],
+    );
+    let alone = tell_alone(&text, RunOptions::steps(20));
+    assert_eq!(alone.story.beside_itself, 1);
+    let mut most = 0;
+    for workers in WORKERS {
+        let told = tell_by(&runtime, &text, RunOptions::steps(20), workers);
+        assert!(told.story.beside_itself <= 3.min(workers), "{workers}");
+        most = most.max(told.story.beside_itself);
+        assert_eq!(told.log, alone.log, "{workers}");
+        assert_eq!(told.saw("dst"), alone.saw("dst"), "{workers}");
+        let refused = |one: &Told| one.count("many", &Said::Refused);
+        assert_eq!(refused(&told), refused(&alone), "{workers}");
+        let rejected = |one: &Told| one.metric("runtime.channel.reject_count", "f");
+        assert_eq!(rejected(&told), rejected(&alone), "{workers}");
+    }
+    assert!(most > 1, "they never overlapped");
+}
+
+#[test]
+fn the_budget_of_a_loop_is_not_that_of_the_wall_in_virtual_time() {
+    let runtime = runtime();
+    let mut text = graph(
+        "main: { type: event_loop }",
+        &[&source("src", ""), &reader("x", ", config: { dawdles: 20000 }"), &reader("y", "")],
+        &[
+            "id: e1, kind: immediate, from: src.out, to: x.a",
+            "id: e2, kind: immediate, from: x.out, to: y.a",
+            "id: e3, kind: immediate, from: y.out, to: x.a",
+        ],
+    );
+    text.push_str(
+        "composite_loops: [{ id: l, components: [x, y], \
+         loop_policy: { type: transaction, max_iterations: 6, budget_ms: 1 } }]\n",
+    );
+    let told = tell_by(&runtime, &text, RunOptions::steps(1), 2);
+    assert_eq!(told.metric("runtime.loop.iterations", "l"), 6);
+    assert_eq!(told.metric("runtime.loop.budget_overrun", "l"), 0);
 }
