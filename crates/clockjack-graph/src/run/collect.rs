@@ -9,7 +9,7 @@ use super::domain::Domain;
 use super::epoch::lock;
 use super::metrics::{Metric, MetricKind, Metrics};
 use super::shared::RunShared;
-use crate::describe::{LaneType, Priority};
+use crate::describe::{LaneType, Overflow, Priority};
 
 /// A list that grows by name, label and number.
 struct List(Vec<Metric>);
@@ -51,9 +51,6 @@ impl List {
 
 /// All numbers of a run.
 pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
-    if !mutant!("collect-forgets-refused") {
-        count_refused(domains);
-    }
     let mut list = List(Vec::new());
     lanes(&mut list, shared, domains);
     components(&mut list, domains);
@@ -62,28 +59,6 @@ pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
     stores(&mut list, domains);
     loops(&mut list, domains);
     Metrics { list: list.0 }
-}
-
-/// What was refused when it was published never came to a channel: it is counted there now.
-fn count_refused(domains: &[Domain]) {
-    let mut refused = Vec::new();
-    for domain in domains {
-        for mut region in domain.core.regions.iter().map(lock) {
-            for outbox in region.nodes.iter_mut().map(|node| &mut node.outbox) {
-                for at in 0..outbox.edges().len() {
-                    let n_refused = outbox.take_refused(at);
-                    refused.push((outbox.edges()[at].edge, n_refused, domain.core.env.now_ns));
-                }
-            }
-        }
-    }
-    for (edge, n_refused, now_ns) in refused.into_iter().filter(|(_, n, _)| *n > 0) {
-        let place = domains[0].places[edge as usize];
-        let mut region = lock(&domains[place.domain as usize].core.regions[place.region as usize]);
-        for _ in 0..n_refused {
-            let _ = region.channels[place.channel as usize].refuse(now_ns);
-        }
-    }
 }
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
@@ -206,20 +181,26 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     }
     for region in domains.iter().flat_map(|domain| &domain.core.regions) {
         for channel in &lock(region).channels {
-            let id = &shared.plan.edges[channel.edge() as usize].id;
-            let (of, counts) = (Of::Channel(id), channel.counters());
+            let edge = &shared.plan.edges[channel.edge() as usize];
+            let (of, counts) = (Of::Channel(&edge.id), channel.counters());
+            let refused = match refused[channel.edge() as usize] {
+                _ if mutant!("collect-forgets-refused") => 0,
+                n_refused => n_refused,
+            };
+            // As the channel would have counted it.
+            let (dropped, rejected) = match edge.policy.overflow {
+                Overflow::DropNewest => (refused, 0),
+                _ => (0, refused),
+            };
             list.counters(
                 of,
                 &[
-                    ("runtime.channel.publish_count", counts.publish_count),
+                    ("runtime.channel.publish_count", counts.publish_count + dropped),
                     ("runtime.channel.delivery_count", counts.delivery_count),
-                    ("runtime.channel.drop_count", counts.drop_count),
+                    ("runtime.channel.drop_count", counts.drop_count + dropped),
                     ("runtime.channel.deadline_miss_count", counts.deadline_miss_count),
                     ("runtime.channel.stale_drop_count", counts.stale_drop_count),
-                    (
-                        "runtime.channel.reject_count",
-                        counts.reject_count + refused[channel.edge() as usize],
-                    ),
+                    ("runtime.channel.reject_count", counts.reject_count + rejected),
                     ("runtime.channel.overwrite_count", counts.overwrite_count),
                     ("runtime.channel.health_event_count", counts.health_event_count),
                     ("runtime.channel.payload_copy_count", counts.payload_copy_count),
