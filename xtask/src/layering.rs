@@ -71,6 +71,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
     ("clockjack-compare", Tool, SHIPPED),
+    ("clockjack-own-components", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
     ("xtask", Tool, &[]),
 ];

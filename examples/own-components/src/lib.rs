@@ -1,0 +1,102 @@
+//! Two components of one's own, and the registry that knows them beside the standard ones. Not a
+//! library to build on: what is worth reading is how little there is to write.
+//!
+//! The derive makes the ports and the settings, what the compiler checks files against, and what
+//! `clockjack explain` prints. By hand there is `execute` only.
+
+use clockjack_graph::describe::Domain;
+use clockjack_graph::{
+    Component, Config, ConfigError, Execute, Failure, GraphContext, Input, Output, Registry, Stamp,
+};
+
+/// The standard components, and those of this package.
+#[must_use]
+pub fn registry() -> Registry {
+    Registry::standard().register::<Thermometer>().register::<Thermostat>()
+}
+
+/// `thermometer`: a room that warms up by `rise` a call. Its values have timestamps of its own
+/// clock, and each `late_every`-th is `late_ms` old when it comes.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "thermometer", title = "Thermometer", role = "input")]
+pub struct Thermometer {
+    /// Degrees.
+    #[output]
+    degrees: Output<f64>,
+    #[config(default = 15.0)]
+    start: f64,
+    #[config(default = 0.25)]
+    rise: f64,
+    #[config(default = 0, min = 0)]
+    late_every: u64,
+    #[config(default = 50, min = 0)]
+    late_ms: u64,
+    /// Fields without a mark are the component's own.
+    n: u32,
+}
+
+impl Execute for Thermometer {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let degrees = self.start + self.rise * f64::from(self.n);
+        self.n += 1;
+        // The time of the run, never that of the machine: so the run can be repeated.
+        let now_ns = u64::try_from(cx.now().as_nanos())?;
+        let is_late = self.late_every > 0 && u64::from(self.n).is_multiple_of(self.late_every);
+        let age_ns = if is_late { self.late_ms * 1_000_000 } else { 0 };
+        let stamp = Stamp { domain: Domain::Device, ns: now_ns.saturating_sub(age_ns) };
+        cx.publish_stamped(self.degrees, degrees, stamp)?;
+        Ok(())
+    }
+}
+
+/// `thermostat`: 1 from the time at which it is colder than `low` until it is warmer than `high`,
+/// and 0 else. It tells changes only.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "thermostat", title = "Thermostat")]
+pub struct Thermostat {
+    /// Degrees.
+    #[input]
+    degrees: Input<f64>,
+    /// Whether to heat.
+    #[output]
+    heat: Output<f64>,
+    #[config(default = 18.0)]
+    low: f64,
+    #[config(default = 21.0)]
+    high: f64,
+    is_on: Option<bool>,
+}
+
+impl Execute for Thermostat {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let Some(degrees) = cx.update(self.degrees).copied() else { return Ok(()) };
+        let was_on = self.is_on;
+        if degrees < self.low {
+            self.is_on = Some(true);
+        } else if degrees > self.high || was_on.is_none() {
+            self.is_on = Some(false);
+        }
+        if self.is_on != was_on {
+            let heat = if self.is_on == Some(true) { 1.0 } else { 0.0 };
+            cx.publish(self.heat, heat)?;
+        }
+        Ok(())
+    }
+
+    // What no single setting can say is checked here: before a run, and before each change in one.
+    fn activate(&mut self) -> Result<(), Failure> {
+        Ok(in_order(self.low, self.high)?)
+    }
+
+    fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
+        in_order(config.get("low")?.unwrap_or(18.0), config.get("high")?.unwrap_or(21.0))
+    }
+}
+
+fn in_order(low: f64, high: f64) -> Result<(), ConfigError> {
+    if low <= high {
+        Ok(())
+    } else {
+        Err(ConfigError::new("high", format!("{high} is below `low`, {low}")))
+    }
+}

@@ -1,0 +1,57 @@
+//! The file beside this package is right, runs, and late values are left out.
+
+use clockjack_cli::{Streams, exit_code};
+use clockjack_graph::{Clock, GraphFile, RunOptions, RunReport};
+use clockjack_own_components::registry;
+use clockjack_testkit::ManualTime;
+
+const HEATER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/heater.yaml");
+
+fn run(text: &str) -> RunReport {
+    let file = GraphFile::parse("heater.yaml", text).expect("it can be read");
+    let graph = file.compile(&registry()).expect("it is right");
+    let time = ManualTime::start();
+    let options = RunOptions::steps(49).clock(Clock::Virtual);
+    let run = graph.start(time.system(), options).expect("all settings are taken");
+    time.block_on(run).expect("nothing fails")
+}
+
+fn heater() -> String {
+    std::fs::read_to_string(HEATER).expect("it is there")
+}
+
+#[test]
+fn late_values_are_left_out_and_changes_are_told_once() {
+    let report = run(&heater());
+    let metrics = &report.metrics;
+    assert_eq!(metrics.get("runtime.trigger.late_drop_count", "smooth"), Some(7.0));
+    assert_eq!(metrics.get("runtime.component.execution_count", "switch"), Some(42.0));
+    // On at the first value, off when the room is warm; and it only warms up.
+    assert_eq!(metrics.get("runtime.component.execution_count", "heater"), Some(2.0));
+}
+
+#[test]
+fn a_thermometer_that_is_never_late_loses_nothing() {
+    let report = run(&heater().replace("late_every: 7", "late_every: 0"));
+    assert_eq!(report.metrics.get("runtime.component.execution_count", "switch"), Some(49.0));
+}
+
+#[test]
+fn bounds_in_the_wrong_order_are_refused_before_anything_runs() {
+    let text = heater().replace("high: 21.0", "high: 17.0");
+    let file = GraphFile::parse("heater.yaml", &text).expect("it can be read");
+    let graph = file.compile(&registry()).expect("each setting is right by itself");
+    let error = graph.start(ManualTime::start().system(), RunOptions::steps(1)).unwrap_err();
+    assert!(error.to_string().contains("17 is below `low`, 18"), "{error}");
+}
+
+#[test]
+fn the_commands_know_the_components() {
+    for args in [&["check"][..], &["run", "--steps", "49"][..]] {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut streams = Streams::new(&mut out, &mut err);
+        let args = ["own-components"].iter().chain(args).chain(&[HEATER]);
+        let code = clockjack_cli::run(&registry(), args, &mut streams);
+        assert_eq!(code, exit_code::OK, "{}", String::from_utf8_lossy(&err));
+    }
+}
