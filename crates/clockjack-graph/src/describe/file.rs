@@ -15,7 +15,9 @@ use super::limits::Limits;
 use super::reader::Reader;
 use super::spec::{GraphSpec, Source, Span};
 use super::{decode, tree};
+use crate::compile;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::registry::Registry;
 
 /// A graph file that could be read. Whether the graph can run is not known before it is compiled.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +78,18 @@ impl GraphFile {
         } else {
             Err(loaded.diagnostics)
         }
+    }
+
+    /// Everything that is wrong with bytes that should be a graph file, and all advice: what
+    /// [`parse_bytes`](Self::parse_bytes) tells, and what compiling tells of what could be read.
+    #[must_use]
+    pub fn examine(name: &str, bytes: &[u8], limits: &Limits, registry: &Registry) -> Diagnostics {
+        let Loaded { spec, mut diagnostics, is_whole } = load(name, bytes, limits);
+        if is_whole {
+            diagnostics.list.extend(compile::check(&spec, registry).1.list);
+            diagnostics.list.sort_by_key(|one| (one.span.start, one.span.end, one.code));
+        }
+        diagnostics
     }
 
     /// What it describes.

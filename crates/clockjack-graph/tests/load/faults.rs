@@ -264,3 +264,20 @@ fn bytes_that_are_no_text_are_told_where_they_are() {
     assert_eq!((told.list[0].span.start, told.list[0].span.end), (7, 10));
     assert_eq!(told.list[0].message, "byte 7 is 0xff, which is not UTF-8");
 }
+
+#[test]
+fn an_examination_tells_what_the_compiler_finds_too() {
+    let examine = |text: &str| {
+        let registry = clockjack_graph::Registry::new();
+        let limits = clockjack_graph::Limits::DEFAULT;
+        let told = GraphFile::examine("text", text.as_bytes(), &limits, &registry);
+        told.list.into_iter().map(|one| one.code).collect::<Vec<Code>>()
+    };
+    let wrong = MINIMAL.replace("name: tiny", "name: tiny\n  colour: red");
+    let told = examine(&wrong.replacen("lane: main", "lane: mian", 1));
+    assert!(told.contains(&Code::UnknownField), "{told:?}");
+    assert!(told.contains(&Code::UnknownLane), "{told:?}");
+    // An edge that could not be read would seem to be missing, so nothing more is said.
+    let told = examine(&wrong.replacen("lane: main", "lane: mian", 1).replace("a.out", "a"));
+    assert_eq!(told, [Code::UnknownField, Code::InvalidIdentifier]);
+}

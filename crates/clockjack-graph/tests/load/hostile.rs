@@ -91,7 +91,8 @@ fn hostile_lists_and_templates_are_told() {
         format!("{head}components: [{{config: {{k: [{}]}}}}]\n", many(20_000, "a,")),
         format!(
             "{head}components: []\nedges: []\ntemplates:\n  - {{id: t, parameters: [p], \
-             components: [{{id: a, type: '{}', execution: {{lane: main}}}}], edges: []}}\n\
+             components: \
+             [{{id: a, type: '{}', execution: {{lane: main}}}}], edges: []}}\n\
              template_instances:\n{}",
             many(1000, "{{p}}"),
             (0..2000)
@@ -119,8 +120,9 @@ proptest! {
             prop::sample::select(vec![
                 "a", "id", ": ", ":", "- ", "\n", "\n  ", "\n    ", "[", "]", "{", "}", ", ", "\"",
                 "'", "|", ">", "&a ", "*a", "!", "?", "#", "1", "-1", "1.5", "true", "~", "{{p}}",
-                "components", "edges", "lanes", "graph", "templates", "schema_version: 1\n",
-                "---\n", "é", "\t", "\\", "%",
+                "components", "edges", "lanes", "graph", "templates", "---\n",
+                "schema_version: 1\n",
+                "é", "\t", "\\", "%",
             ]),
             0..60,
         )
