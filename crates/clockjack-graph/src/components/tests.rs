@@ -94,6 +94,7 @@ impl Bench {
             tasks: Tasks::new(4),
             stop: Arc::new(AtomicBool::new(false)),
             executor: time.system().executor(),
+            is_simulated: true,
             is_shared: false,
             board: None,
             began_ns: 0,
@@ -121,6 +122,7 @@ impl Bench {
         let call = Call {
             env: &self.env,
             component: 0,
+            invocation: 0,
             id: "bench",
             missed_runs: 0,
             correlation: MessageId::default(),
