@@ -140,9 +140,8 @@ fn number(name: &str) -> Option<u64> {
 
 #[track_caller]
 fn check_equal(seed: u64, text: &str, one: &Ran, other: &Ran, who: &str) {
-    let again = format!(
-        "CLOCKJACK_GRAPH_SEED={seed} cargo test -p clockjack-graph --test determinism -- --nocapture"
-    );
+    let again =
+        format!("CLOCKJACK_GRAPH_SEED={seed} cargo test -p clockjack-graph --test determinism");
     if one.log != other.log {
         let difference = log::first_difference(&one.log, &other.log);
         panic!("{text}\nthe log of {who} differs: {difference}\nrepeat it with: {again}");

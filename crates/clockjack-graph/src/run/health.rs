@@ -1,8 +1,8 @@
 //! Health events: that something is amiss, for whoever watches. They are never control: nothing in
 //! a run looks at them.
 //!
-//! A channel notes what happens to it in a few numbers of its own ([`Notes`]), since each of its
-//! events has the same key but for its kind; the run hands them to the [`HealthSink`] at a point
+//! A channel notes what happens to it in a few numbers of its own (`Notes`), since each of its
+//! events has the same key but for its kind; the run hands them to the `HealthSink` at a point
 //! that is the same in every run. The sink keeps one record for each key and a bounded number of
 //! records. What it keeps: `event_count = coalesced_count + dropped_count + records taken + records
 //! in it`, so that no event is lost without being counted.

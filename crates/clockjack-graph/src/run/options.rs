@@ -76,7 +76,7 @@ impl RunOptions {
         Self { duration: Some(duration), ..Self::until_stopped() }
     }
 
-    /// Until somebody [stops](super::GraphRun::stop) it, or a component ends it.
+    /// Until somebody [stops](crate::GraphRun::stop) it, or a component ends it.
     #[must_use]
     pub fn until_stopped() -> Self {
         Self {

@@ -143,7 +143,7 @@ fn every_refused_or_dropped_message_is_in_exactly_one_counter() {
                     None => (kind, ""),
                 };
                 let edge = format!(
-                    "kind: {kind}, policy: {{ mode: {mode}, capacity: 3, overflow: {overflow}{max} }}"
+                    "kind: {kind}, policy: {{mode: {mode}, capacity: 3, overflow: {overflow}{max}}}"
                 );
                 check_counters(&pair(5, &edge, 7), &edge);
             }
@@ -244,8 +244,8 @@ fn metrics_equal_facts() {
             &reader("dst", ""),
         ],
         &[
-            "id: e, kind: immediate, from: src.out, to: mid.a, policy: { mode: queue, capacity: 2 }",
-            "id: f, kind: immediate, from: mid.out, to: dst.a, policy: { mode: queue, capacity: 2 }",
+            "id: e, kind: immediate, from: src.out, to: mid.a, policy: {mode: queue, capacity: 2}",
+            "id: f, kind: immediate, from: mid.out, to: dst.a, policy: {mode: queue, capacity: 2}",
         ],
     );
     let told = tell_alone(&text, RunOptions::steps(3));

@@ -153,7 +153,9 @@ fn an_isolated_lane_is_called_on_a_thread_of_its_own() {
         assert_eq!(threads.len(), 1, "{workers}");
         assert_ne!(threads[0], thread::current().id());
         let of_a = told.story.lines.iter().any(
-            |(_, id, said)| matches!(said, Said::Ends(thread) if id == "a" && *thread == threads[0]),
+            |(_, id, said)| {
+                matches!(said, Said::Ends(thread) if id == "a" && *thread == threads[0])
+            },
         );
         assert!(!of_a, "it is nobody else's");
     }
@@ -196,7 +198,7 @@ fn reentrant_invocations_overlap_up_to_the_width_and_commit_in_order() {
         &pool(3),
         &[&source("src", ", config: { n: 8 }"), &shared, &reader("dst", "")],
         &[
-            "id: e, kind: immediate, from: src.out, to: many.a, policy: { mode: queue, capacity: 8 }",
+            "id: e, kind: immediate, from: src.out, to: many.a, policy: {mode: queue, capacity: 8}",
             "id: f, kind: immediate, from: many.out, to: dst.a, \
              policy: { mode: queue, capacity: 4, overflow: reject }",
         ],

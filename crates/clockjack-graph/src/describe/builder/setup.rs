@@ -23,7 +23,7 @@ pub struct Setup {
 }
 
 /// When what is pending makes an invocation. Those that look at inputs look at all that are
-/// connected, unless [`Setup::inputs`] names them.
+/// connected, unless [`Setup::input`] names them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trigger {
     /// Every epoch.
