@@ -6,7 +6,7 @@
 //! here depends on addresses.
 //!
 //! Invariant: a block on a shelf was allocated with the layout of its class, nobody has it, and its
-//! first word is the link to the next one. Each class keeps [`KEPT_MAX`] blocks a shelf at the
+//! first word is the link to the next one. Each class keeps `KEPT_MAX` blocks a shelf at the
 //! most. A block may also be [given to the allocator](release) by whoever has it.
 #![expect(
     unsafe_code,
