@@ -83,6 +83,13 @@ const DEEP: &[Step] = &[
     shown("loom, full", "xtask loom --full"),
     shown("shuttle, long", "xtask shuttle --iterations 2000000"),
     shown("mutants", "xtask mutants"),
+    Step {
+        env: Some(("CLOCKJACK_GRAPHS", "1000")),
+        ..shown(
+            "a thousand random graphs",
+            "test --release -p clockjack-graph --test determinism -- --nocapture",
+        )
+    },
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
     shown("counts", "xtask counts"),

@@ -1,5 +1,7 @@
 //! Running graphs: what becomes visible when, and that threads do not change it.
 
+extern crate alloc;
+
 #[path = "run/parts.rs"]
 mod parts;
 

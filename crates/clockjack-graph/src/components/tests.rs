@@ -85,6 +85,7 @@ impl Bench {
         node.activate().unwrap();
         let time = ManualTime::start();
         let env = Env {
+            is_simulated: true,
             state: crate::run::blackboard::Snapshot::default(),
             epoch: 1,
             now_ns: 0,
@@ -120,6 +121,7 @@ impl Bench {
         let mut outbox =
             Outbox::new(&(0..n_outputs).map(|at| alloc::vec![edge(at)]).collect::<Vec<_>>());
         let call = Call {
+            invocation: 0,
             env: &self.env,
             component: 0,
             invocation: 0,

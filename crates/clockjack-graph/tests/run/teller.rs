@@ -1,8 +1,9 @@
 //! A component that tells all: when it begins and ends, what it sees, what is refused.
 
+use alloc::sync::Arc;
 use core::cell::RefCell;
 use core::hint::spin_loop;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread::{self, ThreadId, yield_now};
 
 use clockjack_actor::ActorSystem;

@@ -240,3 +240,24 @@ fn the_budget_of_a_loop_is_not_that_of_the_wall_in_virtual_time() {
     assert_eq!(told.metric("runtime.loop.iterations", "l"), 6);
     assert_eq!(told.metric("runtime.loop.budget_overrun", "l"), 0);
 }
+
+#[test]
+fn nobody_sleeps_on_a_job_and_nobody_keeps_what_is_not_theirs() {
+    let runtime = runtime();
+    let lanes = "main: { type: event_loop }, own: { type: isolated_thread }";
+    // The job of the other lane is readied at many moments: while its thread looks for one, while
+    // it goes to sleep, while it sleeps.
+    for dawdles in (0..400).step_by(20) {
+        let text = graph(
+            lanes,
+            &[
+                &source("a", &format!(", config: {{ dawdles: {dawdles} }}")),
+                &reader("b", "").replace("lane: main", "lane: own"),
+            ],
+            &["id: e, kind: immediate, from: a.out, to: b.a"],
+        );
+        let told = tell_by(&runtime, &text, RunOptions::steps(60), 2);
+        assert!(told.result.is_ok(), "{:?}", told.result);
+        assert_eq!(told.saw("b").len(), 60);
+    }
+}
