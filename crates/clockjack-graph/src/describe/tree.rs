@@ -5,6 +5,10 @@
 //! values, no recursion. The depth is bounded while events come, before anything is built on them.
 //! Anchors, aliases, tags, directives and further documents are refused, each where it stands.
 
+mod plain;
+#[cfg(test)]
+mod tests;
+
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
@@ -77,6 +81,27 @@ pub(super) fn parse<'t>(
     limits: &Limits,
     faults: &mut Vec<Diagnostic>,
 ) -> Option<Tree<'t>> {
+    read_plain(text, limits, faults).or_else(|| read_events(text, limits, faults))
+}
+
+/// The fast way. It tells nothing: what it does not know the parser may.
+fn read_plain<'t>(
+    text: &'t str,
+    limits: &Limits,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Tree<'t>> {
+    let mut builder = Builder::new(text, limits, faults);
+    plain::read(&mut builder)?;
+    let root = builder.done.pop()?;
+    Some(Tree { nodes: builder.nodes, root })
+}
+
+/// The parser's way.
+fn read_events<'t>(
+    text: &'t str,
+    limits: &Limits,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Tree<'t>> {
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
         emit_anchor_events: true,
@@ -84,15 +109,7 @@ pub(super) fn parse<'t>(
         flow_nesting_limit: limits.nesting(),
         block_nesting_limit: limits.nesting(),
     };
-    let mut builder = Builder {
-        text,
-        limits,
-        faults,
-        nodes: Vec::new(),
-        done: Vec::new(),
-        open: Vec::new(),
-        n_documents: 0,
-    };
+    let mut builder = Builder::new(text, limits, faults);
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = match event {
             Ok(event) => event,
@@ -135,7 +152,12 @@ struct Builder<'a, 't> {
     n_documents: usize,
 }
 
-impl<'t> Builder<'_, 't> {
+impl<'a, 't> Builder<'a, 't> {
+    fn new(text: &'t str, limits: &'a Limits, faults: &'a mut Vec<Diagnostic>) -> Self {
+        let (nodes, done, open) = (Vec::new(), Vec::new(), Vec::new());
+        Self { text, limits, faults, nodes, done, open, n_documents: 0 }
+    }
+
     /// Takes an event; `false` if nothing that follows can be read.
     fn take(&mut self, event: Event<'t>, span: Span) -> bool {
         match event {
@@ -201,6 +223,10 @@ impl<'t> Builder<'_, 't> {
         // The end of a block is where the next token begins, so its last value says where it ends.
         let last = self.done[open.first..].last().map_or(open.start, |one| one.span.end);
         let end = if open.is_flow { span.end } else { last };
+        // Where a list without brackets begins is not told alike for all; its first value is.
+        let first_start = self.done[open.first..].first().map(|one| one.span.start);
+        let is_block_list = !open.is_flow && !open.is_map;
+        let start = first_start.filter(|_| is_block_list).unwrap_or(open.start);
         let first = offset(self.nodes.len());
         let len = offset(self.done.len() - open.first);
         self.nodes.extend(self.done.drain(open.first..));
@@ -209,7 +235,7 @@ impl<'t> Builder<'_, 't> {
         } else {
             What::Seq { first, n_items: len }
         };
-        self.done.push(Node { span: Span { start: open.start, end }, what });
+        self.done.push(Node { span: Span { start, end }, what });
     }
 
     fn refuse(&mut self, span: Span, message: impl Into<String>) {
