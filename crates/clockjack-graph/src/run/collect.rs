@@ -63,7 +63,7 @@ pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for domain in domains {
-        let n_starved = domain.crew.as_ref().map_or(0, super::crew::Crew::n_starvations);
+        let n_starved = domain.progress.n_starvations;
         for lane in &domain.lanes.list {
             let spec = &shared.plan.lanes[lane.lane].spec;
             let of = Of::Lane(&spec.id);

@@ -111,8 +111,12 @@ struct Board {
     outcome: Outcome,
     coordinator: Option<Waker>,
     helpers: Vec<(u16, Who, Waker)>,
+    /// Jobs that were taken.
     n_picks: u64,
-    n_guarded_starvations: u64,
+    /// For each job, how many were taken before it could be.
+    offered: Vec<u64>,
+    /// How often a job went first because it had been passed over so often.
+    n_starvations: u64,
     is_closed: bool,
 }
 
@@ -282,6 +286,7 @@ impl Crew {
         board.n_waiting_for.clone_from(&waits.n_before);
         board.is_done.clear();
         board.is_done.resize(n_jobs, false);
+        board.offered.resize(n_jobs, 0);
         (board.n_done, board.n_done_first, board.limit) = (0, 0, usize::MAX);
         board.core = Some(Arc::clone(core));
         for position in 0..n_jobs {
@@ -311,7 +316,7 @@ impl Crew {
 
     /// How often a region went first because it had waited long.
     pub(crate) fn n_starvations(&self) -> u64 {
-        self.shared.lock().n_guarded_starvations
+        self.shared.lock().n_starvations
     }
 }
 
@@ -457,6 +462,7 @@ impl Board {
         if is_shut && !mutant!("crew-ignores-the-gate") {
             self.gated.push(Reverse(number));
         } else {
+            self.offered[position] = self.n_picks;
             self.ready[lane].push((waits.rank[position], Reverse(number)));
         }
         true
@@ -507,8 +513,7 @@ impl Board {
         }
         loop {
             let lane = self.best_lane(waits, who)?;
-            let (_, Reverse(number)) = self.ready[lane].pop().expect("it was seen");
-            let position = number as usize;
+            let position = self.pick(waits, lane);
             if position >= self.limit {
                 self.finish(waits, position);
                 continue;
@@ -520,6 +525,26 @@ impl Board {
             let core = self.core.as_ref().expect("jobs come with a core");
             return Some(Job::Region(Arc::clone(core), position));
         }
+    }
+
+    /// Takes the next job of a lane that has one: that of the highest rank, unless another has been
+    /// passed over so often that it goes first.
+    fn pick(&mut self, waits: &Waits, lane: usize) -> usize {
+        let (top, Reverse(first)) = *self.ready[lane].peek().expect("it was seen");
+        let limit = u64::from(waits.aging[lane]);
+        let has_waited = |number: u32| self.n_picks - self.offered[number as usize];
+        let below = self.ready[lane].iter().filter(|(rank, _)| *rank < top);
+        let starving = below
+            .map(|(_, Reverse(number))| *number)
+            .filter(|number| limit > 0 && has_waited(*number) >= limit)
+            .max_by_key(|number| (has_waited(*number), Reverse(*number)));
+        let Some(number) = starving.filter(|_| !mutant!("crew-lets-starve")) else {
+            self.ready[lane].pop();
+            return first as usize;
+        };
+        self.n_starvations += 1;
+        self.ready[lane].retain(|(_, Reverse(one))| *one != number);
+        number as usize
     }
 
     fn has_job(&self, waits: &Waits, who: Who) -> bool {
@@ -598,3 +623,6 @@ impl Board {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,6 +99,7 @@ pub(crate) struct Progress {
     pub(crate) n_tasks_completed: u64,
     pub(crate) n_async_evicted: u64,
     pub(crate) blocked_ns: u64,
+    pub(crate) n_starvations: u64,
     pub(crate) config: ConfigCounts,
     pub(crate) state: StateCounts,
     arrivals: VecDeque<Arrival>,
@@ -124,6 +125,7 @@ impl Progress {
             n_tasks_completed: 0,
             n_async_evicted: 0,
             blocked_ns: 0,
+            n_starvations: 0,
             config: ConfigCounts::default(),
             state: StateCounts::default(),
             arrivals: VecDeque::new(),
@@ -179,7 +181,7 @@ impl Domain {
         if let Some(crew) = &mut self.crew {
             crew.close();
         }
-        self.crew = None;
+        self.progress.n_starvations = self.crew.take().map_or(0, |crew| crew.n_starvations());
         if ended.1.is_some() {
             self.shared.stop_all(&self.inboxes);
         }

@@ -1,0 +1,44 @@
+//! Who goes first.
+
+use super::*;
+
+/// One lane of so many jobs, none of which waits for another.
+fn waits(ranks: &[u8], aging: u32) -> Waits {
+    let n = ranks.len();
+    Waits {
+        n_before: alloc::vec![0; n],
+        after: alloc::vec![Vec::new(); n],
+        is_gated: alloc::vec![false; n],
+        lane: alloc::vec![0; n],
+        rank: ranks.to_vec(),
+        lanes: alloc::vec![(1, false)],
+        aging: alloc::vec![aging],
+    }
+}
+
+/// The order in which jobs are picked that can all be taken from the start, and how often one went
+/// first because it had waited long.
+fn picked(ranks: &[u8], aging: u32) -> (Vec<usize>, u64) {
+    let waits = waits(ranks, aging);
+    let mut board = Board { offered: alloc::vec![0; ranks.len()], ..Board::default() };
+    let all = ranks.iter().enumerate();
+    let all = all.map(|(at, rank)| (*rank, Reverse(u32::try_from(at).unwrap())));
+    board.ready.push(all.collect());
+    let mut order = Vec::new();
+    while !board.ready[0].is_empty() {
+        order.push(board.pick(&waits, 0));
+        board.n_picks += 1;
+    }
+    (order, board.n_starvations)
+}
+
+#[test]
+fn the_highest_rank_goes_first_and_equals_in_compiled_order() {
+    assert_eq!(picked(&[1, 3, 2, 3, 0], 0), (alloc::vec![1, 3, 2, 0, 4], 0));
+}
+
+#[test]
+fn what_was_passed_over_often_enough_goes_first_and_is_counted() {
+    // The first waits while two of a higher rank go; then it is its turn, then the rest.
+    assert_eq!(picked(&[0, 3, 3, 3, 3], 2), (alloc::vec![1, 2, 0, 3, 4], 1));
+}
