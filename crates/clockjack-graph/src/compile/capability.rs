@@ -18,7 +18,7 @@ struct Field {
 
 /// A lane that calls its components on a thread of its own.
 pub(super) fn has_own_thread(lane: &LaneSpec) -> bool {
-    lane.lane_type == LaneType::IsolatedThread || keeps_own_time(lane)
+    lane.lane_type == LaneType::IsolatedThread
 }
 
 /// A lane whose ticks are those of the system's clock: an epoch domain of its own.
@@ -46,21 +46,12 @@ fn never(_: &LaneSpec) -> Option<&'static str> {
     Some("it is kept for readers of the plan")
 }
 
-fn real_time(lane: &LaneSpec) -> Option<&'static str> {
-    own_thread_only(lane).or_else(|| unless(lane.rt_policy != "none", "`rt_policy` is `none`"))
+fn not_asked(_: &LaneSpec) -> Option<&'static str> {
+    Some("nothing is asked of the operating system")
 }
 
 fn period(lane: &LaneSpec) -> Option<&'static str> {
     fixed_rate_only(lane).or_else(|| unless(lane.period_ms == 0, "`period_ms` goes before it"))
-}
-
-fn asks_the_system(lane: &LaneSpec) -> Option<&'static str> {
-    let default = LaneSpec::new("", lane.lane_type);
-    let asks = has_own_thread(lane)
-        && (lane.cpu_affinity != default.cpu_affinity
-            || lane.nice_priority != default.nice_priority
-            || lane.rt_policy != default.rt_policy);
-    unless(asks, "the lane asks nothing of the operating system")
 }
 
 const FIELDS: &[Field] = &[
@@ -115,22 +106,18 @@ const FIELDS: &[Field] = &[
     Field {
         name: "cpu_affinity",
         is_given: |a, b| a.cpu_affinity != b.cpu_affinity,
-        why_not: own_thread_only,
+        why_not: not_asked,
     },
     Field {
         name: "nice_priority",
         is_given: |a, b| a.nice_priority != b.nice_priority,
-        why_not: own_thread_only,
+        why_not: not_asked,
     },
-    Field {
-        name: "rt_policy",
-        is_given: |a, b| a.rt_policy != b.rt_policy,
-        why_not: own_thread_only,
-    },
+    Field { name: "rt_policy", is_given: |a, b| a.rt_policy != b.rt_policy, why_not: not_asked },
     Field {
         name: "rt_priority",
         is_given: |a, b| a.rt_priority != b.rt_priority,
-        why_not: real_time,
+        why_not: not_asked,
     },
     Field {
         name: "isolation_intent",
@@ -140,7 +127,7 @@ const FIELDS: &[Field] = &[
     Field {
         name: "on_policy_error",
         is_given: |a, b| a.on_policy_error != b.on_policy_error,
-        why_not: asks_the_system,
+        why_not: own_thread_only,
     },
 ];
 
@@ -156,20 +143,19 @@ pub(super) fn advice(lane: &LaneSpec) -> impl Iterator<Item = (&'static str, &'s
 /// What the plan says of a lane.
 pub(super) fn of(lane: &LaneSpec) -> LaneCapabilities {
     // With every field set, what is left without an effect is what this type never does.
-    let given =
-        LaneSpec { rt_policy: "fifo".into(), period_ms: 0, nice_priority: 1, ..lane.clone() };
+    let given = LaneSpec { period_ms: 0, ..lane.clone() };
     let mut implemented: Vec<String> = behaviour(lane).iter().map(|one| (*one).into()).collect();
     implemented.extend(
         FIELDS.iter().filter(|field| (field.why_not)(&given).is_none()).map(|one| one.name.into()),
     );
-    let mut unsupported = alloc::vec!["hard_preemption".into(), "hard_real_time".into()];
-    if !has_own_thread(lane) {
-        unsupported.push("os_thread_policy".into());
-    }
+    let unsupported =
+        ["hard_preemption", "hard_real_time", "os_thread_policy"].map(String::from).into();
     LaneCapabilities {
         implemented,
         advisory_fields: advice(lane).map(|(name, _)| name.into()).collect(),
-        future_extensions: alloc::vec!["lane_priority".into(), "isolation_intent".into()],
+        future_extensions: ["lane_priority", "isolation_intent", "os_thread_policy"]
+            .map(String::from)
+            .into(),
         unsupported_claims: unsupported,
     }
 }

@@ -262,24 +262,32 @@ fn each_field_without_an_effect_is_told_and_the_graph_still_runs() {
 }
 
 #[test]
-fn a_lane_with_its_own_thread_applies_what_it_asks_of_the_system() {
-    for (lane_type, wall_clock) in [(LaneType::IsolatedThread, false), (LaneType::FixedRate, true)]
-    {
+fn what_nobody_asks_of_the_operating_system_is_advice() {
+    for lane_type in [LaneType::IsolatedThread, LaneType::FixedRate] {
         let mut graph = pair();
         let lane = &mut graph.lanes[0];
-        (lane.lane_type, lane.wall_clock_enabled) = (lane_type, wall_clock);
-        lane.period_ms = if wall_clock { 10 } else { 0 };
+        (lane.lane_type, lane.wall_clock_enabled) = (lane_type, lane_type == LaneType::FixedRate);
+        lane.period_ms = if lane.wall_clock_enabled { 10 } else { 0 };
         (lane.cpu_affinity, lane.nice_priority) = (vec![0], 5);
         (lane.rt_policy, lane.rt_priority) = ("rr".into(), 10);
         (lane.thread_name, lane.on_policy_error) = (Some("own".into()), OnPolicyError::Fail);
         lane.max_callback_ms = 3;
         let plan = planned(&graph);
-        assert_eq!(plan.diagnostics, []);
         let capabilities = &plan.lanes[0].capabilities;
-        for field in ["cpu_affinity", "nice_priority", "rt_policy", "rt_priority", "thread_name"] {
-            assert!(capabilities.implemented.iter().any(|one| one == field), "{field}");
+        let mut advisory = vec!["cpu_affinity", "nice_priority", "rt_policy", "rt_priority"];
+        let of_a_thread = ["thread_name", "on_policy_error"];
+        if lane_type == LaneType::FixedRate {
+            advisory.extend(of_a_thread);
+        } else {
+            for field in of_a_thread {
+                assert!(capabilities.implemented.iter().any(|one| one == field), "{field}");
+            }
         }
-        assert!(!capabilities.unsupported_claims.iter().any(|one| one == "os_thread_policy"));
+        advisory.sort_unstable();
+        let mut told = capabilities.advisory_fields.clone();
+        told.sort_unstable();
+        assert_eq!(told, advisory);
+        assert_eq!(plan.diagnostics.len(), advisory.len());
     }
 }
 
