@@ -57,6 +57,7 @@ impl Core {
                     outcome.n_faults += region.faults.len();
                 }
                 Err(fault) => {
+                    outcome.n_faults += region.faults.len();
                     outcome.fault = Some((position, fault));
                     break;
                 }
