@@ -11,7 +11,7 @@ use crate::machine;
 use crate::report::{Column, Progress, Reporter, Standing};
 use crate::selection::{Effort, Selection};
 use crate::table::Table;
-use crate::{actors, executor, jitter, scheduler, timers};
+use crate::{actors, executor, graph, jitter, scheduler, timers};
 
 /// Runs the same loads on Clockjack and on the crates people would use instead.
 ///
@@ -36,6 +36,8 @@ enum Suite {
     Scheduler(SchedulerArgs),
     /// Actors on one thread and on two: messages, questions, starts, stops, bytes an actor.
     Actors(ActorsArgs),
+    /// Dataflow graphs: time a node, branches at once, compiling, tracing, allocations.
+    Graph(GraphArgs),
     /// Leaves one executor alone in this process; what `executor` starts for its last case.
     #[command(hide = true)]
     Idle(IdleArgs),
@@ -122,6 +124,18 @@ struct ActorsArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct GraphArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Only this case; may be given more than once.
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<graph::Case>,
+    /// This number of epochs, in place of the usual ones.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(graph::N_MAX)))]
+    n: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
 struct IdleArgs {
     subject: String,
     millis: u32,
@@ -184,11 +198,25 @@ pub(crate) fn run(cli: &Cli, out: &mut dyn Write) -> Result<(), Failure> {
             };
             present(suite, &args.common, out, |reporter| actors::run(&selection, reporter))
         }
+        Suite::Graph(args) => run_graph(args, out),
         Suite::Idle(args) => {
             let idleness = executor::idle(&args.subject, args.millis)?;
             writeln!(out, "{idleness}").map_err(to_stdout)
         }
     }
+}
+
+fn run_graph(args: &GraphArgs, out: &mut dyn Write) -> Result<(), Failure> {
+    let selection = args.common.selection(&args.cases, args.n);
+    let rivals = graph::Rivals::find();
+    let suite = Head {
+        name: graph::NAME,
+        caption: graph::CAPTION,
+        cases: graph::Case::ALL.map(graph::Case::name).to_vec(),
+        columns: graph::columns(&selection, &rivals)?,
+    };
+    let run = |reporter: &mut Reporter<'_>| graph::run(&selection, &rivals, reporter);
+    present(suite, &args.common, out, run)
 }
 
 impl CommonArgs {
@@ -204,11 +232,13 @@ impl CommonArgs {
 }
 
 /// Further figures that have a table of their own, where a suite has them.
-const BESIDE: [(&str, &str); 4] = [
+const BESIDE: [(&str, &str); 6] = [
     ("cpu", "the CPU time of all threads beside it"),
     ("wall_time", "the wall time beside it"),
     ("schedule", "the wall time of a call that schedules"),
     ("cancel", "the wall time of a call that cancels"),
+    ("efficiency", "time of the static loop / (time x cores), in per cent"),
+    ("load", "of that, to read the file"),
 ];
 
 /// What is known of a suite before it runs.

@@ -12,6 +12,7 @@ mod cli;
 mod clock;
 mod executor;
 mod failure;
+mod graph;
 mod jitter;
 mod machine;
 mod order;

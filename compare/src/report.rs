@@ -35,6 +35,8 @@ pub(crate) enum Target {
     OursAtMost(f64),
     /// Ours is at most so many times the figure of the subject of this name.
     Within(&'static str, f64),
+    /// Ours is at most so much more than the figure of the subject of this name.
+    Over(&'static str, f64),
 }
 
 /// One case at one size.
@@ -122,6 +124,7 @@ impl Row {
             Some(Target::Within(subject, times)) => {
                 self.ratio(self.figure(subject), ours).map(|ratio| ratio * times >= 1.0)
             }
+            Some(Target::Over(subject, most)) => self.over(subject, ours).map(|over| over <= most),
             None => None,
         };
         Outcome { ours, best_peer, ratio, met }
@@ -133,6 +136,11 @@ impl Row {
         ours: Option<f64>,
     ) -> impl Iterator<Item = (&'static str, Option<f64>)> {
         self.versus.iter().map(move |(key, name)| (*key, self.ratio(self.figure(name), ours)))
+    }
+
+    /// How much more ours is than the figure of one subject.
+    fn over(&self, subject: &str, ours: Option<f64>) -> Option<f64> {
+        Some(ours? - self.figure(subject)?)
     }
 
     fn ratio(&self, peer: Option<f64>, ours: Option<f64>) -> Option<f64> {
@@ -169,17 +177,23 @@ impl Row {
         put("ratio", number(outcome.ratio));
         put("references", json!(references));
         put("rounds", json!(self.n_rounds));
-        let (mut ratio_min, mut ours_max, mut within) = (Value::Null, Value::Null, None);
+        let (mut ratio_min, mut ours_max) = (Value::Null, Value::Null);
+        let (mut within, mut over) = (None, None);
         match self.target {
             Some(Target::RatioAtLeast(least)) => ratio_min = json!(least),
             Some(Target::OursAtMost(most)) => ours_max = json!(most),
             Some(Target::Within(of, times)) => within = Some(json!({"of": of, "times": times})),
+            Some(Target::Over(of, by)) => over = Some((of, by)),
             None => {}
         }
         put("target_ratio_min", ratio_min);
         put("target_ours_max", ours_max);
         if let Some(within) = within {
             put("target_within", within);
+        }
+        if let Some((of, by)) = over {
+            put("target_over", json!({"of": of, "by": by}));
+            put(&format!("over_{of}"), number(self.over(of, outcome.ours)));
         }
         put("met", json!(outcome.met));
         for (key, ratio) in self.versus(outcome.ours) {
@@ -372,6 +386,23 @@ mod tests {
         check(4.0, true);
         check(15.0, true);
         check(15.1, false);
+    }
+
+    #[test]
+    fn a_promise_of_a_difference_is_met_up_to_it_and_the_difference_is_written() {
+        fn check(ours: f64, met: bool) {
+            let figures = [("us", Some(ours)), ("rival", Some(1.0)), ("tree", Some(10.0))];
+            let row = row(&figures, Some(Target::Over("tree", 30.0)));
+            assert_eq!(row.outcome(&columns()).met, Some(met), "{ours}");
+            let line = row.json("timers", &columns(), "a machine");
+            assert_eq!(line["over_tree"], Extra::number(ours - 10.0));
+            assert_eq!(line["target_over"], json!({"of": "tree", "by": 30.0}));
+        }
+        check(4.0, true);
+        check(40.0, true);
+        check(40.1, false);
+        let alone = row(&[("us", Some(1.0))], Some(Target::Over("tree", 30.0)));
+        assert_eq!(alone.outcome(&columns()).met, None);
     }
 
     #[test]

@@ -52,6 +52,7 @@ impl Table<'_> {
             Some(Target::RatioAtLeast(least)) => format!(">={least:.1}"),
             Some(Target::OursAtMost(most)) => format!("<={most:.0} {}", row.unit),
             Some(Target::Within(subject, times)) => format!("<={times:.1}x {subject}"),
+            Some(Target::Over(subject, most)) => format!("<={subject}+{most:.0}"),
             None => dash(),
         });
         cells.push(match outcome.met {

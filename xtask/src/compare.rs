@@ -10,7 +10,7 @@ use crate::{process::Cmd, workspace};
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Which loads: `timers`, `executor`, `jitter`, `scheduler` or `actors`
+    /// Which loads: `timers`, `executor`, `jitter`, `scheduler`, `actors` or `graph`
     suite: String,
     /// Small sizes and few rounds: a smoke run whose figures mean little
     #[arg(long)]
