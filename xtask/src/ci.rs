@@ -75,6 +75,7 @@ const CI: &[Step] = &[
     quiet("compare tests", "test --release -p clockjack-compare"),
     shown("compare timers, quick", "xtask compare timers --quick"),
     shown("compare executor, quick", "xtask compare executor --quick"),
+    shown("compare graph, quick", "xtask compare graph --quick"),
     shown("soak, two minutes", "xtask soak --minutes 2"),
 ];
 
@@ -97,6 +98,8 @@ const DEEP: &[Step] = &[
     shown("compare executor", "xtask compare executor"),
     shown("compare jitter", "xtask compare jitter"),
     shown("compare scheduler", "xtask compare scheduler"),
+    shown("compare actors", "xtask compare actors"),
+    shown("compare graph", "xtask compare graph"),
     shown("rate over a minute", "run --release -p clockjack-rt --example rate"),
     shown("soak, half an hour", "xtask soak --minutes 30"),
 ];

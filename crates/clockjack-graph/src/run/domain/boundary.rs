@@ -71,8 +71,12 @@ impl Domain {
             own(&mut core.regions[position]).deferred = deferred;
         }
         let Core { regions, env, .. } = core;
-        let writes = regions.iter_mut().flat_map(|region| own(region).writes.drain(..));
-        blackboard::commit(&mut env.state, writes, env.epoch, &mut self.progress.state);
+        for writes in regions.iter_mut().map(|region| &mut own(region).writes) {
+            if !writes.is_empty() {
+                let (epoch, counts) = (env.epoch, &mut self.progress.state);
+                blackboard::commit(&mut env.state, writes.drain(..), epoch, counts);
+            }
+        }
         let now_ns = core.env.now_ns;
         for (region, channel) in &self.special.later {
             own(&mut core.regions[*region as usize]).channels[*channel as usize].advance(now_ns);
