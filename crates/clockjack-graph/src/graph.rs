@@ -147,7 +147,7 @@ impl GraphRun {
     pub fn reconfigure(&self) -> Reconfigure {
         Reconfigure {
             shared: Arc::clone(&self.shared),
-            inbox: self.inboxes[0].clone(),
+            inboxes: Arc::clone(&self.inboxes),
             changes: Vec::new(),
         }
     }

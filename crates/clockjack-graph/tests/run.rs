@@ -14,5 +14,8 @@ mod teller;
 #[path = "run/laws.rs"]
 mod laws;
 
+#[path = "run/settings.rs"]
+mod settings;
+
 #[path = "run/together.rs"]
 mod together;

@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 
 use clockjack_sync::mutant;
 
+use super::blackboard::StateCounts;
 use super::domain::Domain;
 use super::epoch::lock;
 use super::metrics::{Metric, MetricKind, Metrics};
+use super::reconfigure::ConfigCounts;
 use super::shared::RunShared;
 use crate::describe::{LaneType, Overflow, Priority};
 
@@ -273,7 +275,18 @@ fn stores(list: &mut List, domains: &[Domain]) {
             ("runtime.health.coalesced_count", health.coalesced_count),
         ],
     );
-    let (config, state) = (&domains[0].progress.config, &domains[0].progress.state);
+    let mut config = ConfigCounts::default();
+    let mut state = StateCounts::default();
+    for progress in domains.iter().map(|domain| &domain.progress) {
+        config.version += progress.config.version;
+        config.transaction += progress.config.transaction;
+        config.staged += progress.config.staged;
+        config.committed += progress.config.committed;
+        config.rejected += progress.config.rejected;
+        config.rolled_back += progress.config.rolled_back;
+        state.committed += progress.state.committed;
+        state.rejected += progress.state.rejected;
+    }
     let n_values = domains.iter().map(|domain| domain.core.env.state.len() as u64).sum();
     list.counters(
         Of::Run,

@@ -20,7 +20,7 @@ use crate::describe::{ConfigMap, ConfigValue, Span};
 /// Changes of settings that belong together.
 pub struct Reconfigure {
     pub(crate) shared: Arc<RunShared>,
-    pub(crate) inbox: Inbox,
+    pub(crate) inboxes: Arc<[Inbox]>,
     pub(crate) changes: Vec<(String, String, ConfigValue)>,
 }
 
@@ -54,8 +54,8 @@ impl Reconfigure {
     ///
     /// # Errors
     ///
-    /// [`ConfigRefused`]: for a component that does not exist, if one refuses its settings, or if
-    /// the run has ended.
+    /// [`ConfigRefused`]: for a component that does not exist, for components that do not keep the
+    /// same time, if one refuses its settings, or if the run has ended.
     pub fn commit(self) -> Committing {
         let answer = Answer::default();
         let committing = Committing(answer.clone());
@@ -75,8 +75,16 @@ impl Reconfigure {
             };
             changes[at].1.entries.push((field, value, Span::NONE));
         }
+        // Each domain takes what is its own, at an epoch of its own.
+        let domain_of = |component: usize| self.shared.nodes[component].0;
+        let domain = changes.first().map_or(0, |(component, _)| domain_of(*component));
+        if let Some((other, _)) = changes.iter().find(|(one, _)| domain_of(*one) != domain) {
+            let why = "it keeps another time than the components before it: change it apart";
+            answer.give(Err(ConfigRefused::new(&plan.components[*other].spec.id, why)));
+            return committing;
+        }
         let transaction = Transaction { changes, answer: answer.clone() };
-        if self.inbox.put(Arrival::Config(transaction)).is_err() {
+        if self.inboxes[domain as usize].put(Arrival::Config(transaction)).is_err() {
             answer.give(Err(ConfigRefused::new("", "the run has ended")));
         }
         committing

@@ -4,7 +4,7 @@ use clockjack_graph::{RunOptions, StopReason};
 
 use crate::parts::run;
 
-const CHAIN: &str = "
+pub(crate) const CHAIN: &str = "
 schema_version: 1
 graph: { name: chain }
 lanes: { main: { type: event_loop } }
