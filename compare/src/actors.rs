@@ -7,6 +7,10 @@
 //! the suite `timers`: each round starts at another one, every second goes backwards, round 0
 //! counts allocations and is not timed.
 //!
+//! All subjects share one process, in which threads have been started. That matters to crates that
+//! allocate: glibc's allocator takes no lock in a process that never had a second thread, and there
+//! actix tells in two thirds of the time it takes here. A program with a thread pays what is shown.
+//!
 //! What the actors do is written once (`parts.rs`), and each crate plays it by the means it has.
 //! Bare tokio tasks with channels stand beside the crates and are never the best peer.
 //!
