@@ -51,12 +51,12 @@ mod xtra;
 
 use measure::{Entry, Figure, Mode, Run};
 pub(crate) use subject::Case;
-use subject::{Load, Role, Threads};
+use subject::{Load, Threads};
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::turn_order;
-use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
+use crate::order::{self, in_turns};
+use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 use crate::stats::Quartiles;
 
@@ -83,7 +83,7 @@ const fn target(case: Case) -> Option<Target> {
 }
 
 /// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Role::Ours`] is what the others are compared with.
+/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Clockjack>(),
     Entry::of::<ractor::Ractor>(),
@@ -128,11 +128,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
     let column = |entry: &Entry| Column {
         name: entry.facts.name,
         package: Some(entry.facts.package),
-        standing: match entry.facts.role {
-            Role::Ours => Standing::Ours,
-            Role::Crate => Standing::Rival,
-            Role::Reference => Standing::Reference,
-        },
+        standing: entry.facts.standing,
         note: entry.facts.note.to_owned(),
     };
     Ok(subjects(selection)?.iter().map(column).collect())
@@ -164,10 +160,9 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
     Ok(())
 }
 
-/// Who ran, and what came out in each round: that of the count first, then those that were timed.
-type Results = Vec<(Entry, Vec<Figure>)>;
+/// That of the count first, then those that were timed.
+type Results = order::Results<Entry, Figure>;
 
-/// Runs all subjects interleaved, round after round.
 fn rounds(
     case: Case,
     n: u32,
@@ -176,17 +171,11 @@ fn rounds(
     watch: Watch,
     reporter: &mut Reporter<'_>,
 ) -> Result<Results, Failure> {
-    let mut all: Results = subjects.iter().map(|&entry| (entry, vec![])).collect();
-    for round in 0..=n_rounds {
-        for index in turn_order(round as usize, all.len()) {
-            let (entry, figures) = &mut all[index];
-            let (name, who) = (case.name, entry.facts.name);
-            reporter.progress(&format!("{name} n={n}: round {round}/{n_rounds}, {who}"));
-            let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
-            figures.push((entry.run)(&Run { case, n, mode, watch })?);
-        }
-    }
-    Ok(all)
+    let what = format!("{} n={n}", case.name);
+    in_turns(&what, n_rounds, subjects, Entry::name, reporter, |round, entry| {
+        let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
+        (entry.run)(&Run { case, n, mode, watch })
+    })
 }
 
 /// A row without figures yet.

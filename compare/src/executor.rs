@@ -35,12 +35,11 @@ mod tokio;
 use idle::Idleness;
 use measure::{Entry, Figure, Mode, Run};
 pub(crate) use subject::Case;
-use subject::Role;
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::turn_order;
-use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
+use crate::order::in_turns;
+use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 use crate::stats::Quartiles;
 
@@ -63,7 +62,7 @@ const fn target(case: Case) -> Target {
 }
 
 /// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Role::Ours`] is what the others are compared with.
+/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Pool>(),
     Entry::of::<tokio::MultiThread>(),
@@ -109,11 +108,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
     let column = |entry: &Entry| Column {
         name: entry.facts.name,
         package: entry.facts.package,
-        standing: match entry.facts.role {
-            Role::Ours => Standing::Ours,
-            Role::Crate => Standing::Rival,
-            Role::Reference => Standing::Reference,
-        },
+        standing: entry.facts.standing,
         note: entry.facts.note.to_owned(),
     };
     Ok(subjects(selection)?.iter().map(column).collect())
@@ -152,26 +147,6 @@ pub(crate) fn idle(name: &str, millis: u32) -> Result<Idleness, Failure> {
     idle.ok_or_else(|| Failure::unknown("subject", name.to_owned(), names()))?(millis)
 }
 
-/// Runs all subjects interleaved, round after round; `what` says in the progress line what is done.
-fn rounds<R>(
-    what: &str,
-    n_rounds: u32,
-    subjects: &[Entry],
-    reporter: &mut Reporter<'_>,
-    mut turn: impl FnMut(u32, &Entry) -> Result<R, Failure>,
-) -> Result<Vec<(Entry, Vec<R>)>, Failure> {
-    let mut all: Vec<(Entry, Vec<R>)> = subjects.iter().map(|&entry| (entry, vec![])).collect();
-    for round in 0..=n_rounds {
-        for index in turn_order(round as usize, all.len()) {
-            let (entry, results) = &mut all[index];
-            let name = entry.facts.name;
-            reporter.progress(&format!("{what}: round {round}/{n_rounds}, {name}"));
-            results.push(turn(round, entry)?);
-        }
-    }
-    Ok(all)
-}
-
 fn timed_row(
     case: Case,
     selection: &Selection<Case>,
@@ -183,7 +158,7 @@ fn timed_row(
     let n = selection.n.unwrap_or_else(|| size(effort, case));
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
     let what = format!("{} n={n}", case.name());
-    let all = rounds(&what, n_rounds, subjects, reporter, |round, entry| {
+    let all = in_turns(&what, n_rounds, subjects, Entry::name, reporter, |round, entry| {
         let (mode, n_passes) =
             if round == 0 { (Mode::Counted, 1) } else { (Mode::Timed, n_passes(effort)) };
         (entry.run)(&Run { case, n, n_passes, mode, watch })
@@ -232,7 +207,7 @@ fn idle_row(
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
     let what = format!("{} n={millis}", case.name());
     // There is nothing to count in a round before the first.
-    let all = rounds(&what, n_rounds - 1, subjects, reporter, |_, entry| {
+    let all = in_turns(&what, n_rounds - 1, subjects, Entry::name, reporter, |_, entry| {
         idle::measure_apart(&entry.facts, millis)
     })?;
     let medians = |pick: fn(&Idleness) -> f64| {

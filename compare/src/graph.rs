@@ -39,7 +39,7 @@ use taskflow::{Missing, Program};
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::turn_order;
+use crate::order::{self, in_turns};
 use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
 use crate::selection::Selection;
 use crate::stats::{self, Quartiles};
@@ -214,7 +214,7 @@ pub(crate) fn run(
 }
 
 /// Who ran, and what came out in each round: that of the count first, then those that were timed.
-type Results = Vec<(Subject, Vec<Figure>)>;
+type Results = order::Results<Subject, Figure>;
 
 /// One case with graphs that run.
 struct Bench<'a> {
@@ -291,17 +291,18 @@ impl Bench<'_> {
             watch: self.watch,
             taskflow: self.rivals.taskflow.as_ref().ok(),
         };
-        let mut all: Results = subjects.iter().map(|&subject| (subject, vec![])).collect();
-        for round in 0..=n_rounds {
-            for index in turn_order(round as usize, all.len()) {
-                let (subject, figures) = &mut all[index];
-                let (name, who) = (case.name(), subject.name());
-                reporter.progress(&format!("{name} n={n}: round {round}/{n_rounds}, {who}"));
+        let what = format!("{} n={n}", case.name());
+        in_turns(
+            &what,
+            n_rounds,
+            subjects,
+            |subject| subject.name(),
+            reporter,
+            |round, subject| {
                 let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
-                figures.push(subject.run(&Run { mode, ..timed })?);
-            }
-        }
-        Ok(all)
+                subject.run(&Run { mode, ..timed })
+            },
+        )
     }
 }
 

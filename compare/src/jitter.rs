@@ -14,11 +14,11 @@ mod tokio;
 
 use core::time::Duration;
 
-use subject::{Role, Sleeper};
+use subject::Sleeper;
 
 use crate::failure::Failure;
 use crate::order::turn_order;
-use crate::report::{Column, Reporter, Row, Standing, Target};
+use crate::report::{Column, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 use crate::stats::percentile;
 
@@ -31,7 +31,7 @@ pub(crate) const CAPTION: &str = "lateness of a period of 1 ms, percentiles of a
 /// The most periods one may ask for: ten minutes a sleeper.
 pub(crate) const N_MAX: u32 = 600_000;
 
-/// Every sleeper, in the order of the table; the one with [`Role::Ours`] is what the others are
+/// Every sleeper, in the order of the table; the one with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are
 /// compared with.
 const SLEEPERS: &[Sleeper] =
     &[clockjack::SLEEPER, tokio::TIME_ONLY, tokio::WITH_IO, nanosleep::SLEEPER];
@@ -89,11 +89,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
     let column = |sleeper: &Sleeper| Column {
         name: sleeper.name,
         package: sleeper.package,
-        standing: match sleeper.role {
-            Role::Ours => Standing::Ours,
-            Role::Crate => Standing::Rival,
-            Role::Reference => Standing::Reference,
-        },
+        standing: sleeper.standing,
         note: sleeper.note.to_owned(),
     };
     Ok(sleepers(selection)?.iter().map(column).collect())

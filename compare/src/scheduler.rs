@@ -32,12 +32,11 @@ use alloc::sync::Arc;
 use load::Load;
 use measure::{Entry, Figure, Mode, Run};
 pub(crate) use subject::Case;
-use subject::Role;
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::turn_order;
-use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
+use crate::order::in_turns;
+use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 use crate::stats::Quartiles;
 
@@ -54,7 +53,7 @@ pub(crate) const N_MAX: u32 = 1_000_000;
 const TARGET: Target = Target::RatioAtLeast(3.0);
 
 /// Every subject, in the order of the table. A new one needs its file and its line here; the one
-/// with [`Role::Ours`] is what the others are compared with.
+/// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Ours>(),
     Entry::of::<sleep::SleepTasks>(),
@@ -95,11 +94,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
     let column = |entry: &Entry| Column {
         name: entry.facts.name,
         package: entry.facts.package,
-        standing: match entry.facts.role {
-            Role::Ours => Standing::Ours,
-            Role::Crate => Standing::Rival,
-            Role::Reference => Standing::Reference,
-        },
+        standing: entry.facts.standing,
         note: entry.facts.note.to_owned(),
     };
     Ok(subjects(selection)?.iter().map(column).collect())
@@ -132,18 +127,12 @@ fn row(
     let n = selection.n.unwrap_or_else(|| size(effort));
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort));
     let load = Arc::new(Load::new(case, n));
-    let mut all: Vec<(Entry, Vec<Figure>)> =
-        subjects.iter().map(|&entry| (entry, vec![])).collect();
-    for round in 0..=n_rounds {
+    let what = format!("{} n={n}", case.name());
+    let all = in_turns(&what, n_rounds, subjects, Entry::name, reporter, |round, entry| {
         let (mode, n_passes) =
             if round == 0 { (Mode::Counted, 1) } else { (Mode::Timed, n_passes(effort)) };
-        for index in turn_order(round as usize, all.len()) {
-            let (entry, figures) = &mut all[index];
-            let (case, name) = (case.name(), entry.facts.name);
-            reporter.progress(&format!("{case} n={n}: round {round}/{n_rounds}, {name}"));
-            figures.push((entry.run)(&Run { load: Arc::clone(&load), n_passes, mode, watch })?);
-        }
-    }
+        (entry.run)(&Run { load: Arc::clone(&load), n_passes, mode, watch })
+    })?;
     Ok(summary(case, n, n_rounds, &all))
 }
 

@@ -9,9 +9,10 @@ use actix::prelude::{
 };
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Mailbox, Side, Subject, Threads};
 use super::tokio;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 thread_local! {
     /// On the thread of the driver the arbiter beside it, if there is one.
@@ -114,7 +115,7 @@ impl Subject for Actix {
     const FACTS: Facts = Facts {
         name: "actix",
         package: "actix",
-        role: Role::Crate,
+        standing: Standing::Rival,
         lacks: &[],
         note: "actors do not move: the driver's thread and one arbiter share the loads of two \
                threads; a full mailbox is tried again after a yield",

@@ -13,8 +13,9 @@ use clockjack_actor::{
 use clockjack_rt::{PoolConfig, Runtime};
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Mailbox, Side, Subject, Threads};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// Every load waits for the end of its actors, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -99,7 +100,7 @@ impl Subject for Clockjack {
     const FACTS: Facts = Facts {
         name: "clockjack",
         package: "clockjack-actor",
-        role: Role::Ours,
+        standing: Standing::Ours,
         lacks: &[],
         note: "children are supervised, and each question has a time-out",
     };

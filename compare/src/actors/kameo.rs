@@ -7,9 +7,10 @@ use kameo::mailbox;
 use kameo::prelude::{Actor, ActorRef, Context, Message, Spawn};
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Mailbox, Side, Subject, Threads};
 use super::tokio;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Kameo;
@@ -74,7 +75,7 @@ impl Subject for Kameo {
     const FACTS: Facts = Facts {
         name: "kameo",
         package: "kameo",
-        role: Role::Crate,
+        standing: Standing::Rival,
         lacks: &[],
         note: "without its feature `tracing`; told by `tell(..).await`, which boxes a future",
     };

@@ -7,9 +7,10 @@ use ractor::rpc::CallResult;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Load, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Load, Mailbox, Side, Subject, Threads};
 use super::tokio;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Ractor;
@@ -75,7 +76,7 @@ impl Subject for Ractor {
     const FACTS: Facts = Facts {
         name: "ractor",
         package: "ractor",
-        role: Role::Crate,
+        standing: Standing::Rival,
         lacks: &[Load::TellBounded],
         note: "has no bounded mailboxes: its allocations are those of an unbounded one",
     };

@@ -7,6 +7,7 @@ use core::future::Future;
 
 use super::part::Part;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// An actor crate under measurement; a value of it is what the driver holds of a running one.
 pub(crate) trait Subject: Clone + Send + Sync + 'static {
@@ -106,22 +107,11 @@ pub(crate) struct Facts {
     pub(crate) name: &'static str,
     /// The package it comes from.
     pub(crate) package: &'static str,
-    pub(crate) role: Role,
+    pub(crate) standing: Standing,
     /// The loads it cannot do.
     pub(crate) lacks: &'static [Load],
     /// What a reader of the figures should know, in one line.
     pub(crate) note: &'static str,
-}
-
-/// In which line of the report a subject stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Clockjack's own actors.
-    Ours,
-    /// A published actor crate.
-    Crate,
-    /// No actor crate: what one would write by hand.
-    Reference,
 }
 
 /// What is done. The definitions are those of the suite.

@@ -7,8 +7,9 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Mailbox, Side, Subject, Threads};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 #[derive(Clone, Copy)]
 pub(crate) struct TokioMpsc;
@@ -117,7 +118,7 @@ impl Subject for TokioMpsc {
     const FACTS: Facts = Facts {
         name: "tokio-mpsc",
         package: "tokio",
-        role: Role::Reference,
+        standing: Standing::Reference,
         lacks: &[],
         note: "no actor crate: a task and a channel an actor, `oneshot` to answer",
     };

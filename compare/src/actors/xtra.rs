@@ -5,9 +5,10 @@ use core::future::Future;
 use xtra::prelude::{Actor, Address, Context, Handler};
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Role, Side, Subject, Threads};
+use super::subject::{Facts, Mailbox, Side, Subject, Threads};
 use super::tokio;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Xtra;
@@ -73,7 +74,7 @@ impl Subject for Xtra {
     const FACTS: Facts = Facts {
         name: "xtra",
         package: "xtra",
-        role: Role::Crate,
+        standing: Standing::Rival,
         lacks: &[],
         note: "does not keep the order of messages: its mailbox is a heap without numbers",
     };

@@ -9,8 +9,9 @@ use std::io;
 use clockjack_exec::Commands;
 use clockjack_rt::{PoolConfig, WorkerPool};
 
-use super::subject::{Case, Facts, N_WORKERS, Role, Subject};
+use super::subject::{Case, Facts, N_WORKERS, Subject};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// No task is left when a pool is stopped, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -23,7 +24,7 @@ impl Subject for Pool {
     const FACTS: Facts = Facts {
         name: "clockjack",
         package: Some("clockjack-rt"),
-        role: Role::Ours,
+        standing: Standing::Ours,
         cases: &Case::ALL,
         note: "`WorkerPool` with two workers and no commands",
     };

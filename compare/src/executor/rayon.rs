@@ -4,13 +4,14 @@ use rayon::ThreadPoolBuilder;
 
 use super::load;
 use super::measure::{Figure, Meter, Run};
-use super::subject::{Case, Facts, N_WORKERS, Role};
+use super::subject::{Case, Facts, N_WORKERS};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 pub(crate) const FACTS: Facts = Facts {
     name: "rayon",
     package: Some("rayon"),
-    role: Role::Crate,
+    standing: Standing::Rival,
     cases: &[Case::ForkJoin],
     note: "`rayon::join` in a pool of its own; nothing is spawned, boxed or awaited",
 };

@@ -3,13 +3,14 @@
 
 use super::load;
 use super::measure::{Figure, Meter, Run};
-use super::subject::{Case, Facts, Role};
+use super::subject::{Case, Facts};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 pub(crate) const FACTS: Facts = Facts {
     name: "serial",
     package: None,
-    role: Role::Reference,
+    standing: Standing::Reference,
     cases: &[Case::ForkJoin, Case::Steal],
     note: "the arithmetic alone on one thread",
 };

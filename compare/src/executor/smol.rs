@@ -12,8 +12,9 @@ use std::thread::{self, JoinHandle};
 use smol::channel::{Receiver, Sender, unbounded};
 use smol::{Executor, Task, Timer};
 
-use super::subject::{Case, Facts, N_WORKERS, Role, Subject};
+use super::subject::{Case, Facts, N_WORKERS, Subject};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 static EXECUTOR: Executor<'static> = Executor::new();
 
@@ -27,7 +28,7 @@ impl Subject for TwoThreads {
     const FACTS: Facts = Facts {
         name: "smol",
         package: Some("smol"),
-        role: Role::Crate,
+        standing: Standing::Rival,
         cases: &Case::ALL,
         note: "a static `smol::Executor` run by two threads in `smol::block_on`; its timers have \
                a thread of their own besides",

@@ -7,6 +7,7 @@ use core::future::Future;
 use core::time::Duration;
 
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// How many threads run the tasks of a subject.
 pub(crate) const N_WORKERS: usize = 2;
@@ -54,22 +55,11 @@ pub(crate) struct Facts {
     pub(crate) name: &'static str,
     /// The package it comes from, or the standard library if there is none.
     pub(crate) package: Option<&'static str>,
-    pub(crate) role: Role,
+    pub(crate) standing: Standing,
     /// The cases it can do.
     pub(crate) cases: &'static [Case],
     /// What a reader of the figures should know, in one line.
     pub(crate) note: &'static str,
-}
-
-/// In which line of the report a subject stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Clockjack's own pool.
-    Ours,
-    /// A published crate.
-    Crate,
-    /// The work alone, without an executor.
-    Reference,
 }
 
 /// What is measured. The definitions are those of the suite.

@@ -8,8 +8,9 @@ use core::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use super::subject::{Case, Facts, N_WORKERS, Role, Subject};
+use super::subject::{Case, Facts, N_WORKERS, Subject};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 pub(crate) struct MultiThread {
     runtime: Runtime,
@@ -19,7 +20,7 @@ impl Subject for MultiThread {
     const FACTS: Facts = Facts {
         name: "tokio",
         package: Some("tokio"),
-        role: Role::Crate,
+        standing: Standing::Rival,
         cases: &Case::ALL,
         note: "multi_thread with timers and without I/O, which would cost it a system call now \
                and then",

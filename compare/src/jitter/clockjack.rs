@@ -13,8 +13,9 @@ use clockjack_exec::Commands;
 use clockjack_rt::{OsClock, OsInstant, PoolConfig, WorkerPool};
 use clockjack_time::{Resolution, Tick};
 
-use super::subject::{PERIOD, Role, Sleeper};
+use super::subject::{PERIOD, Sleeper};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// Two workers, as in the suite `executor`.
 const N_WORKERS: usize = 2;
@@ -28,7 +29,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) const SLEEPER: Sleeper = Sleeper {
     name: NAME,
     package: Some("clockjack-rt"),
-    role: Role::Ours,
+    standing: Standing::Ours,
     note: "interval in a pool with two workers, measured from its tick",
     run,
 };

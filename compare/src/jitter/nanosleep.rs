@@ -9,13 +9,14 @@ use rustix::io::Errno;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 
-use super::subject::{PERIOD, Role, Sleeper};
+use super::subject::{PERIOD, Sleeper};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 pub(crate) const SLEEPER: Sleeper = Sleeper {
     name: NAME,
     package: None,
-    role: Role::Reference,
+    standing: Standing::Reference,
     note: "a thread of its own, absolute times, timer slack of 1 ns",
     run,
 };

@@ -10,8 +10,9 @@ use std::time::Instant;
 use tokio::runtime::Builder;
 use tokio::time::interval_at;
 
-use super::subject::{PERIOD, Role, Sleeper};
+use super::subject::{PERIOD, Sleeper};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// Two workers, as in the suite `executor`.
 const N_WORKERS: usize = 2;
@@ -22,7 +23,7 @@ const N_LEAD: u32 = 20;
 pub(crate) const TIME_ONLY: Sleeper = Sleeper {
     name: NAME,
     package: Some("tokio"),
-    role: Role::Crate,
+    standing: Standing::Rival,
     note: "interval in multi_thread without I/O, aligned to its tick",
     run: |n_ticks| run(n_ticks, Builder::enable_time),
 };
@@ -30,7 +31,7 @@ pub(crate) const TIME_ONLY: Sleeper = Sleeper {
 pub(crate) const WITH_IO: Sleeper = Sleeper {
     name: "tokio-io",
     package: Some("tokio"),
-    role: Role::Crate,
+    standing: Standing::Rival,
     note: "the same with I/O, whose poll waits in whole milliseconds",
     run: |n_ticks| run(n_ticks, Builder::enable_all),
 };

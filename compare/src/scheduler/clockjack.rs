@@ -11,8 +11,9 @@ use clockjack_rt::{
 };
 
 use super::receiver::Shot;
-use super::subject::{Facts, N_WORKERS, Role, Subject, Timers};
+use super::subject::{Facts, N_WORKERS, Subject, Timers};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// No timer is left when a pool is stopped, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -41,7 +42,7 @@ impl Subject for Ours {
     const FACTS: Facts = Facts {
         name: "clockjack",
         package: Some("clockjack-rt"),
-        role: Role::Ours,
+        standing: Standing::Ours,
         note: "a closure a timer on the scheduler of a `WorkerPool`, cancelled by its handle",
     };
 

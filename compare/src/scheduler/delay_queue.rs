@@ -15,9 +15,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::time::{DelayQueue, delay_queue};
 
 use super::receiver::Shot;
-use super::subject::{Facts, Role, Subject, Timers};
+use super::subject::{Facts, Subject, Timers};
 use super::tokio::MultiThread;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 pub(crate) const NAME: &str = "DelayQueue";
 
@@ -56,7 +57,7 @@ impl Subject for QueueTask {
     const FACTS: Facts = Facts {
         name: NAME,
         package: Some("tokio-util"),
-        role: Role::Crate,
+        standing: Standing::Rival,
         note: "one task around it in tokio's multi_thread, fed by an unbounded channel in batches",
     };
 

@@ -14,8 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::receiver::Shot;
-use super::subject::{Facts, Role, Subject, Timers};
+use super::subject::{Facts, Subject, Timers};
 use crate::failure::Failure;
+use crate::report::Standing;
 
 const NAME: &str = "heap_thread";
 
@@ -151,7 +152,7 @@ impl Subject for HeapThread {
     const FACTS: Facts = Facts {
         name: NAME,
         package: None,
-        role: Role::Reference,
+        standing: Standing::Reference,
         note: "a thread with a `BinaryHeap`, `Mutex` and `Condvar`, which fires on that thread; \
                scheduled from another thread, with no tasks at all",
     };

@@ -149,6 +149,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    pub(crate) const fn name(&self) -> &'static str {
+        self.facts.name
+    }
+
     pub(crate) const fn of<S: Subject>() -> Self {
         Self { facts: S::FACTS, run: run::<S> }
     }

@@ -6,9 +6,10 @@ use core::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::receiver::Shot;
-use super::subject::{Facts, Role, Subject, Timers};
+use super::subject::{Facts, Subject, Timers};
 use super::tokio::MultiThread;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 pub(crate) const NAME: &str = "tokio-sleep";
 
@@ -23,7 +24,7 @@ impl Subject for SleepTasks {
     const FACTS: Facts = Facts {
         name: NAME,
         package: Some("tokio"),
-        role: Role::Crate,
+        standing: Standing::Rival,
         note: "a task with `sleep` a timer in multi_thread without I/O, cancelled by its \
                `JoinHandle`",
     };

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use super::receiver::Shot;
 use crate::failure::Failure;
+use crate::report::Standing;
 
 /// How many threads run the tasks of a subject that has any.
 pub(crate) const N_WORKERS: usize = 2;
@@ -62,20 +63,9 @@ pub(crate) struct Facts {
     pub(crate) name: &'static str,
     /// The package it comes from, or the standard library if there is none.
     pub(crate) package: Option<&'static str>,
-    pub(crate) role: Role,
+    pub(crate) standing: Standing,
     /// What a reader of the figures should know, in one line.
     pub(crate) note: &'static str,
-}
-
-/// In which line of the report a subject stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Clockjack's own scheduler.
-    Ours,
-    /// What one would build from a published crate.
-    Crate,
-    /// What one would write by hand.
-    Reference,
 }
 
 /// What is measured. The definitions are those of the suite.

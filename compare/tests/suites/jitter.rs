@@ -1,29 +1,16 @@
 //! The suite `jitter` as a whole, with few periods. The clock of the system is its subject.
 
-use std::process::Command;
-
-use serde_json::Value;
-
-fn compare(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_clockjack-compare"))
-        .args(args)
-        .output()
-        .expect("the program was built beside this test");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("the report is UTF-8")
-}
+use super::program::{compare, lines, stdout};
 
 #[test]
 fn percentiles_rise_and_every_sleeper_has_them() {
-    let report = compare(&["jitter", "--quick", "--n", "60", "--json", "-"]);
-    let lines: Vec<Value> =
-        report.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let lines = lines(&["jitter", "--quick", "--n", "60", "--json", "-"]);
     let cases: Vec<&str> = lines.iter().filter_map(|line| line["case"].as_str()).collect();
     assert_eq!(cases, ["p50", "p90", "p99", "max"]);
     for sleeper in ["tokio", "tokio-io", "clock_nanosleep"] {
         let late: Vec<f64> =
             lines.iter().filter_map(|line| line["peers"][sleeper].as_f64()).collect();
-        assert_eq!(late.len(), 4, "{sleeper}: {report}");
+        assert_eq!(late.len(), 4, "{sleeper}: {lines:?}");
         assert!(late.is_sorted() && late[0] > 0.0, "{sleeper}: {late:?}");
     }
     for line in &lines {
@@ -39,7 +26,7 @@ fn percentiles_rise_and_every_sleeper_has_them() {
 
 #[test]
 fn the_table_shows_the_ratios_against_both() {
-    let table = compare(&["jitter", "--quick", "--n", "10", "--case", "p50"]);
+    let table = stdout(&compare(&["jitter", "--quick", "--n", "10", "--case", "p50"]));
     for expected in ["p50: vs_nanosleep", "vs_tokio", "tokio-io", "clock_nanosleep*"] {
         assert!(table.contains(expected), "no {expected} in:\n{table}");
     }

@@ -1,36 +1,14 @@
 //! The suite `scheduler` as a whole, with few timers: both cases, every subject. The clock of the
 //! system is its subject.
 
-use std::process::{Command, Output};
-
-use serde_json::Value;
+use super::program::{compare, lines, refused, stdout, with_figure};
 
 const PEERS: [&str; 3] = ["tokio-sleep", "DelayQueue", "heap_thread"];
-
-fn compare(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clockjack-compare"))
-        .args(args)
-        .output()
-        .expect("the program was built beside this test")
-}
-
-fn stdout(output: &Output) -> String {
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    String::from_utf8(output.stdout.clone()).expect("the report is UTF-8")
-}
-
-fn with_figure(peers: &Value) -> Vec<&str> {
-    let peers = peers.as_object().expect("peers are an object");
-    peers.iter().filter(|(_, figure)| !figure.is_null()).map(|(name, _)| name.as_str()).collect()
-}
 
 #[test]
 fn the_quick_suite_writes_one_complete_line_a_case() {
     let args = ["scheduler", "--quick", "--rounds", "1", "--n", "1000", "--json", "-"];
-    let report = stdout(&compare(&args));
-    let lines: Vec<Value> =
-        report.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let lines = lines(&args);
     let cases: Vec<&str> = lines.iter().filter_map(|line| line["case"].as_str()).collect();
     assert_eq!(cases, ["schedule_cancel", "schedule_fire"]);
     for line in &lines {
@@ -41,13 +19,13 @@ fn the_quick_suite_writes_one_complete_line_a_case() {
         assert_eq!(line["references"], serde_json::json!(["heap_thread"]));
         for field in ["peers", "peers_schedule", "peers_behind", "peers_quartiles", "peers_allocs"]
         {
-            assert_eq!(with_figure(&line[field]), PEERS, "{field}: {line}");
+            assert_eq!(with_figure(line, field), PEERS, "{field}: {line}");
         }
         for field in ["ours", "ratio", "vs_sleep", "vs_delay_queue", "ours_schedule"] {
             assert!(line[field].as_f64() > Some(0.0), "{field}: {line}");
         }
         let cancels: &[&str] = if line["case"] == "schedule_cancel" { &PEERS } else { &[] };
-        assert_eq!(with_figure(&line["peers_cancel"]), cancels, "{line}");
+        assert_eq!(with_figure(line, "peers_cancel"), cancels, "{line}");
         let best = line["best_peer"].as_str().expect("there are rivals");
         assert!(PEERS[..2].contains(&best), "{best}");
         // A task is at least one allocation, and so is a slot beside a queue.
@@ -79,12 +57,6 @@ fn the_list_names_every_case_and_subject_with_its_version() {
 
 #[test]
 fn a_wrong_call_exits_with_2() {
-    fn check(args: &[&str], complaint: &str) {
-        let output = compare(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(complaint), "{args:?}: {said}");
-    }
-    check(&["scheduler", "--only", "nobody"], "no subject is called `nobody`");
-    check(&["scheduler", "--case", "nothing"], "schedule_fire");
+    refused(&["scheduler", "--only", "nobody"], "no subject is called `nobody`");
+    refused(&["scheduler", "--case", "nothing"], "schedule_fire");
 }

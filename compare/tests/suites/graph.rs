@@ -1,9 +1,9 @@
 //! The suite `graph` as a whole, with few epochs: every case, every subject that is there.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use serde_json::Value;
+use super::program::{compare, lines, parse, program, refused, stdout};
 
 const CASES: [&str; 9] = [
     "caterpillar",
@@ -17,30 +17,10 @@ const CASES: [&str; 9] = [
     "allocs",
 ];
 
-/// A suite with a header that stands in for Taskflow's, or with none.
-fn compare(args: &[&str], include: Option<&Path>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clockjack-compare"));
-    command.args(args).env_remove("CPLUS_INCLUDE_PATH");
-    if let Some(include) = include {
-        command.env("CPLUS_INCLUDE_PATH", include);
-    }
-    command.output().expect("the program was built beside this test")
-}
-
-fn stdout(output: &Output) -> String {
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    String::from_utf8(output.stdout.clone()).expect("the report is UTF-8")
-}
-
-fn lines(report: &str) -> Vec<Value> {
-    report.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
-}
-
 #[test]
 fn the_quick_suite_writes_one_complete_line_a_case() {
     let args = ["graph", "--quick", "--rounds", "1", "--n", "20", "--json", "-"];
-    let lines = lines(&stdout(&compare(&args, None)));
+    let lines = lines(&args);
     let cases: Vec<&str> = lines.iter().filter_map(|line| line["case"].as_str()).collect();
     assert_eq!(cases, CASES);
     for line in &lines {
@@ -69,14 +49,14 @@ fn the_quick_suite_writes_one_complete_line_a_case() {
 #[test]
 fn an_epoch_of_the_caterpillar_allocates_nothing() {
     let args = ["graph", "--quick", "--n", "1000", "--case", "allocs", "--json", "-"];
-    let lines = lines(&stdout(&compare(&args, None)));
+    let lines = lines(&args);
     assert_eq!(lines[0]["ours"], 0.0, "{}", lines[0]);
 }
 
 #[test]
 fn a_millisecond_of_work_is_done_by_several_where_there_are_cores() {
     let args = ["graph", "--rounds", "1", "--n", "5", "--case", "parallel_1ms", "--json", "-"];
-    let lines = lines(&stdout(&compare(&args, None)));
+    let lines = lines(&args);
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let overlap = lines[0]["ours_overlap"].as_f64().expect("ours says it");
     assert!(overlap >= cores.min(2) as f64, "{}", lines[0]);
@@ -86,13 +66,14 @@ fn a_millisecond_of_work_is_done_by_several_where_there_are_cores() {
 /// compiles and understands the shapes, and nothing about Taskflow.
 #[test]
 fn a_header_that_is_found_gives_its_subject_figures() {
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graph");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suites/header");
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     if Command::new(compiler).arg("--version").output().is_err() {
         return;
     }
     let args = ["graph", "--quick", "--rounds", "1", "--n", "20", "--json", "-"];
-    for line in lines(&stdout(&compare(&args, Some(&include)))) {
+    let output = program().args(args).env("CPLUS_INCLUDE_PATH", &include).output();
+    for line in parse(&stdout(&output.expect("the program was built beside this test"))) {
         let case = line["case"].as_str().expect("a case has a name");
         let is_alone = ["compile_4096", "trace", "allocs"].contains(&case);
         assert_eq!(line["peers"]["taskflow"].is_number(), !is_alone, "{line}");
@@ -103,8 +84,7 @@ fn a_header_that_is_found_gives_its_subject_figures() {
 
 #[test]
 fn who_is_not_installed_is_left_out_with_the_reason() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clockjack-compare"));
-    let output = command
+    let output = program()
         .args(["graph", "--quick", "--rounds", "1", "--n", "5", "--case", "chain"])
         .env("CXX", "no-such-compiler")
         .output()
@@ -116,7 +96,7 @@ fn who_is_not_installed_is_left_out_with_the_reason() {
 
 #[test]
 fn the_list_names_every_case_and_subject() {
-    let list = stdout(&compare(&["graph", "--list"], None));
+    let list = stdout(&compare(&["graph", "--list"]));
     for name in CASES.iter().chain(&["clockjack-graph 0.", "static_loop: std", "taskflow"]) {
         assert!(list.contains(name), "no {name} in:\n{list}");
     }
@@ -124,12 +104,6 @@ fn the_list_names_every_case_and_subject() {
 
 #[test]
 fn a_wrong_call_exits_with_2() {
-    fn check(args: &[&str], complaint: &str) {
-        let output = compare(args, None);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(complaint), "{args:?}: {said}");
-    }
-    check(&["graph", "--only", "nobody"], "no subject is called `nobody`");
-    check(&["graph", "--case", "nothing"], "compile_4096");
+    refused(&["graph", "--only", "nobody"], "no subject is called `nobody`");
+    refused(&["graph", "--case", "nothing"], "compile_4096");
 }

@@ -1,8 +1,6 @@
 //! The suite `actors` as a whole, with few operations: every case, every subject.
 
-use std::process::{Command, Output};
-
-use serde_json::Value;
+use super::program::{compare, lines, refused, stdout, with_figure};
 
 const CASES: [&str; 24] = [
     "ping_pong",
@@ -31,30 +29,6 @@ const CASES: [&str; 24] = [
     "big_2t",
 ];
 const CRATES: [&str; 4] = ["ractor", "kameo", "actix", "xtra"];
-
-fn compare(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clockjack-compare"))
-        .args(args)
-        .output()
-        .expect("the program was built beside this test")
-}
-
-fn stdout(output: &Output) -> String {
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    String::from_utf8(output.stdout.clone()).expect("the report is UTF-8")
-}
-
-fn lines(args: &[&str]) -> Vec<Value> {
-    let report = stdout(&compare(args));
-    report.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
-}
-
-/// Who of a field's subjects has a figure.
-fn with_figure<'a>(line: &'a Value, field: &str) -> Vec<&'a str> {
-    let peers = line[field].as_object().unwrap_or_else(|| panic!("no {field} in {line}"));
-    peers.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str()).collect()
-}
 
 #[test]
 fn the_suite_writes_one_complete_line_a_case() {
@@ -133,12 +107,6 @@ fn the_list_names_every_case_and_subject_with_its_version() {
 
 #[test]
 fn a_wrong_call_exits_with_2() {
-    fn check(args: &[&str], complaint: &str) {
-        let output = compare(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(complaint), "{args:?}: {said}");
-    }
-    check(&["actors", "--only", "nobody"], "no subject is called `nobody`");
-    check(&["actors", "--case", "nothing"], "mpsc4_2t");
+    refused(&["actors", "--only", "nobody"], "no subject is called `nobody`");
+    refused(&["actors", "--case", "nothing"], "mpsc4_2t");
 }

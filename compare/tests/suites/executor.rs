@@ -1,24 +1,9 @@
 //! The suite `executor` as a whole, with few operations: every case, every subject.
 
-use std::process::{Command, Output};
-
-use serde_json::Value;
+use super::program::{compare, lines, refused, stdout};
 
 const CASES: [&str; 8] =
     ["spawn", "yield", "wake", "ping_pong", "fork_join", "steal", "timer_arm_drop", "idle_cpu"];
-
-fn compare(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clockjack-compare"))
-        .args(args)
-        .output()
-        .expect("the program was built beside this test")
-}
-
-fn stdout(output: &Output) -> String {
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    String::from_utf8(output.stdout.clone()).expect("the report is UTF-8")
-}
 
 /// Who has a figure in a case, beside us.
 fn able(case: &str) -> &'static [&'static str] {
@@ -32,9 +17,7 @@ fn able(case: &str) -> &'static [&'static str] {
 #[test]
 fn the_quick_suite_writes_one_complete_line_a_case() {
     let args = ["executor", "--quick", "--rounds", "1", "--n", "100", "--json", "-"];
-    let report = stdout(&compare(&args));
-    let lines: Vec<Value> =
-        report.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let lines = lines(&args);
     let cases: Vec<&str> = lines.iter().filter_map(|line| line["case"].as_str()).collect();
     assert_eq!(cases, CASES);
     for line in &lines {
@@ -89,13 +72,7 @@ fn the_list_names_every_case_and_subject_with_its_version() {
 
 #[test]
 fn a_wrong_call_exits_with_2() {
-    fn check(args: &[&str], complaint: &str) {
-        let output = compare(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(complaint), "{args:?}: {said}");
-    }
-    check(&["executor", "--only", "nobody"], "no subject is called `nobody`");
-    check(&["executor", "--case", "nothing"], "timer_arm_drop");
-    check(&["idle", "rayon", "1"], "no subject is called `rayon`");
+    refused(&["executor", "--only", "nobody"], "no subject is called `nobody`");
+    refused(&["executor", "--case", "nothing"], "timer_arm_drop");
+    refused(&["idle", "rayon", "1"], "no subject is called `rayon`");
 }

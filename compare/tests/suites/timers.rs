@@ -1,35 +1,17 @@
 //! The program as a whole, with few timers: every case, every subject, both forms of output.
 
-use std::process::{Command, Output};
-
 use serde_json::Value;
+
+use super::program::{compare, lines, parse, refused, stdout};
 
 const CASES: [&str; 6] = ["insert", "cancel", "fire", "fire_1ms", "churn", "bytes"];
 const REFERENCES: [&str; 3] = ["hash-wheel", "BTreeMap", "BinaryHeap"];
 const RIVALS: [&str; 3] = ["nexus-timer", "DelayQueue", "tokio-Sleep"];
 
-fn compare(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clockjack-compare"))
-        .args(args)
-        .output()
-        .expect("the program was built beside this test")
-}
-
-fn stdout(output: &Output) -> String {
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    String::from_utf8(output.stdout.clone()).expect("the report is UTF-8")
-}
-
-fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
-}
-
 #[test]
 fn the_quick_suite_writes_one_complete_line_a_case() {
     let args = ["timers", "--quick", "--rounds", "1", "--n", "1000", "--json", "-"];
-    let report = stdout(&compare(&args));
-    let lines = lines(&report);
+    let lines = lines(&args);
     let cases: Vec<&str> = lines.iter().filter_map(|line| line["case"].as_str()).collect();
     assert_eq!(cases, CASES);
     for line in &lines {
@@ -84,7 +66,7 @@ fn a_file_gets_the_lines_and_standard_output_the_table() {
     let args = [&["timers", "--quick", "--n", "200", "--json", shown], &only[..]].concat();
     let table = stdout(&compare(&args));
     let written = std::fs::read_to_string(&path).expect("the file was written");
-    let lines = lines(&written);
+    let lines = parse(&written);
     assert_eq!(lines.len(), 2);
     for line in &lines {
         let peers = line["peers"].as_object().expect("peers are an object");
@@ -116,16 +98,10 @@ fn the_list_names_every_case_and_subject_with_its_version() {
 
 #[test]
 fn a_wrong_call_exits_with_2_and_says_what_there_is() {
-    fn check(args: &[&str], complaint: &str) {
-        let output = compare(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(complaint), "{args:?}: {said}");
-    }
-    check(&["timers", "--only", "nobody"], "no subject is called `nobody`; there are clockjack,");
-    check(&["timers", "--case", "nothing"], "fire_1ms");
-    check(&["timers", "--n", "0"], "0 is not in 1..");
-    check(&["gears"], "unrecognized subcommand");
+    refused(&["timers", "--only", "nobody"], "no subject is called `nobody`; there are clockjack,");
+    refused(&["timers", "--case", "nothing"], "fire_1ms");
+    refused(&["timers", "--n", "0"], "0 is not in 1..");
+    refused(&["gears"], "unrecognized subcommand");
 }
 
 #[test]
