@@ -21,6 +21,7 @@ mod node;
 pub mod options;
 pub(crate) mod outbox;
 pub(crate) mod pending;
+mod plain;
 pub mod reconfigure;
 mod region;
 pub mod report;

@@ -21,7 +21,7 @@ use crate::describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span};
 use crate::registry::node::{Body, Node};
 use crate::run::context::{Call, GraphContext, LoopIteration};
 use crate::run::env::Env;
-use crate::run::message::{Message, MessageId, Meta};
+use crate::run::message::{Message, Meta};
 use crate::run::outbox::Outbox;
 use crate::run::tasks::Tasks;
 use crate::run::trigger::Arrival;
@@ -87,6 +87,7 @@ impl Bench {
         let env = Env {
             is_simulated: true,
             state: crate::run::blackboard::Snapshot::default(),
+            is_written: AtomicBool::new(false),
             epoch: 1,
             now_ns: 0,
             logs: false,
@@ -125,8 +126,7 @@ impl Bench {
             component: 0,
             id: "bench",
             missed_runs: 0,
-            correlation: MessageId::default(),
-            causation: MessageId::default(),
+            is_one_each: false,
             iteration: self.iteration,
             report: None,
             saw_cancel: false,
@@ -137,7 +137,7 @@ impl Bench {
         result.map_err(|failure| alloc::format!("{failure}"))?;
         let outputs = &self.descriptor.outputs;
         let staged = outbox.staged.iter().map(|one| {
-            let value = one.value.get::<U>().unwrap().clone();
+            let value = one.message.value.get::<U>().unwrap().clone();
             (outputs[usize::from(one.port)].name.clone(), value)
         });
         Ok(staged.collect())

@@ -19,7 +19,7 @@ use clockjack_exec::Failure;
 
 use super::context::{Call, GraphContext};
 use super::env::Env;
-use super::message::{Message, MessageId};
+use super::message::Message;
 use super::node::guarded;
 use super::outbox::Outbox;
 use super::trigger::Arrival;
@@ -35,6 +35,7 @@ pub(crate) struct Job {
     pub(crate) last: Vec<Option<Message>>,
     pub(crate) outbox: Outbox,
     pub(crate) missed_runs: u64,
+    pub(crate) is_one_each: bool,
     pub(crate) result: Result<(), Failure>,
     pub(crate) saw_cancel: bool,
     pub(crate) worker: u16,
@@ -116,10 +117,6 @@ impl Batch {
 
 impl Job {
     fn run(&mut self, env: &Env) {
-        let first = self.messages.first();
-        let causation = first.map_or(MessageId::default(), |one| one.message.id());
-        let inherited = first.map_or(MessageId::default(), |one| one.message.meta.correlation);
-        let correlation = if inherited.is_none() { causation } else { inherited };
         let mut cx = GraphContext {
             messages: &mut self.messages,
             last: &self.last,
@@ -130,8 +127,7 @@ impl Job {
                 id: &self.id,
                 invocation: self.index,
                 missed_runs: self.missed_runs,
-                correlation,
-                causation,
+                is_one_each: self.is_one_each,
                 iteration: None,
                 report: None,
                 saw_cancel: false,

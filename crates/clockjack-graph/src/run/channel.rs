@@ -238,6 +238,29 @@ impl Channel {
     /// Puts a message in: it gets its number, its edge and when it came.
     #[inline]
     pub(crate) fn push(&mut self, now_ns: u64, mut message: Message) -> Pushed {
+        // Most of all: a slot whose message was looked at.
+        if self.shape == Shape::Slot && self.is_seen && !mutant!("channel-latest-counts-read") {
+            self.name(now_ns, &mut message);
+            self.slot = Some(message);
+            self.n_ready = 1;
+            self.is_seen = false;
+            self.counters.max_depth = 1;
+            return Pushed::Accepted;
+        }
+        self.push_any(now_ns, message)
+    }
+
+    /// Gives a message that is taken its number, its edge and when it came.
+    #[inline]
+    fn name(&mut self, now_ns: u64, message: &mut Message) {
+        self.seq += 1;
+        message.meta.seq = self.seq;
+        message.meta.edge = self.edge;
+        message.meta.received_ns = now_ns;
+        self.counters.publish_count += 1;
+    }
+
+    fn push_any(&mut self, now_ns: u64, mut message: Message) -> Pushed {
         let mut n_evicted = 0;
         if self.free() == 0 {
             match self.overflow {
@@ -248,11 +271,7 @@ impl Channel {
                 _ => return Pushed::Refused(message, self.refuse(now_ns)),
             }
         }
-        self.seq += 1;
-        message.meta.seq = self.seq;
-        message.meta.edge = self.edge;
-        message.meta.received_ns = now_ns;
-        self.counters.publish_count += 1;
+        self.name(now_ns, &mut message);
         match self.shape {
             Shape::Fifo => {
                 self.queue.push_back(message);

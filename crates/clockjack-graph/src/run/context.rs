@@ -1,13 +1,14 @@
 //! What a component sees of the run while it is called.
 
 use core::fmt;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use clockjack_exec::Failure;
 
 use super::blackboard::{StateRefused, Write};
 use super::env::Env;
-use super::message::{Message, MessageId, Stamp};
+use super::message::{Message, MessageId, Meta, Stamp};
 use super::outbox::{Outbox, Refused};
 use super::tasks::TaskRefused;
 use super::trigger::Arrival;
@@ -52,8 +53,8 @@ pub(crate) struct Call<'a> {
     /// Which of those that overlap.
     pub(crate) invocation: usize,
     pub(crate) missed_runs: u64,
-    pub(crate) correlation: MessageId,
-    pub(crate) causation: MessageId,
+    /// No input has more than one message.
+    pub(crate) is_one_each: bool,
     pub(crate) iteration: Option<LoopIteration>,
     pub(crate) report: Option<ConvergenceReport>,
     pub(crate) saw_cancel: bool,
@@ -129,7 +130,7 @@ impl GraphContext<'_> {
     /// When what the newest value at an input tells of happened, if who published it has said so.
     #[must_use]
     pub fn stamp<T: Data>(&self, port: Input<T>) -> Option<Stamp> {
-        self.newest(port)?.meta.stamp
+        self.newest(port)?.meta.stamp()
     }
 
     /// Whether the newest value at an input was older than its edge's deadline when it was read.
@@ -175,9 +176,8 @@ impl GraphContext<'_> {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
-        let cause = (self.call.correlation, self.call.causation);
         let from = (self.call.component, self.call.invocation);
-        self.call.env.tasks.submit(from, port, cause, work)
+        self.call.env.tasks.submit(from, port, self.correlation(), work)
     }
 
     /// A value of the blackboard, as of the beginning of the epoch.
@@ -199,6 +199,8 @@ impl GraphContext<'_> {
         }
         let value = Value::new(value);
         self.outbox.writes.push(Write { key: key.into(), value, writer });
+        // Relaxed: the coordinator looks at it when all who work on the epoch are done.
+        self.call.env.is_written.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -258,8 +260,24 @@ impl GraphContext<'_> {
     #[inline]
     fn newest<T: Data>(&self, port: Input<T>) -> Option<&Message> {
         let wanted = number(port)?;
+        // Where it is if all inputs have one, and where the only one of the first input is.
+        if self.call.is_one_each
+            && let Some(one) = self.messages.get(usize::from(wanted))
+            && is_at(one, wanted)
+        {
+            return Some(&one.message);
+        }
         let fresh = self.messages.iter().rev().find(|one| is_at(one, wanted));
         fresh.map(|one| &one.message).or_else(|| self.last.get(usize::from(wanted))?.as_ref())
+    }
+
+    /// The message that began what this invocation goes on with: that of the first it was called
+    /// with, or that one itself.
+    #[inline]
+    fn correlation(&self) -> MessageId {
+        let Some(first) = self.messages.first() else { return MessageId::default() };
+        let inherited = first.message.meta.correlation;
+        if inherited.is_none() { first.message.id() } else { inherited }
     }
 
     #[inline]
@@ -272,9 +290,10 @@ impl GraphContext<'_> {
         let Some(index) = port.index() else {
             return Err(PublishError { value, refused: Refused::Unbound });
         };
-        let cause = (self.call.correlation, self.call.causation);
+        let published_ns = self.call.env.now_ns;
+        let meta = Meta { published_ns, correlation: self.correlation(), ..Meta::default() };
         self.outbox
-            .publish(index, value, stamp, cause)
+            .publish(index, value, meta.stamped(stamp))
             .map_err(|(value, refused)| PublishError { value, refused })
     }
 }

@@ -412,6 +412,9 @@ impl Domain {
     /// Gives the executor what components have submitted.
     fn start_tasks(&mut self) {
         let env = &self.core.env;
+        if env.tasks.n_open() == 0 {
+            return;
+        }
         for submitted in env.tasks.take_submitted() {
             let number = self.progress.n_tasks;
             self.progress.n_tasks += 1;
@@ -534,11 +537,12 @@ impl Domain {
         if let Some(trace) = &self.trace {
             let records = &mut self.progress.records;
             records.push(TraceRecord::point(TraceName::SchedulerIterationEnd, &core.env));
-            trace.extend(records.drain(..), 0);
+            let mut log = trace.open();
+            log.take(records, 0);
             for region in &mut core.regions {
                 let recorder = &mut own(region).recorder;
                 let n_dropped = core::mem::take(&mut recorder.n_dropped);
-                trace.extend(recorder.records.drain(..), n_dropped);
+                log.take(&mut recorder.records, n_dropped);
             }
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct Env {
     pub(crate) tasks: Tasks,
     /// The blackboard, as of the beginning of the epoch.
     pub(crate) state: super::blackboard::Snapshot,
+    /// Whether anybody has written to it since.
+    pub(crate) is_written: AtomicBool,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
     /// Whether others work on this epoch too.

@@ -15,6 +15,7 @@ use super::env::Env;
 use super::message::Message;
 use super::region::{Downstream, Region};
 use super::report::Fault;
+use super::trace::Glance;
 
 /// The regions of a domain, in compiled order, and what they see of an epoch.
 pub(crate) struct Core {
@@ -40,6 +41,7 @@ impl Core {
     /// Runs all regions, one after the other.
     pub(crate) fn run_in_order(&mut self) -> Outcome {
         let mut outcome = Outcome { overlap: 1, ..Outcome::default() };
+        let mut glance = Glance::default();
         let (env, regions) = (&self.env, self.regions.as_mut_slice());
         for position in 0..regions.len() {
             let (before, after) = regions.split_at_mut(position + 1);
@@ -50,7 +52,8 @@ impl Core {
             if env.is_stopping() && !mutant!("epoch-goes-on-when-stopped") {
                 break;
             }
-            let mut downstream = InOrder { first: position + 1, regions: after };
+            let first = position + 1;
+            let mut downstream = InOrder { first, regions: after, glance: &mut glance };
             match region.step(env, &mut downstream) {
                 Ok(n_called) => {
                     outcome.n_called += u64::from(n_called);
@@ -70,7 +73,8 @@ impl Core {
     pub(crate) fn run_one(&self, position: usize, worker: u16) -> Result<u32, Fault> {
         let mut region = lock(&self.regions[position]);
         region.recorder.worker = worker;
-        region.step(&self.env, &mut Beside { regions: &self.regions })
+        let mut downstream = Beside { regions: &self.regions, glance: Glance::default() };
+        region.step(&self.env, &mut downstream)
     }
 }
 
@@ -87,6 +91,7 @@ pub(crate) fn lock(region: &Mutex<Region>) -> MutexGuard<'_, Region> {
 struct InOrder<'a> {
     first: usize,
     regions: &'a mut [Mutex<Region>],
+    glance: &'a mut Glance,
 }
 
 impl Downstream for InOrder<'_> {
@@ -99,11 +104,16 @@ impl Downstream for InOrder<'_> {
     fn room(&mut self, region: u32, channel: u32) -> u32 {
         own(&mut self.regions[region as usize - self.first]).channels[channel as usize].room()
     }
+
+    fn glance(&mut self) -> &mut Glance {
+        self.glance
+    }
 }
 
 /// The regions, when others are at work on some of them.
 struct Beside<'a> {
     regions: &'a [Mutex<Region>],
+    glance: Glance,
 }
 
 impl Downstream for Beside<'_> {
@@ -113,6 +123,10 @@ impl Downstream for Beside<'_> {
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
         lock(&self.regions[region as usize]).channels[channel as usize].room()
+    }
+
+    fn glance(&mut self) -> &mut Glance {
+        &mut self.glance
     }
 }
 

@@ -5,10 +5,15 @@
 //! lock around queue and waker: who puts something in after the coordinator has looked and found
 //! nothing finds its waker, because both happen under the lock. So the coordinator never sleeps on
 //! something. Wakers are called outside the lock.
+//!
+//! Whether there is anything is also told by a flag, which changes under the lock: an epoch for which
+//! nothing has come does not take it. Who puts something in and then sees an epoch begin finds it
+//! taken, because the flag is set before the lock is given back.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -41,7 +46,12 @@ impl Arrival {
 
 /// The inbox of a domain. Clones are the same inbox.
 #[derive(Clone)]
-pub(crate) struct Inbox(Arc<Mutex<State>>);
+pub(crate) struct Inbox(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    has_any: AtomicBool,
+}
 
 struct State {
     arrivals: VecDeque<Arrival>,
@@ -63,14 +73,15 @@ pub(crate) enum InboxRefusal {
 
 impl Inbox {
     pub(crate) fn new(fed_max: usize) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             arrivals: VecDeque::new(),
             n_fed: 0,
             fed_max,
             sleeper: None,
             waiters: Vec::new(),
             is_closed: false,
-        })))
+        };
+        Self(Arc::new(Shared { state: Mutex::new(state), has_any: AtomicBool::new(false) }))
     }
 
     pub(crate) fn put(&self, arrival: Arrival) -> Result<(), (Arrival, InboxRefusal)> {
@@ -95,6 +106,8 @@ impl Inbox {
             state.n_fed += 1;
         }
         state.arrivals.push_back(arrival);
+        // Relaxed: what it tells of is read under the lock.
+        self.0.has_any.store(true, Ordering::Relaxed);
         let sleeper = state.sleeper.take();
         drop(state);
         if let Some(sleeper) = sleeper {
@@ -105,10 +118,12 @@ impl Inbox {
 
     /// Takes all that has come.
     pub(crate) fn take(&self, into: &mut VecDeque<Arrival>) {
-        let mut state = self.lock();
-        if state.arrivals.is_empty() {
+        if !self.has_any() {
             return;
         }
+        let mut state = self.lock();
+        // Relaxed: as in `put_or_wait`.
+        self.0.has_any.store(false, Ordering::Relaxed);
         core::mem::swap(&mut state.arrivals, into);
         state.n_fed = 0;
         let waiters = core::mem::take(&mut state.waiters);
@@ -135,7 +150,8 @@ impl Inbox {
 
     /// Whether something is in it.
     pub(crate) fn has_any(&self) -> bool {
-        !self.lock().arrivals.is_empty()
+        // Relaxed: as in `put_or_wait`.
+        self.0.has_any.load(Ordering::Relaxed)
     }
 
     /// How many tasks are in it.
@@ -157,6 +173,8 @@ impl Inbox {
         let mut state = self.lock();
         state.is_closed = true;
         let left = core::mem::take(&mut state.arrivals);
+        // Relaxed: as in `put_or_wait`.
+        self.0.has_any.store(false, Ordering::Relaxed);
         let waiters = core::mem::take(&mut state.waiters);
         drop(state);
         for waiter in waiters {
@@ -166,6 +184,6 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

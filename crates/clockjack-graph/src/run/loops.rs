@@ -233,7 +233,7 @@ fn digest(region: &mut Region, at: usize) {
         state.scratch.clear();
         state.scratch.extend_from_slice(&(at as u64).to_le_bytes());
         state.scratch.extend_from_slice(&staged.port.to_le_bytes());
-        staged.value.encode(&mut state.scratch);
+        staged.message.value.encode(&mut state.scratch);
         state.digest = fnv(state.digest, &state.scratch);
     }
 }

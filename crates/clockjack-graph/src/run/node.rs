@@ -14,7 +14,7 @@ use super::batch::Job;
 use super::channel::Channel;
 use super::context::{Call, ConvergenceReport, GraphContext, LoopIteration, PORT, is_taken};
 use super::env::Env;
-use super::message::{Message, MessageId, Meta};
+use super::message::{Message, Meta};
 use super::outbox::Outbox;
 use super::report::{Fault, Phase};
 use super::trigger::{Arrival, Invocations, Trigger};
@@ -46,6 +46,8 @@ pub(crate) struct NodeState {
     pub(crate) spare: Vec<Outbox>,
     /// Where each edge of the outbox leads, in the same order.
     pub(crate) routes: Vec<Route>,
+    /// All of them are immediate, and lead to other regions.
+    pub(crate) is_prompt: bool,
     pub(crate) priority: Priority,
     /// Invocations of one step that a pool lane admits; `None` elsewhere.
     pub(crate) admission: Option<Admission>,
@@ -79,6 +81,13 @@ pub(crate) struct Route {
     pub(crate) to: To,
     /// Messages of an `async` edge that may be under way; zero: any number.
     pub(crate) max_inflight: u32,
+}
+
+impl Route {
+    /// Whether what it carries is seen in the same epoch, by another region.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.kind == EdgeKind::Immediate && matches!(self.to, To::Region(..))
+    }
 }
 
 /// Which channel it is.
@@ -128,11 +137,33 @@ pub(crate) struct NodeCounts {
     window_restarts: u32,
 }
 
+/// What there is to say of a call before it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Occasion {
+    pub(crate) missed_runs: u64,
+    /// No input has more than one message.
+    pub(crate) is_one_each: bool,
+    pub(crate) iteration: Option<LoopIteration>,
+}
+
+impl Occasion {
+    /// Nothing special.
+    pub(crate) const PLAIN: Self = Self { missed_runs: 0, is_one_each: true, iteration: None };
+}
+
 /// One call of a component.
 pub(crate) struct Invoked {
     pub(crate) result: Result<(), Failure>,
     pub(crate) report: Option<ConvergenceReport>,
     pub(crate) saw_cancel: bool,
+}
+
+impl Invoked {
+    /// It has succeeded, and there is nothing more to say of it outside a loop.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.result.is_ok() && !self.saw_cancel
+    }
 }
 
 impl NodeState {
@@ -142,13 +173,8 @@ impl NodeState {
         &mut self,
         env: &Env,
         messages: &mut [Arrival],
-        missed_runs: u64,
-        iteration: Option<LoopIteration>,
+        occasion: Occasion,
     ) -> Invoked {
-        let first = messages.first();
-        let causation = first.map_or(MessageId::default(), |one| one.message.id());
-        let inherited = first.map_or(MessageId::default(), |one| one.message.meta.correlation);
-        let correlation = if inherited.is_none() { causation } else { inherited };
         let mut cx = GraphContext {
             messages,
             last: &self.last,
@@ -158,10 +184,9 @@ impl NodeState {
                 component: self.component,
                 id: &self.id,
                 invocation: 0,
-                missed_runs,
-                correlation,
-                causation,
-                iteration,
+                missed_runs: occasion.missed_runs,
+                is_one_each: occasion.is_one_each,
+                iteration: occasion.iteration,
                 report: None,
                 saw_cancel: false,
             },
@@ -203,6 +228,7 @@ impl NodeState {
                 last: self.last.iter().map(|one| one.as_ref().and_then(Message::share)).collect(),
                 outbox,
                 missed_runs: u64::from(invocation.missed_runs),
+                is_one_each: !invocation.is_batch,
                 result: Ok(()),
                 saw_cancel: false,
                 worker: 0,
@@ -232,6 +258,20 @@ impl NodeState {
                 }
             }
         }
+    }
+
+    /// As [`keep`](Self::keep), of one message.
+    #[inline]
+    pub(crate) fn keep_one(&mut self, arrival: Arrival) {
+        if !is_taken(&arrival) {
+            self.last[usize::from(arrival.port & PORT)] = Some(arrival.message);
+        }
+    }
+
+    /// Whether each call of it is measured.
+    #[inline]
+    pub(crate) fn is_measured(&self) -> bool {
+        self.budget_ns | self.callback_max_ns != 0
     }
 
     /// Looks at the inputs that the trigger does not look at: what is in their channels goes to

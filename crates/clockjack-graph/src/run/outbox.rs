@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use super::blackboard::Write;
-use super::message::{MessageId, Stamp};
+use super::message::{Message, Meta};
 use crate::data::value::Places;
 use crate::data::{Data, Value};
 use crate::describe::{CopyPolicy, Overflow};
@@ -63,10 +63,8 @@ impl OutEdge {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) port: u16,
-    pub(crate) value: Value,
-    pub(crate) stamp: Option<Stamp>,
-    pub(crate) correlation: MessageId,
-    pub(crate) causation: MessageId,
+    /// As it will be in the channel, but for what the channel gives it.
+    pub(crate) message: Message,
 }
 
 /// Why a publication was refused.
@@ -186,8 +184,7 @@ impl Outbox {
         &mut self,
         port: usize,
         value: T,
-        stamp: Option<Stamp>,
-        (correlation, causation): (MessageId, MessageId),
+        meta: Meta,
     ) -> Result<(), (T, Refused)> {
         let Some(to) = self.ports.get_mut(port) else { return Err((value, Refused::Unbound)) };
         if to.first == to.end {
@@ -208,7 +205,7 @@ impl Outbox {
         let value =
             if to.is_moved { Value::owned(value) } else { Value::recycled(value, &mut to.places) };
         let port = u16::try_from(port).expect("ports are few");
-        self.staged.push(Staged { port, value, stamp, correlation, causation });
+        self.staged.push(Staged { port, message: Message { value, meta } });
         Ok(())
     }
 

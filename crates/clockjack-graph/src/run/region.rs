@@ -14,12 +14,13 @@ use super::commit_log;
 use super::context::LoopIteration;
 use super::env::Env;
 use super::loops::LoopState;
-use super::message::{Message, Meta};
-use super::node::{NodeState, Route, To};
-use super::outbox::OutEdge;
+use super::message::Message;
+use super::node::{Invoked, NodeState, Occasion, Route, Status, To};
+use super::outbox::{OutEdge, Staged};
+use super::plain::Way;
 use super::report::Fault;
-use super::trace::{self, Recorder};
-use super::trigger::Invocations;
+use super::trace::{self, Glance, Recorder};
+use super::trigger::{Arrival, Invocations};
 use crate::describe::{EdgeKind, LaneOverflow, Overflow};
 
 /// Channels of regions that come later.
@@ -29,6 +30,9 @@ pub(crate) trait Downstream {
 
     /// How much one of them takes without refusing.
     fn room(&mut self, region: u32, channel: u32) -> u32;
+
+    /// When who runs this region last looked at the clock.
+    fn glance(&mut self) -> &mut Glance;
 }
 
 /// A region in a run.
@@ -53,8 +57,7 @@ pub(crate) struct Region {
     /// Failures of this epoch that do not end the run.
     pub(crate) faults: Vec<Fault>,
     pub(crate) n_published: PublicationCounts,
-    /// One component with one channel, and nothing that may hold it up.
-    pub(crate) is_simple: bool,
+    pub(crate) way: Way,
 }
 
 /// A publication that waits for the next epoch.
@@ -91,53 +94,26 @@ impl Region {
         env: &Env,
         downstream: &mut impl Downstream,
     ) -> Result<u32, Fault> {
-        if self.is_simple {
-            return self.step_simple(env, downstream);
+        match self.way {
+            Way::Each(port) => self.step_each(port, env, downstream),
+            Way::Once => self.step_once(env, downstream),
+            Way::Set => self.step_set(env, downstream),
+            Way::Full => self.step_full(env, downstream),
         }
+    }
+
+    /// A step with all there may be to it.
+    #[inline(never)]
+    pub(crate) fn step_full(
+        &mut self,
+        env: &Env,
+        downstream: &mut impl Downstream,
+    ) -> Result<u32, Fault> {
         if self.looping.is_some() {
             return super::loops::step(self, env, downstream);
         }
         let n_called = self.step_node(0, env, downstream, None)?;
         if n_called > 0 {
-            self.commit(0, env, downstream);
-        }
-        Ok(n_called)
-    }
-
-    /// Whether [`step_simple`](Self::step_simple) does what `step` does.
-    pub(crate) fn is_simple(&self) -> bool {
-        let [node] = self.nodes.as_slice() else { return false };
-        self.looping.is_none()
-            && node.trigger.single().is_some()
-            && node.beside.is_empty()
-            && node.admission.is_none()
-            && !node.outbox.is_guarded()
-    }
-
-    /// The step of most components: a call for each message of the one channel.
-    #[inline]
-    fn step_simple(&mut self, env: &Env, downstream: &mut impl Downstream) -> Result<u32, Fault> {
-        let mut n_called = 0;
-        while self.channels[0].has_update() {
-            let node = &mut self.nodes[0];
-            if node.status != super::node::Status::Active {
-                match node.ready_to_be_called(env) {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(fault) if fault.is_fatal => return Err(fault),
-                    Err(fault) => {
-                        self.faults.push(fault);
-                        break;
-                    }
-                }
-            }
-            let Some(message) = self.channels[0].pop(env.now_ns) else { break };
-            let port = node.trigger.single().expect("it was seen");
-            let mut arrival = super::trigger::Arrival { port, message };
-            let messages = core::slice::from_mut(&mut arrival);
-            node.trigger.note_ready(1);
-            n_called += 1;
-            self.call_one(0, env, messages, 0, None)?;
             self.commit(0, env, downstream);
         }
         Ok(n_called)
@@ -158,15 +134,10 @@ impl Region {
         if !node.trigger.might_be_ready(env.now_ns, channels) {
             return Ok(0);
         }
-        match node.ready_to_be_called(env) {
-            Ok(true) => {}
-            Ok(false) => return Ok(0),
-            Err(fault) if fault.is_fatal => return Err(fault),
-            Err(fault) => {
-                self.faults.push(fault);
-                return Ok(0);
-            }
+        if node.status != Status::Active && !self.wake(at, env)? {
+            return Ok(0);
         }
+        let node = &mut self.nodes[at];
         let is_blocked = node.outbox.is_guarded() && !self.grant_rooms(at, downstream);
         let node = &mut self.nodes[at];
         node.is_blocked = is_blocked;
@@ -192,6 +163,22 @@ impl Region {
             return self.call_at_once(at, env);
         }
         self.call_all(at, env, downstream, iteration)
+    }
+
+    /// Whether a component that failed before may be called; it may have to be made anew.
+    ///
+    /// # Errors
+    ///
+    /// What its hooks say, if that ends the run.
+    #[cold]
+    pub(crate) fn wake(&mut self, at: usize, env: &Env) -> Result<bool, Fault> {
+        match self.nodes[at].ready_to_be_called(env) {
+            Err(fault) if !fault.is_fatal => {
+                self.faults.push(fault);
+                Ok(false)
+            }
+            answer => answer,
+        }
     }
 
     /// Calls a reentrant component for all its invocations, some of them at once. They commit
@@ -257,8 +244,9 @@ impl Region {
             let (invocation, messages) = invocations.get_mut(index);
             n_called += 1;
             let missed_runs = u64::from(invocation.missed_runs);
-            self.call_one(at, env, messages, missed_runs, iteration)?;
-            if self.nodes[at].status != super::node::Status::Active {
+            let occasion = Occasion { missed_runs, is_one_each: !invocation.is_batch, iteration };
+            self.call_one(at, env, messages, occasion, downstream.glance())?;
+            if self.nodes[at].status != Status::Active {
                 break;
             }
             if self.looping.is_none() && index + 1 < n_invocations {
@@ -271,21 +259,33 @@ impl Region {
     }
 
     /// One call. What it has published stays staged, or is thrown away if it fails.
-    #[inline]
-    fn call_one(
+    pub(crate) fn call_one(
         &mut self,
         at: usize,
         env: &Env,
-        messages: &mut [super::trigger::Arrival],
-        missed_runs: u64,
-        iteration: Option<LoopIteration>,
+        messages: &mut [Arrival],
+        occasion: Occasion,
+        glance: &mut Glance,
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
         let kept = node.outbox.staged.len();
-        let begun = trace::begin(env, node, &mut self.recorder);
-        let invoked = node.call(env, messages, missed_runs, iteration);
-        trace::end(env, node, &mut self.recorder, begun, messages);
+        let begun = trace::begin(env, node, glance);
+        let invoked = node.call(env, messages, occasion);
+        trace::end(env, node, (&mut self.recorder, glance), begun, messages);
         node.keep(messages);
+        self.settle(at, env, kept, invoked)
+    }
+
+    /// What follows from a call: it counts, or what it has staged after the first `kept` is thrown
+    /// away.
+    pub(crate) fn settle(
+        &mut self,
+        at: usize,
+        env: &Env,
+        kept: usize,
+        invoked: Invoked,
+    ) -> Result<(), Fault> {
+        let node = &mut self.nodes[at];
         if invoked.saw_cancel {
             node.counts.cancel_observed += 1;
         }
@@ -372,7 +372,6 @@ impl Region {
     }
 
     /// Makes what a node has staged visible, or lays it aside for the next epoch.
-    #[inline]
     pub(crate) fn commit(&mut self, at: usize, env: &Env, downstream: &mut impl Downstream) {
         let node = &mut self.nodes[at];
         if node.outbox.staged.is_empty() && node.outbox.writes.is_empty() {
@@ -380,32 +379,22 @@ impl Region {
         }
         self.writes.append(&mut node.outbox.writes);
         let mut staged = core::mem::take(&mut node.outbox.staged);
-        for one in staged.drain(..) {
-            let node = &mut self.nodes[at];
-            let (first, end) = node.outbox.range_of(one.port);
-            let meta = Meta {
-                published_ns: env.now_ns,
-                correlation: one.correlation,
-                causation: one.causation,
-                stamp: one.stamp,
-                ..Meta::default()
-            };
-            let mut value = Some(one.value);
-            for index in first..end {
+        for Staged { port, message } in staged.drain(..) {
+            let (first, end) = self.nodes[at].outbox.range_of(port);
+            for index in first..end - 1 {
                 let route = self.nodes[at].routes[index];
-                // The last reader gets the value itself.
-                let is_last = index + 1 == end;
-                let shared =
-                    if is_last { value.take() } else { value.as_ref().and_then(|v| v.share()) };
-                let Some(value) = shared else { continue };
-                self.route(route, Message { value, meta }, env, downstream);
+                if let Some(shared) = message.share() {
+                    self.route(route, shared, env, downstream);
+                }
             }
+            // The last reader gets the value itself.
+            let last = self.nodes[at].routes[end - 1];
+            self.route(last, message, env, downstream);
         }
         self.nodes[at].outbox.staged = staged;
     }
 
     /// One message on one edge.
-    #[inline(always)]
     fn route(
         &mut self,
         route: Route,
@@ -432,7 +421,7 @@ impl Region {
         self.make_visible(route, message, env, downstream);
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn make_visible(
         &mut self,
         route: Route,
@@ -460,7 +449,7 @@ impl Region {
                 0
             }
         };
-        trace::committed(env, &mut self.recorder, route.edge, seq);
+        trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
     }
 
     /// The earliest tick here, which time stops at even while there is other work, and the earliest
@@ -479,14 +468,14 @@ impl Region {
                 continue;
             }
             match node.status {
-                super::node::Status::Active => {
+                Status::Active => {
                     tick = earlier(tick, node.trigger.next_tick());
                     other = earlier(other, node.trigger.next_due());
                 }
-                super::node::Status::Backoff { until_ns } => {
+                Status::Backoff { until_ns } => {
                     other = earlier(other, Some(until_ns));
                 }
-                super::node::Status::Isolated => {}
+                Status::Isolated => {}
             }
         }
         (tick, other)

@@ -105,18 +105,25 @@ impl TraceLog {
         lock(&self.0).n_dropped
     }
 
-    pub(crate) fn extend(&self, records: impl Iterator<Item = TraceRecord>, n_dropped: u64) {
-        let state = &mut *lock(&self.0);
-        state.n_dropped += n_dropped;
-        for record in records {
-            if state.records.len() >= state.capacity {
-                state.records.pop_front();
-                state.n_dropped += 1;
-            }
-            if state.capacity > 0 {
-                state.records.push_back(record);
-            }
-        }
+    /// Opens it for what an epoch has to tell.
+    pub(crate) fn open(&self) -> TraceWriter<'_> {
+        TraceWriter(lock(&self.0))
+    }
+}
+
+/// A trace log, open.
+pub(crate) struct TraceWriter<'a>(MutexGuard<'a, TraceState>);
+
+impl TraceWriter<'_> {
+    /// Takes these records, and counts others that were lost before.
+    pub(crate) fn take(&mut self, records: &mut Vec<TraceRecord>, n_lost: u64) {
+        let state = &mut *self.0;
+        let n_over = (state.records.len() + records.len()).saturating_sub(state.capacity);
+        let n_old = n_over.min(state.records.len());
+        state.records.drain(..n_old);
+        state.records.extend(&records[n_over - n_old..]);
+        state.n_dropped += n_lost + n_over as u64;
+        records.clear();
     }
 }
 

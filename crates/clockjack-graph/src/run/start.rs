@@ -91,6 +91,7 @@ pub(crate) fn start(
             traces: options.trace.is_some(),
             tasks: Tasks::new(options.tasks_max),
             state: super::blackboard::Snapshot::default(),
+            is_written: AtomicBool::new(false),
             stop: Arc::clone(&shared.stop),
             executor: executor.clone(),
             is_shared: false,

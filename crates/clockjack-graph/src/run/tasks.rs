@@ -17,6 +17,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::pin::Pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clockjack_exec::Failure;
@@ -39,13 +40,18 @@ pub(crate) struct TaskOrigin {
     pub(crate) component: usize,
     pub(crate) port: usize,
     pub(crate) correlation: MessageId,
-    pub(crate) causation: MessageId,
 }
 
 /// Where components leave their futures.
 #[derive(Clone)]
 pub(crate) struct Tasks {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Submitted and not taken back. It changes under the lock.
+    n_open: AtomicUsize,
 }
 
 struct State {
@@ -67,21 +73,22 @@ impl Tasks {
             n_rejected: 0,
             n_rejected_seen: 0,
         };
-        Self { shared: Arc::new(Mutex::new(state)) }
+        let n_open = AtomicUsize::new(0);
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), n_open }) }
     }
 
     pub(crate) fn submit<T, F>(
         &self,
         (component, invocation): (usize, usize),
         port: usize,
-        (correlation, causation): (MessageId, MessageId),
+        correlation: MessageId,
         work: F,
     ) -> Result<(), TaskRefused>
     where
         T: Data,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let from = TaskOrigin { component, port, correlation, causation };
+        let from = TaskOrigin { component, port, correlation };
         let work = Box::pin(async move { work.await.map(Value::new) });
         let mut state = self.lock();
         let is_own = |one: &&Submitted| {
@@ -94,6 +101,8 @@ impl Tasks {
             return Err(TaskRefused { limit: Some(state.n_open_max) });
         }
         state.submitted.push(Submitted { from, invocation, work });
+        // Relaxed: the coordinator looks at it when all who could submit are done.
+        self.shared.n_open.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -110,12 +119,14 @@ impl Tasks {
     /// `n` of them have come back.
     pub(crate) fn closed(&self, n: usize) {
         self.lock().n_open -= n;
+        // Relaxed: as in `submit`.
+        self.shared.n_open.fetch_sub(n, Ordering::Relaxed);
     }
 
     /// How many were submitted and have not come back.
     pub(crate) fn n_open(&self) -> usize {
-        let state = self.lock();
-        state.n_open + state.submitted.len()
+        // Relaxed: as in `submit`.
+        self.shared.n_open.load(Ordering::Relaxed)
     }
 
     /// How many were refused since this was last asked.
@@ -131,7 +142,7 @@ impl Tasks {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -149,7 +149,14 @@ pub struct TraceRecord {
 }
 
 impl TraceRecord {
+    /// Something that happens now.
     pub(crate) fn point(name: TraceName, env: &Env) -> Self {
+        Self::at(name, env, env.since_start())
+    }
+
+    /// Something that happened then.
+    #[inline]
+    fn at(name: TraceName, env: &Env, start_ns: u64) -> Self {
         Self {
             name,
             component: NONE,
@@ -157,7 +164,7 @@ impl TraceRecord {
             lane: NONE,
             worker: 0,
             epoch: env.epoch,
-            start_ns: env.since_start(),
+            start_ns,
             duration_ns: 0,
             correlation: (0, 0),
             message: (0, 0),
@@ -192,38 +199,66 @@ impl Recorder {
     }
 }
 
+/// When whoever runs regions last looked at the clock, in an epoch with a trace.
+///
+/// A look costs as much as all the rest of a record. So a call begins in a trace when the one
+/// before it on the same worker has ended, and what it has published is committed at its end: what
+/// the run itself does in between is drawn as part of the call that follows. Calls with a budget
+/// are measured for themselves, and so are those of an epoch that is timed and not traced.
+#[derive(Debug, Default)]
+pub(crate) struct Glance(Option<u64>);
+
+impl Glance {
+    /// The last look, or one now.
+    #[inline]
+    fn get(&mut self, env: &Env) -> u64 {
+        *self.0.get_or_insert_with(|| env.since_start())
+    }
+
+    /// A look now.
+    #[inline]
+    fn look(&mut self, env: &Env) -> u64 {
+        *self.0.insert(env.since_start())
+    }
+}
+
 /// When a call began, if that is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Begun(Option<u64>);
 
 #[inline]
-pub(crate) fn begin(env: &Env, node: &NodeState, _recorder: &mut Recorder) -> Begun {
-    let is_measured = env.measures || node.budget_ns > 0 || node.callback_max_ns > 0;
-    Begun(if is_measured { Some(env.since_start()) } else { None })
+pub(crate) fn begin(env: &Env, node: &NodeState, glance: &mut Glance) -> Begun {
+    if node.is_measured() {
+        Begun(Some(glance.look(env)))
+    } else if env.measures {
+        Begun(Some(if env.traces { glance.get(env) } else { glance.look(env) }))
+    } else {
+        Begun(None)
+    }
 }
 
 #[inline]
 pub(crate) fn end(
     env: &Env,
     node: &mut NodeState,
-    recorder: &mut Recorder,
+    (recorder, glance): (&mut Recorder, &mut Glance),
     begun: Begun,
     messages: &[Arrival],
 ) {
     if let Some(begun_ns) = begun.0 {
-        measured(env, node, recorder, begun_ns, messages);
+        let ended_ns = glance.look(env);
+        measured(env, node, recorder, (begun_ns, ended_ns), messages);
     }
 }
 
-#[cold]
 fn measured(
     env: &Env,
     node: &mut NodeState,
     recorder: &mut Recorder,
-    begun_ns: u64,
+    (begun_ns, ended_ns): (u64, u64),
     messages: &[Arrival],
 ) {
-    let duration_ns = env.since_start().saturating_sub(begun_ns);
+    let duration_ns = ended_ns.saturating_sub(begun_ns);
     let counts = &mut node.counts;
     counts.last_ns = duration_ns;
     counts.max_ns = counts.max_ns.max(duration_ns);
@@ -238,17 +273,16 @@ fn measured(
     let record = TraceRecord {
         component: number(node.component),
         lane: recorder.lane,
-        start_ns: begun_ns,
         duration_ns,
         correlation: cause.map_or((0, 0), |message| message.meta.correlation.pair()),
         message: cause.map_or((0, 0), |message| message.id().pair()),
-        ..TraceRecord::point(TraceName::ComponentExecute, env)
+        ..TraceRecord::at(TraceName::ComponentExecute, env, begun_ns)
     };
     recorder.push(record);
     if is_over {
         recorder.push(TraceRecord {
             component: number(node.component),
-            ..TraceRecord::point(TraceName::ComponentTimeoutBudgetExceeded, env)
+            ..TraceRecord::at(TraceName::ComponentTimeoutBudgetExceeded, env, ended_ns)
         });
     }
 }
@@ -270,10 +304,16 @@ pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: 
 }
 
 #[inline]
-pub(crate) fn committed(env: &Env, recorder: &mut Recorder, edge: u32, seq: u64) {
+pub(crate) fn committed(
+    env: &Env,
+    recorder: &mut Recorder,
+    glance: &mut Glance,
+    edge: u32,
+    seq: u64,
+) {
     if env.traces {
         let (lane, message) = (recorder.lane, (edge + 1, seq));
-        let point = TraceRecord::point(TraceName::ChannelCommit, env);
+        let point = TraceRecord::at(TraceName::ChannelCommit, env, glance.get(env));
         recorder.push(TraceRecord { edge, lane, message, ..point });
     }
 }

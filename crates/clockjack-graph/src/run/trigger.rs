@@ -192,6 +192,22 @@ impl Trigger {
         }
     }
 
+    /// Whether one call in every epoch is all it takes.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.policy == Policy::Always && self.min_interval_ns == 0
+    }
+
+    /// Whether a message of each input is all it takes, straight from the channels.
+    pub(crate) fn is_set(&self) -> bool {
+        self.may_skip_pending
+    }
+
+    /// Whether there is such a set, and nothing else to look at.
+    #[inline]
+    pub(crate) fn has_plain_set(&self, channels: &[Channel]) -> bool {
+        self.n_pending == 0 && self.all_have_update(channels)
+    }
+
     /// So many invocations were made without asking it, of its [single](Self::single) channel.
     #[inline]
     pub(crate) fn note_ready(&mut self, n_made: u64) {
@@ -406,7 +422,7 @@ impl Trigger {
     /// Whether a message is too far behind the greatest timestamp of its domain. If not, it may
     /// itself have the greatest now.
     fn is_behind(&mut self, message: &Message, lateness_ns: u64) -> bool {
-        let Some(stamp) = message.meta.stamp else { return false };
+        let Some(stamp) = message.meta.stamp() else { return false };
         let watermark = &mut self.watermarks[stamp.domain as usize];
         *watermark = (*watermark).max(stamp.ns);
         stamp.ns < watermark.saturating_sub(lateness_ns)

@@ -10,6 +10,7 @@ use super::channel::Channel;
 use super::loops::LoopState;
 use super::node::{Admission, NodeCounts, NodeState, Route, Status, To};
 use super::outbox::Outbox;
+use super::plain::Way;
 use super::region::{PublicationCounts, Region};
 use super::trace::Recorder;
 use super::trigger::{Invocations, Trigger};
@@ -77,7 +78,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
             invocations: Invocations::default(),
             faults: Vec::new(),
             n_published: PublicationCounts::default(),
-            is_simple: false,
+            way: Way::Full,
         };
         let position = count(wired.domains[domain].len());
         for component in &planned.components {
@@ -94,7 +95,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
         if region.nodes.iter().any(NodeState::goes_by_time) {
             wired.special[domain].timed.push(position);
         }
-        region.is_simple = region.is_simple();
+        region.way = Way::of(&region);
         wired.domains[domain].push((number, region));
     }
     wired
@@ -177,6 +178,7 @@ fn node(
         last: (0..planned.inputs.len()).map(|_| None).collect(),
         outbox,
         spare: Vec::new(),
+        is_prompt: routes.iter().all(Route::is_prompt),
         routes,
         priority: planned.spec.execution.priority,
         admission: (lane.lane_type == LaneType::ThreadPool)

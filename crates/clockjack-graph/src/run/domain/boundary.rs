@@ -71,9 +71,9 @@ impl Domain {
             own(&mut core.regions[position]).deferred = deferred;
         }
         let Core { regions, env, .. } = core;
-        for writes in regions.iter_mut().map(|region| &mut own(region).writes) {
-            if !writes.is_empty() {
-                let (epoch, counts) = (env.epoch, &mut self.progress.state);
+        if core::mem::take(env.is_written.get_mut()) {
+            let (epoch, counts) = (env.epoch, &mut self.progress.state);
+            for writes in regions.iter_mut().map(|region| &mut own(region).writes) {
                 blackboard::commit(&mut env.state, writes.drain(..), epoch, counts);
             }
         }
@@ -112,20 +112,19 @@ impl Domain {
         match arrival {
             Arrival::Fed { edge, value, stamp } => {
                 let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
-                self.input(edge, Message { value, meta: Meta { edge, stamp, ..meta } });
+                self.input(edge, Message { value, meta: Meta { edge, ..meta }.stamped(stamp) });
             }
             Arrival::Crossed { edge, value, meta } => self.input(edge, Message { value, meta }),
             Arrival::Config(transaction) => return self.reconfigure(&transaction),
             Arrival::FedOut { component, port, value, stamp } => {
-                self.publish_for(component, port, value, Meta { stamp, ..meta });
+                self.publish_for(component, port, value, meta.stamped(stamp));
             }
             Arrival::Task { origin, result, .. } => {
                 self.progress.n_tasks_completed += 1;
                 core.env.tasks.closed(1);
                 match result {
                     Ok(value) => {
-                        let (correlation, causation) = (origin.correlation, origin.causation);
-                        let meta = Meta { correlation, causation, ..meta };
+                        let meta = Meta { correlation: origin.correlation, ..meta };
                         self.publish_for(origin.component, origin.port, value, meta);
                     }
                     Err(failure) => return self.task_failed(origin.component, &failure),
@@ -233,6 +232,9 @@ impl Domain {
 
     /// Sets how much may be published on edges that are not immediate, as of now.
     pub(super) fn open_rooms(&mut self) {
+        if self.special.guarded.is_empty() {
+            return;
+        }
         let core = alone(&mut self.core);
         for (position, at, index) in &self.special.guarded {
             let region = own(&mut core.regions[*position as usize]);

@@ -4,7 +4,7 @@
 //! own, and several can be lent at once. The lists are used again and again: after the first few
 //! epochs nothing is allocated.
 
-use alloc::vec::Vec;
+use alloc::vec::{Drain, Vec};
 
 use crate::describe::SourceType;
 use crate::run::message::Message;
@@ -88,6 +88,13 @@ impl Invocations {
         for invocation in &mut self.list {
             invocation.end -= n_messages;
         }
+    }
+
+    /// Takes all messages, and drops the invocations.
+    #[inline]
+    pub(crate) fn take_all(&mut self) -> Drain<'_, Arrival> {
+        self.list.clear();
+        self.arrivals.drain(..)
     }
 
     /// An invocation and its messages.

@@ -78,7 +78,7 @@ impl Trigger {
     /// Drops what has no timestamp before what has one.
     fn drop_unstamped(&mut self) {
         for input in &mut self.inputs {
-            while input.pending.front().is_some_and(|message| message.meta.stamp.is_none()) {
+            while input.pending.front().is_some_and(|message| message.meta.stamp().is_none()) {
                 input.pending.pop();
                 self.n_pending -= 1;
                 self.counters.condition_suppressed_count += 1;
@@ -133,11 +133,11 @@ fn misaligned(inputs: &[TriggerInput], slop_ns: u64) -> Option<usize> {
     if slop_ns == 0 {
         return None;
     }
-    let domain = inputs.first()?.pending.front()?.meta.stamp?.domain;
+    let domain = inputs.first()?.pending.front()?.meta.stamp()?.domain;
     let mut oldest = (u64::MAX, 0);
     let mut newest_ns = 0;
     for (index, input) in inputs.iter().enumerate() {
-        let stamp = input.pending.front()?.meta.stamp.filter(|stamp| stamp.domain == domain)?;
+        let stamp = input.pending.front()?.meta.stamp().filter(|stamp| stamp.domain == domain)?;
         oldest = oldest.min((stamp.ns, index));
         newest_ns = newest_ns.max(stamp.ns);
     }

@@ -129,7 +129,7 @@ impl Bench {
         stamp: Option<(Domain, u64)>,
     ) -> bool {
         let stamp = stamp.map(|(domain, ns)| Stamp { domain, ns });
-        let meta = Meta { published_ns: now_ns, stamp, ..Meta::default() };
+        let meta = Meta { published_ns: now_ns, ..Meta::default() }.stamped(stamp);
         let message = Message { value: Value::new(number), meta };
         !matches!(self.channels[channel].push(now_ns, message), Pushed::Refused(..))
     }
