@@ -70,6 +70,13 @@ macro_rules! ports {
                 if self.index == UNBOUND { None } else { Some(self.index as usize) }
             }
 
+            /// As [`index`](Self::index), if it is below a limit, which no unbound one is.
+            #[inline]
+            pub(crate) const fn below(self, limit: u16) -> Option<u16> {
+                #[expect(clippy::cast_possible_truncation, reason = "it is below the limit")]
+                if self.index < limit as u32 { Some(self.index as u16) } else { None }
+            }
+
             pub(crate) const fn at(index: u32) -> Self {
                 Self { index, carries: PhantomData }
             }

@@ -24,7 +24,6 @@ use crate::run::env::Env;
 use crate::run::message::{Message, Meta};
 use crate::run::outbox::Outbox;
 use crate::run::tasks::Tasks;
-use crate::run::trigger::Arrival;
 
 /// A standard component by itself, called by hand.
 struct Bench {
@@ -112,7 +111,7 @@ impl Bench {
         let message = |value: T| Message { value: Value::new(value), meta: Meta::default() };
         let arrival = |(name, value): &(&str, T)| {
             let port = u16::try_from(port(name).unwrap()).unwrap();
-            Arrival { port, message: message(value.clone()) }
+            Message { meta: Meta { port, ..Meta::default() }, ..message(value.clone()) }
         };
         let mut messages: Vec<_> = given.iter().map(arrival).collect();
         let edge =
@@ -136,7 +135,7 @@ impl Bench {
         self.converged = cx.call.report.map(|report| report.converged);
         result.map_err(|failure| alloc::format!("{failure}"))?;
         let outputs = &self.descriptor.outputs;
-        let staged = outbox.staged.iter().map(|one| {
+        let staged = outbox.staged.as_slice().iter().map(|one| {
             let value = one.message.value.get::<U>().unwrap().clone();
             (outputs[usize::from(one.port)].name.clone(), value)
         });

@@ -87,6 +87,25 @@ enum Inner {
 }
 
 impl Value {
+    /// None to speak of.
+    pub(crate) const UNIT: Self = Self(Inner::Small(Small::Unit(())));
+
+    /// Takes the place of an older value, which nearly always is a number and needs no care.
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, value: Self) {
+        let old = core::mem::replace(self, value);
+        if let Inner::Small(_) = &old.0 {
+            core::mem::forget(old);
+        } else {
+            old.release();
+        }
+    }
+
+    #[cold]
+    fn release(self) {
+        drop(self);
+    }
+
     /// A value that may be shared.
     #[must_use]
     pub fn new<T: Data>(value: T) -> Self {
@@ -98,6 +117,7 @@ impl Value {
 
     /// A value that has one reader, who may [take](Self::take) it.
     #[must_use]
+    #[inline]
     pub fn owned<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
@@ -107,6 +127,7 @@ impl Value {
 
     /// A value that may be shared, in the place of an older one that nobody has any more.
     #[must_use]
+    #[inline]
     pub fn recycled<T: Data>(value: T, places: &mut Places) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
@@ -181,6 +202,7 @@ impl Value {
     /// The same value for another reader: the number again, or another share. `None` for one that
     /// has one reader only.
     #[must_use]
+    #[inline]
     pub fn share(&self) -> Option<Self> {
         match &self.0 {
             Inner::Small(small) => Some(Self(Inner::Small(*small))),

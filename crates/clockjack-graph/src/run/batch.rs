@@ -22,7 +22,6 @@ use super::env::Env;
 use super::message::Message;
 use super::node::guarded;
 use super::outbox::Outbox;
-use super::trigger::Arrival;
 use crate::registry::node::SharedNode;
 
 /// One invocation, with all it needs.
@@ -31,7 +30,7 @@ pub(crate) struct Job {
     pub(crate) node: Arc<dyn SharedNode>,
     pub(crate) component: usize,
     pub(crate) id: Arc<str>,
-    pub(crate) messages: Vec<Arrival>,
+    pub(crate) messages: Vec<Message>,
     pub(crate) last: Vec<Option<Message>>,
     pub(crate) outbox: Outbox,
     pub(crate) missed_runs: u64,

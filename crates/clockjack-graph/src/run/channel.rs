@@ -43,8 +43,9 @@ use alloc::collections::VecDeque;
 use clockjack_sync::mutant;
 
 use super::health::{HealthKey, HealthKind, HealthSink, Notes};
-use super::message::Message;
+use super::message::{Message, Meta};
 use super::pending::PLACES_AT_ONCE;
+use crate::data::Value;
 use crate::describe::{EdgePolicy, Mode, Overflow};
 
 /// What was counted, by the names of `runtime.channel.*`; see the [module](self).
@@ -128,6 +129,8 @@ pub(crate) struct Channel {
     is_seen: bool,
     /// What was popped from the slot stays there to be looked at again.
     keeps_read: bool,
+    /// A slot from which what was popped is gone: something is in it exactly if it can be popped.
+    is_plain: bool,
     /// The queue was full once.
     was_full: bool,
     /// The number of the last message that was accepted.
@@ -176,6 +179,7 @@ impl Channel {
             overflow: policy.overflow,
             is_seen: true,
             keeps_read: is_slot,
+            is_plain: false,
             was_full: false,
             seq: 0,
             lifespan_ns,
@@ -193,6 +197,7 @@ impl Channel {
     /// `latched` or `previous_tick` channel. For readers that never ask for it.
     pub(crate) fn forget_read(&mut self) {
         self.keeps_read = false;
+        self.is_plain = self.shape == Shape::Slot;
     }
 
     /// The edge.
@@ -236,31 +241,7 @@ impl Channel {
     }
 
     /// Puts a message in: it gets its number, its edge and when it came.
-    #[inline]
     pub(crate) fn push(&mut self, now_ns: u64, mut message: Message) -> Pushed {
-        // Most of all: a slot whose message was looked at.
-        if self.shape == Shape::Slot && self.is_seen && !mutant!("channel-latest-counts-read") {
-            self.name(now_ns, &mut message);
-            self.slot = Some(message);
-            self.n_ready = 1;
-            self.is_seen = false;
-            self.counters.max_depth = 1;
-            return Pushed::Accepted;
-        }
-        self.push_any(now_ns, message)
-    }
-
-    /// Gives a message that is taken its number, its edge and when it came.
-    #[inline]
-    fn name(&mut self, now_ns: u64, message: &mut Message) {
-        self.seq += 1;
-        message.meta.seq = self.seq;
-        message.meta.edge = self.edge;
-        message.meta.received_ns = now_ns;
-        self.counters.publish_count += 1;
-    }
-
-    fn push_any(&mut self, now_ns: u64, mut message: Message) -> Pushed {
         let mut n_evicted = 0;
         if self.free() == 0 {
             match self.overflow {
@@ -271,7 +252,11 @@ impl Channel {
                 _ => return Pushed::Refused(message, self.refuse(now_ns)),
             }
         }
-        self.name(now_ns, &mut message);
+        self.seq += 1;
+        message.meta.seq = self.seq;
+        message.meta.edge = self.edge;
+        message.meta.received_ns = now_ns;
+        self.counters.publish_count += 1;
         match self.shape {
             Shape::Fifo => {
                 self.queue.push_back(message);
@@ -295,6 +280,45 @@ impl Channel {
         }
         self.counters.max_depth = self.counters.max_depth.max(self.depth());
         if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
+    }
+
+    /// As [`push`](Self::push), of a message in two parts; whether it was taken. It is written where
+    /// it will lie.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, now_ns: u64, value: Value, meta: &Meta) -> bool {
+        // Nearly always what was in it was taken.
+        if !self.is_plain || self.n_ready > 0 {
+            let pushed = self.push(now_ns, Message { value, meta: *meta });
+            return !matches!(pushed, Pushed::Refused(..));
+        }
+        self.seq += 1;
+        self.counters.publish_count += 1;
+        self.counters.max_depth = 1;
+        let meta = Meta { seq: self.seq, edge: self.edge, received_ns: now_ns, ..*meta };
+        // What was popped of a plain channel is not in it any more.
+        core::mem::forget(self.slot.replace(Message { value, meta }));
+        self.n_ready = 1;
+        self.is_seen = false;
+        true
+    }
+
+    /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and to
+    /// be taken. `None` if there is more to it; then it is to be popped.
+    #[inline(always)]
+    pub(crate) fn open(&mut self, now_ns: u64) -> Option<&mut Option<Message>> {
+        if !self.is_plain {
+            return None;
+        }
+        let Some(message) = &self.slot else { return None };
+        let age_ns = now_ns.saturating_sub(message.meta.published_ns);
+        if age_ns > self.carefree_ns {
+            return None;
+        }
+        self.n_ready = 0;
+        self.is_seen = true;
+        self.counters.delivery_count += 1;
+        self.counters.message_age_ns = age_ns;
+        Some(&mut self.slot)
     }
 
     /// Counts a message that this full channel does not take, and says why. A push does that by

@@ -11,7 +11,6 @@ use super::env::Env;
 use super::message::{Message, MessageId, Meta, Stamp};
 use super::outbox::{Outbox, Refused};
 use super::tasks::TaskRefused;
-use super::trigger::Arrival;
 use crate::component::{Input, Output};
 use crate::data::{Data, Value};
 
@@ -26,20 +25,20 @@ pub(crate) const PORT: u16 = TAKEN - 1;
 
 /// Whether an arrival is at this input, and still there.
 #[inline]
-fn is_at(arrival: &Arrival, port: u16) -> bool {
-    arrival.port & (PORT | TAKEN) == port
+fn is_at(arrival: &Message, port: u16) -> bool {
+    arrival.meta.port & (PORT | TAKEN) == port
 }
 
 /// Whether the value of an arrival was taken.
 #[inline]
-pub(crate) fn is_taken(arrival: &Arrival) -> bool {
-    arrival.port & TAKEN != 0
+pub(crate) fn is_taken(arrival: &Message) -> bool {
+    arrival.meta.port & TAKEN != 0
 }
 
 /// What a component sees of the run while it is called: the values at its inputs, where to publish,
 /// and the time.
 pub struct GraphContext<'a> {
-    pub(crate) messages: &'a mut [Arrival],
+    pub(crate) messages: &'a mut [Message],
     pub(crate) last: &'a [Option<Message>],
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) call: Call<'a>,
@@ -90,11 +89,11 @@ impl GraphContext<'_> {
     pub fn update<T: Data>(&mut self, port: Input<T>) -> Option<&T> {
         let wanted = number(port)?;
         let found = self.messages.iter_mut().rev().find(|one| is_at(one, wanted))?;
-        if found.port & READ != 0 {
+        if found.meta.port & READ != 0 {
             return None;
         }
-        found.port |= READ;
-        found.message.value.get()
+        found.meta.port |= READ;
+        found.value.get()
     }
 
     /// The oldest value of this invocation at an input, itself. There is one if nobody else can
@@ -102,14 +101,14 @@ impl GraphContext<'_> {
     pub fn take<T: Data>(&mut self, port: Input<T>) -> Option<T> {
         let wanted = number(port)?;
         let found = self.messages.iter_mut().find(|one| is_at(one, wanted))?;
-        let value = core::mem::replace(&mut found.message.value, Value::new(()));
+        let value = core::mem::replace(&mut found.value, Value::new(()));
         match value.take() {
             Ok(value) => {
-                found.port |= TAKEN;
+                found.meta.port |= TAKEN;
                 Some(value)
             }
             Err(value) => {
-                found.message.value = value;
+                found.value = value;
                 None
             }
         }
@@ -122,8 +121,8 @@ impl GraphContext<'_> {
             if !wanted.is_some_and(|wanted| is_at(one, wanted)) {
                 return None;
             }
-            one.port |= READ;
-            one.message.value.get()
+            one.meta.port |= READ;
+            one.value.get()
         })
     }
 
@@ -265,10 +264,10 @@ impl GraphContext<'_> {
             && let Some(one) = self.messages.get(usize::from(wanted))
             && is_at(one, wanted)
         {
-            return Some(&one.message);
+            return Some(one);
         }
         let fresh = self.messages.iter().rev().find(|one| is_at(one, wanted));
-        fresh.map(|one| &one.message).or_else(|| self.last.get(usize::from(wanted))?.as_ref())
+        fresh.or_else(|| self.last.get(usize::from(wanted))?.as_ref())
     }
 
     /// The message that began what this invocation goes on with: that of the first it was called
@@ -276,25 +275,29 @@ impl GraphContext<'_> {
     #[inline]
     fn correlation(&self) -> MessageId {
         let Some(first) = self.messages.first() else { return MessageId::default() };
-        let inherited = first.message.meta.correlation;
-        if inherited.is_none() { first.message.id() } else { inherited }
+        let inherited = first.meta.correlation;
+        if inherited.is_none() { first.id() } else { inherited }
     }
 
-    #[inline]
+    #[inline(always)]
     fn stage<T: Data>(
         &mut self,
         port: Output<T>,
         value: T,
         stamp: Option<Stamp>,
     ) -> Result<(), PublishError<T>> {
-        let Some(index) = port.index() else {
-            return Err(PublishError { value, refused: Refused::Unbound });
-        };
+        let correlation = self.correlation();
         let published_ns = self.call.env.now_ns;
-        let meta = Meta { published_ns, correlation: self.correlation(), ..Meta::default() };
-        self.outbox
-            .publish(index, value, meta.stamped(stamp))
-            .map_err(|(value, refused)| PublishError { value, refused })
+        match self.outbox.admit(port.below(u16::MAX)) {
+            Ok(Some(room)) => {
+                let meta = Meta { published_ns, correlation, ..Meta::default() };
+                room.put(value, meta.stamped(stamp));
+                Ok(())
+            }
+            // Nobody is there to see it.
+            Ok(None) => Ok(()),
+            Err(refused) => Err(PublishError { value, refused }),
+        }
     }
 }
 
@@ -310,7 +313,7 @@ impl fmt::Debug for GraphContext<'_> {
 /// The number of an input, if it is bound.
 #[inline]
 fn number<T>(port: Input<T>) -> Option<u16> {
-    u16::try_from(port.index()?).ok().filter(|number| *number <= PORT)
+    port.below(PORT + 1)
 }
 
 /// A value that was not published.

@@ -10,12 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clockjack_sync::mutant;
 
-use super::channel::Pushed;
 use super::env::Env;
-use super::message::Message;
+use super::message::Meta;
 use super::region::{Downstream, Region};
 use super::report::Fault;
 use super::trace::Glance;
+use crate::data::Value;
 
 /// The regions of a domain, in compiled order, and what they see of an epoch.
 pub(crate) struct Core {
@@ -96,9 +96,15 @@ struct InOrder<'a> {
 
 impl Downstream for InOrder<'_> {
     #[inline(always)]
-    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64 {
+    fn deliver(
+        &mut self,
+        (region, channel): (u32, u32),
+        now_ns: u64,
+        value: Value,
+        meta: &Meta,
+    ) -> u64 {
         let to = own(&mut self.regions[region as usize - self.first]);
-        push(to, channel, now_ns, message)
+        put(to, channel, now_ns, value, meta)
     }
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
@@ -117,8 +123,14 @@ struct Beside<'a> {
 }
 
 impl Downstream for Beside<'_> {
-    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64 {
-        push(&mut lock(&self.regions[region as usize]), channel, now_ns, message)
+    fn deliver(
+        &mut self,
+        (region, channel): (u32, u32),
+        now_ns: u64,
+        value: Value,
+        meta: &Meta,
+    ) -> u64 {
+        put(&mut lock(&self.regions[region as usize]), channel, now_ns, value, meta)
     }
 
     fn room(&mut self, region: u32, channel: u32) -> u32 {
@@ -131,9 +143,9 @@ impl Downstream for Beside<'_> {
 }
 
 #[inline(always)]
-fn push(region: &mut Region, channel: u32, now_ns: u64, message: Message) -> u64 {
+fn put(region: &mut Region, channel: u32, now_ns: u64, value: Value, meta: &Meta) -> u64 {
     let channel = &mut region.channels[channel as usize];
-    if let Pushed::Refused(..) = channel.push(now_ns, message) {
+    if !channel.put(now_ns, value, meta) {
         region.n_published.failed_commit += 1;
     }
     channel.counters().publish_count

@@ -229,7 +229,7 @@ fn digest(region: &mut Region, at: usize) {
     if !state.looks_for_equality() {
         return;
     }
-    for staged in &region.nodes[at].outbox.staged {
+    for staged in region.nodes[at].outbox.staged.as_slice() {
         state.scratch.clear();
         state.scratch.extend_from_slice(&(at as u64).to_le_bytes());
         state.scratch.extend_from_slice(&staged.port.to_le_bytes());

@@ -17,6 +17,8 @@ pub(crate) struct Meta {
     pub(crate) seq: u64,
     /// The edge whose channel it is in.
     pub(crate) edge: u32,
+    /// Of a message that a component is called with: the input, and marks of what was done to it.
+    pub(crate) port: u16,
     /// When it was published: nanoseconds of the domain's time, that of the epoch.
     pub(crate) published_ns: u64,
     /// When it came into the channel.
@@ -41,9 +43,7 @@ impl Meta {
     #[inline]
     pub(crate) fn stamped(self, stamp: Option<Stamp>) -> Self {
         match stamp {
-            Some(Stamp { domain, ns }) => {
-                Self { stamp_ns: ns, stamp_domain: Some(domain), ..self }
-            }
+            Some(Stamp { domain, ns }) => Self { stamp_ns: ns, stamp_domain: Some(domain), ..self },
             None => Self { stamp_ns: 0, stamp_domain: None, ..self },
         }
     }
@@ -94,6 +94,19 @@ impl Message {
     #[inline]
     pub(crate) fn share(&self) -> Option<Self> {
         Some(Self { value: self.value.share()?, meta: self.meta })
+    }
+
+    /// Moves to the place of an older one.
+    #[inline(always)]
+    pub(crate) fn move_to(from: &mut Option<Self>, to: &mut Option<Self>) {
+        if let (Some(new), Some(old)) = (&mut *from, &mut *to) {
+            old.value.replace(core::mem::replace(&mut new.value, Value::UNIT));
+            old.meta = new.meta;
+            // A number is left in it, which needs no care.
+            core::mem::forget(from.take());
+        } else {
+            *to = from.take();
+        }
     }
 
     /// Its own name.

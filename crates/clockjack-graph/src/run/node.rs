@@ -17,7 +17,7 @@ use super::env::Env;
 use super::message::{Message, Meta};
 use super::outbox::Outbox;
 use super::report::{Fault, Phase};
-use super::trigger::{Arrival, Invocations, Trigger};
+use super::trigger::{Invocations, Trigger};
 use crate::component::{Binder, Config, Descriptor};
 use crate::data::Value;
 use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Overflow, Priority};
@@ -151,30 +151,29 @@ impl Occasion {
     pub(crate) const PLAIN: Self = Self { missed_runs: 0, is_one_each: true, iteration: None };
 }
 
-/// One call of a component.
+/// What there is to say of a call after it was made, unless it has succeeded and there is nothing
+/// more to say.
 pub(crate) struct Invoked {
     pub(crate) result: Result<(), Failure>,
     pub(crate) report: Option<ConvergenceReport>,
     pub(crate) saw_cancel: bool,
 }
 
-impl Invoked {
-    /// It has succeeded, and there is nothing more to say of it outside a loop.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.result.is_ok() && !self.saw_cancel
+impl Default for Invoked {
+    fn default() -> Self {
+        Self { result: Ok(()), report: None, saw_cancel: false }
     }
 }
 
 impl NodeState {
     /// Calls the component with these messages.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn call(
         &mut self,
         env: &Env,
-        messages: &mut [Arrival],
+        messages: &mut [Message],
         occasion: Occasion,
-    ) -> Invoked {
+    ) -> Option<Invoked> {
         let mut cx = GraphContext {
             messages,
             last: &self.last,
@@ -195,7 +194,11 @@ impl NodeState {
             Body::Own(node) => guarded(|| node.execute(&mut cx)),
             Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
         };
-        Invoked { result, report: cx.call.report, saw_cancel: cx.call.saw_cancel }
+        let Call { report, saw_cancel, .. } = &cx.call;
+        if result.is_ok() && report.is_none() && !saw_cancel {
+            return None;
+        }
+        Some(Invoked { result, report: *report, saw_cancel: *saw_cancel })
     }
 
     /// How many invocations its lane has refused since this was last asked.
@@ -248,13 +251,13 @@ impl NodeState {
 
     /// Keeps the newest message of each input for the invocations to come.
     #[inline]
-    pub(crate) fn keep(&mut self, messages: &mut [Arrival]) {
-        for arrival in messages.iter_mut().filter(|one| !is_taken(one)) {
-            match &mut self.last[usize::from(arrival.port & PORT)] {
-                Some(last) => core::mem::swap(last, &mut arrival.message),
+    pub(crate) fn keep(&mut self, messages: &mut [Message]) {
+        for message in messages.iter_mut().filter(|one| !is_taken(one)) {
+            match &mut self.last[usize::from(message.meta.port & PORT)] {
+                Some(last) => core::mem::swap(last, message),
                 last @ None => {
-                    let none = Message { value: Value::new(()), meta: Meta::default() };
-                    *last = Some(core::mem::replace(&mut arrival.message, none));
+                    let none = Message { value: Value::UNIT, meta: Meta::default() };
+                    *last = Some(core::mem::replace(message, none));
                 }
             }
         }
@@ -262,9 +265,10 @@ impl NodeState {
 
     /// As [`keep`](Self::keep), of one message.
     #[inline]
-    pub(crate) fn keep_one(&mut self, arrival: Arrival) {
-        if !is_taken(&arrival) {
-            self.last[usize::from(arrival.port & PORT)] = Some(arrival.message);
+    pub(crate) fn keep_one(&mut self, message: Message) {
+        if !is_taken(&message) {
+            let port = usize::from(message.meta.port & PORT);
+            self.last[port] = Some(message);
         }
     }
 

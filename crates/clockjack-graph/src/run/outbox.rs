@@ -17,8 +17,7 @@ use crate::describe::{CopyPolicy, Overflow};
 pub(crate) struct Outbox {
     ports: Vec<OutPort>,
     edges: Vec<OutEdge>,
-    /// In the order of publication.
-    pub(crate) staged: Vec<Staged>,
+    pub(crate) staged: Stage,
     /// Writes to the blackboard.
     pub(crate) writes: Vec<Write>,
     /// An edge that fails the run has refused something.
@@ -28,6 +27,7 @@ pub(crate) struct Outbox {
 
 #[derive(Debug)]
 struct OutPort {
+    number: u16,
     /// Its part of `edges`.
     first: u32,
     end: u32,
@@ -59,10 +59,92 @@ impl OutEdge {
     }
 }
 
+/// Publications in their order. Their places are used again and again, and written where they are:
+/// only the first so many count, and the others hold no value.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    places: Vec<Staged>,
+    len: usize,
+}
+
+impl Stage {
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Staged] {
+        &self.places[..self.len]
+    }
+
+    /// The only one, if it is; none is left then. Who asks takes its value.
+    #[inline(always)]
+    pub(crate) fn take_only(&mut self) -> Option<&mut Staged> {
+        if self.len != 1 {
+            return None;
+        }
+        self.len = 0;
+        self.places.first_mut()
+    }
+
+    /// Takes all after the first so many, in order.
+    pub(crate) fn drain_after(&mut self, kept: usize) -> impl Iterator<Item = Staged> {
+        let n_taken = self.len - kept;
+        self.len = kept;
+        self.places[kept..kept + n_taken].iter_mut().map(|place| {
+            let value = core::mem::replace(&mut place.message.value, Value::UNIT);
+            Staged { message: Message { value, meta: place.message.meta }, ..*place }
+        })
+    }
+
+    /// Another place, to be written to.
+    #[inline(always)]
+    fn add(&mut self) -> &mut Staged {
+        if self.len == self.places.len() {
+            self.grow();
+        }
+        self.len += 1;
+        &mut self.places[self.len - 1]
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let message = Message { value: Value::UNIT, meta: Meta::default() };
+        self.places.push(Staged { port: 0, first: 0, end: 0, message });
+    }
+}
+
+/// Room for a publication.
+pub(crate) struct Room<'a> {
+    to: &'a mut OutPort,
+    staged: &'a mut Staged,
+}
+
+impl Room<'_> {
+    /// Publishes.
+    #[inline(always)]
+    pub(crate) fn put<T: Data>(self, value: T, meta: Meta) {
+        let Self { to, staged } = self;
+        (staged.port, staged.first, staged.end) = (to.number, to.first, to.end);
+        staged.message.meta = meta;
+        let value =
+            if to.is_moved { Value::owned(value) } else { Value::recycled(value, &mut to.places) };
+        staged.message.value.replace(value);
+    }
+}
+
 /// A publication.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) port: u16,
+    /// Which of the edges begin there.
+    pub(crate) first: u32,
+    pub(crate) end: u32,
     /// As it will be in the channel, but for what the channel gives it.
     pub(crate) message: Message,
 }
@@ -82,7 +164,7 @@ impl Outbox {
         let mut outbox = Self {
             ports: Vec::with_capacity(ports.len()),
             edges: Vec::new(),
-            staged: Vec::with_capacity(ports.len().max(1)),
+            staged: Stage::default(),
             writes: Vec::new(),
             is_fatal: false,
             is_guarded: false,
@@ -96,6 +178,7 @@ impl Outbox {
                 n_refused: 0,
             }));
             outbox.ports.push(OutPort {
+                number: u16::try_from(outbox.ports.len()).expect("ports are few"),
                 first,
                 end: count(outbox.edges.len()),
                 is_guarded: false,
@@ -113,7 +196,7 @@ impl Outbox {
         Self {
             ports: self.ports.iter().map(port).collect(),
             edges: self.edges.iter().map(edge).collect(),
-            staged: Vec::new(),
+            staged: Stage::default(),
             writes: Vec::new(),
             is_fatal: false,
             is_guarded: self.is_guarded,
@@ -134,27 +217,21 @@ impl Outbox {
         for (mine, theirs) in self.edges.iter_mut().zip(&mut other.edges) {
             mine.n_refused += core::mem::take(&mut theirs.n_refused);
         }
-        for staged in other.staged.drain(..) {
+        for staged in other.staged.drain_after(0) {
             let port = &self.ports[usize::from(staged.port)];
             let edges = &mut self.edges[port.first as usize..port.end as usize];
             // Each invocation knew of its own publications only.
-            if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
-                full.n_refused += 1;
-                self.is_fatal |= full.overflow == Overflow::FailFast;
+            if !take_room(edges, &mut self.is_fatal) {
                 continue;
             }
-            for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {
-                edge.room = edge.room.saturating_sub(1);
-            }
-            self.staged.push(staged);
+            *self.staged.add() = staged;
         }
     }
 
-    /// Which of the edges begin at an output.
+    /// Whether there is nothing to commit.
     #[inline]
-    pub(crate) fn range_of(&self, port: u16) -> (usize, usize) {
-        let port = &self.ports[usize::from(port)];
-        (port.first as usize, port.end as usize)
+    pub(crate) fn has_nothing(&self) -> bool {
+        self.staged.is_empty() && self.writes.is_empty()
     }
 
     /// Whether some edge may refuse.
@@ -179,41 +256,28 @@ impl Outbox {
         &self.edges
     }
 
-    #[inline]
-    pub(crate) fn publish<T: Data>(
-        &mut self,
-        port: usize,
-        value: T,
-        meta: Meta,
-    ) -> Result<(), (T, Refused)> {
-        let Some(to) = self.ports.get_mut(port) else { return Err((value, Refused::Unbound)) };
+    /// Room for a publication at an output; `None` if nobody is there to see it.
+    #[inline(always)]
+    pub(crate) fn admit(&mut self, port: Option<u16>) -> Result<Option<Room<'_>>, Refused> {
+        let Some(port) = port else { return Err(Refused::Unbound) };
+        let Some(to) = self.ports.get_mut(usize::from(port)) else { return Err(Refused::Unbound) };
         if to.first == to.end {
-            // Nobody is there to see it.
-            return Ok(());
+            return Ok(None);
         }
         if to.is_guarded {
             let edges = &mut self.edges[to.first as usize..to.end as usize];
-            if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
-                full.n_refused += 1;
-                self.is_fatal |= full.overflow == Overflow::FailFast;
-                return Err((value, Refused::Full));
-            }
-            for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {
-                edge.room = edge.room.saturating_sub(1);
+            if !take_room(edges, &mut self.is_fatal) {
+                return Err(Refused::Full);
             }
         }
-        let value =
-            if to.is_moved { Value::owned(value) } else { Value::recycled(value, &mut to.places) };
-        let port = u16::try_from(port).expect("ports are few");
-        self.staged.push(Staged { port, message: Message { value, meta } });
-        Ok(())
+        Ok(Some(Room { to, staged: self.staged.add() }))
     }
 
     /// Throws away what was staged after the first `kept`, and gives the room back.
     pub(crate) fn discard_after(&mut self, kept: usize) -> usize {
         self.writes.clear();
         let n_discarded = self.staged.len() - kept;
-        for staged in self.staged.drain(kept..) {
+        for staged in self.staged.drain_after(kept) {
             let port = &self.ports[usize::from(staged.port)];
             for edge in &mut self.edges[port.first as usize..port.end as usize] {
                 if edge.room != OutEdge::ANY {
@@ -223,6 +287,19 @@ impl Outbox {
         }
         n_discarded
     }
+}
+
+/// Takes a place on each edge that may refuse. False if one has none, which is counted.
+fn take_room(edges: &mut [OutEdge], is_fatal: &mut bool) -> bool {
+    if let Some(full) = edges.iter_mut().find(|edge| edge.room == 0 && !edge.evicts()) {
+        full.n_refused += 1;
+        *is_fatal |= full.overflow == Overflow::FailFast;
+        return false;
+    }
+    for edge in edges.iter_mut().filter(|edge| edge.room != OutEdge::ANY) {
+        edge.room = edge.room.saturating_sub(1);
+    }
+    true
 }
 
 fn count(n: usize) -> u32 {

@@ -6,12 +6,13 @@
 //! of those who read it. These ways do exactly what [`Region::step_full`] does for such a component,
 //! and go to it whenever something is out of the ordinary.
 
+use super::context::is_taken;
 use super::env::Env;
+use super::message::Message;
 use super::node::{Occasion, Status, To};
-use super::outbox::Staged;
 use super::region::{Downstream, Region};
 use super::report::Fault;
-use super::trigger::Arrival;
+use crate::data::Value;
 
 /// How a region is stepped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +51,50 @@ impl Way {
 
 impl Region {
     /// A call for each message of the one channel.
-    #[inline]
+    #[inline(always)]
     pub(super) fn step_each(
+        &mut self,
+        port: u16,
+        env: &Env,
+        downstream: &mut impl Downstream,
+    ) -> Result<u32, Fault> {
+        let mut n_called = 0;
+        loop {
+            let ([node], [channel]) = (self.nodes.as_mut_slice(), self.channels.as_mut_slice())
+            else {
+                return Ok(n_called);
+            };
+            if !channel.has_update() {
+                return Ok(n_called);
+            }
+            if node.status != Status::Active || env.measures || node.is_measured() {
+                return Ok(n_called + self.step_each_slowly(port, env, downstream)?);
+            }
+            let Some(slot) = channel.open(env.now_ns) else {
+                return Ok(n_called + self.step_each_slowly(port, env, downstream)?);
+            };
+            let Some(message) = slot else { return Ok(n_called) };
+            message.meta.port = port;
+            node.trigger.note_ready(1);
+            n_called += 1;
+            let invoked = node.call(env, core::slice::from_mut(message), Occasion::PLAIN);
+            if is_taken(message) {
+                *slot = None;
+            } else if let Some(last) = node.last.get_mut(usize::from(port)) {
+                Message::move_to(slot, last);
+            }
+            match invoked {
+                None => node.counts.executions += 1,
+                Some(told) => self.settle(0, env, 0, told)?,
+            }
+            self.commit_plain(env, downstream);
+        }
+    }
+
+    /// The same, when a call is measured, or its message cannot stay where it is, or it may not be
+    /// made at all.
+    #[inline(never)]
+    fn step_each_slowly(
         &mut self,
         port: u16,
         env: &Env,
@@ -62,30 +105,19 @@ impl Region {
             if self.nodes[0].status != Status::Active && !self.wake(0, env)? {
                 break;
             }
-            let Some(message) = self.channels[0].pop(env.now_ns) else { break };
-            let mut arrival = Arrival { port, message };
+            let Some(mut message) = self.channels[0].pop(env.now_ns) else { break };
+            message.meta.port = port;
             n_called += 1;
-            let node = &mut self.nodes[0];
-            node.trigger.note_ready(1);
-            if env.measures || node.is_measured() {
-                let (messages, glance) = (core::slice::from_mut(&mut arrival), downstream.glance());
-                self.call_one(0, env, messages, Occasion::PLAIN, glance)?;
-            } else {
-                let invoked = node.call(env, core::slice::from_mut(&mut arrival), Occasion::PLAIN);
-                node.keep_one(arrival);
-                if invoked.is_plain() {
-                    node.counts.executions += 1;
-                } else {
-                    self.settle(0, env, 0, invoked)?;
-                }
-            }
+            self.nodes[0].trigger.note_ready(1);
+            let messages = core::slice::from_mut(&mut message);
+            self.call_one(0, env, messages, Occasion::PLAIN, downstream.glance())?;
             self.commit_plain(env, downstream);
         }
         Ok(n_called)
     }
 
     /// One call.
-    #[inline]
+    #[inline(always)]
     pub(super) fn step_once(
         &mut self,
         env: &Env,
@@ -97,17 +129,16 @@ impl Region {
         }
         node.trigger.note_ready(1);
         let invoked = node.call(env, &mut [], Occasion::PLAIN);
-        if invoked.is_plain() {
-            node.counts.executions += 1;
-        } else {
-            self.settle(0, env, 0, invoked)?;
+        match invoked {
+            None => node.counts.executions += 1,
+            Some(told) => self.settle(0, env, 0, told)?,
         }
         self.commit_plain(env, downstream);
         Ok(1)
     }
 
     /// One call with a message of each input.
-    #[inline]
+    #[inline(never)]
     pub(super) fn step_set(
         &mut self,
         env: &Env,
@@ -126,13 +157,12 @@ impl Region {
         node.trigger.collect(env.now_ns, channels, 1, invocations);
         let (_, messages) = invocations.get_mut(0);
         let invoked = node.call(env, messages, Occasion::PLAIN);
-        for arrival in invocations.take_all() {
-            node.keep_one(arrival);
+        for message in invocations.take_all() {
+            node.keep_one(message);
         }
-        if invoked.is_plain() {
-            node.counts.executions += 1;
-        } else {
-            self.settle(0, env, 0, invoked)?;
+        match invoked {
+            None => node.counts.executions += 1,
+            Some(told) => self.settle(0, env, 0, told)?,
         }
         self.commit_plain(env, downstream);
         Ok(1)
@@ -140,31 +170,33 @@ impl Region {
 
     /// Makes what was staged visible: one publication on immediate edges at once, whatever else
     /// there may be as always.
-    #[inline]
+    #[inline(always)]
     fn commit_plain(&mut self, env: &Env, downstream: &mut impl Downstream) {
-        let node = &mut self.nodes[0];
+        let [node] = self.nodes.as_mut_slice() else { return };
         let outbox = &mut node.outbox;
-        let n_staged = outbox.staged.len();
-        let is_noted = env.logs || env.traces;
-        if n_staged != 1 || is_noted || !node.is_prompt || !outbox.writes.is_empty() {
-            if n_staged + outbox.writes.len() > 0 {
-                self.commit(0, env, downstream);
-            }
+        if outbox.has_nothing() {
             return;
         }
-        let Some(Staged { port, message }) = outbox.staged.pop() else { return };
-        let (first, end) = outbox.range_of(port);
-        let routes = &node.routes[first..end];
+        let is_noted = env.logs || env.traces;
+        if is_noted || !node.is_prompt || !outbox.writes.is_empty() {
+            return self.commit(0, env, downstream);
+        }
+        let Some(staged) = outbox.staged.take_only() else {
+            return self.commit(0, env, downstream);
+        };
+        let routes = &node.routes[staged.first as usize..staged.end as usize];
+        let Some((last, others)) = routes.split_last() else { return };
         self.n_published.staged += routes.len() as u64;
         self.n_published.committed += routes.len() as u64;
-        let Some((last, others)) = routes.split_last() else { return };
+        let Message { value, meta } = &mut staged.message;
+        let value = core::mem::replace(value, Value::UNIT);
         for route in others {
-            if let (To::Region(region, channel), Some(shared)) = (route.to, message.share()) {
-                downstream.deliver(region, channel, env.now_ns, shared);
+            if let (To::Region(region, channel), Some(shared)) = (route.to, value.share()) {
+                downstream.deliver((region, channel), env.now_ns, shared, meta);
             }
         }
         if let To::Region(region, channel) = last.to {
-            downstream.deliver(region, channel, env.now_ns, message);
+            downstream.deliver((region, channel), env.now_ns, value, meta);
         }
     }
 }

@@ -14,19 +14,20 @@ use super::commit_log;
 use super::context::LoopIteration;
 use super::env::Env;
 use super::loops::LoopState;
-use super::message::Message;
+use super::message::{Message, Meta};
 use super::node::{Invoked, NodeState, Occasion, Route, Status, To};
 use super::outbox::{OutEdge, Staged};
 use super::plain::Way;
 use super::report::Fault;
 use super::trace::{self, Glance, Recorder};
-use super::trigger::{Arrival, Invocations};
+use super::trigger::Invocations;
+use crate::data::Value;
 use crate::describe::{EdgeKind, LaneOverflow, Overflow};
 
 /// Channels of regions that come later.
 pub(crate) trait Downstream {
     /// Puts a message into one of them; its number there.
-    fn deliver(&mut self, region: u32, channel: u32, now_ns: u64, message: Message) -> u64;
+    fn deliver(&mut self, to: (u32, u32), now_ns: u64, value: Value, meta: &Meta) -> u64;
 
     /// How much one of them takes without refusing.
     fn room(&mut self, region: u32, channel: u32) -> u32;
@@ -88,7 +89,7 @@ impl Region {
     /// # Errors
     ///
     /// A fault that ends the run. What was committed before it stays.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(
         &mut self,
         env: &Env,
@@ -263,7 +264,7 @@ impl Region {
         &mut self,
         at: usize,
         env: &Env,
-        messages: &mut [Arrival],
+        messages: &mut [Message],
         occasion: Occasion,
         glance: &mut Glance,
     ) -> Result<(), Fault> {
@@ -273,11 +274,18 @@ impl Region {
         let invoked = node.call(env, messages, occasion);
         trace::end(env, node, (&mut self.recorder, glance), begun, messages);
         node.keep(messages);
-        self.settle(at, env, kept, invoked)
+        match invoked {
+            None if !node.outbox.is_fatal => {
+                node.counts.executions += 1;
+                Ok(())
+            }
+            told => self.settle(at, env, kept, told.unwrap_or_default()),
+        }
     }
 
     /// What follows from a call: it counts, or what it has staged after the first `kept` is thrown
     /// away.
+    #[cold]
     pub(crate) fn settle(
         &mut self,
         at: usize,
@@ -379,8 +387,8 @@ impl Region {
         }
         self.writes.append(&mut node.outbox.writes);
         let mut staged = core::mem::take(&mut node.outbox.staged);
-        for Staged { port, message } in staged.drain(..) {
-            let (first, end) = self.nodes[at].outbox.range_of(port);
+        for Staged { first, end, message, .. } in staged.drain_after(0) {
+            let (first, end) = (first as usize, end as usize);
             for index in first..end - 1 {
                 let route = self.nodes[at].routes[index];
                 if let Some(shared) = message.share() {
@@ -442,7 +450,10 @@ impl Region {
                 }
                 channel.counters().publish_count
             }
-            To::Region(region, channel) => downstream.deliver(region, channel, env.now_ns, message),
+            To::Region(region, channel) => {
+                let Message { value, meta } = message;
+                downstream.deliver((region, channel), env.now_ns, value, &meta)
+            }
             // Refused by the compiler.
             To::Domain(_) => {
                 self.n_published.failed_commit += 1;

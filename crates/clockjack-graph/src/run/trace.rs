@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::batch::Job;
 use super::env::Env;
+use super::message::Message;
 use super::node::NodeState;
-use super::trigger::Arrival;
 use crate::named::named;
 
 named! {
@@ -243,7 +243,7 @@ pub(crate) fn end(
     node: &mut NodeState,
     (recorder, glance): (&mut Recorder, &mut Glance),
     begun: Begun,
-    messages: &[Arrival],
+    messages: &[Message],
 ) {
     if let Some(begun_ns) = begun.0 {
         let ended_ns = glance.look(env);
@@ -256,7 +256,7 @@ fn measured(
     node: &mut NodeState,
     recorder: &mut Recorder,
     (begun_ns, ended_ns): (u64, u64),
-    messages: &[Arrival],
+    messages: &[Message],
 ) {
     let duration_ns = ended_ns.saturating_sub(begun_ns);
     let counts = &mut node.counts;
@@ -269,7 +269,7 @@ fn measured(
     if !env.traces {
         return;
     }
-    let cause = messages.first().map(|one| &one.message);
+    let cause = messages.first();
     let record = TraceRecord {
         component: number(node.component),
         lane: recorder.lane,

@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use clockjack_sync::mutant;
-pub(crate) use invocations::{Arrival, EventKind, Invocations};
+pub(crate) use invocations::{EventKind, Invocations};
 use policy::Policy;
 use timer::Timer;
 
@@ -368,7 +368,12 @@ impl Trigger {
     ) -> usize {
         for nth in 0..self.inputs.len() {
             let input = &self.inputs[self.nth_of_set(nth)];
-            if let Some(message) = channels[input.channels.start].pop(now_ns) {
+            let channel = &mut channels[input.channels.start];
+            let message = match channel.open(now_ns) {
+                Some(slot) => slot.take(),
+                None => channel.pop(now_ns),
+            };
+            if let Some(message) = message {
                 out.add(input.port, message);
             }
         }

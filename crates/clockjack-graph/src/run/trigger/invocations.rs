@@ -12,14 +12,6 @@ use crate::run::message::Message;
 /// What has made a component ready.
 pub(crate) type EventKind = SourceType;
 
-/// A message at an input.
-#[derive(Debug)]
-pub(crate) struct Arrival {
-    /// The input: its index among those of the component.
-    pub(crate) port: u16,
-    pub(crate) message: Message,
-}
-
 /// One call of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Invocation {
@@ -40,7 +32,7 @@ pub(crate) struct Invocation {
 /// Invocations in the order in which they are to be made.
 #[derive(Debug, Default)]
 pub(crate) struct Invocations {
-    arrivals: Vec<Arrival>,
+    messages: Vec<Message>,
     list: Vec<Invocation>,
 }
 
@@ -57,23 +49,23 @@ impl Invocations {
     /// Drops them, and what is left of their messages.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.arrivals.clear();
+        self.messages.clear();
         self.list.clear();
     }
 
     /// Drops all but the first so many.
     pub(crate) fn truncate(&mut self, n_invocations: usize) {
         self.list.truncate(n_invocations);
-        self.arrivals.truncate(self.list.last().map_or(0, |last| last.end));
+        self.messages.truncate(self.list.last().map_or(0, |last| last.end));
     }
 
     /// Takes all, each with its number and its messages.
-    pub(crate) fn take_each(&mut self, mut take: impl FnMut(usize, Invocation, Vec<Arrival>)) {
-        let (mut arrivals, mut start) = (self.arrivals.drain(..), 0);
+    pub(crate) fn take_each(&mut self, mut take: impl FnMut(usize, Invocation, Vec<Message>)) {
+        let (mut messages, mut start) = (self.messages.drain(..), 0);
         for (index, invocation) in self.list.drain(..).enumerate() {
             let n_messages = invocation.end - start;
             start = invocation.end;
-            take(index, invocation, arrivals.by_ref().take(n_messages).collect());
+            take(index, invocation, messages.by_ref().take(n_messages).collect());
         }
     }
 
@@ -84,7 +76,7 @@ impl Invocations {
         };
         let n_messages = last.end;
         self.list.drain(..n_invocations);
-        self.arrivals.drain(..n_messages);
+        self.messages.drain(..n_messages);
         for invocation in &mut self.list {
             invocation.end -= n_messages;
         }
@@ -92,9 +84,9 @@ impl Invocations {
 
     /// Takes all messages, and drops the invocations.
     #[inline]
-    pub(crate) fn take_all(&mut self) -> Drain<'_, Arrival> {
+    pub(crate) fn take_all(&mut self) -> Drain<'_, Message> {
         self.list.clear();
-        self.arrivals.drain(..)
+        self.messages.drain(..)
     }
 
     /// An invocation and its messages.
@@ -103,16 +95,16 @@ impl Invocations {
     ///
     /// There are not so many.
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: usize) -> (Invocation, &mut [Arrival]) {
+    pub(crate) fn get_mut(&mut self, index: usize) -> (Invocation, &mut [Message]) {
         let invocation = self.list[index];
         let start = if index == 0 { 0 } else { self.list[index - 1].end };
-        (invocation, &mut self.arrivals[start..invocation.end])
+        (invocation, &mut self.messages[start..invocation.end])
     }
 
     /// All of them, each with its messages; several may be lent at once.
     #[cfg(test)]
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Invocation, &mut [Arrival])> {
-        let mut rest = self.arrivals.as_mut_slice();
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Invocation, &mut [Message])> {
+        let mut rest = self.messages.as_mut_slice();
         let mut start = 0;
         self.list.iter().map(move |invocation| {
             let (mine, later) = core::mem::take(&mut rest).split_at_mut(invocation.end - start);
@@ -124,14 +116,15 @@ impl Invocations {
 
     /// Adds a message to the invocation that is [closed](Self::close) next.
     #[inline]
-    pub(super) fn add(&mut self, port: u16, message: Message) {
-        self.arrivals.push(Arrival { port, message });
+    pub(super) fn add(&mut self, port: u16, mut message: Message) {
+        message.meta.port = port;
+        self.messages.push(message);
     }
 
     /// Makes an invocation of the messages that were added since the last.
     #[inline]
     pub(super) fn close(&mut self, kind: EventKind, now_ns: u64) -> &mut Invocation {
-        let end = self.arrivals.len();
+        let end = self.messages.len();
         let scheduled_ns = now_ns;
         self.list.push_mut(Invocation {
             kind,

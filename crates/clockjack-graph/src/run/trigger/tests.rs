@@ -144,10 +144,10 @@ impl Bench {
         let n_made = self.trigger.collect(now_ns, &mut self.channels, limit, &mut self.out);
         assert_eq!(n_made, self.out.len());
         let ports = &self.ports;
-        let told = |(_, arrivals): (_, &mut [super::Arrival])| {
+        let told = |(_, arrivals): (_, &mut [Message])| {
             let each = arrivals.iter().map(|arrival| {
-                let number = arrival.message.value.get::<u64>().expect("the tests send numbers");
-                format!("{}{number}", ports[usize::from(arrival.port)])
+                let number = arrival.value.get::<u64>().expect("the tests send numbers");
+                format!("{}{number}", ports[usize::from(arrival.meta.port)])
             });
             each.collect::<Vec<_>>().join(" ")
         };

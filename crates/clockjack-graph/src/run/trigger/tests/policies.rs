@@ -296,7 +296,7 @@ fn messages_can_be_moved_out_of_several_invocations_at_once_and_either_end_be_cu
     let lent: Vec<_> = bench.out.iter_mut().collect();
     assert!(lent.iter().all(|(_, arrivals)| arrivals.len() == 1));
     let (_, last) = bench.out.get_mut(2);
-    assert_eq!(last[0].message.value.get::<u64>(), Some(&3));
+    assert_eq!(last[0].value.get::<u64>(), Some(&3));
     bench.out.truncate(1);
     assert_eq!(bench.out.iter_mut().map(|(_, arrivals)| arrivals.len()).sum::<usize>(), 1);
     bench.put("a", 0, &[4, 5, 6]);
@@ -304,7 +304,7 @@ fn messages_can_be_moved_out_of_several_invocations_at_once_and_either_end_be_cu
     bench.out.drop_front(2);
     let (_, only) = bench.out.get_mut(0);
     assert_eq!(only.len(), 1);
-    assert_eq!(only[0].message.value.get::<u64>(), Some(&6));
+    assert_eq!(only[0].value.get::<u64>(), Some(&6));
     bench.out.truncate(0);
     assert!(bench.out.is_empty());
 }
