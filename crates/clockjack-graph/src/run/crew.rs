@@ -2,20 +2,26 @@
 //!
 //! # Protocol
 //!
-//! Roles: the *coordinator* (the domain's future) and *helpers* (futures on the same executor, or
-//! on the thread of an `isolated_thread` lane). They share a *board* behind one lock.
+//! Roles: the *coordinator* (the domain's future), *helpers* (futures on the same executor, each from
+//! when it is called to when it finds nothing more) and *lane helpers* (futures on the threads of
+//! `isolated_thread` lanes, as long as the run). They share a *board* behind one lock.
 //!
 //! 1. Between epochs the board has no core: helpers find nothing to do, and the coordinator alone
 //!    has the regions.
 //! 2. To begin an epoch the coordinator puts a share of the core and the jobs that wait for nobody
-//!    on the board, and wakes helpers.
+//!    on the board, and calls helpers.
 //! 3. Who takes a job takes a share of the core with it, runs the region without the board's lock,
 //!    gives the share back, and only then says that the job is done. Doing so readies the jobs that
-//!    waited for it, and wakes as many as there are new jobs.
+//!    waited for it, and calls as many as there are jobs besides the one that it goes on with.
 //! 4. When no job is left, the coordinator takes the board's share. By rule 3 it is the last one,
 //!    so that it has the core alone again.
-//! 5. Who finds nothing leaves its waker on the board, under the same lock: a job that is readied
-//!    later finds the waker. So nobody sleeps on a job.
+//! 5. Who finds nothing leaves its waker on the board, or its number if it is a helper that goes
+//!    home, under the same lock: a job that is readied later finds it. So nobody sleeps on a job.
+//!
+//! A helper that is called is spawned anew: what is woken runs next where it was woken, behind the
+//! one who has called and goes on to work; what is spawned is for any worker to take. It looks for
+//! some time before it goes home, so epochs that follow each other closely find it there. One that
+//! has woken the coordinator goes home at once, because the coordinator is to run on its worker.
 //!
 //! A job waits for the regions whose immediate outputs it reads; on lanes that call one component
 //! after the other, for the job before it in that lane; with an output boundary, for all jobs
@@ -32,9 +38,11 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::future::poll_fn;
 use core::hint::spin_loop;
+use core::num::NonZero;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 
 use clockjack_exec::Handle;
 use clockjack_sync::mutant;
@@ -49,15 +57,19 @@ use crate::describe::LaneType;
 /// A call that takes less is not worth being handed to somebody else, in nanoseconds.
 const CALL_WORTH_NS: u64 = 2_000;
 
-/// How often who has nothing to do looks again before it sleeps. Some microseconds: as long as a
-/// sleep and a wake would take.
-const SPINS: u32 = 2_000;
+/// How often who has nothing to do looks again before it sleeps or goes home: 5 to 25 microseconds,
+/// about what a sleep and a wake would take.
+const SPINS: u32 = 400;
+
+/// The same, where there are more to work than processors: who is looked for may wait for this one.
+const SPINS_CROWDED: u32 = 10;
+
+/// Jobs after which a helper lets others have its worker.
+const JOBS_BEFORE_YIELD: u32 = 64;
 
 /// Those who work on the epochs of a domain.
 pub(crate) struct Crew {
     shared: Arc<Shared>,
-    /// Jobs that wait for nobody, and how many each other waits for.
-    waits: Arc<Waits>,
     parallel: Parallel,
     /// An isolated lane runs nowhere else.
     is_required: bool,
@@ -86,6 +98,9 @@ pub(crate) struct Shared {
     board: Mutex<Board>,
     /// Changes with each change of the board, for those who look without its lock.
     version: AtomicU64,
+    executor: Handle,
+    waits: Waits,
+    n_spins: u32,
 }
 
 #[derive(Default)]
@@ -110,7 +125,10 @@ struct Board {
     limit: usize,
     outcome: Outcome,
     coordinator: Option<Waker>,
+    /// Lane helpers that have nothing to do.
     helpers: Vec<(u16, Who, Waker)>,
+    /// Helpers that can be called.
+    home: Vec<u16>,
     /// Jobs that were taken.
     n_picks: u64,
     /// For each job, how many were taken before it could be.
@@ -124,6 +142,12 @@ struct Board {
 enum Job {
     Region(Arc<Core>, usize),
     Batch(Arc<Core>, Arc<Batch>),
+}
+
+/// Who is to come.
+struct Calls {
+    wakers: Vec<Waker>,
+    helpers: Vec<u16>,
 }
 
 /// What somebody may do.
@@ -203,7 +227,7 @@ impl Waits {
 }
 
 impl Crew {
-    /// A crew of the coordinator and so many helpers, and one for each isolated lane. They are
+    /// A crew of the coordinator and so many helpers, and one for each isolated lane. The latter are
     /// started here.
     pub(crate) fn start(
         waits: Waits,
@@ -215,22 +239,23 @@ impl Crew {
         let board = Board {
             ready: waits.lanes.iter().map(|_| BinaryHeap::new()).collect(),
             n_active: alloc::vec![0; waits.lanes.len()],
+            home: (1..=n_helpers).map(|one| u16::try_from(one).unwrap_or(u16::MAX)).collect(),
             ..Board::default()
         };
-        let shared = Arc::new(Shared { board: Mutex::new(board), version: AtomicU64::new(0) });
-        let waits = Arc::new(waits);
-        for number in 0..n_helpers {
-            let worker = u16::try_from(number + 1).unwrap_or(u16::MAX);
-            let helper = help(Arc::clone(&shared), Arc::clone(&waits), Who::Anyone, worker);
-            drop(executor.spawn(helper));
-        }
+        let is_required = waits.has_isolated();
+        let n_processors = available_parallelism().map_or(1, NonZero::get);
+        let shared = Arc::new(Shared {
+            board: Mutex::new(board),
+            version: AtomicU64::new(0),
+            executor: executor.clone(),
+            waits,
+            n_spins: if n_helpers < n_processors { SPINS } else { SPINS_CROWDED },
+        });
         for (number, (lane, thread)) in isolated.iter().enumerate() {
             let worker = u16::try_from(n_helpers + number + 1).unwrap_or(u16::MAX);
-            let helper = help(Arc::clone(&shared), Arc::clone(&waits), Who::Lane(*lane), worker);
-            drop(thread.spawn(helper));
+            drop(thread.spawn(help_lane(Arc::clone(&shared), *lane, worker)));
         }
-        let is_required = waits.has_isolated();
-        Self { shared, waits, parallel, is_required, call_ns: 0 }
+        Self { shared, parallel, is_required, call_ns: 0 }
     }
 
     /// Where regions leave work for others.
@@ -256,11 +281,16 @@ impl Crew {
     /// Runs an epoch.
     pub(crate) async fn run(&mut self, core: &mut Arc<Core>) -> Outcome {
         self.begin(core);
-        let (shared, waits) = (&self.shared, &self.waits);
+        let shared = &self.shared;
+        let waits = &shared.waits;
         loop {
             let job = poll_fn(|cx| {
                 let mut board = shared.lock();
                 if let Some(job) = board.take(waits, Who::Anyone) {
+                    // Who has woken the coordinator for several has gone home.
+                    let calls = board.take_calls(waits, 0);
+                    drop(board);
+                    shared.call(calls);
                     return Poll::Ready(Some(job));
                 }
                 // After the look for a job: it may have ended jobs that do not count any more.
@@ -271,7 +301,7 @@ impl Crew {
                 Poll::Pending
             });
             let Some(job) = job.await else { break };
-            shared.work(waits, job, 0);
+            shared.work(job, 0, Who::Anyone);
             shared.spin(|board| board.is_over(waits) || board.has_job(waits, Who::Anyone));
         }
         let mut board = shared.lock();
@@ -280,7 +310,7 @@ impl Crew {
     }
 
     fn begin(&self, core: &Arc<Core>) {
-        let waits = &*self.waits;
+        let waits = &self.shared.waits;
         let n_jobs = waits.n_before.len();
         let mut board = self.shared.lock();
         board.n_waiting_for.clone_from(&waits.n_before);
@@ -294,12 +324,10 @@ impl Crew {
                 board.finish(waits, position);
             }
         }
-        let wakers = board.take_wakers(waits);
+        let calls = board.take_calls(waits, 1);
         drop(board);
         self.shared.changed();
-        for waker in wakers {
-            waker.wake();
-        }
+        self.shared.call(calls);
     }
 
     /// Sends the helpers home.
@@ -326,15 +354,53 @@ impl Drop for Crew {
     }
 }
 
-/// A helper.
-async fn help(shared: Arc<Shared>, waits: Arc<Waits>, who: Who, worker: u16) {
+/// A helper: works as long as it finds something.
+async fn help(shared: Arc<Shared>, worker: u16) {
+    while help_for_a_while(&shared, worker) {
+        super::domain::yield_now().await;
+    }
+}
+
+/// Works until there is nothing more, or others should have their turn; true if it is to go on.
+fn help_for_a_while(shared: &Arc<Shared>, worker: u16) -> bool {
+    let waits = &shared.waits;
+    for _ in 0..JOBS_BEFORE_YIELD {
+        let mut board = shared.lock();
+        let job = if board.is_closed { None } else { board.take(waits, Who::Anyone) };
+        let Some(job) = job else {
+            if mutant!("crew-leaves-its-waker-late") {
+                drop(board);
+                shared.spin(|_| false);
+                board = shared.lock();
+            }
+            board.home.push(worker);
+            let coordinator = board.told_of_end(waits);
+            drop(board);
+            if let Some(coordinator) = coordinator {
+                coordinator.wake();
+            }
+            return false;
+        };
+        drop(board);
+        if shared.work(job, worker, Who::Anyone) {
+            shared.lock().home.push(worker);
+            return false;
+        }
+        shared.spin(|board| board.is_closed || board.has_job(waits, Who::Anyone));
+    }
+    true
+}
+
+/// The helper of a lane with a thread of its own.
+async fn help_lane(shared: Arc<Shared>, lane: usize, worker: u16) {
+    let (waits, who) = (&shared.waits, Who::Lane(lane));
     loop {
         let job = poll_fn(|cx| {
             let mut board = shared.lock();
             if board.is_closed {
                 return Poll::Ready(None);
             }
-            if let Some(job) = board.take(&waits, who) {
+            if let Some(job) = board.take(waits, who) {
                 return Poll::Ready(Some(job));
             }
             if mutant!("crew-leaves-its-waker-late") {
@@ -343,10 +409,7 @@ async fn help(shared: Arc<Shared>, waits: Arc<Waits>, who: Who, worker: u16) {
                 board = shared.lock();
             }
             board.leave_waker(worker, who, cx.waker());
-            // It may have found nothing but jobs that do not count any more, the last ones among
-            // them: nobody else tells the coordinator of those.
-            let is_told = board.is_over(&waits) && !mutant!("crew-last-leaves-silently");
-            let coordinator = if is_told { board.coordinator.take() } else { None };
+            let coordinator = board.told_of_end(waits);
             drop(board);
             if let Some(coordinator) = coordinator {
                 coordinator.wake();
@@ -354,8 +417,8 @@ async fn help(shared: Arc<Shared>, waits: Arc<Waits>, who: Who, worker: u16) {
             Poll::Pending
         });
         let Some(job) = job.await else { break };
-        shared.work(&waits, job, worker);
-        shared.spin(|board| board.is_closed || board.has_job(&waits, who));
+        shared.work(job, worker, who);
+        shared.spin(|board| board.is_closed || board.has_job(waits, who));
     }
 }
 
@@ -369,17 +432,18 @@ impl Shared {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Does a job.
-    fn work(&self, waits: &Waits, job: Job, worker: u16) {
+    /// Does a job; whether the coordinator was woken by it.
+    fn work(self: &Arc<Self>, job: Job, worker: u16, who: Who) -> bool {
         match job {
             Job::Region(share, position) => {
                 let result = share.run_one(position, worker);
                 let kept = mutant!("crew-keeps-its-share").then(|| Arc::clone(&share));
                 drop(share);
-                self.done(waits, position, result);
+                let has_woken = self.done(position, result, who);
                 if kept.is_some() {
                     self.spin(|_| false);
                 }
+                has_woken
             }
             Job::Batch(share, batch) => {
                 while batch.help(&share.env, worker) {}
@@ -387,26 +451,36 @@ impl Shared {
                 let mut board = self.lock();
                 board.n_sharing -= 1;
                 let coordinator =
-                    if board.is_over(waits) { board.coordinator.take() } else { None };
+                    if board.is_over(&self.waits) { board.coordinator.take() } else { None };
                 drop(board);
                 self.changed();
+                let has_woken = coordinator.is_some();
                 if let Some(coordinator) = coordinator {
                     coordinator.wake();
                 }
+                has_woken
             }
         }
     }
 
-    /// Lets others work on a batch.
-    pub(crate) fn offer(&self, batch: &Arc<Batch>) {
-        let mut board = self.lock();
-        board.batches.push(Arc::clone(batch));
-        let helpers = core::mem::take(&mut board.helpers);
-        drop(board);
-        self.changed();
-        for (.., waker) in helpers {
+    /// Wakes lane helpers and has helpers come.
+    fn call(self: &Arc<Self>, calls: Calls) {
+        for waker in calls.wakers {
             waker.wake();
         }
+        for worker in calls.helpers {
+            drop(self.executor.spawn(help(Arc::clone(self), worker)));
+        }
+    }
+
+    /// Lets others work on a batch.
+    pub(crate) fn offer(self: &Arc<Self>, batch: &Arc<Batch>) {
+        let mut board = self.lock();
+        board.batches.push(Arc::clone(batch));
+        let helpers = core::mem::take(&mut board.home);
+        drop(board);
+        self.changed();
+        self.call(Calls { wakers: Vec::new(), helpers });
     }
 
     /// A batch is done.
@@ -414,28 +488,31 @@ impl Shared {
         self.lock().batches.retain(|one| !Arc::ptr_eq(one, batch));
     }
 
-    /// A job is done.
-    fn done(&self, waits: &Waits, position: usize, result: Result<u32, Fault>) {
+    /// A job is done; whether the coordinator was woken by it.
+    fn done(self: &Arc<Self>, position: usize, result: Result<u32, Fault>, who: Who) -> bool {
+        let waits = &self.waits;
         let mut board = self.lock();
         board.done(waits, position, result);
-        let wakers = board.take_wakers(waits);
-        let is_over = board.is_over(waits);
-        let coordinator = if is_over || board.has_job(waits, Who::Anyone) {
-            board.coordinator.take()
-        } else {
-            None
-        };
+        // One of the jobs is for who asks.
+        let n_own = usize::from(who == Who::Anyone);
+        let n_more = board.n_ready(waits).saturating_sub(n_own);
+        let calls = board.take_calls(waits, n_own);
+        let is_needed = board.is_over(waits) || n_more > calls.helpers.len();
+        let coordinator = if is_needed { board.coordinator.take() } else { None };
         drop(board);
         self.changed();
-        for waker in wakers.into_iter().chain(coordinator) {
-            waker.wake();
+        self.call(calls);
+        let has_woken = coordinator.is_some();
+        if let Some(coordinator) = coordinator {
+            coordinator.wake();
         }
+        has_woken
     }
 
     /// Looks for a while whether the board has something, before its user goes to sleep.
     fn spin(&self, has_something: impl Fn(&Board) -> bool) {
         let mut seen = u64::MAX;
-        for _ in 0..SPINS {
+        for _ in 0..self.n_spins {
             // Relaxed: as in `changed`.
             let version = self.version.load(Ordering::Relaxed);
             if version != seen {
@@ -476,20 +553,33 @@ impl Board {
         }
     }
 
-    /// The wakers of helpers for whom there is something to do: no more than there are jobs.
-    fn take_wakers(&mut self, waits: &Waits) -> Vec<Waker> {
-        let mut n_jobs: usize = self.ready.iter().map(BinaryHeap::len).sum();
+    /// Jobs that are for anyone to take.
+    fn n_ready(&self, waits: &Waits) -> usize {
+        let lanes = self.ready.iter().zip(&waits.lanes);
+        lanes.filter(|(_, (_, is_isolated))| !is_isolated).map(|(ready, _)| ready.len()).sum()
+    }
+
+    /// Those for whom there is something to do, if who asks goes on with so many of the jobs.
+    fn take_calls(&mut self, waits: &Waits, n_own: usize) -> Calls {
         let mut wakers = Vec::new();
         let mut index = 0;
-        while index < self.helpers.len() && n_jobs > 0 {
+        while index < self.helpers.len() {
             if self.has_job(waits, self.helpers[index].1) {
                 wakers.push(self.helpers.swap_remove(index).2);
-                n_jobs -= 1;
             } else {
                 index += 1;
             }
         }
-        wakers
+        let n_called = self.n_ready(waits).saturating_sub(n_own).min(self.home.len());
+        let helpers = self.home.split_off(self.home.len() - n_called);
+        Calls { wakers, helpers }
+    }
+
+    /// The coordinator, if an epoch is over that it may not know of: who goes may have found nothing
+    /// but jobs that do not count any more, the last ones among them, and nobody else tells of those.
+    fn told_of_end(&mut self, waits: &Waits) -> Option<Waker> {
+        let is_told = self.is_over(waits) && !mutant!("crew-last-leaves-silently");
+        if is_told { self.coordinator.take() } else { None }
     }
 
     /// Whether every job is done, and every share but the board's is back.

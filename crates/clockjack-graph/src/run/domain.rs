@@ -538,6 +538,9 @@ impl Domain {
             let records = &mut self.progress.records;
             records.push(TraceRecord::point(TraceName::SchedulerIterationEnd, &core.env));
             let mut log = trace.open();
+            let n_records = |region: &mut Mutex<Region>| own(region).recorder.records.len();
+            let n_others: usize = core.regions.iter_mut().map(n_records).sum();
+            log.make_room(records.len() + n_others);
             log.take(records, 0);
             for region in &mut core.regions {
                 let recorder = &mut own(region).recorder;
@@ -598,7 +601,7 @@ impl Drop for TaskEnding {
 }
 
 /// Lets others have the worker.
-async fn yield_now() {
+pub(super) async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|cx| {
         if has_yielded {

@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
 impl Core {
     /// Runs all regions, one after the other.
     pub(crate) fn run_in_order(&mut self) -> Outcome {
-        let mut outcome = Outcome { overlap: 1, ..Outcome::default() };
+        let (mut n_called, mut n_faults, mut first_fault) = (0, 0, None);
         let mut glance = Glance::default();
         let (env, regions) = (&self.env, self.regions.as_mut_slice());
         for position in 0..regions.len() {
@@ -55,18 +55,18 @@ impl Core {
             let first = position + 1;
             let mut downstream = InOrder { first, regions: after, glance: &mut glance };
             match region.step(env, &mut downstream) {
-                Ok(n_called) => {
-                    outcome.n_called += u64::from(n_called);
-                    outcome.n_faults += region.faults.len();
+                Ok(in_this) => {
+                    n_called += u64::from(in_this);
+                    n_faults += region.faults.len();
                 }
                 Err(fault) => {
-                    outcome.n_faults += region.faults.len();
-                    outcome.fault = Some((position, fault));
+                    n_faults += region.faults.len();
+                    first_fault = Some((position, fault));
                     break;
                 }
             }
         }
-        outcome
+        Outcome { n_called, fault: first_fault, overlap: 1, n_faults }
     }
 
     /// Runs one region, while others may run others.

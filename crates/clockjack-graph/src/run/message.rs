@@ -96,16 +96,26 @@ impl Message {
         Some(Self { value: self.value.share()?, meta: self.meta })
     }
 
-    /// Moves to the place of an older one.
+    /// Moves one, if it is there, to the place of an older one.
     #[inline(always)]
     pub(crate) fn move_to(from: &mut Option<Self>, to: &mut Option<Self>) {
-        if let (Some(new), Some(old)) = (&mut *from, &mut *to) {
-            old.value.replace(core::mem::replace(&mut new.value, Value::UNIT));
-            old.meta = new.meta;
+        if let Some(new) = from {
+            new.move_to_kept(to);
             // A number is left in it, which needs no care.
             core::mem::forget(from.take());
-        } else {
-            *to = from.take();
+        }
+    }
+
+    /// Moves its value to the place of an older one. A number is left in it.
+    #[inline(always)]
+    pub(crate) fn move_to_kept(&mut self, to: &mut Option<Self>) {
+        let value = core::mem::replace(&mut self.value, Value::UNIT);
+        match to {
+            Some(old) => {
+                old.value.replace(value);
+                old.meta = self.meta;
+            }
+            None => *to = Some(Self { value, meta: self.meta }),
         }
     }
 

@@ -265,10 +265,9 @@ impl NodeState {
 
     /// As [`keep`](Self::keep), of one message.
     #[inline]
-    pub(crate) fn keep_one(&mut self, message: Message) {
-        if !is_taken(&message) {
-            let port = usize::from(message.meta.port & PORT);
-            self.last[port] = Some(message);
+    pub(crate) fn keep_one(&mut self, message: &mut Message) {
+        if !is_taken(message) {
+            message.move_to_kept(&mut self.last[usize::from(message.meta.port & PORT)]);
         }
     }
 
@@ -432,7 +431,7 @@ impl NodeState {
 }
 
 /// A panic is a failure like any other.
-#[inline]
+#[inline(always)]
 pub(crate) fn guarded<R>(call: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result,

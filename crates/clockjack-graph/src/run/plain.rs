@@ -12,6 +12,7 @@ use super::message::Message;
 use super::node::{Occasion, Status, To};
 use super::region::{Downstream, Region};
 use super::report::Fault;
+use super::trace;
 use crate::data::Value;
 
 /// How a region is stepped.
@@ -58,41 +59,43 @@ impl Region {
         env: &Env,
         downstream: &mut impl Downstream,
     ) -> Result<u32, Fault> {
-        let mut n_called = 0;
-        loop {
-            let ([node], [channel]) = (self.nodes.as_mut_slice(), self.channels.as_mut_slice())
-            else {
-                return Ok(n_called);
-            };
-            if !channel.has_update() {
-                return Ok(n_called);
-            }
-            if node.status != Status::Active || env.measures || node.is_measured() {
-                return Ok(n_called + self.step_each_slowly(port, env, downstream)?);
-            }
-            let Some(slot) = channel.open(env.now_ns) else {
-                return Ok(n_called + self.step_each_slowly(port, env, downstream)?);
-            };
-            let Some(message) = slot else { return Ok(n_called) };
-            message.meta.port = port;
-            node.trigger.note_ready(1);
-            n_called += 1;
-            let invoked = node.call(env, core::slice::from_mut(message), Occasion::PLAIN);
-            if is_taken(message) {
-                *slot = None;
-            } else if let Some(last) = node.last.get_mut(usize::from(port)) {
-                Message::move_to(slot, last);
-            }
-            match invoked {
-                None => node.counts.executions += 1,
-                Some(told) => self.settle(0, env, 0, told)?,
-            }
-            self.commit_plain(env, downstream);
+        let ([node], [channel]) = (self.nodes.as_mut_slice(), self.channels.as_mut_slice()) else {
+            return Ok(0);
+        };
+        if !channel.has_update() {
+            return Ok(0);
         }
+        if node.status != Status::Active {
+            return self.step_each_slowly(port, env, downstream);
+        }
+        let Some(slot) = channel.open(env.now_ns) else {
+            return self.step_each_slowly(port, env, downstream);
+        };
+        let Some(message) = slot else { return Ok(0) };
+        message.meta.port = port;
+        node.trigger.note_ready(1);
+        let begun = trace::begin(env, node, downstream.glance());
+        let invoked = node.call(env, core::slice::from_mut(message), Occasion::PLAIN);
+        if begun.is_measured() {
+            let noted = (&mut self.recorder, downstream.glance());
+            trace::end(env, node, noted, begun, core::slice::from_ref(message));
+        }
+        if is_taken(message) {
+            *slot = None;
+        } else if let Some(last) = node.last.get_mut(usize::from(port)) {
+            Message::move_to(slot, last);
+        }
+        match invoked {
+            None => node.counts.executions += 1,
+            Some(told) => self.settle(0, env, 0, told)?,
+        }
+        self.commit_plain(env, downstream);
+        // The slot held one message, and nobody has put another one there meanwhile.
+        Ok(1)
     }
 
-    /// The same, when a call is measured, or its message cannot stay where it is, or it may not be
-    /// made at all.
+    /// The same, when there may be several messages, or they cannot stay where they are, or no call
+    /// may be made.
     #[inline(never)]
     fn step_each_slowly(
         &mut self,
@@ -123,12 +126,17 @@ impl Region {
         env: &Env,
         downstream: &mut impl Downstream,
     ) -> Result<u32, Fault> {
-        let node = &mut self.nodes[0];
-        if node.status != Status::Active || env.measures || node.is_measured() {
+        let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
+        if node.status != Status::Active {
             return self.step_full(env, downstream);
         }
         node.trigger.note_ready(1);
+        let begun = trace::begin(env, node, downstream.glance());
         let invoked = node.call(env, &mut [], Occasion::PLAIN);
+        if begun.is_measured() {
+            let noted = (&mut self.recorder, downstream.glance());
+            trace::end(env, node, noted, begun, &[]);
+        }
         match invoked {
             None => node.counts.executions += 1,
             Some(told) => self.settle(0, env, 0, told)?,
@@ -146,20 +154,23 @@ impl Region {
     ) -> Result<u32, Fault> {
         let Self { nodes, channels, invocations, .. } = self;
         let node = &mut nodes[0];
+        invocations.clear();
         if node.status != Status::Active
-            || env.measures
-            || node.is_measured()
-            || !node.trigger.has_plain_set(channels)
+            || !node.trigger.collect_set(env.now_ns, channels, invocations)
         {
             return self.step_full(env, downstream);
         }
-        invocations.clear();
-        node.trigger.collect(env.now_ns, channels, 1, invocations);
         let (_, messages) = invocations.get_mut(0);
+        let begun = trace::begin(env, node, downstream.glance());
         let invoked = node.call(env, messages, Occasion::PLAIN);
-        for message in invocations.take_all() {
+        if begun.is_measured() {
+            let noted = (&mut self.recorder, downstream.glance());
+            trace::end(env, node, noted, begun, messages);
+        }
+        for message in messages {
             node.keep_one(message);
         }
+        invocations.clear_kept();
         match invoked {
             None => node.counts.executions += 1,
             Some(told) => self.settle(0, env, 0, told)?,
@@ -177,8 +188,7 @@ impl Region {
         if outbox.has_nothing() {
             return;
         }
-        let is_noted = env.logs || env.traces;
-        if is_noted || !node.is_prompt || !outbox.writes.is_empty() {
+        if env.logs || !node.is_prompt || !outbox.writes.is_empty() {
             return self.commit(0, env, downstream);
         }
         let Some(staged) = outbox.staged.take_only() else {
@@ -192,11 +202,13 @@ impl Region {
         let value = core::mem::replace(value, Value::UNIT);
         for route in others {
             if let (To::Region(region, channel), Some(shared)) = (route.to, value.share()) {
-                downstream.deliver((region, channel), env.now_ns, shared, meta);
+                let seq = downstream.deliver((region, channel), env.now_ns, shared, meta);
+                trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
             }
         }
         if let To::Region(region, channel) = last.to {
-            downstream.deliver((region, channel), env.now_ns, value, meta);
+            let seq = downstream.deliver((region, channel), env.now_ns, value, meta);
+            trace::committed(env, &mut self.recorder, downstream.glance(), last.edge, seq);
         }
     }
 }

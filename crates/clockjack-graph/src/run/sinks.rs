@@ -115,13 +115,23 @@ impl TraceLog {
 pub(crate) struct TraceWriter<'a>(MutexGuard<'a, TraceState>);
 
 impl TraceWriter<'_> {
-    /// Takes these records, and counts others that were lost before.
-    pub(crate) fn take(&mut self, records: &mut Vec<TraceRecord>, n_lost: u64) {
+    /// Makes room for so many records: the oldest go.
+    pub(crate) fn make_room(&mut self, n_records: usize) {
         let state = &mut *self.0;
-        let n_over = (state.records.len() + records.len()).saturating_sub(state.capacity);
+        let n_over = (state.records.len() + n_records).saturating_sub(state.capacity);
         let n_old = n_over.min(state.records.len());
         state.records.drain(..n_old);
-        state.records.extend(&records[n_over - n_old..]);
+        state.n_dropped += n_old as u64;
+    }
+
+    /// Takes these records, and counts others that were lost before.
+    pub(crate) fn take(&mut self, records: &mut Vec<TraceRecord>, n_lost: u64) {
+        if self.0.records.len() + records.len() > self.0.capacity {
+            self.make_room(records.len());
+        }
+        let state = &mut *self.0;
+        let n_over = (state.records.len() + records.len()).saturating_sub(state.capacity);
+        state.records.extend(&records[n_over..]);
         state.n_dropped += n_lost + n_over as u64;
         records.clear();
     }

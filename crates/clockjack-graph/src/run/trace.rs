@@ -226,18 +226,26 @@ impl Glance {
 #[derive(Clone, Copy)]
 pub(crate) struct Begun(Option<u64>);
 
-#[inline]
-pub(crate) fn begin(env: &Env, node: &NodeState, glance: &mut Glance) -> Begun {
-    if node.is_measured() {
-        Begun(Some(glance.look(env)))
-    } else if env.measures {
-        Begun(Some(if env.traces { glance.get(env) } else { glance.look(env) }))
-    } else {
-        Begun(None)
+impl Begun {
+    /// Whether it is.
+    #[inline]
+    pub(crate) fn is_measured(self) -> bool {
+        self.0.is_some()
     }
 }
 
-#[inline]
+#[inline(always)]
+pub(crate) fn begin(env: &Env, node: &NodeState, glance: &mut Glance) -> Begun {
+    let is_measured = env.measures || node.is_measured();
+    Begun(if is_measured { Some(look(env, node, glance)) } else { None })
+}
+
+#[inline(never)]
+fn look(env: &Env, node: &NodeState, glance: &mut Glance) -> u64 {
+    if env.traces && !node.is_measured() { glance.get(env) } else { glance.look(env) }
+}
+
+#[inline(never)]
 pub(crate) fn end(
     env: &Env,
     node: &mut NodeState,
@@ -312,10 +320,15 @@ pub(crate) fn committed(
     seq: u64,
 ) {
     if env.traces {
-        let (lane, message) = (recorder.lane, (edge + 1, seq));
-        let point = TraceRecord::at(TraceName::ChannelCommit, env, glance.get(env));
-        recorder.push(TraceRecord { edge, lane, message, ..point });
+        note_commit(env, recorder, glance, edge, seq);
     }
+}
+
+#[inline(never)]
+fn note_commit(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u32, seq: u64) {
+    let (lane, message) = (recorder.lane, (edge + 1, seq));
+    let point = TraceRecord::at(TraceName::ChannelCommit, env, glance.get(env));
+    recorder.push(TraceRecord { edge, lane, message, ..point });
 }
 
 #[inline]

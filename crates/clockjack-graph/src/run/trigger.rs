@@ -202,10 +202,20 @@ impl Trigger {
         self.may_skip_pending
     }
 
-    /// Whether there is such a set, and nothing else to look at.
-    #[inline]
-    pub(crate) fn has_plain_set(&self, channels: &[Channel]) -> bool {
-        self.n_pending == 0 && self.all_have_update(channels)
+    /// Takes such a set, if there is one and nothing else to look at, as [`collect`](Self::collect)
+    /// would; whether there was.
+    pub(crate) fn collect_set(
+        &mut self,
+        now_ns: u64,
+        channels: &mut [Channel],
+        out: &mut Invocations,
+    ) -> bool {
+        if self.n_pending > 0 || !self.all_have_update(channels) {
+            return false;
+        }
+        self.seen_ns = now_ns;
+        self.counters.ready_count += self.collect_set_direct(now_ns, channels, out) as u64;
+        true
     }
 
     /// So many invocations were made without asking it, of its [single](Self::single) channel.
@@ -366,20 +376,20 @@ impl Trigger {
         channels: &mut [Channel],
         out: &mut Invocations,
     ) -> usize {
+        let mut has_more = false;
         for nth in 0..self.inputs.len() {
             let input = &self.inputs[self.nth_of_set(nth)];
             let channel = &mut channels[input.channels.start];
-            let message = match channel.open(now_ns) {
-                Some(slot) => slot.take(),
-                None => channel.pop(now_ns),
-            };
-            if let Some(message) = message {
+            if let Some(slot) = channel.open(now_ns) {
+                out.add_from(input.port, slot);
+            } else if let Some(message) = channel.pop(now_ns) {
                 out.add(input.port, message);
             }
+            has_more |= channel.has_update();
         }
         let kind = self.inputs.first().map_or(EventKind::Message, |input| input.kind);
         out.close(kind, now_ns);
-        if self.has_update(channels) {
+        if has_more {
             self.take_in(now_ns, channels);
         }
         1

@@ -4,8 +4,9 @@
 //! own, and several can be lent at once. The lists are used again and again: after the first few
 //! epochs nothing is allocated.
 
-use alloc::vec::{Drain, Vec};
+use alloc::vec::Vec;
 
+use crate::data::Value;
 use crate::describe::SourceType;
 use crate::run::message::Message;
 
@@ -82,11 +83,22 @@ impl Invocations {
         }
     }
 
-    /// Takes all messages, and drops the invocations.
+    /// Adds the message of a slot.
+    #[inline(always)]
+    pub(super) fn add_from(&mut self, port: u16, slot: &mut Option<Message>) {
+        let Some(mut message) = slot.take() else { return };
+        message.meta.port = port;
+        self.messages.push(message);
+    }
+
+    /// As [`clear`](Self::clear), after all values were kept or taken elsewhere.
     #[inline]
-    pub(crate) fn take_all(&mut self) -> Drain<'_, Message> {
+    pub(crate) fn clear_kept(&mut self) {
         self.list.clear();
-        self.messages.drain(..)
+        while let Some(mut message) = self.messages.pop() {
+            message.value.replace(Value::UNIT);
+            core::mem::forget(message);
+        }
     }
 
     /// An invocation and its messages.
