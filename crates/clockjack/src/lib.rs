@@ -1,6 +1,7 @@
-//! Actors, timers and jobs on one clock.
+//! Actors, timers, jobs and dataflow graphs on one clock.
 //!
-//! This crate has no code of its own: it is all of Clockjack under one name.
+//! This crate has no code of its own: it is all of Clockjack under one name. An actor, and what a
+//! program does with it:
 //!
 //! ```
 //! # #[cfg(feature = "rt")] {
@@ -39,7 +40,47 @@
 //! # Ok::<(), clockjack::actor::Failure>(())
 //! ```
 //!
-//! Nine programs of a page each stand in `examples/`, from `hello` to `virtual_time`.
+//! A test of an actor takes no time, whatever its timers say: [`testkit`] lets time pass by hand.
+//!
+//! ```
+//! # #[cfg(feature = "testkit")] {
+//! use clockjack::{prelude::*, testkit::ManualTime};
+//!
+//! /// Says so when nothing was heard for a minute.
+//! struct Watchdog(ActorRef<&'static str>);
+//!
+//! impl Actor for Watchdog {
+//!     type Msg = bool; // whether there was a sign of life
+//!
+//!     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+//!         cx.timers().single("silence", Duration::from_secs(60), false)?;
+//!         Ok(Next::Stay)
+//!     }
+//!
+//!     fn receive(&mut self, cx: &mut Context<'_, Self>, alive: bool) -> Result<Next, Failure> {
+//!         if !alive {
+//!             self.0.tell("silent for a minute")?;
+//!         }
+//!         self.started(cx) // the key has one timer: this one takes the place of the last
+//!     }
+//! }
+//!
+//! let time = ManualTime::start();
+//! let alarm = time.probe();
+//! let to = alarm.actor_ref();
+//! let dog = time.spawn("dog", move || Watchdog(to.clone()));
+//! time.advance(Duration::from_secs(59));
+//! dog.tell(true)?;
+//! time.advance(Duration::from_millis(59_999));
+//! alarm.expect_none();
+//! time.advance(Duration::from_millis(1)); // not a tick early, and none late
+//! alarm.expect_eq("silent for a minute");
+//! # }
+//! # Ok::<(), clockjack::actor::Failure>(())
+//! ```
+//!
+//! Programs of a page each stand in the repository's `examples/`, from `hello` to `virtual_time`,
+//! graph files beside them, and a book with tutorials, recipes and the reference in `book/`.
 //!
 //! # The model
 //!
@@ -56,6 +97,10 @@
 //! * A handler returns soon. What takes long is a **future**, which the actor runs beside its
 //!   messages ([`Context::spawn`](actor::Context::spawn)) or instead of them
 //!   ([`Context::wait`](actor::Context::wait)), or is done on a dispatcher for what blocks.
+//! * A **graph** is for data that flows the same way again and again: components behind typed
+//!   ports, called by ticks and by what comes in. Edges decide the order in which results appear;
+//!   lanes decide only on which threads, and so never the result. It runs on the executor and the
+//!   clock of a system, beside its actors.
 //!
 //! # Map
 //!
@@ -67,13 +112,16 @@
 //! | [`exec`] | processes, futures and their executor, below the actors | no | |
 //! | [`time`] | ticks, clocks, the timer wheel | no | |
 //! | [`macros`] | `#[actor]` | no | `macros` |
+//! | [`graph`] | dataflow graphs in files or in code, `derive(Component)` | yes | `graph` |
 //! | [`rt`] | `Runtime`: threads, and the clock of the operating system | yes | `rt` |
 //! | [`testkit`] | `ManualTime`, probes, an actor called by hand | yes | `testkit` |
 //!
 //! # Features
 //!
 //! * `macros` (default): the attribute [`macro@macros::actor`].
-//! * `rt` (default): the module [`rt`]. Without it and `testkit` nothing here needs std.
+//! * `rt` (default): the module [`rt`]. Without it, `graph` and `testkit` nothing here needs std.
+//! * `graph`: the module [`graph`]; needs no `rt`. The command `clockjack` for graph files, also
+//!   with components of your own, is the crate `clockjack-cli`.
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; brings `rt`.
 //! * `tracing`: what a system tells, as events of `tracing`; brings `rt`.
@@ -91,19 +139,25 @@
 //!   "unwind"`).
 //! * Children stop before their parent does, the newest first.
 //! * On one thread, with a clock of your own, the same program and seed take the same course.
+//! * In virtual time a graph commits the same values in the same order, byte for byte, on any
+//!   number of threads.
 //!
 //! Each of these has tests that fail if it is broken. In the repository they are named by
-//! ARCHITECTURE.md and by the contracts beside the tests of `clockjack-actor` and `clockjack-rt`.
+//! ARCHITECTURE.md, by the book's chapter on guarantees, and by the contracts beside the tests of
+//! each crate.
 //!
 //! # What is not here
 //!
 //! * Actors on other machines, and messages that survive the program.
-//! * Repeatable runs on several threads: test in [virtual time](testkit), on one.
+//! * Repeatable runs of actors on several threads: test in [virtual time](testkit), on one.
 //! * Interrupting a handler. One that does not return keeps its thread; it is reported.
 //! * Actors on processors without 64-bit atomics. The wheel of [`time`] works there.
-//! * Dataflow graphs, simulation of whole systems, recordings: planned, and not begun.
+//! * Hard real time. A period is kept as well as the operating system lets it, and what is late is
+//!   counted.
 #![no_std]
 
+#[cfg(feature = "graph")]
+pub mod graph;
 #[cfg(feature = "macros")]
 pub mod macros;
 pub mod prelude {
@@ -142,6 +196,6 @@ pub use clockjack_testkit as testkit;
 pub use clockjack_time as time;
 
 /// The examples of the project's front page, as tests.
-#[cfg(all(doctest, feature = "rt"))]
+#[cfg(all(doctest, feature = "rt", feature = "testkit"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

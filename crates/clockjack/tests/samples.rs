@@ -2,19 +2,24 @@
 //! say.
 #![cfg(not(loom))]
 
-// A test sees the dependencies of its package, a user of the facade does not: what names this
-// crate finds nothing in it.
+// A test sees the dependencies of its package, a user of the facade does not: what names these
+// crates finds nothing in them.
 extern crate core as clockjack_actor;
+extern crate core as clockjack_graph;
 
 #[path = "samples/bare_metal.rs"]
 mod bare_metal;
 #[path = "samples/client.rs"]
 mod client;
+#[path = "samples/gain.rs"]
+mod gain;
 #[path = "samples/greeter.rs"]
 mod greeter;
 #[path = "samples/jobs.rs"]
 mod jobs;
 #[path = "samples/plant.rs"]
 mod plant;
+#[path = "samples/process.rs"]
+mod process;
 #[path = "samples/session.rs"]
 mod session;
