@@ -1,6 +1,7 @@
 //! From arguments to an exit code: parse, run, say what went wrong.
 
 mod graph;
+mod init;
 mod jobs;
 mod options;
 mod run;
@@ -15,6 +16,7 @@ use clockjack_graph::Registry;
 
 use self::{
     graph::{CheckArgs, DiffPlanArgs, ExplainArgs, LintArgs, PlanArgs, RenderArgs, Surroundings},
+    init::InitArgs,
     jobs::JobsArgs,
     options::{ColorMode, Format, ProgressMode},
     run::{BenchArgs, ObserveArgs, RunArgs, TraceArgs},
@@ -78,6 +80,7 @@ where
         Command::Explain(args) => args.run(streams),
         Command::DiffPlan(args) => args.run(of, streams),
         Command::Schema(args) => args.run(streams),
+        Command::Init(args) => args.run(streams),
         Command::Doctor(args) => args.run(registry, streams),
         Command::Completions(args) => args.run(streams),
         Command::Man(args) => args.run(streams),
@@ -177,6 +180,7 @@ enum Command {
     DiffPlan(DiffPlanArgs),
     Bench(BenchArgs),
     Schema(SchemaArgs),
+    Init(InitArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -11,7 +11,7 @@ use clockjack_sched::{
     log::{Divergence, TraceError},
 };
 
-use crate::{exit_code, graph::explain, jobs, timers};
+use crate::{exit_code, graph::explain, init::InitError, jobs, timers};
 
 /// A command that failed.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ enum Kind {
     TraceOutput { path: PathBuf, source: io::Error },
     Diverged { path: PathBuf, divergence: Box<Divergence> },
     Output(io::Error),
+    Init(InitError),
     GraphInput { path: PathBuf, source: io::Error },
     FileOutput { path: PathBuf, source: io::Error },
     NoRuntime(String),
@@ -139,7 +140,7 @@ impl Failure {
 
     /// What the process exits with: arguments that cannot be are found out before anything is done.
     pub(crate) const fn exit_code(&self) -> u8 {
-        match self.0 {
+        match &self.0 {
             Kind::Plan(_)
             | Kind::SameFile(_)
             | Kind::TraceInput { .. }
@@ -149,7 +150,8 @@ impl Failure {
             | Kind::NotAssertions { .. }
             | Kind::UnknownCode(_)
             | Kind::UnknownCommand(_) => exit_code::USAGE,
-            Kind::Told(code) => code,
+            Kind::Told(code) => *code,
+            Kind::Init(error) => error.exit_code(),
             Kind::Timers(_)
             | Kind::Jobs(_)
             | Kind::Refused { .. }
@@ -182,6 +184,12 @@ impl From<jobs::PlanError> for Failure {
     }
 }
 
+impl From<InitError> for Failure {
+    fn from(error: InitError) -> Self {
+        Self(Kind::Init(error))
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -211,6 +219,7 @@ impl fmt::Display for Failure {
                 write!(f, "this run (right) is not that of '{path}' (left): {divergence}")
             }
             Kind::Output(_) => write!(f, "cannot write the result"),
+            Kind::Init(error) => write!(f, "{error}"),
             Kind::GraphInput { path, .. } => {
                 write!(f, "cannot read the graph '{}'", path.display())
             }
@@ -245,6 +254,7 @@ impl Error for Failure {
             Kind::Timers(violation) => Some(violation),
             Kind::Jobs(violation) => Some(violation),
             Kind::Plan(error) => Some(error),
+            Kind::Init(error) => error.source(),
             Kind::NotATrace { source, .. } => Some(source),
             Kind::TraceInput { source, .. }
             | Kind::TraceOutput { source, .. }

@@ -71,6 +71,7 @@ mod failure;
 #[cfg(test)]
 mod golden;
 mod graph;
+mod init;
 mod interrupt;
 mod jobs;
 mod progress;

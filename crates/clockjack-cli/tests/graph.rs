@@ -80,7 +80,7 @@ fn lines(args: &[&str]) -> Vec<Value> {
     lines.collect()
 }
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "check",
     "plan",
     "render",
@@ -92,6 +92,7 @@ const COMMANDS: [&str; 16] = [
     "diff-plan",
     "bench",
     "schema",
+    "init",
     "doctor",
     "completions",
     "man",

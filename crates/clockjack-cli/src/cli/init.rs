@@ -1,0 +1,142 @@
+//! The arguments of `clockjack init`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::options::Format;
+use super::{Streams, exit_codes, write_result};
+use crate::failure::Failure;
+use crate::init::{Origin, Project, Template};
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  clockjack init --list                                what a project can begin as
+  clockjack init night-watch                           a program with an actor and its tests
+  clockjack init tank --template control-loop          a graph file and a component of its own
+  clockjack init lamp --template embedded --clockjack-path ../clockjack";
+
+/// Write a new project that compiles and passes its tests
+#[derive(Debug, Args)]
+#[command(after_help = exit_codes(INIT_EXAMPLES, &[0, 2]))]
+pub(super) struct InitArgs {
+    /// The directory of the project, which is called like its last part. If it is there, it must be
+    /// empty.
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    dir: Option<PathBuf>,
+
+    /// What the project begins as.
+    #[arg(long, value_enum, default_value_t = TemplateName::Actors)]
+    template: TemplateName,
+
+    /// Depend on the checkout of Clockjack in this directory. Without it: on the one that this
+    /// command was built in; if that is gone, on the registry.
+    #[arg(long, value_name = "DIR", alias = "path-to-workspace")]
+    clockjack_path: Option<PathBuf>,
+
+    /// List what a project can begin as, and write nothing.
+    #[arg(long, conflicts_with_all = ["dir", "template", "clockjack_path"])]
+    list: bool,
+
+    /// What to print: a text, one object, or one object a line.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TemplateName {
+    /// A program with an actor and a timer, tested in virtual time.
+    Actors,
+    /// A graph file, a component of its own, and all commands for both.
+    ControlLoop,
+    /// An actor without std, and what it asks of a board; tested on a PC.
+    Embedded,
+    /// A library with an actor, and each kind of test that there is for one.
+    Test,
+}
+
+impl TemplateName {
+    const fn template(self) -> Template {
+        match self {
+            Self::Actors => Template::Actors,
+            Self::ControlLoop => Template::ControlLoop,
+            Self::Embedded => Template::Embedded,
+            Self::Test => Template::Test,
+        }
+    }
+}
+
+impl InitArgs {
+    pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let Some(dir) = &self.dir else {
+            return write_result(streams, &list(self.format));
+        };
+        let origin = match &self.clockjack_path {
+            Some(path) => Origin::checkout(path)?,
+            None => Origin::of_this_command(),
+        };
+        let project = Project::new(dir, self.template.template(), origin)?;
+        let written = project.write()?;
+        write_result(streams, &told(&project, &written, self.format))
+    }
+}
+
+/// The templates.
+fn list(format: Format) -> String {
+    let about = |template: &Template| json!({ "name": template.name(), "about": template.about() });
+    let templates = Template::ALL.iter();
+    match format {
+        Format::Human => templates
+            .map(|template| format!("{:<14}{}\n", template.name(), template.about()))
+            .collect(),
+        Format::Json => {
+            format!("{}\n", json!({ "templates": templates.map(about).collect::<Vec<Value>>() }))
+        }
+        Format::Ndjson => templates.map(|template| format!("{}\n", about(template))).collect(),
+    }
+}
+
+/// What was written, and what to do with it.
+fn told(project: &Project, written: &[&str], format: Format) -> String {
+    let dir = project.dir.display();
+    if format != Format::Human {
+        let (name, template) = (project.name.as_str(), project.template.name());
+        let checkout = match &project.origin {
+            Origin::Checkout(root) => Some(root.to_string_lossy()),
+            Origin::Registry => None,
+        };
+        let report = json!({
+            "name": name,
+            "dir": dir.to_string(),
+            "template": template,
+            "clockjack_path": checkout,
+            "files": written,
+        });
+        return format!("{report}\n");
+    }
+    let mut out = String::new();
+    for path in written {
+        out.push_str(&format!("{}\n", project.dir.join(path).display()));
+    }
+    out.push_str(&format!("\n`cd {dir}`, then `cargo test`; README.md says what is where\n"));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_template_has_one_name_and_one_sentence() {
+        let names = TemplateName::value_variants();
+        assert_eq!(names.len(), Template::ALL.len());
+        for (name, template) in names.iter().zip(Template::ALL) {
+            assert_eq!(name.template(), template);
+            let value = name.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), template.name());
+            let help = value.get_help().expect("it says what it is").to_string().to_lowercase();
+            assert_eq!(help, template.about().to_lowercase());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A throttle: lets so many requests through at once, and one more each period.
+//!
+//! The actor owns its state and handles one message at a time. Time is a message like any other, so
+//! a test decides when it passes.
+
+use clockjack::prelude::*;
+
+/// What a throttle is told.
+#[derive(Debug)]
+pub enum Msg {
+    /// Asks whether a request may pass now.
+    Enter(ReplyTo<bool>),
+    /// A period is over. It comes from the throttle's own timer.
+    Refill,
+}
+
+/// Lets `burst` requests through at once, and one more each `period`.
+#[derive(Debug)]
+pub struct Throttle {
+    burst: u32,
+    period: Duration,
+    left: u32,
+}
+
+impl Throttle {
+    /// A throttle that lets `burst` requests through before the first period is over.
+    #[must_use]
+    pub fn new(burst: u32, period: Duration) -> Self {
+        Self {
+            burst,
+            period,
+            left: burst,
+        }
+    }
+}
+
+impl Actor for Throttle {
+    type Msg = Msg;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        cx.timers()
+            .fixed_rate("refill", self.period, || Msg::Refill)?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+        match msg {
+            Msg::Enter(reply_to) => {
+                let may_enter = self.left > 0;
+                self.left -= u32::from(may_enter);
+                reply_to.reply(may_enter);
+            }
+            Msg::Refill => {
+                // A rate does not drift, and periods that a busy actor missed are counted.
+                let missed = cx.scheduler_batch().map_or(0, |batch| batch.missed_runs);
+                let left = self.left.saturating_add(1).saturating_add(missed);
+                self.left = left.min(self.burst);
+            }
+        }
+        Ok(Next::Stay)
+    }
+}
