@@ -67,6 +67,8 @@ const CI: &[Step] = &[
     quiet("tidy", "xtask tidy"),
     quiet("layering", "xtask layering"),
     quiet("contract", "xtask contract"),
+    quiet("licences", "xtask licences"),
+    shown("init", "xtask init"),
     shown("nostd", "xtask nostd"),
     // The same schedules each time; `deep` draws others.
     shown("shuttle", "xtask shuttle --share --seed 1"),

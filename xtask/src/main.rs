@@ -11,8 +11,10 @@ mod console;
 mod contract;
 mod counts;
 mod digest;
+mod init;
 mod layering;
 mod libtest;
+mod licences;
 mod loom;
 mod mutants;
 mod nostd;
@@ -51,6 +53,10 @@ enum Command {
     Tidy,
     /// Check the arrows between crates against the one allowed table
     Layering,
+    /// Check the licences of every crate that is depended upon, and that every crate can be packed
+    Licences,
+    /// Write each project of `clockjack init` anew and run its tests
+    Init,
     /// Run the loom models of every crate that has tests/loom.rs
     Loom(loom::Options),
     /// Run the scenes of every crate that has tests/shuttle.rs under random schedules
@@ -89,6 +95,8 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Deep => ci::run_deep(),
         Command::Tidy => tidy::run(),
         Command::Layering => layering::run(),
+        Command::Licences => licences::run(),
+        Command::Init => init::run(),
         Command::Loom(options) => loom::run(options),
         Command::Shuttle(options) => shuttle::run(options),
         Command::Soak(options) => soak::run(options),

@@ -1,8 +1,8 @@
 //! `clockjack init`: a new project that compiles and passes its tests.
 //!
-//! A template is a set of files in `init/templates/`, kept inside the command. Between double braces
-//! stand the names that differ from project to project. Nothing is written over: the directory must
-//! be empty, or not be there yet.
+//! A template is a set of files in `init/templates/`, kept inside the command. Between double
+//! braces stand the names that differ from project to project. Nothing is written over: the
+//! directory must be empty, or not be there yet.
 
 mod error;
 mod name;

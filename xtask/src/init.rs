@@ -1,0 +1,85 @@
+//! `cargo xtask init`: each project that `clockjack init` writes is formatted, compiles without a
+//! warning and passes its tests, against this checkout.
+//!
+//! The projects share one target directory and begin with the lock file of the workspace: so what
+//! one has fetched and built the next need not fetch and build.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+
+use crate::{
+    console::{Line, Steps},
+    process::{self, Cmd},
+    workspace::Workspace,
+};
+
+/// What `clockjack init --list` must list.
+const TEMPLATES: [&str; 4] = ["actors", "control-loop", "embedded", "test"];
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let mut steps = Steps::new("init", 1 + TEMPLATES.len());
+    let is_built = steps.step("the command, and its list of templates", |line| {
+        let cmd = clockjack(&workspace).words("init --list");
+        let listed = cmd.run(line, &workspace.log("init-list.log"))?.output;
+        let names: Vec<&str> = listed.lines().filter_map(first_word).collect();
+        anyhow::ensure!(names == TEMPLATES, "`clockjack init --list` lists {names:?}");
+        Ok(names.join(", "))
+    });
+    for template in TEMPLATES.iter().filter(|_| is_built) {
+        steps.step(template, |line| check(&workspace, template, line));
+    }
+    steps.finish()
+}
+
+fn first_word(line: &str) -> Option<&str> {
+    line.split_whitespace().next()
+}
+
+fn clockjack(workspace: &Workspace) -> Cmd {
+    Cmd::cargo().dir(&workspace.root).words("run --quiet --package clockjack-cli --")
+}
+
+/// Writes a project anew, and does with it what its user will.
+fn check(workspace: &Workspace, template: &str, line: &Line) -> Result<String> {
+    let home = workspace.root.join("target/init");
+    let dir = home.join(format!("a-{template}"));
+    if dir.exists() {
+        fs::remove_dir_all(&dir).with_context(|| format!("cannot empty {}", dir.display()))?;
+    }
+    // As anywhere else: formatted by default, and not by the file at our root.
+    process::write(&home.join("rustfmt.toml"), "")?;
+    let log = workspace.log(&format!("init-{template}.log"));
+    let write = clockjack(workspace).arg("init").arg(&dir).arg("--template").arg(template);
+    write.arg("--clockjack-path").arg(&workspace.root).run(line, &log)?;
+    let lock = "Cargo.lock";
+    fs::copy(workspace.root.join(lock), dir.join(lock)).context("cannot copy the lock file")?;
+
+    project(&dir, &home).words("fmt --check").run(line, &log)?;
+    let test = project(&dir, &home).words("test").env("RUSTFLAGS", "-D warnings");
+    let output = test.run(line, &log)?.output;
+    let n_tests = crate::libtest::totals(&output).passed;
+    anyhow::ensure!(n_tests > 0, "no test ran in {}", dir.display());
+    Ok(format!("{n_tests} tests passed"))
+}
+
+/// Cargo in a project, in the directory that all of them share.
+fn project(dir: &Path, home: &Path) -> Cmd {
+    Cmd::cargo()
+        .dir(dir)
+        .env("CARGO_TARGET_DIR", home.join("target"))
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_template_is_the_first_word_of_its_line() {
+        assert_eq!(first_word("control-loop  a graph file"), Some("control-loop"));
+        assert_eq!(first_word(""), None);
+    }
+}

@@ -1,0 +1,294 @@
+//! `cargo xtask licences`: whoever takes Clockjack gets no licence that is not named here, and each
+//! crate that can be published can be packed. Needs no network beyond what a build needs.
+//!
+//! What is looked at is what a program that depends on us would build: the ordinary and the build
+//! dependencies of the crates that can be published, for every platform and with all features.
+//! Tools and tests may use more.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::{console::Steps, process::Cmd, workspace::Workspace};
+
+/// Licences that ask for no more than a notice.
+const ALLOWED: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// What a manifest must say to be of use to who finds the crate.
+const DESCRIPTION_LEN_MIN: usize = 20;
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+    workspace_members: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    version: String,
+    license: Option<String>,
+    description: Option<String>,
+    /// `Some([])` if it is never published.
+    publish: Option<Vec<String>>,
+}
+
+impl Package {
+    fn is_published(&self) -> bool {
+        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dep>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dep {
+    pkg: String,
+    dep_kinds: Vec<DepKind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct DepKind {
+    /// `None` for an ordinary dependency.
+    kind: Option<String>,
+    /// The platform or `cfg(..)` it is limited to.
+    target: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let mut metadata = None;
+    let mut steps = Steps::new("licences", 3);
+    steps.step("licences of what is depended upon", |_| {
+        let metadata = metadata.insert(load(&workspace)?);
+        check(metadata)
+    });
+    let Some(metadata) = &metadata else { return steps.finish() };
+    steps.step("what the manifests say", |_| check_manifests(metadata));
+    steps.step("every crate can be packed", |line| {
+        let published = metadata.packages.iter().filter(|one| is_ours(metadata, one));
+        let mut cmd = Cmd::cargo().dir(&workspace.root).words("package --list --allow-dirty");
+        let mut n_crates = 0;
+        for package in published {
+            cmd = cmd.arg("--package").arg(&package.name);
+            n_crates += 1;
+        }
+        let listed = cmd.run(line, &workspace.log("package.log"))?.output;
+        let n_files = listed.lines().filter(|path| !path.is_empty()).count();
+        Ok(format!("{n_crates} crates, {n_files} files"))
+    });
+    steps.finish()
+}
+
+fn load(workspace: &Workspace) -> Result<Metadata> {
+    let cmd = Cmd::cargo().dir(&workspace.root);
+    let cmd = cmd.words("metadata --format-version 1 --all-features --locked");
+    let finished = cmd.capture()?;
+    anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
+    let json = finished.output.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(json.context("cargo metadata printed no JSON")?)
+        .context("cargo metadata printed JSON of another shape")
+}
+
+fn is_ours(metadata: &Metadata, package: &Package) -> bool {
+    metadata.workspace_members.contains(&package.id) && package.is_published()
+}
+
+/// Every crate that a user of ours would build.
+fn shipped(metadata: &Metadata) -> Vec<&Package> {
+    let nodes: BTreeMap<&str, &Node> =
+        metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    let ours = metadata.packages.iter().filter(|package| is_ours(metadata, package));
+    let mut open: VecDeque<&str> = ours.map(|package| package.id.as_str()).collect();
+    let mut seen: BTreeSet<&str> = open.iter().copied().collect();
+    while let Some(id) = open.pop_front() {
+        for dep in nodes.get(id).into_iter().flat_map(|node| &node.deps) {
+            if dep.dep_kinds.iter().any(is_built_by_users) && seen.insert(&dep.pkg) {
+                open.push_back(&dep.pkg);
+            }
+        }
+    }
+    metadata.packages.iter().filter(|package| seen.contains(package.id.as_str())).collect()
+}
+
+/// Tests are not shipped, nor what models of interleavings are run by.
+fn is_built_by_users(kind: &DepKind) -> bool {
+    let is_model =
+        kind.target.as_deref().is_some_and(|target| matches!(target, "cfg(loom)" | "cfg(shuttle)"));
+    kind.kind.as_deref() != Some("dev") && !is_model
+}
+
+fn check(metadata: &Metadata) -> Result<String> {
+    let shipped = shipped(metadata);
+    let mut faults = Vec::new();
+    let mut found: BTreeSet<&str> = BTreeSet::new();
+    for package in &shipped {
+        let licence = package.license.as_deref().unwrap_or_default();
+        found.insert(licence);
+        if !is_allowed(licence) {
+            let Package { name, version, .. } = package;
+            faults.push(format!("  {name} {version}: `{licence}`"));
+        }
+    }
+    if !faults.is_empty() {
+        bail!("licences that are not allowed: {}\n{}", faults.len(), faults.join("\n"));
+    }
+    Ok(format!("{} crates, {} expressions", shipped.len(), found.len()))
+}
+
+fn check_manifests(metadata: &Metadata) -> Result<String> {
+    let ours = metadata.packages.iter().filter(|package| is_ours(metadata, package));
+    let mut n_crates = 0;
+    for Package { name, license, description, .. } in ours {
+        anyhow::ensure!(license.is_some(), "{name} names no licence");
+        let len = description.as_deref().unwrap_or_default().len();
+        anyhow::ensure!(len >= DESCRIPTION_LEN_MIN, "{name} does not say what it is");
+        n_crates += 1;
+    }
+    Ok(format!("{n_crates} crates can be published"))
+}
+
+/// Whether one may choose allowed licences only. `AND` binds closer than `OR`, brackets closest;
+/// the `/` of old manifests is an `OR`.
+fn is_allowed(expression: &str) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = words.as_slice();
+    any_of(&mut rest) == Some(true) && rest.is_empty()
+}
+
+fn any_of(rest: &mut &[&str]) -> Option<bool> {
+    let mut is_any = all_of(rest)?;
+    while rest.first() == Some(&"OR") {
+        *rest = &rest[1..];
+        is_any |= all_of(rest)?;
+    }
+    Some(is_any)
+}
+
+fn all_of(rest: &mut &[&str]) -> Option<bool> {
+    let mut is_all = one_of(rest)?;
+    while rest.first() == Some(&"AND") {
+        *rest = &rest[1..];
+        is_all &= one_of(rest)?;
+    }
+    Some(is_all)
+}
+
+fn one_of(rest: &mut &[&str]) -> Option<bool> {
+    let (first, behind) = rest.split_first()?;
+    *rest = behind;
+    if *first == "(" {
+        let is_allowed = any_of(rest)?;
+        let (close, behind) = rest.split_first()?;
+        *rest = behind;
+        return (*close == ")").then_some(is_allowed);
+    }
+    if let ["WITH", exception, behind @ ..] = *rest {
+        *rest = behind;
+        return Some(ALLOWED.contains(&format!("{first} WITH {exception}").as_str()));
+    }
+    Some(ALLOWED.contains(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_expression(expression: &str, expected: bool) {
+        assert_eq!(is_allowed(expression), expected, "{expression}");
+    }
+
+    #[test]
+    fn one_allowed_choice_is_enough_and_all_of_a_sum_are_needed() {
+        check_expression("MIT", true);
+        check_expression("MIT OR Apache-2.0", true);
+        check_expression("MIT/Apache-2.0", true);
+        check_expression("GPL-3.0-only", false);
+        check_expression("GPL-3.0-only OR MIT", true);
+        check_expression("GPL-3.0-only AND MIT", false);
+        check_expression("MIT AND GPL-3.0-only OR Zlib", true);
+        check_expression("(MIT OR Apache-2.0) AND Unicode-3.0", true);
+        check_expression("(MIT OR GPL-3.0-only) AND LGPL-2.1", false);
+        check_expression("Apache-2.0 WITH LLVM-exception OR Apache-2.0", true);
+        check_expression("GPL-2.0 WITH Classpath-exception-2.0", false);
+    }
+
+    #[test]
+    fn what_is_no_expression_is_not_allowed() {
+        check_expression("", false);
+        check_expression("MIT OR", false);
+        check_expression("(MIT", false);
+        check_expression("MIT)", false);
+        check_expression("MIT Apache-2.0", false);
+    }
+
+    fn metadata(dep_kinds: &str) -> Metadata {
+        let text = format!(
+            r#"{{
+                "packages": [
+                    {{"id": "ours", "name": "ours", "version": "1", "license": "MIT",
+                      "description": "it is what it is, in words", "publish": null}},
+                    {{"id": "tool", "name": "tool", "version": "1", "license": "MIT",
+                      "description": null, "publish": []}},
+                    {{"id": "bad", "name": "bad", "version": "2", "license": "GPL-3.0-only",
+                      "description": null, "publish": null}}
+                ],
+                "resolve": {{"nodes": [
+                    {{"id": "ours", "deps": [{{"pkg": "bad", "dep_kinds": {dep_kinds}}}]}},
+                    {{"id": "tool", "deps": [{{"pkg": "bad",
+                      "dep_kinds": [{{"kind": null, "target": null}}]}}]}},
+                    {{"id": "bad", "deps": []}}
+                ]}},
+                "workspace_members": ["ours", "tool"]
+            }}"#
+        );
+        serde_json::from_str(&text).expect("it is of that shape")
+    }
+
+    #[test]
+    fn what_users_build_is_looked_at_and_what_tests_and_tools_use_is_not() {
+        let error = |kinds| check(&metadata(kinds)).err().map(|error| error.to_string());
+        let told = error(r#"[{"kind": null, "target": null}]"#).expect("it is shipped");
+        assert!(told.contains("bad 2: `GPL-3.0-only`"), "{told}");
+        assert!(error(r#"[{"kind": "build", "target": "cfg(windows)"}]"#).is_some());
+        assert_eq!(error(r#"[{"kind": "dev", "target": null}]"#), None);
+        assert_eq!(error(r#"[{"kind": null, "target": "cfg(loom)"}]"#), None);
+    }
+
+    #[test]
+    fn a_crate_that_can_be_published_says_what_it_is() {
+        let mut all = metadata("[]");
+        assert!(check_manifests(&all).is_ok());
+        all.packages[0].description = Some("short".to_owned());
+        assert!(check_manifests(&all).is_err());
+    }
+}
