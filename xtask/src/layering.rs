@@ -70,6 +70,8 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
+    // Its chapters are doc tests of what a user writes, who names the facade.
+    ("clockjack-book", Tool, &["clockjack", "clockjack-cli"]),
     ("clockjack-compare", Tool, SHIPPED),
     ("clockjack-own-components", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
@@ -148,7 +150,7 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("ractor", &[]),
     ("rayon", &[]),
     ("smol", &[]),
-    ("tokio", &["clockjack-rt", "clockjack"]),
+    ("tokio", &["clockjack-rt", "clockjack", "clockjack-book"]),
     ("tokio-util", &[]),
     ("xtra", &[]),
 ];

@@ -5,6 +5,7 @@
 //! step passed, 1 if one failed, 2 for a command line that does not parse.
 #![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
 
+mod book;
 mod ci;
 mod compare;
 mod console;
@@ -55,6 +56,8 @@ enum Command {
     Layering,
     /// Check the licences of every crate that is depended upon, and that every crate can be packed
     Licences,
+    /// Write the generated pages and pictures of the book
+    Book,
     /// Write each project of `clockjack init` anew and run its tests
     Init,
     /// Run the loom models of every crate that has tests/loom.rs
@@ -96,6 +99,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Layering => layering::run(),
         Command::Licences => licences::run(),
+        Command::Book => book::run(),
         Command::Init => init::run(),
         Command::Loom(options) => loom::run(options),
         Command::Shuttle(options) => shuttle::run(options),

@@ -18,8 +18,8 @@ use crate::{
 
 /// Where the outcomes of the last run are, under `target/xtask`.
 pub(crate) const LOG: &str = "tests.log";
-/// Tested beside the default members: the tools that judge the rest.
-const TOOLS: [&str; 2] = ["clockjack-benches", "xtask"];
+/// Tested beside the default members: the tools that judge the rest, and the book's code.
+const TOOLS: [&str; 3] = ["clockjack-benches", "clockjack-book", "xtask"];
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

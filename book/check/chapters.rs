@@ -1,0 +1,30 @@
+//! The chapters with Rust in them, as doc tests. Nobody reads these pages here: they are those of
+//! the book.
+
+/// Declares a module for each chapter, whose documentation is the chapter.
+macro_rules! chapters {
+    ($($name:ident = $path:literal),+ $(,)?) => {
+        $(
+            #[doc = include_str!($path)]
+            #[cfg(doctest)]
+            pub mod $name {}
+        )+
+    };
+}
+
+chapters! {
+    tutorial_server = "../src/tutorial/server.md",
+    tutorial_control_loop = "../src/tutorial/control-loop.md",
+    tutorial_microcontroller = "../src/tutorial/microcontroller.md",
+    how_to_test_in_virtual_time = "../src/how-to/test-in-virtual-time.md",
+    how_to_survive_failures = "../src/how-to/survive-failures.md",
+    how_to_ask_and_wait = "../src/how-to/ask-and-wait.md",
+    how_to_bound_everything = "../src/how-to/bound-everything.md",
+    how_to_schedule_jobs = "../src/how-to/schedule-jobs.md",
+    how_to_shut_down = "../src/how-to/shut-down.md",
+    how_to_write_a_component = "../src/how-to/write-a-component.md",
+    how_to_below_the_actors = "../src/how-to/below-the-actors.md",
+    migration_pekko = "../src/migration/pekko.md",
+    migration_actor_crates = "../src/migration/actor-crates.md",
+    migration_tokio_timers = "../src/migration/tokio-timers.md",
+}
