@@ -2,7 +2,8 @@
 //! links lead somewhere. Not a part of Clockjack, and not published.
 //!
 //! * Each chapter with Rust in it is included by [`chapters`]; a test finds those that are not.
-//! * [`reference`] makes what stands in `src/reference` and `src/img`; a test finds what is stale.
+//! * [`mod@reference`] makes what stands in `src/reference` and `src/img`; a test finds what is
+//!   stale.
 //! * [`links`] looks at every link of the book and of the documents at the root.
 
 pub mod chapters;

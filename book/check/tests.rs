@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use clockjack::graph::Registry;
+use clockjack_cli::{Streams, exit_code};
+
 use super::{links, markdown_below, reference, root};
 
 fn read(path: &str) -> String {
@@ -68,6 +71,67 @@ fn the_graph_that_is_shown_is_the_one_that_is_drawn() {
     for path in ["README.md", "book/src/tutorial/control-loop.md"] {
         assert!(read(path).contains(&format!("```yaml\n{graph}```\n")), "{path} shows another");
     }
+}
+
+/// The blocks of this language in a text.
+fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
+    let mut parts = text.split("```");
+    let mut found = Vec::new();
+    while let (Some(_prose), Some(block)) = (parts.next(), parts.next()) {
+        let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
+        if first == language {
+            found.push(rest);
+        }
+    }
+    found
+}
+
+/// What the command says to these arguments at the root of the book, and its exit code.
+fn clockjack(args: &[&str]) -> (u8, String) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut streams = Streams::new(&mut out, &mut err);
+    let args = ["clockjack"].iter().chain(args);
+    let code = clockjack_cli::run(&Registry::standard(), args, &mut streams);
+    (code, String::from_utf8_lossy(&[out, err].concat()).into_owned())
+}
+
+#[test]
+fn every_command_that_is_shown_is_one_that_can_be_given() {
+    let mut n_seen = 0;
+    let mut paths = markdown_below("book/src").expect("it can be read");
+    paths.push("README.md".to_owned());
+    for path in paths.iter().filter(|path| !path.contains("/reference/")) {
+        let text = read(path);
+        for line in blocks(&text, "sh").iter().flat_map(|block| block.lines()) {
+            let Some((cargo, args)) = line.split_once(" -- ") else { continue };
+            if !cargo.starts_with("cargo run") || cargo.contains("-p ") {
+                continue;
+            }
+            n_seen += 1;
+            let args = args.split(['#', '&']).next().unwrap_or_default().split_whitespace();
+            let mut args: Vec<&str> = args.collect();
+            for file in args.iter().filter(|arg| arg.ends_with(".yaml")) {
+                assert!(root().join(file).is_file(), "{path}: {line}: there is no {file}");
+            }
+            args.push("--help"); // what stands before it is judged, and nothing is done
+            let (code, said) = clockjack(&args);
+            assert_eq!(code, exit_code::OK, "{path}: {line}\n{said}");
+        }
+    }
+    assert!(n_seen > 8, "{n_seen}");
+}
+
+#[test]
+fn the_assertions_that_are_shown_hold_for_the_graph_that_is_shown() {
+    let text = read("book/src/how-to/find-out-what-a-graph-did.md");
+    let [rules] = blocks(&text, "yaml")[..] else { panic!("one block of rules") };
+    let file = std::env::temp_dir().join(format!("clockjack-rules-{}.yaml", std::process::id()));
+    fs::write(&file, rules).expect("it can be written");
+    let graph = root().join("book/graphs/positioner.yaml");
+    let (graph, rules) = (graph.to_string_lossy(), file.to_string_lossy());
+    let (code, said) = clockjack(&["observe", &graph, "--steps", "10", "--assert", &rules]);
+    fs::remove_file(&file).expect("it is ours");
+    assert_eq!(code, exit_code::OK, "{said}");
 }
 
 #[test]

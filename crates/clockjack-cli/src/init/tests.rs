@@ -1,6 +1,6 @@
 //! What is written, without building it: `cargo xtask init` does that.
 
-use std::collections::BTreeSet;
+use alloc::collections::BTreeSet;
 
 use super::*;
 
