@@ -93,6 +93,7 @@ const DEEP: &[Step] = &[
             "test --release -p clockjack-graph --test determinism -- --nocapture",
         )
     },
+    shown("public surface", "xtask api"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
     shown("counts", "xtask counts"),

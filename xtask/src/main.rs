@@ -5,6 +5,7 @@
 //! step passed, 1 if one failed, 2 for a command line that does not parse.
 #![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
 
+mod api;
 mod book;
 mod ci;
 mod compare;
@@ -56,6 +57,8 @@ enum Command {
     Layering,
     /// Check the licences of every crate that is depended upon, and that every crate can be packed
     Licences,
+    /// Compare the public surface of each crate with `api/`, or write it anew
+    Api(api::Options),
     /// Write the generated pages and pictures of the book
     Book,
     /// Write each project of `clockjack init` anew and run its tests
@@ -99,6 +102,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Layering => layering::run(),
         Command::Licences => licences::run(),
+        Command::Api(options) => api::run(options),
         Command::Book => book::run(),
         Command::Init => init::run(),
         Command::Loom(options) => loom::run(options),

@@ -58,6 +58,10 @@
 //! }
 //! ```
 //!
+//! # Projects
+//!
+//! `init` writes a new project that compiles and passes its tests, from one of four templates.
+//!
 //! # Not supported
 //!
 //! Recording and replaying runs of graphs. Real time for `timers` and `jobs`: they show that

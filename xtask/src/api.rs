@@ -1,0 +1,118 @@
+//! `cargo xtask api`: the public surface of each crate, kept in `api/` as text, a line an item.
+//!
+//! A change of the surface is a change of a file, which a reader of the commit sees. What rustdoc
+//! says as JSON is read; its form changes between compilers, so the one that is read is named.
+
+mod signature;
+mod surface;
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::{
+    console::{Line, Steps},
+    process::{self, Cmd},
+    workspace::{Package, Workspace},
+};
+
+/// What rustdoc of Rust 1.95 writes. Another form may mean other things by the same names.
+const FORMAT: u64 = 57;
+/// Where the files are.
+const FOLDER: &str = "api";
+/// Lines of a difference that are shown; all of them are in the diff of the file.
+const SHOWN_MAX: usize = 40;
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Write the files anew
+    #[arg(long)]
+    bless: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let crates: Vec<&Package> =
+        workspace.default_members().filter(|package| has_library(package)).collect();
+    let mut steps = Steps::new(FOLDER, crates.len());
+    for package in crates {
+        steps.step(&package.name, |line| {
+            let lines = lines_of(&workspace, package, line)?;
+            let path = workspace.root.join(FOLDER).join(format!("{}.txt", package.name));
+            let now = lines.join("\n") + "\n";
+            if options.bless {
+                process::write(&path, &now)?;
+                return Ok(format!("{} items", lines.len()));
+            }
+            compare(&path, &now)?;
+            Ok(format!("{} items", lines.len()))
+        });
+    }
+    steps.finish()
+}
+
+fn has_library(package: &Package) -> bool {
+    package.dir().join("src/lib.rs").is_file()
+}
+
+/// The surface as it is now.
+fn lines_of(workspace: &Workspace, package: &Package, line: &Line) -> Result<Vec<String>> {
+    // Rustdoc's JSON is not stable; the switch lets the compiler that is there write it.
+    let cmd = Cmd::cargo().dir(&workspace.root).env("RUSTC_BOOTSTRAP", "1");
+    let cmd = cmd.words("rustdoc --lib --all-features --target-dir target/api --package");
+    let cmd = cmd.arg(&package.name).words("-- -Zunstable-options --output-format json");
+    cmd.run(line, &workspace.log(&format!("api-{}.log", package.name)))?;
+    let file = format!("target/api/doc/{}.json", package.name.replace('-', "_"));
+    let path = workspace.root.join(file);
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
+    let json: Value = serde_json::from_str(&text).context("rustdoc wrote no JSON")?;
+    let format = json["format_version"].as_u64();
+    if format != Some(FORMAT) {
+        bail!("rustdoc writes format {format:?} and {FORMAT} is read: take Rust 1.95");
+    }
+    Ok(surface::lines(&json))
+}
+
+fn compare(path: &Path, now: &str) -> Result<()> {
+    let before = fs::read_to_string(path).unwrap_or_default();
+    let lines = difference(&before, now);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let shown = lines.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join("\n");
+    bail!(
+        "{} lines differ from {}; if that is meant: cargo xtask api --bless\n{shown}",
+        lines.len(),
+        path.display()
+    );
+}
+
+/// What went and what came, each with its sign.
+fn difference(before: &str, now: &str) -> Vec<String> {
+    let went = before.lines().filter(|line| !now.lines().any(|other| other == *line));
+    let came = now.lines().filter(|line| !before.lines().any(|other| other == *line));
+    let went = went.map(|line| format!("- {line}"));
+    went.chain(came.map(|line| format!("+ {line}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_and_what_came_is_told() {
+        let (before, now) = ("pub fn a()\npub fn b()\n", "pub fn b()\npub fn c()\n");
+        assert_eq!(difference(before, now), ["- pub fn a()", "+ pub fn c()"]);
+        assert!(difference(now, now).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_differs_by_every_line() {
+        let error = compare(Path::new("no/such/file.txt"), "pub fn a()\n").unwrap_err();
+        assert!(error.to_string().contains("+ pub fn a()"), "{error}");
+    }
+}

@@ -1,0 +1,268 @@
+//! The public items of a crate, a line each, from rustdoc's JSON.
+//!
+//! An item is told in full where its path is shortest; at its other paths it is told to be there
+//! too. What is hidden from the documentation is not part of the surface, nor are implementations
+//! that the compiler or a blanket gives.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::Value;
+
+use super::signature::{
+    bounds, function, generics, list, only, path, text, type_of, where_clause, with_colon,
+};
+
+/// Implementations that say nothing: the compiler's own.
+const SILENT: [&str; 1] = ["StructuralPartialEq"];
+
+/// The lines of a crate's surface, sorted.
+pub(super) fn lines(json: &Value) -> Vec<String> {
+    let mut surface =
+        Surface { index: &json["index"], seen: BTreeMap::new(), out: BTreeSet::new() };
+    let root = surface.item(&json["root"]);
+    let name = text(&root["name"]).to_owned();
+    let mut open = VecDeque::from([(name, root)]);
+    while let Some((at, module)) = open.pop_front() {
+        surface.module(&at, module, &mut open);
+    }
+    surface.out.into_iter().collect()
+}
+
+struct Surface<'j> {
+    index: &'j Value,
+    /// Where an item was told in full.
+    seen: BTreeMap<String, String>,
+    out: BTreeSet<String>,
+}
+
+type Open<'j> = VecDeque<(String, &'j Value)>;
+
+impl<'j> Surface<'j> {
+    fn item(&self, id: &Value) -> &'j Value {
+        self.index.get(id.to_string()).unwrap_or(&Value::Null)
+    }
+
+    fn items(&self, ids: &Value) -> Vec<&'j Value> {
+        let mut items: Vec<&Value> = list(ids).iter().map(|id| self.item(id)).collect();
+        items.sort_by_key(|item| text(&item["name"]).to_owned());
+        items
+    }
+
+    fn say(&mut self, line: String) {
+        self.out.insert(line);
+    }
+
+    fn module(&mut self, at: &str, module: &'j Value, open: &mut Open<'j>) {
+        for item in self.items(&module["inner"]["module"]["items"]) {
+            match only(&item["inner"]) {
+                Some(("use", what)) => self.reexport(at, what, open),
+                _ => self.named(&format!("{at}::{}", text(&item["name"])), item, open),
+            }
+        }
+    }
+
+    /// Something of ours under another path, or something of another crate.
+    fn reexport(&mut self, at: &str, what: &'j Value, open: &mut Open<'j>) {
+        let (source, item) = (text(&what["source"]), self.item(&what["id"]));
+        if what["is_glob"].as_bool() == Some(true) {
+            match only(&item["inner"]) {
+                Some(("module", _)) => self.module(at, item, open),
+                _ => self.say(format!("pub use {at}::{{{source}::*}}")),
+            }
+            return;
+        }
+        let to = format!("{at}::{}", text(&what["name"]));
+        if item.is_null() {
+            self.say(format!("pub use {to} = {source}"))
+        } else {
+            self.named(&to, item, open)
+        }
+    }
+
+    /// An item at a path: in full the first time.
+    fn named(&mut self, at: &str, item: &'j Value, open: &mut Open<'j>) {
+        let Some((kind, inner)) = only(&item["inner"]) else { return };
+        if let Some(first) = self.seen.insert(item["id"].to_string(), at.to_owned()) {
+            self.say(format!("pub use {at} = {first}"));
+            self.seen.insert(item["id"].to_string(), first);
+            return;
+        }
+        let of = &inner["generics"];
+        let (params, bound) = (generics(of), where_clause(of));
+        match kind {
+            "module" => {
+                self.say(format!("pub mod {at}"));
+                open.push_back((at.to_owned(), item));
+            }
+            "struct" | "union" => {
+                self.say(format!("pub {kind} {at}{params}{bound}"));
+                self.fields(at, fields_of(inner));
+                self.implementations(at, inner);
+            }
+            "enum" => {
+                self.say(format!("pub enum {at}{params}{bound}"));
+                for variant in self.items(&inner["variants"]) {
+                    self.variant(at, variant);
+                }
+                self.implementations(at, inner);
+            }
+            "trait" => {
+                let above = with_colon(&bounds(&inner["bounds"]));
+                self.say(format!("pub trait {at}{params}{above}{bound}"));
+                for member in self.items(&inner["items"]) {
+                    self.member(at, member);
+                }
+            }
+            "function" => self.say(format!("pub {}", function(at, inner))),
+            "constant" => self.say(format!("pub const {at}: {}", type_of(&inner["type"]))),
+            "static" => self.say(format!("pub static {at}: {}", type_of(&inner["type"]))),
+            "type_alias" => {
+                self.say(format!("pub type {at}{params} = {}", type_of(&inner["type"])));
+            }
+            "macro" => self.say(format!("pub macro {at}!")),
+            "proc_macro" => self.say(format!("pub macro {at} ({})", text(&inner["kind"]))),
+            other => self.say(format!("pub {other} {at}")),
+        }
+    }
+
+    /// Public fields. Those that are private stand in the list as nothing.
+    fn fields(&mut self, at: &str, ids: &Value) {
+        for id in list(ids) {
+            let field = self.item(id);
+            if text(&field["visibility"]) == "public" {
+                let of = type_of(&field["inner"]["struct_field"]);
+                self.say(format!("pub {at}::{}: {of}", text(&field["name"])));
+            }
+        }
+    }
+
+    fn variant(&mut self, at: &str, variant: &'j Value) {
+        let name = format!("{at}::{}", text(&variant["name"]));
+        let kind = &variant["inner"]["variant"]["kind"];
+        let type_at = |id: &Value| type_of(&self.item(id)["inner"]["struct_field"]);
+        let shape = match only(kind) {
+            Some(("tuple", ids)) => {
+                format!("({})", list(ids).iter().map(type_at).collect::<Vec<_>>().join(", "))
+            }
+            Some(("struct", inner)) => {
+                let fields = list(&inner["fields"])
+                    .iter()
+                    .map(|id| format!("{}: {}", text(&self.item(id)["name"]), type_at(id)));
+                format!(" {{ {} }}", fields.collect::<Vec<_>>().join(", "))
+            }
+            _ => String::new(),
+        };
+        self.say(format!("pub {name}{shape}"));
+    }
+
+    /// Methods of its own, and the traits that it has.
+    fn implementations(&mut self, at: &str, inner: &'j Value) {
+        for item in self.items(&inner["impls"]) {
+            let block = &item["inner"]["impl"];
+            let is_given = block["is_synthetic"].as_bool() == Some(true)
+                || !block["blanket_impl"].is_null()
+                || block.is_null();
+            if is_given {
+                continue;
+            }
+            if block["trait"].is_null() {
+                for member in self.items(&block["items"]) {
+                    if text(&member["visibility"]) == "public" {
+                        self.member(at, member);
+                    }
+                }
+            } else if !SILENT.contains(&text(&block["trait"]["path"])) {
+                let (of, what) = (&block["generics"], path(&block["trait"]));
+                let negative = if block["is_negative"].as_bool() == Some(true) { "!" } else { "" };
+                let (params, bound) = (generics(of), where_clause(of));
+                let to = type_of(&block["for"]);
+                self.say(format!("impl{params} {negative}{what} for {to}{bound} ({at})"));
+            }
+        }
+    }
+
+    /// A method, constant or type of a trait or a type.
+    fn member(&mut self, at: &str, member: &Value) {
+        let name = format!("{at}::{}", text(&member["name"]));
+        let line = match only(&member["inner"]) {
+            Some(("function", inner)) => function(&name, inner),
+            Some(("assoc_const", inner)) => format!("const {name}: {}", type_of(&inner["type"])),
+            Some(("assoc_type", inner)) => {
+                let is = match type_of(&inner["type"]) {
+                    none if none == "_" => String::new(),
+                    of => format!(" = {of}"),
+                };
+                format!("type {name}{}{is}", with_colon(&bounds(&inner["bounds"])))
+            }
+            _ => return,
+        };
+        self.say(format!("pub {line}"));
+    }
+}
+
+/// The ids of a struct's fields.
+fn fields_of(inner: &Value) -> &Value {
+    match only(&inner["kind"]) {
+        Some(("plain", plain)) => &plain["fields"],
+        Some((_, ids)) => ids,
+        None => &inner["fields"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn item(id: u32, name: &str, inner: Value) -> Value {
+        json!({ "id": id, "name": name, "visibility": "public", "inner": inner })
+    }
+
+    fn module(items: &[u32]) -> Value {
+        json!({ "module": { "items": items } })
+    }
+
+    fn checked(index: Value, expected: &[&str]) {
+        assert_eq!(lines(&json!({ "root": 0, "index": index })), expected);
+    }
+
+    #[test]
+    fn an_item_is_told_in_full_at_its_shortest_path() {
+        let of = json!({ "generics": {}, "kind": { "tuple": [] }, "impls": [] });
+        let again = json!({ "use": { "source": "inner::Tick", "name": "Tick", "id": 2,
+            "is_glob": false } });
+        let index = json!({
+            "0": item(0, "time", module(&[1, 3])),
+            "1": item(1, "inner", module(&[2])),
+            "2": item(2, "Tick", json!({ "struct": of })),
+            "3": item(3, "", again),
+        });
+        let expected = [
+            "pub mod time::inner",
+            "pub struct time::Tick",
+            "pub use time::inner::Tick = time::Tick",
+        ];
+        checked(index, &expected);
+    }
+
+    #[test]
+    fn what_is_of_another_crate_is_named_with_its_source() {
+        let other = json!({ "use": { "source": "exec::Failure", "name": "Failure", "id": 77,
+            "is_glob": false } });
+        let index = json!({ "0": item(0, "graph", module(&[1])), "1": item(1, "", other) });
+        checked(index, &["pub use graph::Failure = exec::Failure"]);
+    }
+
+    #[test]
+    fn variants_show_what_they_carry() {
+        let of = json!({ "generics": {}, "variants": [2], "impls": [] });
+        let index = json!({
+            "0": item(0, "a", module(&[1])),
+            "1": item(1, "E", json!({ "enum": of })),
+            "2": item(2, "V", json!({ "variant": { "kind": { "tuple": [3] } } })),
+            "3": item(3, "0", json!({ "struct_field": { "primitive": "u8" } })),
+        });
+        checked(index, &["pub a::E::V(u8)", "pub enum a::E"]);
+    }
+}
