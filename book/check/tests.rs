@@ -1,6 +1,6 @@
 //! What keeps the book true: nothing stale, nothing untested, no link to nowhere.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use clockjack::graph::Registry;
 use clockjack_cli::{Streams, exit_code};
@@ -119,6 +119,54 @@ fn every_command_that_is_shown_is_one_that_can_be_given() {
         }
     }
     assert!(n_seen > 8, "{n_seen}");
+}
+
+/// All of the code below a folder.
+fn code_below(folder: &Path) -> String {
+    let mut out = String::new();
+    for entry in fs::read_dir(folder).expect("it can be read") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            out.push_str(&code_below(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            out.push_str(&fs::read_to_string(&path).expect("it is text"));
+        }
+    }
+    out
+}
+
+#[test]
+fn every_guard_that_is_named_is_a_test() {
+    let code = code_below(&root().join("crates"));
+    let mut n_seen = 0;
+    for path in ["README.md", "book/src/guarantees.md"] {
+        let text = read(path);
+        let rows = text.lines().filter(|line| line.starts_with('|'));
+        for span in rows.flat_map(|row| row.split('`').skip(1).step_by(2)) {
+            let is_test = span.matches('_').count() > 2
+                && span.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+            if is_test {
+                n_seen += 1;
+                assert!(code.contains(&format!("fn {span}")), "{path}: there is no {span}");
+            }
+        }
+    }
+    assert!(n_seen > 30, "{n_seen}");
+}
+
+#[test]
+fn what_the_first_command_prints_is_what_the_readme_shows() {
+    let readme = read("README.md");
+    let [shown, ..] = blocks(&readme, "text")[..] else { panic!("a block of output") };
+    let cell = root().join("examples/robot-cell.yaml");
+    let (code, said) = clockjack(&["run", &cell.to_string_lossy()]);
+    assert_eq!(code, exit_code::OK, "{said}");
+    // How many were at work at once is a matter of the machine.
+    let lasting = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("at once"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(lasting(shown), lasting(&said));
 }
 
 #[test]
