@@ -14,10 +14,10 @@ use super::context::{ConvergenceReport, LoopIteration};
 use super::env::Env;
 use super::message::Message;
 use super::node::{Route, To};
-use super::region::{Downstream, Region};
+use super::region::{Deferred, Downstream, Region};
 use super::report::{Fault, Phase};
-use super::trace;
-use crate::describe::{Convergence, LoopMode, LoopSpec, LoopType, PartialSuccess};
+use super::trace::TraceName;
+use crate::describe::{Convergence, EdgeKind, LoopMode, LoopSpec, LoopType, PartialSuccess};
 
 /// A loop in a run.
 pub(crate) struct LoopState {
@@ -151,6 +151,9 @@ pub(crate) fn step(
             let state = region.looping.as_mut().expect("only loops come here");
             state.counts.error += 1;
             state.held.clear();
+            region.note_loop(env, TraceName::LoopError, 0);
+            let n_async = n_async(&region.deferred[deferred_before..]);
+            region.n_published.async_discarded += n_async;
             region.deferred.truncate(deferred_before);
             Err(fault)
         }
@@ -178,14 +181,18 @@ fn iterate(
         state.report = ConvergenceReport::default();
         state.has_report = false;
         state.digest = FNV_OFFSET;
-        let in_this = run_members(region, env, downstream, LoopIteration { index, max })?;
+        let first = region.nodes[0].component;
+        let span = region.recorder.open(env, downstream.glance(), TraceName::LoopIteration, first);
+        let in_this = run_members(region, env, downstream, LoopIteration { index, max });
+        region.recorder.close(env, span, index.into());
+        let in_this = in_this?;
         if in_this == 0 {
+            region.recorder.forget(span);
             return Ok((n_called, Ending::Exhausted));
         }
         n_called += in_this;
         let state = region.looping.as_mut().expect("it was there");
         state.counts.iterations += 1;
-        trace::iterated(env, &mut region.recorder, index);
         if let Some(reason) = state.has_converged(index, digest_before) {
             state.counts.reason = reason;
             return Ok((n_called, Ending::Converged));
@@ -245,6 +252,7 @@ fn end(
     ending: Ending,
     deferred_before: usize,
 ) -> Result<(), Fault> {
+    region.tell_ending(env, ending);
     let state = region.looping.as_mut().expect("only loops come here");
     state.counts.residual = state.report.residual.or(state.counts.residual);
     match ending {
@@ -277,13 +285,16 @@ fn end(
             held.clear();
             // What members have for each other in the next epoch stays.
             let n_before = region.deferred.len();
+            let n_async_before = n_async(&region.deferred);
             let mut index = 0;
             region.deferred.retain(|one| {
                 index += 1;
                 index <= deferred_before || matches!(one.to, To::Here(_))
             });
+            region.n_published.async_discarded += n_async_before - n_async(&region.deferred);
             let n_deferred = (n_before - region.deferred.len()) as u64;
             region.n_published.composite_discarded += n_held + n_deferred;
+            region.note_loop(env, TraceName::LoopOutputDiscarded, n_held + n_deferred);
             let state = region.looping.as_mut().expect("it was there");
             state.counts.output_discarded += n_held + n_deferred;
         }
@@ -299,6 +310,33 @@ fn end(
     }
     region.looping.as_mut().expect("it was there").held = held;
     Ok(())
+}
+
+/// How many of these are on `async` edges.
+fn n_async(deferred: &[Deferred]) -> u64 {
+    deferred.iter().filter(|one| one.kind == EdgeKind::Async).count() as u64
+}
+
+impl Region {
+    /// A point of the loop: it goes by its first member.
+    #[cold]
+    fn note_loop(&mut self, env: &Env, name: TraceName, value: u64) {
+        self.recorder.note(env, name, self.nodes[0].component, value);
+    }
+
+    fn tell_ending(&mut self, env: &Env, ending: Ending) {
+        match ending {
+            _ if !env.traces => {}
+            Ending::Converged => self.note_loop(env, TraceName::LoopConverged, 0),
+            Ending::Cancelled => {
+                self.note_loop(env, TraceName::LoopCancellationRequested, 0);
+                self.note_loop(env, TraceName::LoopCancellationObserved, 0);
+            }
+            Ending::Budget => self.note_loop(env, TraceName::LoopBudgetOverrun, 0),
+            Ending::Bound => self.note_loop(env, TraceName::LoopMaxIterationsHit, 0),
+            Ending::Exhausted => {}
+        }
+    }
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
