@@ -21,8 +21,13 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
         "duration_ns": record.duration_ns,
         "value": record.value,
     });
+    let component = match plan.components.get(record.component as usize) {
+        // A loop goes by its own id.
+        Some(one) if record.name.phase() == "loop" => Some(plan.regions[one.region].id.as_str()),
+        one => one.map(|one| one.spec.id.as_str()),
+    };
     let ids = [
-        ("component_id", id_of(&plan.components, record.component, |one| &one.spec.id)),
+        ("component_id", component),
         ("channel_id", id_of(&plan.edges, record.edge, |one| &one.id)),
         ("lane", id_of(&plan.lanes, record.lane, |one| &one.spec.id)),
     ];
@@ -30,6 +35,14 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
         if let Some(id) = id {
             value[name] = id.into();
         }
+    }
+    let worker_ids: Vec<u16> = record.worker_ids().collect();
+    if !worker_ids.is_empty() {
+        value["worker_ids"] = worker_ids.into();
+        value["value"] = 0.into();
+    }
+    if let Some(kind) = record.health_kind() {
+        value["health_kind"] = kind.name().into();
     }
     for (name, id) in [("causation_id", record.message), ("correlation_id", record.correlation)] {
         if let Some(id) = message_id(plan, id) {

@@ -300,7 +300,9 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
             let counts = &region.n_published;
             accepted += counts.asynchronous;
             completed += counts.async_committed;
-            cancelled += counts.async_discarded;
+            if !mutant!("collect-forgets-discarded") {
+                cancelled += counts.async_discarded;
+            }
             for edge in region.nodes.iter().flat_map(|node| node.outbox.edges()) {
                 match shared.plan.edges[edge.edge as usize].kind {
                     EdgeKind::Async if edge.overflow == Overflow::DropNewest => {

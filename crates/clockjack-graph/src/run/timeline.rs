@@ -7,7 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
-use clockjack_observe::timeline::{CounterId, EventId, Timeline, TrackId, Value};
+use clockjack_observe::timeline::{CounterId, EventId, Number, Timeline, TrackId, Value};
+use clockjack_sync::mutant;
 
 use super::trace::{NONE, TraceName, TraceRecord};
 use crate::compile::Plan;
@@ -145,7 +146,7 @@ impl Drawing<'_> {
         let calls = core::mem::take(&mut self.calls);
         if calls > 0 {
             let calls = i64::try_from(calls).unwrap_or(i64::MAX);
-            let number = clockjack_observe::timeline::Number::Int(calls);
+            let number = Number::Int(calls);
             timeline.counter(self.tracks.calls, self.arrows.epoch_began_ns, number);
         }
     }
@@ -166,7 +167,7 @@ impl Drawing<'_> {
             _ => return,
         };
         let total = i64::try_from(total).unwrap_or(i64::MAX);
-        let number = clockjack_observe::timeline::Number::Int(total);
+        let number = Number::Int(total);
         timeline.counter(counter, record.start_ns, number);
     }
 }
@@ -253,7 +254,7 @@ impl Arrows {
         let (from, _) = plan.edges[record.edge as usize].from;
         let call = self.last_call.get(from).copied().flatten();
         if record.name == TraceName::ChannelPublish {
-            if record.lane != NONE {
+            if record.lane != NONE && !mutant!("timeline-asks-the-last-caller") {
                 self.on_the_way.entry(record.edge).or_default().push(call);
             }
             return;

@@ -7,6 +7,8 @@ mod expand;
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::batch::Job;
 use super::env::Env;
 use super::health::{Health, HealthKind};
@@ -156,7 +158,8 @@ pub struct TraceRecord {
     /// The message that led to it, or the one that it is about.
     pub message: (u32, u64),
     /// What else there is to say: an iteration from zero, how many ticks, outputs or events, the
-    /// number of a change of settings; of a batch, who took part: a bit for each worker.
+    /// number of a change of settings; of a batch, who took part: a bit for each worker; of the end
+    /// of a span, its nanoseconds.
     pub value: u64,
 }
 
@@ -356,7 +359,9 @@ fn measured(
 
 /// One of the invocations that overlapped, as it was measured.
 pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job: &Job) {
-    if let Some(span) = job.span_ns {
+    if let Some(span) = job.span_ns
+        && !mutant!("trace-forgets-jobs")
+    {
         called(env, node, recorder, job.worker, span, &job.messages);
     }
 }

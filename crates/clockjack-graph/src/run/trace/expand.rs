@@ -2,13 +2,15 @@
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::{NONE, TraceName, TraceRecord};
 use crate::compile::Plan;
 use crate::describe::EdgeKind;
 
 /// All events of these records, by the time of their beginning.
 ///
-/// A span comes with its beginning and its end. What became visible at once was published at that
+/// A span comes with its beginning and its end, whose value is how long it took. What became visible at once was published at that
 /// moment, which is told before it. Equal times keep the order in which a run without a clock would
 /// have them: an epoch begins before all that is in it and ends after it, and so does an iteration
 /// of a loop.
@@ -48,10 +50,12 @@ impl Expanding<'_> {
             return;
         };
         let end_ns = record.start_ns.saturating_add(record.duration_ns);
-        let end = TraceRecord { name: end, start_ns: end_ns, duration_ns: 0, ..*record };
+        let value = record.duration_ns;
+        let end = TraceRecord { name: end, start_ns: end_ns, duration_ns: 0, value, ..*record };
         self.out.push(TraceRecord { name: begin, duration_ns: 0, ..*record });
         self.out.push(*record);
-        if record.name == TraceName::ComponentExecute {
+        let is_leaf = record.name == TraceName::ComponentExecute;
+        if is_leaf || mutant!("expand-ends-a-loop-at-once") {
             self.out.push(end);
         } else {
             self.ends.push(end);
