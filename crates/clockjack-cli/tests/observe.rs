@@ -1,6 +1,9 @@
 //! `clockjack observe` as its user meets it: lines in their order, levels, filters, samples,
 //! assertions, what is kept in a directory.
 
+extern crate alloc;
+
+use alloc::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,7 +91,7 @@ fn every_line_has_its_place_its_number_and_says_how_exact_it_is() {
     assert_eq!(kinds[..4], ["symbol_table", "graph_validated", "plan_ready", "run_started"]);
     let last = ["run_finished", "assertion", "assertion_result", "final_summary"];
     assert_eq!(kinds[kinds.len() - 4..], last);
-    let mut numbers = std::collections::BTreeMap::new();
+    let mut numbers = BTreeMap::new();
     for (n, line) in lines.iter().enumerate() {
         assert_eq!(line["display_seq"], n, "{line}");
         assert_eq!(line["observe_schema_version"], "1");

@@ -201,8 +201,8 @@ impl Filter {
             list.is_empty() || list.iter().any(|one| event["ids"][name] == one.as_str())
         };
         // Who asks for a kind by its name gets it at any level.
-        if (level > self.level && !is_named)
-            || (!self.include.is_empty() && !is_named)
+        let is_left_out = !is_named && (level > self.level || !self.include.is_empty());
+        if is_left_out
             || self.exclude.iter().any(|one| one == kind)
             || !is_in(&self.components, "component_id")
             || !is_in(&self.channels, "channel_id")
@@ -212,7 +212,7 @@ impl Filter {
         let Some(every) = self.samples.get(kind) else { return true };
         let n_seen = self.n_seen.entry(kind.to_owned()).or_insert(0);
         *n_seen += 1;
-        if (*n_seen - 1) % every != 0 {
+        if !(*n_seen - 1).is_multiple_of(*every) {
             return false;
         }
         event["exactness"] = "sampled".into();

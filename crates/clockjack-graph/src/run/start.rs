@@ -67,7 +67,7 @@ pub(crate) fn start(
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
     let isolated = isolated_lanes(&plan, system)?;
     let mut wired = wire(&plan, &domain_of, graph.made, width);
-    let lifecycle = set_up(&plan, &mut wired, &options)?;
+    let counts = set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
     let shared = Arc::new(RunShared {
@@ -129,8 +129,7 @@ pub(crate) fn start(
         };
         joins.push(executor.spawn(domain.run()));
     }
-    let wants_snapshots = options.snapshots;
-    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), wants_snapshots, lifecycle);
+    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options.snapshots, counts);
     let ended = Ended(executor.spawn(end));
     Ok(Started { shared, inboxes, ended })
 }
