@@ -64,7 +64,7 @@ fn ages() -> Facts {
 }
 
 /// Every way to lose a message, every trigger that holds one back.
-fn losses() -> Facts {
+fn losses_text() -> String {
     let of = |id: &str, policy: &str| reader(id, "main", "").replace("type: any_input", policy);
     let queue = |id: &str, from: &str, to: &str, more: &str| {
         format!(
@@ -73,7 +73,7 @@ fn losses() -> Facts {
         )
     };
     let both = "event_sources: [{ type: message, inputs: [a, b] }]";
-    let text = graph(
+    graph(
         &["main: { type: event_loop }"],
         &[
             &source("src", "main", "publishes: 3"),
@@ -114,8 +114,11 @@ fn losses() -> Facts {
             &queue("p", "silent", "starved.b", "reject"),
         ],
         &[],
-    );
-    let done = alone(&text, RunOptions::steps(4));
+    )
+}
+
+fn losses() -> Facts {
+    let done = alone(&losses_text(), RunOptions::steps(4));
     let facts = vec![
         // Three come, two have room: in each of four epochs one is lost.
         ("channel.publish_count", "e", Is(12)),
@@ -337,7 +340,7 @@ fn starving() -> Facts {
     ("starving", done, facts)
 }
 
-fn all() -> Vec<Facts> {
+fn own() -> Vec<Facts> {
     let failures = |metric| vec![(metric, "", Is(1))];
     vec![
         ages(),
@@ -354,6 +357,12 @@ fn all() -> Vec<Facts> {
             [failures("lifecycle.reset_failure_count"), failures("lifecycle.reset_count")].concat(),
         ),
         ("restore", set_up("restore"), failures("lifecycle.restore_failure_count")),
+    ]
+}
+
+/// What is known of the scenes that traces are looked at in.
+fn of_scenes() -> Vec<Facts> {
+    vec![
         (
             "cell",
             scenes::cell(1),
@@ -400,6 +409,12 @@ fn all() -> Vec<Facts> {
                 ("loop.budget_overrun", "tired", AtLeast(1)),
             ],
         ),
+    ]
+}
+
+/// And of those that end before their time, or are changed.
+fn of_ends() -> Vec<Facts> {
+    vec![
         (
             "stopped",
             scenes::stopped(),
@@ -448,6 +463,10 @@ fn all() -> Vec<Facts> {
             vec![("loop.error", "l", Is(1)), ("component.error_count", "y", Is(1))],
         ),
     ]
+}
+
+fn all() -> Vec<Facts> {
+    own().into_iter().chain(of_scenes()).chain(of_ends()).collect()
 }
 
 fn find<'a>(done: &'a Done, name: &str, of: &str) -> Option<&'a Metric> {
