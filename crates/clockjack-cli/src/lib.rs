@@ -68,8 +68,9 @@
 //!
 //! # Not supported
 //!
-//! Replaying runs of graphs. Previews of payloads: events tell of messages, not what is in them. Real time for `timers` and `jobs`: they show that
-//! promises are kept, not how punctual an operating system is.
+//! Replaying runs of graphs. Previews of payloads: events tell of messages, not of what is in them.
+//! Real time for `timers` and `jobs`: they show that promises are kept, not how punctual an
+//! operating system is.
 
 extern crate alloc;
 

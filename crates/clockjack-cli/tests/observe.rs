@@ -199,7 +199,8 @@ fn every_form_of_assertion_holds_or_exits_with_9() {
             "nobody",
         ),
         (
-            "sequence, events: [component_begin, {event: component_end, where: {component_id: actuator}}]",
+            "sequence, events: \
+             [component_begin, {event: component_end, where: {component_id: actuator}}]",
             "actuator",
             "nobody",
         ),

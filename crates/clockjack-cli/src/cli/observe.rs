@@ -70,7 +70,8 @@ pub(super) struct ObserveArgs {
     event_buffer_capacity: u32,
 
     /// How often what has happened is told, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 50, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MS", default_value_t = 50,
+        value_parser = value_parser!(u32).range(1..))]
     ui_frame_ms: u32,
 
     /// Only events of these components.

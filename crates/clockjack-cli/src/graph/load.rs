@@ -47,7 +47,8 @@ pub(crate) fn load(
     Ok((plan.map(|plan| Loaded { file, plan }), diagnostics))
 }
 
-/// All that is wrong with a file that is not right: also what compiling tells of what could be read.
+/// All that is wrong with a file that is not right: also what compiling tells of what could be
+/// read.
 fn examine(path: &Path, limits: &Limits, registry: &Registry) -> Result<Diagnostics, Failure> {
     let unread = |error| Failure::graph_input(path, error);
     let mut bytes = Vec::new();

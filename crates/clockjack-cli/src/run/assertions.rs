@@ -1,7 +1,8 @@
 //! What must hold for a run, as a file says it. There are fixed kinds and no scripts.
 //!
-//! An assertion about events that were lost cannot hold: it is told as failed, with the reason. What
-//! could never hold or never fail because a name in it is wrong is refused before anything runs.
+//! An assertion about events that were lost cannot hold: it is told as failed, with the reason.
+//! What could never hold or never fail because a name in it is wrong is refused before anything
+//! runs.
 
 use alloc::collections::BTreeMap;
 
@@ -279,7 +280,9 @@ mod tests {
     const TEXT: &str = "\
 assertion_schema_version: \"1\"
 assertions:
-  - {id: order, type: sequence, events: [component_begin, {event: loop_converged, where: {epoch_id: \"1\"}}]}
+  - id: order
+    type: sequence
+    events: [component_begin, {event: loop_converged, where: {epoch_id: \"1\"}}]
   - {id: early, type: within_events, event: health_event, n: 2}
   - {id: epoch, type: within_epochs, event: loop_converged, n: 1}
   - {id: none, type: never, event: health_event, where: {lane: slow}}

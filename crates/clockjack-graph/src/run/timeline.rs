@@ -1,6 +1,6 @@
-//! Trace records as a timeline: one track for the epochs, one for each lane with its ticks, below it
-//! one for each of its components and loops, counters, and an arrow from each call that published
-//! something to the call that it led to.
+//! Trace records as a timeline: one track for the epochs, one for each lane with its ticks, below
+//! it one for each of its components and loops, counters, and an arrow from each call that
+//! published something to the call that it led to.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -379,7 +379,8 @@ fn of_scenes() -> Vec<Facts> {
             "pool",
             scenes::pool(),
             vec![
-                // Eight are ready in each of four epochs: three at once, two wait, three are refused.
+                // Eight are ready in each of four epochs: three at once, two wait, three are
+                // refused.
                 ("scheduler.worker_count", "wide", Is(3)),
                 ("scheduler.queue_capacity", "wide", Is(2)),
                 ("scheduler.queue_depth", "wide", Is(2)),

@@ -83,126 +83,185 @@ impl MetricDescriptor {
     }
 }
 
-use MetricKind::{Counter, Gauge};
-use MetricScope::{Channel, Component, Lane, Loop, Run};
-
-const fn row(
-    name: &'static str,
-    kind: MetricKind,
-    unit: &'static str,
-    scope: MetricScope,
-    description: &'static str,
-) -> MetricDescriptor {
-    let stability = MetricStability::Stable;
-    MetricDescriptor { name, kind, unit, scope, stability, description }
+/// Declares the table: for each part of the runtime of whom its metrics are, and for each of them
+/// its kind, the rest of its name, and what it means. The unit is what the name ends in.
+macro_rules! metrics {
+    (@stability) => { MetricStability::Stable };
+    (@stability reserved) => { MetricStability::Reserved };
+    ($(
+        $prefix:literal of $scope:ident {
+            $( $( [$stability:ident] )? $kind:ident $name:literal: $description:literal; )+
+        }
+    )+) => {
+        /// All metrics of a run, part by part. Histograms of components have names of their own.
+        pub static METRICS: &[MetricDescriptor] = &[$( $(
+            MetricDescriptor {
+                name: concat!($prefix, $name),
+                kind: MetricKind::$kind,
+                unit: unit_of($name),
+                scope: MetricScope::$scope,
+                stability: metrics!(@stability $( $stability )?),
+                description: $description,
+            },
+        )+ )+];
+    };
 }
 
-const fn reserved(one: MetricDescriptor) -> MetricDescriptor {
-    MetricDescriptor { stability: MetricStability::Reserved, ..one }
+/// The unit that a name ends in.
+const fn unit_of(name: &str) -> &'static str {
+    match name.as_bytes() {
+        [.., b'_', b'm', b's'] => "ms",
+        [.., b'_', b'n', b's'] => "ns",
+        [.., b'_', b'b', b'y', b't', b'e', b's'] => "By",
+        _ => "1",
+    }
 }
 
-/// All metrics of a run, part by part. Histograms of components have names of their own.
-#[rustfmt::skip]
-pub static METRICS: &[MetricDescriptor] = &[
-    row("runtime.scheduler.tick_count", Counter, "1", Lane, "Ticks of a fixed-rate lane."),
-    row("runtime.scheduler.completed_count", Counter, "1", Lane, "Calls that have succeeded."),
-    row("runtime.scheduler.tick_overrun_count", Counter, "1", Lane, "Ticks that took longer than their budget."),
-    row("runtime.scheduler.skipped_tick_count", Counter, "1", Lane, "Ticks that were left out."),
-    row("runtime.scheduler.rejected_count", Counter, "1", Lane, "Invocations that a pool lane did not admit."),
-    row("runtime.scheduler.priority_high_count", Counter, "1", Lane, "Calls that have succeeded, of components of this priority."),
-    row("runtime.scheduler.priority_normal_count", Counter, "1", Lane, "Calls that have succeeded, of components of this priority."),
-    row("runtime.scheduler.priority_low_count", Counter, "1", Lane, "Calls that have succeeded, of components of this priority."),
-    row("runtime.scheduler.priority_background_count", Counter, "1", Lane, "Calls that have succeeded, of components of this priority."),
-    row("runtime.scheduler.low_priority_rejected_count", Counter, "1", Lane, "Invocations that were not admitted, of components of low and background priority."),
-    row("runtime.scheduler.starvation_guard_count", Counter, "1", Lane, "Regions that went before others of a higher rank because they had waited long. It depends on threads."),
-    row("runtime.scheduler.max_lateness_ms", Gauge, "ms", Lane, "How late a tick has ended, at most."),
-    row("runtime.scheduler.tick_jitter_ms", Gauge, "ms", Lane, "By how much the last tick that took too long did so."),
-    row("runtime.scheduler.blocked_duration_ms", Gauge, "ms", Lane, "How long its domain had nothing to do and slept."),
-    row("runtime.scheduler.last_callback_duration_ms", Gauge, "ms", Lane, "The longest of the last measured calls of its components."),
-    row("runtime.scheduler.queue_capacity", Gauge, "1", Lane, "Invocations of a component that may wait on a pool lane."),
-    row("runtime.scheduler.queue_depth", Gauge, "1", Lane, "Invocations of a component that waited on a pool lane, at most."),
-    row("runtime.scheduler.worker_count", Gauge, "1", Lane, "Calls at once that a pool lane allows."),
-    row("runtime.scheduler.active_count", Gauge, "1", Lane, "Invocations of a component that a pool lane let go on at once, at most."),
-    row("runtime.scheduler.in_flight_count", Gauge, "1", Lane, "Invocations of a component that were active or waited, at most."),
-    row("runtime.component.execution_count", Counter, "1", Component, "Calls that have succeeded."),
-    row("runtime.component.error_count", Counter, "1", Component, "Calls and tasks that have failed."),
-    row("runtime.component.budget_overrun_count", Counter, "1", Component, "Calls that took longer than `budget_ms`."),
-    row("runtime.component.cancellation_requested_count", Counter, "1", Component, "Calls that were under way when the run was to stop."),
-    row("runtime.component.cancellation_observed_count", Counter, "1", Component, "Calls that have looked, and seen that the run is to stop."),
-    row("runtime.component.timeout_budget_exceeded_count", Counter, "1", Component, "Calls that took longer than `max_callback_ms` of their lane."),
-    row("runtime.component.last_duration_ns", Gauge, "ns", Component, "How long the last measured call took."),
-    row("runtime.component.max_duration_ns", Gauge, "ns", Component, "How long a measured call took, at most."),
-    row("runtime.component.max_in_flight_count", Gauge, "1", Component, "Invocations that were admitted to go on at once, at most."),
-    row("runtime.trigger.ready_count", Counter, "1", Component, "Invocations that its trigger has made."),
-    row("runtime.trigger.suppressed_count", Counter, "1", Component, "Looks at a trigger that had something and made no invocation of it."),
-    row("runtime.trigger.coalesced_count", Counter, "1", Component, "Messages that a newer one has taken the place of."),
-    row("runtime.trigger.timeout_drop_count", Counter, "1", Component, "Messages older than `max_latency_ms`."),
-    row("runtime.trigger.batch_flush_count", Counter, "1", Component, "Batches."),
-    row("runtime.trigger.time_sync_drop_count", Counter, "1", Component, "Messages for which there was no match in time."),
-    row("runtime.trigger.late_drop_count", Counter, "1", Component, "Messages behind the watermark."),
-    row("runtime.trigger.pending_drop_count", Counter, "1", Component, "Messages that there was no room for."),
-    row("runtime.trigger.condition_suppressed_count", Counter, "1", Component, "Messages or looks that a condition has held back."),
-    row("runtime.trigger.rate_limit_suppressed_count", Counter, "1", Component, "Looks that came too soon after the last invocation."),
-    row("runtime.channel.publish_count", Counter, "1", Channel, "Messages that came to the channel and were not refused."),
-    row("runtime.channel.delivery_count", Counter, "1", Channel, "Messages that were read."),
-    row("runtime.channel.drop_count", Counter, "1", Channel, "Messages that were dropped because it was full."),
-    row("runtime.channel.deadline_miss_count", Counter, "1", Channel, "Messages that were read later than `deadline_ms`."),
-    row("runtime.channel.stale_drop_count", Counter, "1", Channel, "Messages older than `lifespan_ms`."),
-    row("runtime.channel.reject_count", Counter, "1", Channel, "Messages that were refused."),
-    row("runtime.channel.overwrite_count", Counter, "1", Channel, "Messages that nobody had read when a newer one took their place."),
-    row("runtime.channel.health_event_count", Counter, "1", Channel, "Health events."),
-    row("runtime.channel.payload_copy_count", Counter, "1", Channel, "Payloads that were copied."),
-    row("runtime.channel.max_depth", Gauge, "1", Channel, "Messages that were in it at once, at most."),
-    row("runtime.channel.message_age_ms", Gauge, "ms", Channel, "How old the last message was that was read."),
-    row("runtime.publication.staged", Counter, "1", Run, "Messages that were published, one for each edge."),
-    row("runtime.publication.committed", Counter, "1", Run, "Messages that became visible."),
-    row("runtime.publication.delayed", Counter, "1", Run, "Messages that were published on `delay` edges."),
-    row("runtime.publication.state", Counter, "1", Run, "Messages that were published on `state` edges."),
-    row("runtime.publication.state_committed", Counter, "1", Run, "Messages that became visible on `state` edges."),
-    row("runtime.publication.async", Counter, "1", Run, "Messages that were published on `async` edges."),
-    row("runtime.publication.failed_commit", Counter, "1", Run, "Messages that a channel refused when they should have become visible."),
-    row("runtime.publication.composite_discarded", Counter, "1", Run, "Messages of loops that were thrown away."),
-    row("runtime.async.accepted_count", Counter, "1", Run, "Messages on `async` edges and tasks that were admitted."),
-    row("runtime.async.completed_count", Counter, "1", Run, "Those that became visible, and tasks that have ended."),
-    row("runtime.async.rejected_count", Counter, "1", Run, "Those that were refused."),
-    row("runtime.async.dropped_count", Counter, "1", Run, "Those that were dropped because as many were under way as may be."),
-    row("runtime.async.overwrite_count", Counter, "1", Run, "Those that made room for newer ones."),
-    row("runtime.async.cancelled_count", Counter, "1", Run, "Those that were thrown away with the outputs of a loop, or cancelled."),
-    row("runtime.async.in_flight_count", Gauge, "1", Run, "Those that were under way when the run ended."),
-    row("runtime.async.max_in_flight_count", Gauge, "1", Run, "Those that were under way at once, at most."),
-    row("runtime.health.event_count", Counter, "1", Run, "Health events."),
-    row("runtime.health.dropped_count", Counter, "1", Run, "Records of health events that made room for newer ones."),
-    row("runtime.health.coalesced_count", Counter, "1", Run, "Health events that went into a record which was there already."),
-    row("runtime.config.staged_update_count", Counter, "1", Run, "Changes of a component's settings that were asked for."),
-    row("runtime.config.committed_update_count", Counter, "1", Run, "Those that are in force."),
-    reserved(row("runtime.config.immediate_update_count", Counter, "1", Run, "Those that did not wait for an epoch: none, all do.")),
-    row("runtime.config.rejected_update_count", Counter, "1", Run, "Those that were refused before anything was changed."),
-    row("runtime.config.rolled_back_update_count", Counter, "1", Run, "Those that were taken back."),
-    row("runtime.config.snapshot_read_count", Counter, "1", Run, "How often a component was given its settings."),
-    row("runtime.config.version", Gauge, "1", Run, "Transactions that are in force."),
-    row("runtime.config.last_transaction_id", Gauge, "1", Run, "The number of the last transaction."),
-    row("runtime.state.staged_write_count", Counter, "1", Run, "Writes to the blackboard."),
-    row("runtime.state.committed_write_count", Counter, "1", Run, "Writes that became visible."),
-    row("runtime.state.rejected_write_count", Counter, "1", Run, "Writes to what another component owns."),
-    row("runtime.state.snapshot_read_count", Counter, "1", Run, "Looks at the blackboard."),
-    row("runtime.state.current_value_count", Gauge, "1", Run, "Values on the blackboard."),
-    row("runtime.loop.iterations", Counter, "1", Loop, "Iterations in which a member was called."),
-    row("runtime.loop.converged", Counter, "1", Loop, "Epochs in which it has converged."),
-    row("runtime.loop.budget_overrun", Counter, "1", Loop, "Epochs in which it took longer than its budget."),
-    row("runtime.loop.max_iterations_hit", Counter, "1", Loop, "Epochs in which it made as many iterations as it may."),
-    row("runtime.loop.error", Counter, "1", Loop, "Epochs in which a member has ended the run, or it had to converge and has not."),
-    row("runtime.loop.cancellation_requested", Counter, "1", Loop, "Epochs in which it was at work when the run was to stop."),
-    row("runtime.loop.cancellation_observed", Counter, "1", Loop, "Those in which it has stopped because of it."),
-    row("runtime.loop.output_discarded", Counter, "1", Loop, "Messages that were thrown away."),
-    row("runtime.loop.residual", Gauge, "1", Loop, "The last residual that a member has reported."),
-    row("runtime.lifecycle.reset_count", Counter, "1", Run, "Components that were reset."),
-    row("runtime.lifecycle.reset_failure_count", Counter, "1", Run, "Components that could not be."),
-    row("runtime.lifecycle.restore_count", Counter, "1", Run, "Components that took a state."),
-    row("runtime.lifecycle.restore_failure_count", Counter, "1", Run, "Components that did not take theirs."),
-    row("runtime.lifecycle.snapshot_count", Counter, "1", Run, "Components that gave their state."),
-    row("runtime.lifecycle.snapshot_failure_count", Counter, "1", Run, "Components that could not."),
-    row("runtime.lifecycle.snapshot_size_bytes", Gauge, "By", Run, "The size of all states that were given."),
-    row("runtime.trace.event_count", Counter, "1", Run, "Trace records that were made."),
-    row("runtime.observer.failure_count", Counter, "1", Run, "Observers that have failed."),
-    row("runtime.observer.dropped_event_count", Counter, "1", Run, "Trace records that there was no room for."),
-];
+metrics! {
+    "runtime.scheduler." of Lane {
+        Counter "tick_count": "Ticks of a fixed-rate lane.";
+        Counter "completed_count": "Calls that have succeeded.";
+        Counter "tick_overrun_count": "Ticks that took longer than their budget.";
+        Counter "skipped_tick_count": "Ticks that were left out.";
+        Counter "rejected_count": "Invocations that a pool lane did not admit.";
+        Counter "priority_high_count": "Calls that have succeeded, of components of this priority.";
+        Counter "priority_normal_count":
+            "Calls that have succeeded, of components of this priority.";
+        Counter "priority_low_count": "Calls that have succeeded, of components of this priority.";
+        Counter "priority_background_count":
+            "Calls that have succeeded, of components of this priority.";
+        Counter "low_priority_rejected_count":
+            "Invocations that were not admitted, of components of low and background priority.";
+        Counter "starvation_guard_count":
+            "Regions that went before others of a higher rank because they had waited long. It \
+             depends on threads.";
+        Gauge "max_lateness_ms": "How late a tick has ended, at most.";
+        Gauge "tick_jitter_ms": "By how much the last tick that took too long did so.";
+        Gauge "blocked_duration_ms": "How long its domain had nothing to do and slept.";
+        Gauge "last_callback_duration_ms":
+            "The longest of the last measured calls of its components.";
+        Gauge "queue_capacity": "Invocations of a component that may wait on a pool lane.";
+        Gauge "queue_depth": "Invocations of a component that waited on a pool lane, at most.";
+        Gauge "worker_count": "Calls at once that a pool lane allows.";
+        Gauge "active_count":
+            "Invocations of a component that a pool lane let go on at once, at most.";
+        Gauge "in_flight_count": "Invocations of a component that were active or waited, at most.";
+    }
+    "runtime.component." of Component {
+        Counter "execution_count": "Calls that have succeeded.";
+        Counter "error_count": "Calls and tasks that have failed.";
+        Counter "budget_overrun_count": "Calls that took longer than `budget_ms`.";
+        Counter "cancellation_requested_count":
+            "Calls that were under way when the run was to stop.";
+        Counter "cancellation_observed_count":
+            "Calls that have looked, and seen that the run is to stop.";
+        Counter "timeout_budget_exceeded_count":
+            "Calls that took longer than `max_callback_ms` of their lane.";
+        Gauge "last_duration_ns": "How long the last measured call took.";
+        Gauge "max_duration_ns": "How long a measured call took, at most.";
+        Gauge "max_in_flight_count": "Invocations that were admitted to go on at once, at most.";
+    }
+    "runtime.trigger." of Component {
+        Counter "ready_count": "Invocations that its trigger has made.";
+        Counter "suppressed_count":
+            "Looks at a trigger that had something and made no invocation of it.";
+        Counter "coalesced_count": "Messages that a newer one has taken the place of.";
+        Counter "timeout_drop_count": "Messages older than `max_latency_ms`.";
+        Counter "batch_flush_count": "Batches.";
+        Counter "time_sync_drop_count": "Messages for which there was no match in time.";
+        Counter "late_drop_count": "Messages behind the watermark.";
+        Counter "pending_drop_count": "Messages that there was no room for.";
+        Counter "condition_suppressed_count": "Messages or looks that a condition has held back.";
+        Counter "rate_limit_suppressed_count":
+            "Looks that came too soon after the last invocation.";
+    }
+    "runtime.channel." of Channel {
+        Counter "publish_count": "Messages that came to the channel and were not refused.";
+        Counter "delivery_count": "Messages that were read.";
+        Counter "drop_count": "Messages that were dropped because it was full.";
+        Counter "deadline_miss_count": "Messages that were read later than `deadline_ms`.";
+        Counter "stale_drop_count": "Messages older than `lifespan_ms`.";
+        Counter "reject_count": "Messages that were refused.";
+        Counter "overwrite_count":
+            "Messages that nobody had read when a newer one took their place.";
+        Counter "health_event_count": "Health events.";
+        Counter "payload_copy_count": "Payloads that were copied.";
+        Gauge "max_depth": "Messages that were in it at once, at most.";
+        Gauge "message_age_ms": "How old the last message was that was read.";
+    }
+    "runtime.publication." of Run {
+        Counter "staged": "Messages that were published, one for each edge.";
+        Counter "committed": "Messages that became visible.";
+        Counter "delayed": "Messages that were published on `delay` edges.";
+        Counter "state": "Messages that were published on `state` edges.";
+        Counter "state_committed": "Messages that became visible on `state` edges.";
+        Counter "async": "Messages that were published on `async` edges.";
+        Counter "failed_commit":
+            "Messages that a channel refused when they should have become visible.";
+        Counter "composite_discarded": "Messages of loops that were thrown away.";
+    }
+    "runtime.async." of Run {
+        Counter "accepted_count": "Messages on `async` edges and tasks that were admitted.";
+        Counter "completed_count": "Those that became visible, and tasks that have ended.";
+        Counter "rejected_count": "Those that were refused.";
+        Counter "dropped_count":
+            "Those that were dropped because as many were under way as may be.";
+        Counter "overwrite_count": "Those that made room for newer ones.";
+        Counter "cancelled_count":
+            "Those that were thrown away with the outputs of a loop, or cancelled.";
+        Gauge "in_flight_count": "Those that were under way when the run ended.";
+        Gauge "max_in_flight_count": "Those that were under way at once, at most.";
+    }
+    "runtime.health." of Run {
+        Counter "event_count": "Health events.";
+        Counter "dropped_count": "Records of health events that made room for newer ones.";
+        Counter "coalesced_count": "Health events that went into a record which was there already.";
+    }
+    "runtime.config." of Run {
+        Counter "staged_update_count": "Changes of a component's settings that were asked for.";
+        Counter "committed_update_count": "Those that are in force.";
+        [reserved] Counter "immediate_update_count":
+            "Those that did not wait for an epoch: none, all do.";
+        Counter "rejected_update_count": "Those that were refused before anything was changed.";
+        Counter "rolled_back_update_count": "Those that were taken back.";
+        Counter "snapshot_read_count": "How often a component was given its settings.";
+        Gauge "version": "Transactions that are in force.";
+        Gauge "last_transaction_id": "The number of the last transaction.";
+    }
+    "runtime.state." of Run {
+        Counter "staged_write_count": "Writes to the blackboard.";
+        Counter "committed_write_count": "Writes that became visible.";
+        Counter "rejected_write_count": "Writes to what another component owns.";
+        Counter "snapshot_read_count": "Looks at the blackboard.";
+        Gauge "current_value_count": "Values on the blackboard.";
+    }
+    "runtime.loop." of Loop {
+        Counter "iterations": "Iterations in which a member was called.";
+        Counter "converged": "Epochs in which it has converged.";
+        Counter "budget_overrun": "Epochs in which it took longer than its budget.";
+        Counter "max_iterations_hit": "Epochs in which it made as many iterations as it may.";
+        Counter "error":
+            "Epochs in which a member has ended the run, or it had to converge and has not.";
+        Counter "cancellation_requested":
+            "Epochs in which it was at work when the run was to stop.";
+        Counter "cancellation_observed": "Those in which it has stopped because of it.";
+        Counter "output_discarded": "Messages that were thrown away.";
+        Gauge "residual": "The last residual that a member has reported.";
+    }
+    "runtime.lifecycle." of Run {
+        Counter "reset_count": "Components that were reset.";
+        Counter "reset_failure_count": "Components that could not be.";
+        Counter "restore_count": "Components that took a state.";
+        Counter "restore_failure_count": "Components that did not take theirs.";
+        Counter "snapshot_count": "Components that gave their state.";
+        Counter "snapshot_failure_count": "Components that could not.";
+        Gauge "snapshot_size_bytes": "The size of all states that were given.";
+    }
+    "runtime.trace." of Run {
+        Counter "event_count": "Trace records that were made.";
+    }
+    "runtime.observer." of Run {
+        Counter "failure_count": "Observers that have failed.";
+        Counter "dropped_event_count": "Trace records that there was no room for.";
+    }
+}

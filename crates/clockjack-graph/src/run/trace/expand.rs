@@ -10,10 +10,10 @@ use crate::describe::EdgeKind;
 
 /// All events of these records, by the time of their beginning.
 ///
-/// A span comes with its beginning and its end, whose value is how long it took. What became visible at once was published at that
-/// moment, which is told before it. Equal times keep the order in which a run without a clock would
-/// have them: an epoch begins before all that is in it and ends after it, and so does an iteration
-/// of a loop.
+/// A span comes with its beginning and its end, whose value is how long it took. What became
+/// visible at once was published at that moment, which is told before it. Equal times keep the
+/// order in which a run without a clock would have them: an epoch begins before all that is in it
+/// and ends after it, and so does an iteration of a loop.
 #[must_use]
 pub fn expand(plan: &Plan, records: &[TraceRecord]) -> Vec<TraceRecord> {
     let mut all = Expanding { plan, out: Vec::with_capacity(records.len() * 2), ends: Vec::new() };
