@@ -322,6 +322,24 @@ fn a_run_writes_its_trace_and_its_metrics() {
 }
 
 #[test]
+fn a_trace_has_every_name_of_a_span_and_its_ids() {
+    let records = lines(&["trace", &file("cell.yaml"), "--steps", "3", "--format", "ndjson"]);
+    for name in ["component_execute", "component_execute_begin", "component_execute_end"] {
+        let mine = |one: &&Value| one["name"] == name && one["component_id"] == "actuator";
+        let calls: Vec<&Value> = records.iter().filter(mine).collect();
+        assert_eq!(calls.len(), 3, "{name}");
+        for call in calls {
+            assert!(call["causation_id"].as_str().is_some_and(|id| id.starts_with("command#")));
+            assert_eq!(call["trace_id"], call["correlation_id"], "{call}");
+            assert!(call["start_offset_ns"].is_u64() && call["attributes"].is_object(), "{call}");
+        }
+    }
+    let starts: Vec<u64> =
+        records.iter().filter_map(|one| one["start_offset_ns"].as_u64()).collect();
+    assert!(starts.is_sorted() && starts.len() == records.len());
+}
+
+#[test]
 fn events_come_numbered_between_what_introduces_and_what_ends_them() {
     let events = lines(&["observe", &file("cell.yaml"), "--steps", "2"]);
     let kinds: Vec<&str> = events.iter().filter_map(|one| one["kind"].as_str()).collect();

@@ -332,9 +332,9 @@ fn trace_line(event: &Value) -> String {
     let text = |name: &str| event[name].as_str().unwrap_or("");
     let whom = ["component_id", "channel_id", "lane"].map(text);
     let whom = whom.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ");
-    let [at, epoch, took] =
-        ["mono_ns", "epoch_id", "duration_ns"].map(|name| event[name].as_u64().unwrap_or(0));
-    format!("{at:>14} ns  epoch {epoch:<6} {:<30} {took:>9} ns  {whom}\n", text("kind"))
+    let [at, epoch, took] = ["start_offset_ns", "epoch_id", "duration_ns"]
+        .map(|name| event[name].as_u64().unwrap_or(0));
+    format!("{at:>14} ns  epoch {epoch:<6} {:<30} {took:>9} ns  {whom}\n", text("name"))
 }
 
 const BENCH_EXAMPLES: &str = "\

@@ -125,9 +125,9 @@ pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Option<Value> {
             ids[name] = id.clone();
         }
     }
-    let mut attributes = json!({});
-    for name in ["worker_id", "worker_ids", "health_kind"] {
-        if let Some(value) = event.get(name) {
+    let mut attributes = json!({"worker_id": record.worker});
+    for name in ["worker_ids", "health_kind"] {
+        if let Some(value) = event["attributes"].get(name) {
             attributes[name] = value.clone();
         }
     }
