@@ -197,7 +197,9 @@ impl Domain {
             self.shared.stop_all(&self.inboxes);
         }
         // Who looks at a run that has ended sees how it has.
-        self.shared.live.put(&self);
+        self.gather_health();
+        self.hand_on_trace();
+        self.shared.live.put_last(&self);
         (self, ended.0, ended.1)
     }
 
@@ -506,7 +508,7 @@ impl Domain {
     }
 
     /// Takes what the channels, lanes and tasks have noted.
-    pub(crate) fn gather_health(&mut self) {
+    fn gather_health(&mut self) {
         let core = alone(&mut self.core);
         let (now_ns, sink) = (core.env.now_ns, &mut self.progress.health);
         let (env, points) = (&core.env, &mut self.progress.points);
@@ -584,7 +586,7 @@ impl Domain {
     }
 
     /// Gives the log the records of an epoch, all at once.
-    pub(crate) fn hand_on_trace(&mut self) {
+    fn hand_on_trace(&mut self) {
         let Some(trace) = &self.trace else { return };
         let core = alone(&mut self.core);
         let Progress { records, points, n_trace_events, .. } = &mut self.progress;

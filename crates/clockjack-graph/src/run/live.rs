@@ -38,8 +38,10 @@ pub struct LiveLane {
 
 /// What was put down of a run.
 pub(crate) struct Live {
-    /// For each domain, what it was asked for.
+    /// For each domain, what it was asked for and has not put down.
     asked: Vec<AtomicU8>,
+    /// What anybody has ever asked for.
+    ever_asked: AtomicU8,
     lanes: Mutex<Vec<LiveLane>>,
     /// For each domain.
     metrics: Mutex<Vec<Metrics>>,
@@ -53,6 +55,7 @@ impl Live {
         let lane = |id: &str| LiveLane { lane: id.into(), ..LiveLane::default() };
         Self {
             asked: (0..n_domains).map(|_| AtomicU8::new(0)).collect(),
+            ever_asked: AtomicU8::new(0),
             lanes: Mutex::new(plan.lanes.iter().map(|one| lane(&one.spec.id)).collect()),
             metrics: Mutex::new(alloc::vec![Metrics::default(); n_domains]),
         }
@@ -79,6 +82,7 @@ impl Live {
             // Relaxed: a wish that is seen an epoch later is soon enough.
             asked.fetch_or(what, Ordering::Relaxed);
         }
+        self.ever_asked.fetch_or(what, Ordering::Relaxed);
     }
 
     /// Whether a domain was asked for anything.
@@ -93,6 +97,16 @@ impl Live {
     pub(crate) fn put(&self, domain: &Domain) {
         // Relaxed: as above.
         let asked = self.asked[domain.index].swap(0, Ordering::Relaxed);
+        self.put_down(domain, asked);
+    }
+
+    /// A domain has ended, and puts down how: nobody will ask it again.
+    pub(crate) fn put_last(&self, domain: &Domain) {
+        // Relaxed: who asks first when all is over has the report.
+        self.put_down(domain, self.ever_asked.load(Ordering::Relaxed));
+    }
+
+    fn put_down(&self, domain: &Domain, asked: u8) {
         if asked & LANES != 0 {
             let mut lanes = lock(&self.lanes);
             for clock in &domain.lanes.list {

@@ -345,8 +345,6 @@ fn take_down(
 ) -> RunReport {
     let mut report = nothing_done(stop);
     for domain in &mut domains {
-        domain.gather_health();
-        domain.hand_on_trace();
         while let Some(event) = domain.progress.health.take() {
             report.health.push(HealthEvent::new(&shared.plan, &event));
         }

@@ -8,7 +8,7 @@ use clockjack_graph::run::metrics::{METRICS, MetricStability};
 use clockjack_graph::run::{Metric, MetricDescriptor, MetricScope};
 use clockjack_graph::{Clock, RunOptions};
 
-use crate::doer::{Done, alone, alone_keeping, by, graph, reader, source};
+use crate::doer::{Done, alone, alone_keeping, alone_with, by, graph, reader, source};
 use crate::scenes;
 
 /// What a number must be.
@@ -557,6 +557,29 @@ fn a_run_reports_the_names_of_the_table_once_for_each_of_whom_they_are() {
             assert_eq!(found, all, "{scene}: {}", row.name);
         }
     }
+}
+
+#[test]
+fn who_looks_at_a_run_sees_its_counts() {
+    let mut stopper = None;
+    let done = alone_with(&losses_text(), RunOptions::steps(4), |run| {
+        // Nothing has happened; to look is to ask.
+        assert!(run.metrics().list.is_empty());
+        assert!(run.live().iter().all(|lane| lane.epochs == 0));
+        stopper = Some(run.stopper());
+    });
+    let stopper = stopper.expect("it was started");
+    let (seen, told) = (stopper.metrics(), &done.report().metrics);
+    let is_at_the_end = |one: &&Metric| !one.name.starts_with("runtime.lifecycle.");
+    let of = |list: &[Metric]| list.iter().filter(is_at_the_end).cloned().collect::<Vec<_>>();
+    assert_eq!(of(&seen.list), of(&told.list), "of a run that has ended");
+    let lane = &stopper.live()[0];
+    assert_eq!((lane.lane.as_str(), lane.epochs), ("main", 4));
+    let lost = ["drop_count", "overwrite_count", "stale_drop_count", "reject_count"];
+    let lost = lost.map(|end| told.total(&format!("runtime.channel.{end}")));
+    let numbers = [lane.calls, lane.drops].map(|n| f64::from(u32::try_from(n).expect("few")));
+    let calls = told.total("runtime.component.execution_count");
+    assert_eq!(numbers, [calls, lost.iter().sum()]);
 }
 
 #[test]
