@@ -62,8 +62,7 @@ pub(crate) fn start(
 ) -> Result<Started, RunError> {
     let executor = system.executor();
     let plan = graph.plan;
-    let is_split = options.clock != Clock::Virtual && plan.n_domains > 1;
-    let domain_of = wiring::domains(&plan, is_split);
+    let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
     let isolated = isolated_lanes(&plan, system)?;
     let mut wired = wire(&plan, &domain_of, graph.made, width);
