@@ -8,6 +8,9 @@ mod parts;
 #[path = "run/basics.rs"]
 mod basics;
 
+#[path = "run/clock.rs"]
+mod clock;
+
 #[path = "run/teller.rs"]
 mod teller;
 
@@ -19,3 +22,15 @@ mod settings;
 
 #[path = "run/together.rs"]
 mod together;
+
+#[path = "run/lanes.rs"]
+mod lanes;
+
+#[path = "run/threads.rs"]
+mod threads;
+
+#[path = "run/linux.rs"]
+mod linux;
+
+#[path = "run/fields.rs"]
+mod fields;

@@ -6,9 +6,10 @@
 //! | [`BLOCKING_DISPATCHER`] | the first actor on it | one for each actor | handlers that wait |
 //! | `ActorSystem::dispatcher` | the user | as many as asked for | keeping loads apart |
 //! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
-//! | `ActorSystem::own_thread` | a lane of a graph | one | that lane, and no longer than it runs |
+//! | `ActorSystem::own_thread` | a graph | one | a lane, as long as it runs |
 //!
-//! Those that the user makes can also be set in the `SystemBuilder`; then they are made before the first actor.
+//! Those that the user makes can also be set in the `SystemBuilder`; then they are made before the
+//! first actor.
 //!
 //! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
 //! as the number of actors that live there, up to the bound of blocking work; when much fewer live,

@@ -3,7 +3,9 @@
 use core::fmt::Write as _;
 
 use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport};
+use clockjack_graph::run::{
+    LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
+};
 use clockjack_observe::prometheus;
 use clockjack_observe::samples::{Sample, Value as Reading};
 use serde_json::{Value, json};
@@ -52,6 +54,11 @@ pub(crate) fn text(plan: &Plan, ran: &Ran) -> String {
         say(&mut out, format_args!("  time        {simulated}"));
         say(&mut out, format_args!("  at once     {}", report.overlap_max));
         lanes(&mut out, plan, &report.metrics);
+        for lane in &report.lanes {
+            for LaneAdvice { field, why } in &lane.advisory {
+                say(&mut out, format_args!("lane {}: `{field}` has no effect: {why}", lane.lane));
+            }
+        }
         channels(&mut out, &report.metrics);
         for one in &report.loops {
             let residual =
@@ -117,6 +124,7 @@ pub(crate) fn json(plan: &Plan, ran: &Ran) -> Value {
         value["metrics"] = metrics.into();
         value["faults"] = faults(ran).into();
         value["loops"] = loops(ran).into();
+        value["lanes"] = report.lanes.iter().map(lane).collect();
     }
     value
 }
@@ -130,6 +138,7 @@ pub(crate) fn lines(plan: &Plan, ran: &Ran) -> String {
     };
     if let Some(report) = &ran.report {
         report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
+        report.lanes.iter().for_each(|one| put("lane", lane(one)));
     }
     faults(ran).into_iter().for_each(|one| put("fault", one));
     loops(ran).into_iter().for_each(|one| put("loop", one));
@@ -202,6 +211,18 @@ pub(crate) fn health_json(report: &RunReport) -> Value {
         })
     });
     json!({"result_schema_version": SCHEMA_VERSION, "health": list.collect::<Vec<_>>()})
+}
+
+/// What was in force of a lane.
+fn lane(one: &LaneReport) -> Value {
+    let advice = |one: &LaneAdvice| json!({"field": one.field, "why": one.why});
+    let advisory: Vec<Value> = one.advisory.iter().map(advice).collect();
+    json!({
+        "id": one.lane,
+        "own_thread": one.has_thread,
+        "enforced": one.enforced,
+        "advisory": advisory,
+    })
 }
 
 fn metric(one: &Metric) -> Value {
@@ -279,6 +300,7 @@ mod tests {
             overlap_max: 1,
             snapshots: Vec::new(),
             health: Vec::new(),
+            lanes: Vec::new(),
             loops: Vec::new(),
             metrics: Metrics { list: vec![metric] },
         };

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use clockjack_sync::mutant;
 
+use super::commit_log;
 use super::context::{ConvergenceReport, LoopIteration};
 use super::env::Env;
 use super::message::Message;
@@ -199,6 +200,10 @@ fn iterate(
         }
         digest_before = Some(state.digest);
         if budget_ns > 0 && env.nanos().saturating_sub(begun_ns) >= budget_ns {
+            if env.logs {
+                // What the clock has decided no replay can find out again.
+                commit_log::budget(&mut region.log, region.nodes[0].component, index + 1);
+            }
             return Ok((n_called, Ending::Budget));
         }
     }
