@@ -69,7 +69,9 @@ const CI: &[Step] = &[
     quiet("contract", "xtask contract"),
     quiet("licences", "xtask licences"),
     shown("init", "xtask init"),
+    quiet("fmt firmware", "fmt --manifest-path firmware/Cargo.toml --check"),
     shown("nostd", "xtask nostd"),
+    shown("firmware", "xtask firmware"),
     // The same schedules each time; `deep` draws others.
     shown("shuttle", "xtask shuttle --share --seed 1"),
     shown("mutants", "xtask mutants"),
@@ -96,6 +98,7 @@ const DEEP: &[Step] = &[
     shown("public surface", "xtask api"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
+    shown("firmware, all targets", "xtask firmware --all"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),

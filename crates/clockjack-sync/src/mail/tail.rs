@@ -25,6 +25,10 @@ pub(super) const LEVELS: usize = 7;
 /// The largest capacity of a mailbox: 2^24, and 2^20 on targets without 64-bit atomics.
 pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
 
+/// The largest capacity whose memory can be [reserved](super::Mailbox::reserve): what it fills, and
+/// a block more, is inside of the first directory.
+pub const RESERVE_MAX: usize = (NEAR - 1) * SLOTS;
+
 const IDLE: Word = 1;
 pub(super) const PARKED: Word = 1 << 1;
 /// Either of the ways to sleep.

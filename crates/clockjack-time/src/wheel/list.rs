@@ -18,7 +18,7 @@
 //! half-empty chunks at a cancel, which cost it several times what it saved, measured on a loaded
 //! machine only. A shard joins them now and then: `list/repack.rs`.)
 
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+#[cfg(feature = "alloc")]
 pub(crate) mod repack;
 
 use super::{
