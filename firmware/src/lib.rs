@@ -2,7 +2,7 @@
 //!
 //! | part | what it gives |
 //! |---|---|
-//! | [`board`] | the tick interrupt, a clock and driver fed by it, sleep, a toolbox, a place to wait |
+//! | [`board`] | the tick interrupt, a clock and driver fed by it, sleep, a toolbox, `block_on` |
 //! | [`heap`] | memory of a fixed size that counts, and that can be shut |
 //! | [`out`] | lines to the host by semihosting, and the end of the program |
 //!

@@ -17,11 +17,7 @@ use crate::{
 
 /// The number of stripes; a power of two, so that a hint is reduced by a mask. One is enough for
 /// one core.
-pub const STRIPES: usize = match (prim::IS_MODEL, prim::IS_SMALL) {
-    (true, _) => 2,
-    (false, true) => 1,
-    (false, false) => 32,
-};
+pub const STRIPES: usize = prim::scaled(2, 1, 32);
 
 const _: () = assert!(STRIPES.is_power_of_two());
 

@@ -32,6 +32,16 @@ pub const HAS_ATOMIC_64: bool = cfg!(any(loom, shuttle, target_has_atomic = "64"
 /// is spread over cores is not, and what is made in chunks is made in small ones.
 pub const IS_SMALL: bool = cfg!(all(target_os = "none", not(target_has_atomic = "64")));
 
+/// One of three sizes: for a model, for a microcontroller, for everything else.
+#[must_use]
+pub const fn scaled(model: usize, small: usize, usual: usize) -> usize {
+    match (IS_MODEL, IS_SMALL) {
+        (true, _) => model,
+        (false, true) => small,
+        (false, false) => usual,
+    }
+}
+
 /// Whether this is a build for loom's models, where capacities are small. Under shuttle, which
 /// explores no tree, they stay as they ship.
 pub const IS_MODEL: bool = cfg!(loom);

@@ -49,8 +49,8 @@
 //! # What is not here
 //!
 //! Periodic timers, closures, futures and waking: they are made of these parts by the crates
-//! above. A shard has no form without an allocator or on targets without 64-bit atomics. Deadlines
-//! more than 2^20 ticks ahead cost O(log n) instead of O(1) until they come near.
+//! above. A shard has no form without an allocator. Deadlines more than 2^20 ticks ahead cost
+//! O(log n) instead of O(1) until they come near.
 //!
 //! # Features
 //!

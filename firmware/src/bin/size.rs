@@ -38,8 +38,7 @@ fn part() {
     use clockjack_exec::{Commands, Limits, LocalExecutor};
 
     let limits = Limits::SMALL.processes(8).timers(16);
-    let mut executor =
-        LocalExecutor::new(board::Board, limits, Commands::new()).expect("it fits");
+    let mut executor = LocalExecutor::new(board::Board, limits, Commands::new()).expect("it fits");
     let sleeper = executor.spawn(async {
         let mut naps = 0;
         while clockjack_exec::sleep(Duration::from_millis(4)).await.is_ok() && naps < 3 {
@@ -60,24 +59,16 @@ fn part() {
     use critical_section::Mutex;
 
     static RUNS: Mutex<Cell<u32>> = Mutex::new(Cell::new(0));
-    let config = SchedulerConfig {
-        quota: 16,
-        capacity: 16,
-        overflow_capacity: 4,
-        ..SchedulerConfig::SMALL
-    };
+    let config =
+        SchedulerConfig { quota: 16, capacity: 16, overflow_capacity: 4, ..SchedulerConfig::SMALL };
     let mut runner = RunnerLoop::start(config, &board::TICKS, &board::TICKS, board::waker())
         .expect("nobody else has the driver");
     let period = Duration::from_millis(10);
     let run = |_: &_| {
         critical_section::with(|cs| RUNS.borrow(cs).set(RUNS.borrow(cs).get() + 1));
     };
-    let job = runner.scheduler().schedule_at_fixed_rate_fn(
-        period,
-        period,
-        DispatcherId::DEFAULT,
-        run,
-    );
+    let job =
+        runner.scheduler().schedule_at_fixed_rate_fn(period, period, DispatcherId::DEFAULT, run);
     assert!(job.is_ok());
     while board::now() < UNTIL + 5 {
         if !runner.poll().is_more {
@@ -112,12 +103,8 @@ fn part() {
         }
     }
 
-    let config = SchedulerConfig {
-        quota: 16,
-        capacity: 16,
-        overflow_capacity: 4,
-        ..SchedulerConfig::SMALL
-    };
+    let config =
+        SchedulerConfig { quota: 16, capacity: 16, overflow_capacity: 4, ..SchedulerConfig::SMALL };
     let builder = ActorSystem::builder("size")
         .limits(Limits::SMALL.processes(8).timers(16))
         .scheduler(config);

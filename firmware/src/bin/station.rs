@@ -1,17 +1,17 @@
-//! A weather station: supervised actors, timers, a failure, an interrupt that sends, and every fault
-//! that a board can meet. What it prints is compared with `golden/station.txt`.
+//! A weather station: supervised actors, timers, a failure, an interrupt that sends, and every
+//! fault that a board can meet. What it prints is compared with `golden/station.txt`.
 //!
 //! The tree:
 //!
 //! ```text
-//! /user ── station ─┬─ sensor    samples at a fixed rate; its third sample fails, and it is restarted
+//! /user ── station ─┬─ sensor    samples at a fixed rate; its third sample fails: made again
 //!                   ├─ log       writes with a fixed delay; a write takes three ticks
 //!                   └─ lamp      is stopped by its parent, which watches it
 //!       └─ button                is told by the tick interrupt
 //! ```
 //!
-//! Times are ticks of a millisecond, counted from the start. With `-icount` the machine is exact, so
-//! that the lines are the same in each run and on each target.
+//! Times are ticks of a millisecond, counted from the start. With `-icount` the machine is exact,
+//! so that the lines are the same in each run and on each target.
 #![no_std]
 #![no_main]
 
@@ -88,6 +88,8 @@ impl Actor for Station {
             (ToStation::LampOff, Some(lamp)) => {
                 say(cx, format_args!("stops the lamp"));
                 cx.stop_child(&lamp)?;
+                // Far away: so there are as many jobs as there were when memory was made for them.
+                cx.timers().single("lamp", Duration::from_secs(10), ToStation::LampOff)?;
             }
             (ToStation::LampOff, None) => {}
         }
@@ -257,16 +259,15 @@ fn run() {
     let mut root = RootContext::new(Board, builder).expect("it fits");
     let system = root.system().clone();
 
-    let restart = Strategy::restart().limit(3, Duration::from_secs(1));
-    let station = Props::new(|| Station { lamp: None })
-        .supervise_children(Scope::OneForOne, restart);
-    root.spawn("station", station).expect("it fits");
     let button = Props::new(|| Button).mailbox(Mailbox::bounded(PRESSES));
     let button = root.spawn("button", button).expect("it fits");
     critical_section::with(|cs| BUTTON.replace(cs, Some(button)));
-
+    let restart = Strategy::restart().limit(3, Duration::from_secs(1));
+    let station =
+        Props::new(|| Station { lamp: None }).supervise_children(Scope::OneForOne, restart);
+    root.spawn("station", station).expect("it fits");
     root.run_until_idle();
-    // Memory of jobs is kept for the next ones.
+    // As many jobs as there may be: their memory is kept for the next ones.
     let _ = fill_with_jobs(&system);
     root.seal();
     root.run_until_idle();

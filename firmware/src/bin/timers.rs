@@ -22,11 +22,7 @@ fn run() {
         for (name, nanos) in ["arm", "cancel", "fire"].into_iter().zip(costs) {
             // Two decimals, by hand: formatting of fractions is large.
             let hundredths = nanos * 100 / u64::from(n);
-            clockjack_firmware::line!(
-                "# {name} {n} {}.{:02}",
-                hundredths / 100,
-                hundredths % 100
-            );
+            clockjack_firmware::line!("# {name} {n} {}.{:02}", hundredths / 100, hundredths % 100);
         }
     }
     out::fact("ticks", board::now());

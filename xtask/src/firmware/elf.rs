@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn constants_are_in_flash_room_is_in_memory_and_first_values_are_in_both() {
-        let sections = [(1, ALLOC, 1000), (1, ALLOC | WRITE, 20), (NOBITS, ALLOC | WRITE, 300), (1, 0, 7)];
+        let sections =
+            [(1, ALLOC, 1000), (1, ALLOC | WRITE, 20), (NOBITS, ALLOC | WRITE, 300), (1, 0, 7)];
         let sizes = Sizes::of(&image(&sections)).unwrap();
         assert_eq!(sizes, Sizes { flash: 1020, ram: 320 });
     }

@@ -10,11 +10,12 @@
 use crate::{
     mail_word::{CAPACITY_BITS, Signed, Word, low},
     mutant,
-    prim::IS_MODEL,
+    prim::{IS_MODEL, scaled},
 };
 
-/// Values of a block. Its flags then fill a quarter of a cache line.
-pub(super) const SLOTS: usize = if IS_MODEL { 2 } else { 16 };
+/// Values of a block. Its flags then fill a quarter of a cache line, or a word where memory is
+/// scarce.
+pub(super) const SLOTS: usize = scaled(2, 4, 16);
 /// Entries of the directory of level 0.
 pub(super) const NEAR: usize = if IS_MODEL { 2 } else { 8 };
 /// By how many bits a directory is larger than the one of the level below.

@@ -29,11 +29,7 @@ use crate::{
 
 /// Words that are made at once: small under loom, so that a model sees more than one chunk, and on
 /// microcontrollers, where a whole shard has some dozen.
-const WORDS: usize = match (cfg!(loom), prim::IS_SMALL) {
-    (true, _) => 4,
-    (false, true) => 16,
-    (false, false) => 1024,
-};
+const WORDS: usize = prim::scaled(4, 16, 1024);
 
 /// The timer words of a shard: made as they are needed, never moved or freed while it lives, so
 /// that any thread may look one up by the number of its slot.
@@ -107,7 +103,7 @@ impl Drop for Words {
     }
 }
 
-/// The link of the last one: [`NIL`], or what the word's link has room for. No slot has this number.
+/// The link of the last one: [`NIL`], or what a link has room for. No slot has this number.
 const LAST: u32 = TimerWord::LINK_MAX;
 
 const _: () = assert!(LAST > crate::Slab::<()>::SLOTS_MAX, "a link names every slot, and none");
