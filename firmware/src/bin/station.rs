@@ -25,7 +25,7 @@ use core::{
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Cancellable, Coded, Context, DispatcherId, Failure, Limits,
-    Mailbox, Next, Props, RootContext, ScheduleError, Scope, Signal, Strategy,
+    Mailbox, Next, Props, RootContext, Scope, Signal, Strategy,
     observe::dump::{self, Line, Unit},
 };
 use clockjack_firmware::{
@@ -88,8 +88,6 @@ impl Actor for Station {
             (ToStation::LampOff, Some(lamp)) => {
                 say(cx, format_args!("stops the lamp"));
                 cx.stop_child(&lamp)?;
-                // Far away: so there are as many jobs as there were when memory was made for them.
-                cx.timers().single("lamp", Duration::from_secs(10), ToStation::LampOff)?;
             }
             (ToStation::LampOff, None) => {}
         }
@@ -267,8 +265,7 @@ fn run() {
         Props::new(|| Station { lamp: None }).supervise_children(Scope::OneForOne, restart);
     root.spawn("station", station).expect("it fits");
     root.run_until_idle();
-    // As many jobs as there may be: their memory is kept for the next ones.
-    let _ = fill_with_jobs(&system);
+    fill_with_jobs(&system);
     root.seal();
     root.run_until_idle();
     out::fact("heap-sealed", heap::used() as u64);
@@ -326,17 +323,13 @@ fn refusals(root: &mut RootContext) {
     let mut bytes: Vec<u8> = Vec::new();
     let empty = bytes.try_reserve(1).expect_err("the heap is shut");
     line!("{now:>4} {empty}");
-    let (n, refused) = fill_with_jobs(root.system());
-    if let Some(refused) = refused {
-        line!("{now:>4} after {n} more jobs: {refused}");
-    }
 }
 
-/// Makes jobs until one is refused, and cancels them: says how many there were, and the refusal.
-fn fill_with_jobs(system: &ActorSystem) -> (usize, Option<ScheduleError<u32>>) {
+/// Makes jobs until one is refused, and cancels them. Before the system is sealed: what such a job
+/// is to send takes memory.
+fn fill_with_jobs(system: &ActorSystem) {
     let button = critical_section::with(|cs| BUTTON.borrow_ref(cs).clone()).expect("it is there");
     let mut jobs = [const { None::<Cancellable> }; JOBS];
-    let mut refused = None;
     for (n, place) in (0..).zip(&mut jobs) {
         let job = system.scheduler().schedule_once(
             Duration::from_secs(1),
@@ -347,13 +340,16 @@ fn fill_with_jobs(system: &ActorSystem) -> (usize, Option<ScheduleError<u32>>) {
         );
         match job {
             Ok(job) => *place = Some(job),
-            Err(error) => {
-                refused = Some(error);
+            // The message has come back.
+            Err(refused) => {
+                line!("{:>4} after {n} more jobs: {refused}", board::now());
+                assert_eq!(refused.into_inner(), n);
                 break;
             }
         }
     }
-    (jobs.iter().flatten().filter(|job| job.cancel()).count(), refused)
+    let cancelled = jobs.iter().flatten().filter(|job| job.cancel()).count();
+    line!("{:>4} cancelled: {cancelled}", board::now());
 }
 
 /// The tree, the numbers and the jobs.
