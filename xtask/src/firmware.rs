@@ -8,7 +8,8 @@
 
 mod elf;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use core::time::Duration;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;

@@ -111,7 +111,7 @@ const _: () = assert!(LAST > crate::Slab::<()>::SLOTS_MAX, "a link names every s
 /// The links of the return stack stand in the words of the slots that are on it.
 impl Links for Words {
     fn set_next(&self, timer: u32, next: u32) {
-        self.word(timer).set_link(next.min(LAST));
+        self.word(timer).set_link(if next == NIL { LAST } else { next });
     }
 
     fn next(&self, timer: u32) -> u32 {
