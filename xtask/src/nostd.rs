@@ -62,17 +62,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     });
     steps.step("toolchain for bare metal", tool::ensure_debian_rust);
     steps.step("bare metal, no features", |line| {
-        let cmd = bare_metal(&workspace, &targets);
-        cmd.run(line, &workspace.log("bare-metal.log"))?;
+        for target in &targets {
+            let log = workspace.log(&format!("bare-metal-{target}.log"));
+            bare_metal(&workspace, target).run(line, &log)?;
+        }
         Ok(targets.join(", "))
     });
     steps.step("bare metal, with alloc", |line| {
         let features: Vec<String> = CRATES.iter().map(|name| format!("{name}/alloc")).collect();
-        let mut cmd = bare_metal(&workspace, &targets).arg("--features").arg(features.join(","));
-        for name in CRATES_WITH_ALLOC {
-            cmd = cmd.arg("-p").arg(name);
+        for target in &targets {
+            let log = workspace.log(&format!("bare-metal-alloc-{target}.log"));
+            let mut cmd = bare_metal(&workspace, target).arg("--features").arg(features.join(","));
+            for name in CRATES_WITH_ALLOC {
+                cmd = cmd.arg("-p").arg(name);
+            }
+            cmd.run(line, &log)?;
         }
-        cmd.run(line, &workspace.log("bare-metal-alloc.log"))?;
         Ok(targets.join(", "))
     });
     steps.step("several cores are not taken for one", |_| {
@@ -109,15 +114,16 @@ fn bare_metal_check(workspace: &Workspace, library: &str) -> Cmd {
         .dir(&workspace.root)
 }
 
-fn bare_metal(workspace: &Workspace, targets: &[&str]) -> Cmd {
-    let mut cmd = bare_metal_check(workspace, "core,alloc");
+/// One target at a time: features of a dependency are those of all targets of a call together.
+fn bare_metal(workspace: &Workspace, target: &str) -> Cmd {
+    let mut cmd = bare_metal_check(workspace, "core,alloc").arg("--target").arg(target);
     for name in ONE_CORE_FLAGS {
         cmd = cmd.env(name, ONE_CORE);
     }
     for name in CRATES {
         cmd = cmd.arg("-p").arg(name);
     }
-    targets.iter().fold(cmd, |cmd, target| cmd.arg("--target").arg(target))
+    cmd
 }
 
 #[cfg(test)]
