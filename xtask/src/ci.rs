@@ -98,7 +98,6 @@ const DEEP: &[Step] = &[
     shown("public surface", "xtask api"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
-    shown("firmware, all targets", "xtask firmware --all"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),

@@ -83,9 +83,9 @@
 //!
 //! # Microcontrollers
 //!
-//! Actors run on bare metal as they are, on a [`RootContext`]: Cortex-M, also without
-//! compare-exchange, and RV32. What a program has to say of its processor stands in
-//! `clockjack-sync`; `firmware/` is one, and says what it costs.
+//! Actors run on bare metal as they are, on a [`RootContext`]. They are run on a Cortex-M3, and
+//! compiled for processors without compare-exchange (Cortex-M0) and for RV32. What a program has to
+//! say of its processor stands in `clockjack-sync`; `firmware/` is one, and says what it costs.
 #![no_std]
 
 extern crate alloc;

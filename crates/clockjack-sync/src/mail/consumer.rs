@@ -348,7 +348,7 @@ impl<T> Mailbox<T> {
 
     /// Makes now all memory that the box will ever need, so that no push allocates any more: until
     /// [`shrink`](Self::shrink) or [`release`](Self::release) gives it back. False, and nothing was
-    /// made, if its capacity is above [`RESERVE_MAX`](super::RESERVE_MAX).
+    /// made, if its capacity is above [`RESERVE_MAX`].
     ///
     /// # Safety
     ///
