@@ -159,8 +159,8 @@
 //! # Microcontrollers
 //!
 //! The executor on one thread is made for processors without 64-bit atomics (Cortex-M, RV32) and
-//! without compare-exchange (Cortex-M0) too. What their programs have to say of themselves stands in
-//! [`clockjack_sync`](clockjack_sync#microcontrollers); `firmware/` is such a program.
+//! without compare-exchange (Cortex-M0) too. What their programs have to say of themselves stands
+//! in [`clockjack_sync`](clockjack_sync#microcontrollers); `firmware/` is such a program.
 //!
 //! # What is not here
 //!
