@@ -106,6 +106,10 @@ impl<B: Toolbox + Send> Toolbox for Shared<B> {
         self.0.toolbox.current_worker()
     }
 
+    fn now(&self) -> TimerInstant {
+        self.0.toolbox.now()
+    }
+
     fn seed(&self) -> u64 {
         self.0.toolbox.seed()
     }
@@ -117,7 +121,7 @@ impl<B: Toolbox + Send> Toolbox for Shared<B> {
 
 impl<B: Toolbox + Send + 'static> SchedulerHost for Shared<B> {
     fn now(&self) -> TimerInstant {
-        self.0.toolbox.clock().now()
+        self.0.toolbox.now()
     }
 
     fn clock_kind(&self) -> ClockKind {

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use clockjack_time::{MonotonicClock, Tick, TickDriver};
+use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
 use crate::{exit::Caught, worker::Local};
 
@@ -55,6 +55,17 @@ pub trait Toolbox: Sync {
     /// The worker that the caller runs on; `None` outside workers and inside interrupts.
     fn current_worker(&self) -> Option<u16> {
         Some(0)
+    }
+
+    /// A fresh reading, as fine as the host has one: that of the [clock](Self::clock), unless it
+    /// says otherwise.
+    ///
+    /// It MUST NOT differ from the clock but by being finer: rounded down to the clock's tick it is
+    /// a reading of the clock. A delay that is counted from the clock alone may be short by the
+    /// part of a tick that was over already; a host on which that part can be seen, by a finer
+    /// clock, has to give it here.
+    fn now(&self) -> TimerInstant {
+        self.clock().now()
     }
 
     /// The seed of every choice that is left open. Same seed, same run.

@@ -43,7 +43,7 @@ use clockjack_exec::{
     StartError, SubmitError, Toolbox,
 };
 use clockjack_sync::mutant;
-use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver, TimerInstant};
 use tokio::sync::Notify;
 
 use self::driver::ClockDriver;
@@ -51,6 +51,9 @@ use crate::{OsClock, OsInstant, current::Entered};
 
 /// How many steps are made between two looks at tokio: some ten microseconds of short ones.
 const STEPS_PER_SLICE: usize = 64;
+
+/// A nanosecond: the finest that the clock has.
+const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
 
 thread_local! {
     /// The executor whose slice this thread is in.
@@ -129,6 +132,10 @@ impl Toolbox for TokioToolbox {
     fn current_worker(&self) -> Option<u16> {
         let inside = INSIDE.try_with(Cell::get).unwrap_or(ptr::null());
         ptr::eq(inside, &*self.shared).then_some(0)
+    }
+
+    fn now(&self) -> TimerInstant {
+        TimerInstant::new(Tick::new(self.shared.clock.nanos_now()), NANO)
     }
 
     fn seed(&self) -> u64 {
@@ -356,6 +363,17 @@ impl Drop for Inside {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reading_is_finer_than_a_tick_and_agrees_with_the_clock() {
+        let toolbox = TokioToolbox::new(Resolution::TEN_MILLIS);
+        for _ in 0..1_000 {
+            let readings = [toolbox.clock().now(), toolbox.now(), toolbox.clock().now()];
+            let ticks = readings.map(|reading| reading.elapsed_tick(Resolution::TEN_MILLIS));
+            assert!(ticks.is_sorted(), "{readings:?}");
+        }
+        assert_eq!(toolbox.now().resolution_ns, 1);
+    }
 
     #[test]
     fn only_what_is_run_is_on_the_worker() {
