@@ -38,7 +38,11 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
         Core,
         &["clockjack-sched", "clockjack-exec", "clockjack-time", "clockjack-sync"],
     ),
-    ("clockjack-embassy", Core, &["clockjack-exec", "clockjack-time"]),
+    (
+        "clockjack-embassy",
+        Core,
+        &["clockjack-actor", "clockjack-exec", "clockjack-time", "clockjack-sync"],
+    ),
     ("clockjack-macros", Host, &[]),
     ("clockjack-graph", Host, &["clockjack-actor"]),
     (
@@ -141,6 +145,13 @@ const CONDITIONAL: &[(&str, &str, &str)] = &[
     ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"ptr\"))"),
     ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"64\"))"),
 ];
+
+/// Outside crates that a core crate cannot be without, each with the reason.
+const MANDATORY: &[(&str, &str, &str)] = &[(
+    "clockjack-embassy",
+    "embassy-time",
+    "its clock and alarm are what the crate is glue for; it is no_std, with the board's driver",
+)];
 
 /// Crates that Clockjack is measured against, and who else may use one.
 const RIVALS: &[(&str, &[&str])] = &[
@@ -266,7 +277,8 @@ fn check_outside(package: &Package, tier: Tier, dependency: &Dependency) -> Opti
     let is_conditional = CONDITIONAL
         .iter()
         .any(|&(from, to, cfg)| (from, to, Some(cfg)) == (package.name.as_str(), name, target));
-    (!is_conditional).then(|| {
+    let is_mandatory = MANDATORY.iter().any(|&(from, to, _)| (from, to) == (&package.name, name));
+    (!is_conditional && !is_mandatory).then(|| {
         "a core crate has no mandatory outside dependency: make it optional or write it here"
             .to_owned()
     })
@@ -381,6 +393,13 @@ mod tests {
         arrow("clockjack-time", Dependency { optional: true, ..on("defmt") }, Ok(()));
         arrow("clockjack-time", dev("proptest"), Ok(()));
         arrow("clockjack-rt", on("rustix"), Ok(()));
+    }
+
+    #[test]
+    fn glue_may_have_what_it_is_glue_for_and_nobody_else() {
+        arrow("clockjack-embassy", on("embassy-time"), Ok(()));
+        arrow("clockjack-embassy", on("embassy-executor"), Err("no mandatory outside dependency"));
+        arrow("clockjack-actor", on("embassy-time"), Err("no mandatory outside dependency"));
     }
 
     #[test]

@@ -1,0 +1,24 @@
+//! A system of actors, and the tick driver alone, as tasks on Embassy's std platform.
+//!
+//! The clock is the subject here, so it is the real one. What is asserted of it holds however slow
+//! the machine is: that nothing comes before its time, and that nothing is missing after it.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+#[path = "../examples/blinker.rs"]
+mod blinker;
+#[path = "std_platform/driver.rs"]
+mod driver;
+#[path = "std_platform/faults.rs"]
+mod faults;
+#[path = "support/platform.rs"]
+mod platform;
+#[path = "std_platform/system.rs"]
+mod system;
+
+#[test]
+fn the_example_blinks_fails_is_restarted_and_ends() {
+    let report = platform::run(async |spawner| blinker::blink(spawner).await);
+    assert!(report.expect("nobody stops the driver").is_clean());
+}

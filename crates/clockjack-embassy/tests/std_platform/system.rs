@@ -1,0 +1,256 @@
+//! What a system does as a task: timers, messages from outside, fairness, its end.
+
+use alloc::rc::Rc;
+use core::{cell::RefCell, time::Duration};
+use std::sync::mpsc;
+
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Context, Failure, Limits, Next, Props, Signal, SystemBuilder,
+};
+use clockjack_embassy::{EmbassySystem, EmbassyToolbox};
+use clockjack_time::Resolution;
+use embassy_time::{Instant, Timer};
+
+use crate::platform;
+
+/// A system of small size, whose clock begins now.
+pub(crate) fn small() -> EmbassySystem {
+    with(ActorSystem::builder("t").limits(Limits::SMALL))
+}
+
+fn with(builder: SystemBuilder) -> EmbassySystem {
+    EmbassyToolbox::new(Resolution::MILLI).system(builder).expect("there is room")
+}
+
+/// Delays of which each needs its own tick, and ones that are none.
+const DELAYS_US: [u64; 12] = [0, 1, 400, 999, 1_000, 1_001, 2_000, 3_500, 7_000, 9, 20_000, 1_500];
+
+struct Sleeper {
+    fired: Rc<RefCell<Vec<(u64, u64)>>>,
+}
+
+impl Actor for Sleeper {
+    type Msg = (u64, Instant);
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        for delay_us in DELAYS_US {
+            // Read before the arming: what is late from here on is late.
+            let armed = (delay_us, Instant::now());
+            cx.timers().single(delay_us, Duration::from_micros(delay_us), armed)?;
+        }
+        Ok(Next::Stay)
+    }
+
+    fn receive(
+        &mut self,
+        _cx: &mut Context<'_, Self>,
+        (delay_us, armed): (u64, Instant),
+    ) -> Result<Next, Failure> {
+        self.fired.borrow_mut().push((delay_us, armed.elapsed().as_micros()));
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn no_timer_is_early_by_embassys_clock_and_none_is_missing() {
+    platform::run(async |_| {
+        let fired = Rc::new(RefCell::new(Vec::new()));
+        let mut system = small();
+        let seen = Rc::clone(&fired);
+        let props = Props::new(move || Sleeper { fired: Rc::clone(&seen) });
+        system.spawn("sleeper", props).expect("there is room");
+        let run = system.run_until(|| fired.borrow().len() == DELAYS_US.len());
+        run.await.expect("nobody stops the driver");
+        for (delay_us, after_us) in fired.take() {
+            assert!(after_us >= delay_us, "{delay_us} us were over after {after_us} us");
+        }
+    });
+}
+
+/// An actor that counts, and its address.
+fn counter(system: &mut EmbassySystem) -> (ActorRef<()>, Rc<RefCell<usize>>) {
+    let count = Rc::new(RefCell::new(0));
+    let counted = Rc::clone(&count);
+    let props = Props::new(move || Counter(Rc::clone(&counted)));
+    (system.spawn("counter", props).expect("there is room"), count)
+}
+
+struct Counter(Rc<RefCell<usize>>);
+
+impl Actor for Counter {
+    type Msg = ();
+
+    fn receive(&mut self, _cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        *self.0.borrow_mut() += 1;
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn another_task_wakes_a_system_that_sleeps() {
+    platform::run(async |spawner| {
+        let mut system = small();
+        let (actor, count) = counter(&mut system);
+        platform::start(spawner, async move {
+            for _ in 0..20 {
+                Timer::after_micros(300).await;
+                actor.tell(()).expect("it is there");
+            }
+        });
+        system.run_until(|| *count.borrow() == 20).await.expect("nobody stops the driver");
+    });
+}
+
+#[test]
+fn another_thread_wakes_a_system_that_sleeps() {
+    platform::run(async |_| {
+        let mut system = small();
+        let (actor, count) = counter(&mut system);
+        let (told, heard) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            for () in heard {
+                actor.tell(()).expect("it is there");
+            }
+        });
+        // One at a time, so that each finds the system asleep or about to be.
+        for n in 1..=1_000 {
+            told.send(()).expect("the thread is there");
+            system.run_until(|| *count.borrow() == n).await.expect("nobody stops the driver");
+        }
+        drop(told);
+        thread.join().expect("it does not panic");
+    });
+}
+
+#[test]
+fn a_timer_that_another_task_arms_is_heard_by_a_system_that_sleeps_for_longer() {
+    platform::run(async |spawner| {
+        let mut system = small();
+        let (actor, count) = counter(&mut system);
+        let jobs = system.system().clone();
+        let far = Duration::from_secs(3_600);
+        let default = clockjack_actor::DispatcherId::DEFAULT;
+        jobs.scheduler().schedule_once(far, &actor, (), default, None).expect("there is room");
+        platform::start(spawner, async move {
+            Timer::after_millis(3).await;
+            let soon = Duration::from_millis(2);
+            jobs.scheduler().schedule_once(soon, &actor, (), default, None).expect("there is room");
+        });
+        system.run_until(|| *count.borrow() == 1).await.expect("nobody stops the driver");
+    });
+}
+
+#[test]
+fn an_actor_that_is_never_idle_leaves_other_tasks_their_turns() {
+    platform::run(async |spawner| {
+        let mut system = small();
+        let busy = Props::from_fn(|cx, n: u64| {
+            cx.self_ref().tell(n + 1)?;
+            Ok(Next::Stay)
+        });
+        let busy = system.spawn("busy", busy).expect("there is room");
+        busy.tell(0).expect("it is there");
+        let (told, heard) = mpsc::channel();
+        platform::start(spawner, async move {
+            for _ in 0..10 {
+                Timer::after_millis(1).await;
+            }
+            told.send(()).expect("the test waits");
+        });
+        let run = system.run_until(|| heard.try_recv().is_ok());
+        run.await.expect("nobody stops the driver");
+    });
+}
+
+#[test]
+fn a_future_is_driven_to_its_output_beside_the_actors() {
+    platform::run(async |_| {
+        let mut system = small();
+        let answer = Props::from_fn(|_cx, to: clockjack_actor::ReplyTo<u32>| {
+            to.reply(42);
+            Ok(Next::Stay)
+        });
+        let actor = system.spawn("answer", answer).expect("there is room");
+        let ask = actor.ask(|to| to, Duration::from_secs(30));
+        let answer = system.drive(ask).await.expect("nobody stops the driver");
+        assert_eq!(answer.expect("it answers"), 42);
+        // Embassy's own futures as well, while the system has nothing to do.
+        system.drive(Timer::after_millis(2)).await.expect("nobody stops the driver");
+    });
+}
+
+/// Tells when it has stopped.
+struct Parent {
+    name: &'static str,
+    children: usize,
+    told: mpsc::Sender<&'static str>,
+}
+
+impl Actor for Parent {
+    type Msg = ();
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        for name in ["a", "b", "c"].into_iter().take(self.children) {
+            let told = self.told.clone();
+            let child = move || Parent { name, children: 0, told: told.clone() };
+            cx.spawn_child(name, child)?;
+        }
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, _cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, _cx: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        if let Signal::PostStop = signal {
+            self.told.send(self.name)?;
+        }
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn a_shutdown_stops_children_before_their_parent_the_newest_first() {
+    platform::run(async |_| {
+        let (told, heard) = mpsc::channel();
+        let mut system = small();
+        let parent = move || Parent { name: "parent", children: 3, told: told.clone() };
+        system.spawn("parent", parent).expect("there is room");
+        let report = system.shutdown(Duration::from_secs(30)).await;
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!(heard.iter().collect::<Vec<_>>(), ["c", "b", "a", "parent"]);
+    });
+}
+
+#[test]
+fn a_shutdown_that_is_held_up_ends_at_its_deadline_and_says_who_is_left() {
+    platform::run(async |_| {
+        let mut system = small();
+        let (_actor, _count) = counter(&mut system);
+        let phase = clockjack_actor::shutdown::Phase::BEFORE_SERVICE_UNBIND;
+        let never = core::future::pending::<Result<(), Failure>>();
+        system.system().on_shutdown(phase, "never", never).expect("there is room");
+        let begun = Instant::now();
+        let report = system.shutdown(Duration::from_millis(20)).await;
+        assert!(begun.elapsed().as_millis() >= 20, "it gave up too early");
+        assert!(!report.is_clean(), "{report:?}");
+    });
+}
+
+#[test]
+fn a_system_that_terminates_by_itself_ends_its_run() {
+    platform::run(async |spawner| {
+        let mut system = small();
+        let other = system.system().clone();
+        platform::start(spawner, async move {
+            Timer::after_millis(2).await;
+            drop(other.terminate());
+        });
+        let report = system.run().await.expect("nobody stops the driver");
+        assert!(report.is_clean(), "{report:?}");
+        // It is over, so a second run ends at once.
+        system.run().await.expect("nobody stops the driver");
+        assert_ne!(system.driver().current_status(), clockjack_time::DriverStatus::Suspended);
+    });
+}

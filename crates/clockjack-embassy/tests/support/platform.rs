@@ -1,0 +1,45 @@
+//! Embassy's std platform for a test: an executor on a thread of its own, which never ends.
+
+use core::{pin::Pin, time::Duration};
+use std::{
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+};
+
+use embassy_executor::{Executor, Spawner};
+
+/// For how long a test may hang before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A task of any kind.
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+#[embassy_executor::task(pool_size = 64)]
+async fn any(task: Task) {
+    task.await;
+}
+
+/// Starts a task of Embassy's.
+pub(crate) fn start(spawner: Spawner, task: impl Future<Output = ()> + 'static) {
+    spawner.spawn(any(Box::pin(task))).expect("there are not so many");
+}
+
+/// Runs a body in a task of Embassy's, and gives its output.
+#[track_caller]
+pub(crate) fn run<T: Send + 'static>(body: impl AsyncFnOnce(Spawner) -> T + Send + 'static) -> T {
+    let (told, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let executor = Box::leak(Box::new(Executor::new()));
+        executor.run(|spawner| {
+            start(spawner, async move {
+                // Nobody listens any more if the test has given up.
+                drop(told.send(body(spawner).await));
+            });
+        });
+    });
+    match heard.recv_timeout(PATIENCE) {
+        Ok(output) => output,
+        Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
+        Err(RecvTimeoutError::Disconnected) => panic!("it has panicked"),
+    }
+}
