@@ -78,6 +78,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-book", Tool, &["clockjack", "clockjack-cli"]),
     ("clockjack-compare", Tool, SHIPPED),
     ("clockjack-own-components", Tool, SHIPPED),
+    ("clockjack-scenario", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
     ("xtask", Tool, &[]),
 ];
@@ -162,7 +163,7 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("ractor", &[]),
     ("rayon", &[]),
     ("smol", &[]),
-    ("tokio", &["clockjack-rt", "clockjack", "clockjack-book"]),
+    ("tokio", &["clockjack-rt", "clockjack", "clockjack-book", "clockjack-scenario"]),
     ("tokio-util", &[]),
     ("xtra", &[]),
 ];

@@ -1,0 +1,61 @@
+//! The scenario in virtual time, under many seeds: the logical trace is always the same, and under
+//! one seed so is the order between the actors, on every processor.
+//!
+//! After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-scenario --test
+//! simulation` writes the golden files anew.
+#![cfg(not(loom))]
+
+extern crate alloc;
+
+use alloc::collections::BTreeSet;
+use core::fmt::Write as _;
+use std::{env, fs, path::Path};
+
+use clockjack_scenario::{Tape, builder, start, tape::digest};
+use clockjack_testkit::ManualTime;
+
+/// As many as show that the seed decides something, and are over at once.
+const SEEDS: u64 = 64;
+
+/// Runs it to its end.
+fn run(seed: u64) -> Tape {
+    let tape = Tape::new();
+    let time = ManualTime::start_seeded(builder(&tape), seed);
+    start(time.system(), &tape).expect("there is room");
+    let report = time.block_on(time.system().when_terminated());
+    assert!(report.is_clean(), "seed {seed}: {report:?}");
+    tape
+}
+
+#[track_caller]
+fn check(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    if env::var_os("CLOCKJACK_BLESS").is_some() {
+        fs::write(&path, actual).expect("the golden file can be written");
+    }
+    let expected = fs::read_to_string(&path).expect("the golden file is there");
+    assert_eq!(actual, expected, "{name} differs; if that is meant, run with CLOCKJACK_BLESS=1");
+}
+
+#[test]
+fn every_seed_leaves_the_golden_trace() {
+    check("golden.txt", &run(0).by_actor());
+    let golden = run(0).by_actor();
+    for seed in 1..=SEEDS {
+        assert_eq!(run(seed).by_actor(), golden, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_decides_the_order_between_actors_and_always_the_same() {
+    let mut text = run(0).in_order();
+    let mut orders = BTreeSet::new();
+    for seed in 0..=SEEDS {
+        let order = digest(&run(seed).in_order());
+        orders.insert(order);
+        writeln!(text, "seed {seed}: {order:016x}").expect("a string takes everything");
+    }
+    // If all seeds gave one order, it would not be seeds that are compared.
+    assert!(orders.len() > 8, "only {} orders of {SEEDS} seeds", orders.len());
+    check("orders.txt", &text);
+}
