@@ -108,10 +108,15 @@ fn a_stop_ends_the_service_accounts_for_every_tick_and_refuses_from_then_on() {
 fn every_tick_arrives_once_whoever_looks() {
     const LOOKS: usize = 50_000;
     // So short that every look finds some.
-    let driver = AlarmDriver::new(Resolution::from_nanos(100).expect("not zero"));
+    let driver = AlarmDriver::new(Resolution::from_nanos(1).expect("not zero"));
     let looks = || {
         let tokens = (0..LOOKS).filter_map(|_| driver.poll_tick());
-        tokens.map(|token| u64::from(token.catch_up) + 1).sum::<u64>()
+        let checked = tokens.map(|token| {
+            let now = driver.now().tick();
+            assert!(token.up_to <= now, "{} came at {now}", token.up_to);
+            u64::from(token.catch_up) + 1
+        });
+        checked.sum::<u64>()
     };
     let taken = std::thread::scope(|scope| {
         let others = [scope.spawn(looks), scope.spawn(looks)];
