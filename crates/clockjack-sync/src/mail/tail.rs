@@ -53,7 +53,8 @@ const _: () = {
     assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
     assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
-    assert!(CAPACITY_MAX < 1 << (Word::BITS - 11), "half of the positions");
+    // As wide as a word may be: with 64-bit atomics a `usize` may still have 32 bits.
+    assert!((CAPACITY_MAX as u64) < 1 << (Word::BITS - 11), "half of the positions");
 };
 
 /// The entries of a level's directory.
