@@ -98,6 +98,7 @@ const DEEP: &[Step] = &[
     shown("public surface", "xtask api"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
+    shown("foreign processors", "xtask foreign"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),

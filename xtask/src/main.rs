@@ -15,6 +15,7 @@ mod counts;
 mod digest;
 mod firmware;
 mod init;
+mod foreign;
 mod layering;
 mod libtest;
 mod licences;
@@ -82,6 +83,8 @@ enum Command {
     Nostd(nostd::Options),
     /// Build the bare-metal program, run it in QEMU and check what it says; tables of its sizes
     Firmware(firmware::Options),
+    /// Run the simulated scenario on 32-bit ARM and big-endian s390x, under QEMU's user mode
+    Foreign(foreign::Options),
     /// Run the stress tests under ThreadSanitizer and AddressSanitizer
     Sanitize(sanitize::Options),
 }
@@ -117,6 +120,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Compare(options) => compare::run(options),
         Command::Nostd(options) => nostd::run(options),
         Command::Firmware(options) => firmware::run(options),
+        Command::Foreign(options) => foreign::run(options),
         Command::Sanitize(options) => sanitize::run(options),
     }
 }

@@ -1,0 +1,157 @@
+//! `cargo xtask foreign`: what must be the same on every processor, on other processors.
+//!
+//! The scenario in virtual time is built for one of 32 bits and one whose bytes stand the other way
+//! round, with Debian's compiler, a std from its sources and a cross linker, and runs under QEMU's
+//! user mode. Its golden files were written on x86-64, and have a digest of the trace of each seed:
+//! so a test that passes says that the traces are equal. QEMU does not show the weak memory of a
+//! processor; that is loom's part.
+
+use core::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::{
+    console::{Line, Steps},
+    libtest,
+    process::Cmd,
+    tool,
+    workspace::Workspace,
+};
+
+/// What is run: a package and a test of it.
+const TESTS: &str = "-p clockjack-scenario --test simulation";
+/// A cold build of std and of all that the package is tested with, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(2400);
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Only this one, instead of both
+    processor: Option<Processor>,
+}
+
+/// What is run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Processor {
+    /// ARMv7: words of 32 bits
+    Arm,
+    /// IBM Z: the most significant byte comes first
+    S390x,
+}
+
+impl Processor {
+    const ALL: [Self; 2] = [Self::Arm, Self::S390x];
+
+    const fn target(self) -> &'static str {
+        match self {
+            Self::Arm => "armv7-unknown-linux-gnueabihf",
+            Self::S390x => "s390x-unknown-linux-gnu",
+        }
+    }
+
+    /// What comes before `-gcc`, and where its libraries are, below `/usr`.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Arm => "arm-linux-gnueabihf",
+            Self::S390x => "s390x-linux-gnu",
+        }
+    }
+
+    const fn emulator(self) -> &'static str {
+        match self {
+            Self::Arm => "qemu-arm",
+            Self::S390x => "qemu-s390x",
+        }
+    }
+
+    const fn packages(self) -> &'static str {
+        match self {
+            Self::Arm => "qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross",
+            Self::S390x => "qemu-user gcc-s390x-linux-gnu libc6-dev-s390x-cross",
+        }
+    }
+
+    /// The variables by which cargo learns of linker and emulator.
+    const fn variables(self) -> [&'static str; 2] {
+        match self {
+            Self::Arm => [
+                "CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER",
+                "CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER",
+            ],
+            Self::S390x => [
+                "CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER",
+                "CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER",
+            ],
+        }
+    }
+
+    fn ensure(self, line: &Line) -> Result<String> {
+        let linker = format!("{}-gcc", self.prefix());
+        tool::ensure_apt(line, "a cross linker with QEMU's user mode", self.packages(), || {
+            tool::starts(&linker) && tool::starts(self.emulator())
+        })?;
+        let version = Cmd::new(self.emulator()).arg("--version").capture()?;
+        Ok(version.output.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn test(self, workspace: &Workspace) -> Cmd {
+        let [linker, runner] = self.variables();
+        let prefix = self.prefix();
+        tool::debian("cargo")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env(linker, format!("{prefix}-gcc"))
+            .env(runner, format!("{} -L /usr/{prefix}", self.emulator()))
+            // A golden file that the foreign processor wrote would prove nothing.
+            .without_env("CLOCKJACK_BLESS")
+            .words("test -Zbuild-std --target")
+            .arg(self.target())
+            .words("--target-dir target/foreign")
+            .words(TESTS)
+            .limit(LIMIT)
+            .dir(&workspace.root)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let chosen: Vec<Processor> = Processor::ALL
+        .into_iter()
+        .filter(|one| options.processor.is_none_or(|only| only == *one))
+        .collect();
+    let mut steps = Steps::new("foreign", 1 + 2 * chosen.len());
+    if !steps.step("toolchain with a std to build", tool::ensure_debian_rust) {
+        return steps.finish();
+    }
+    for processor in chosen {
+        let target = processor.target();
+        if !steps.step(&format!("linker and emulator for {target}"), |line| processor.ensure(line))
+        {
+            continue;
+        }
+        steps.step(&format!("scenario in virtual time on {target}"), |line| {
+            let log = workspace.log(&format!("foreign-{target}.log"));
+            let finished = processor.test(&workspace).run(line, &log)?;
+            let totals = libtest::totals(&finished.output);
+            anyhow::ensure!(totals.passed > 0, "no test has run: see {}", log.display());
+            Ok(format!("{} tests passed", totals.passed))
+        });
+    }
+    steps.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_told_of_linker_and_emulator_by_the_name_of_the_target() {
+        for processor in Processor::ALL {
+            let name = processor.target().to_uppercase().replace('-', "_");
+            let [linker, runner] = processor.variables();
+            assert_eq!(linker, format!("CARGO_TARGET_{name}_LINKER"));
+            assert_eq!(runner, format!("CARGO_TARGET_{name}_RUNNER"));
+        }
+    }
+}
