@@ -1,16 +1,36 @@
-//! What is fuzzed: one function for each reader of somebody else's bytes. Each takes any bytes,
-//! ends soon, and panics only if the reader breaks a promise.
+//! What is fuzzed: one function for each part that bytes can be turned into work for.
+//!
+//! Each takes any bytes, ends soon, and panics only if the part breaks a promise. Two kinds:
+//! *readers* are given the bytes as they are; *machines* are given what the bytes say to do, and
+//! are held to a model that is plain enough to be believed. [`TARGETS`] lists them all.
+//!
+//! `cargo xtask fuzz` runs them under libFuzzer; `cargo run --release` here runs them on changed
+//! inputs without it; `cargo test` runs the kept corpus once.
 
-use clockjack_graph::{GraphFile, Limits};
+mod graph;
+mod input;
+mod mailbox;
+mod process;
+mod scheduler;
+mod trace;
+mod wheel;
 
-/// Loads a graph file. A refusal has at least one fault, and every place it names is in the text.
-pub fn load(bytes: &[u8]) {
-    let limits = Limits { diagnostics: 100, ..Limits::DEFAULT };
-    let Err(told) = GraphFile::parse_bytes("fuzz", bytes, &limits) else { return };
-    assert!(told.n_errors() > 0, "refused without a fault");
-    let text = &told.source.as_ref().expect("a refused text is kept").text;
-    for one in &told.list {
-        let span = one.span.start as usize..one.span.end as usize;
-        assert!(text.get(span).is_some(), "no place of the text: {one:?}");
-    }
-}
+pub use graph::graph;
+pub use mailbox::mailbox;
+pub use process::process;
+pub use scheduler::scheduler;
+pub use trace::trace;
+pub use wheel::wheel;
+
+/// A name and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Everything that is fuzzed; each has a folder of its name in `corpus/`.
+pub const TARGETS: [Target; 6] = [
+    ("graph", graph),
+    ("mailbox", mailbox),
+    ("process", process),
+    ("scheduler", scheduler),
+    ("trace", trace),
+    ("wheel", wheel),
+];

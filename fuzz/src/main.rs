@@ -1,38 +1,14 @@
-//! Runs the fuzzed functions on changed texts, the same for the same seed:
-//! `cargo run --release --manifest-path fuzz/Cargo.toml -- RUNS SEED [FILE..]`. Files are what is
-//! changed, beside one that is built in; with zero runs they are only loaded, as they are.
+//! Runs a target on changed inputs, the same for the same seed, without libFuzzer:
+//! `cargo run --release --manifest-path fuzz/Cargo.toml -- TARGET RUNS SEED [FILE..]`. What is
+//! changed are the files, and else the kept corpus of the target; with zero runs they are only
+//! run, as they are.
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-/// Every part of the format, briefly.
-const SEED: &str = "\
-schema_version: 1
-graph: {name: g, kind: internal_test, config: {k: [1, {a: 'b'}]}, clock: {event_domain: device}}
-lanes:
-  main: {type: fixed_rate, hz: 1.5, cpu_affinity: [0, 1]}
-components:
-  - id: a
-    type: t
-    event_sources: [{type: message, inputs: [x], input: y}]
-    trigger_policy: {type: batch, batch_size: 3}
-    execution: {lane: main, on_error: {policy: restart}}
-    depends_on: [s.b]
-    config: {text: \"a\\tb\", none: }
-edges:
-  - {id: e, kind: async, from: a.out, to: s.b.in, policy: {mode: queue, capacity: 8}}
-composite_loops:
-  - {id: l, components: [a], order: [a], loop_policy: {type: fixed_point}}
-subgraphs:
-  - {id: s, components: [{id: b, type: t, execution: {lane: main}}], edges: []}
-templates:
-  - id: t
-    parameters: [p]
-    components: [{id: c, type: '{{p}}', execution: {lane: main}}]
-    edges: []
-template_instances: [{id: i, template: t, parameters: {p: x}}]
-";
-
-/// What texts are changed with.
+/// What inputs are changed with, beside single bytes.
 const PIECES: &[&str] = &[
     "",
     "\n",
@@ -76,36 +52,55 @@ const PIECES: &[&str] = &[
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let target = clockjack_fuzz::TARGETS.iter().find(|(known, _)| *known == name);
     let mut number = || arguments.next().and_then(|text| text.parse::<u64>().ok());
-    let (Some(runs), Some(seed)) = (number(), number()) else {
-        eprintln!("usage: clockjack-fuzz RUNS SEED [FILE..]");
+    let (Some((name, run)), Some(runs), Some(seed)) = (target, number(), number()) else {
+        let names = clockjack_fuzz::TARGETS.map(|(name, _)| name).join("|");
+        eprintln!("usage: clockjack-fuzz {names} RUNS SEED [FILE..]");
         return ExitCode::from(2);
     };
-    let mut texts = vec![SEED.as_bytes().to_vec()];
-    for path in arguments {
+    let mut paths: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
+    if paths.is_empty() {
+        paths = corpus(name);
+    }
+    let mut inputs = Vec::new();
+    for path in paths {
         match std::fs::read(&path) {
-            Ok(bytes) => texts.push(bytes),
+            Ok(bytes) => inputs.push(bytes),
             Err(error) => {
-                eprintln!("{path} cannot be read: {error}");
+                eprintln!("{} cannot be read: {error}", path.display());
                 return ExitCode::from(2);
             }
         }
     }
-    texts.iter().for_each(|text| clockjack_fuzz::load(text));
-    for run in 0..runs {
+    if inputs.is_empty() {
+        inputs.push(Vec::new());
+    }
+    inputs.iter().for_each(|input| run(input));
+    for nth in 0..runs {
         // Each run has a seed of its own, so that one can be repeated alone.
-        let mut random = Random(seed.wrapping_add(run));
-        let bytes = changed(&texts, &mut random);
-        if std::panic::catch_unwind(|| clockjack_fuzz::load(&bytes)).is_err() {
-            eprintln!("seed {}: {:?}", seed.wrapping_add(run), String::from_utf8_lossy(&bytes));
+        let mut random = Random(seed.wrapping_add(nth));
+        let bytes = changed(&inputs, &mut random);
+        if std::panic::catch_unwind(|| run(&bytes)).is_err() {
+            eprintln!("{name}, seed {}: {:?}", seed.wrapping_add(nth), bytes.escape_ascii());
             return ExitCode::FAILURE;
         }
     }
-    println!("{runs} changed texts from seed {seed}: all read or refused");
+    println!("{name}: {runs} changed inputs from seed {seed}, no promise broken");
     ExitCode::SUCCESS
 }
 
-/// A text with some pieces cut out, put in, repeated or moved.
+/// The kept inputs of a target, in a fixed order.
+fn corpus(name: &str) -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let entries = std::fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}
+
+/// An input with some pieces cut out, put in, repeated or moved.
 fn changed(texts: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = texts[random.below(texts.len())].clone();
     for _ in 0..=random.below(8) {

@@ -38,6 +38,8 @@ const CI: &[Step] = &[
     quiet("fmt", "fmt --all --check"),
     quiet("fmt proof", "fmt --manifest-path proof/nostd/Cargo.toml --check"),
     quiet("fmt proof, sanitizers", "fmt --manifest-path proof/sanitize/Cargo.toml --check"),
+    quiet("fmt fuzz", "fmt --manifest-path fuzz/Cargo.toml --check"),
+    quiet("fuzz, kept corpus", "test --manifest-path fuzz/Cargo.toml --target-dir target/fuzz"),
     quiet("clippy", "clippy --workspace --all-targets --all-features -- -D warnings"),
     quiet(
         "clippy, core without features",
@@ -99,6 +101,7 @@ const DEEP: &[Step] = &[
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
     shown("foreign processors", "xtask foreign"),
+    shown("fuzz, ten minutes a target", "xtask fuzz --minutes 10"),
     shown("counts", "xtask counts"),
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),

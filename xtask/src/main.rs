@@ -16,6 +16,7 @@ mod digest;
 mod firmware;
 mod init;
 mod foreign;
+mod fuzz;
 mod layering;
 mod libtest;
 mod licences;
@@ -85,6 +86,8 @@ enum Command {
     Firmware(firmware::Options),
     /// Run the simulated scenario on 32-bit ARM and big-endian s390x, under QEMU's user mode
     Foreign(foreign::Options),
+    /// Run the fuzz targets under libFuzzer, each for some minutes
+    Fuzz(fuzz::Options),
     /// Run the stress tests under ThreadSanitizer and AddressSanitizer
     Sanitize(sanitize::Options),
 }
@@ -121,6 +124,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Nostd(options) => nostd::run(options),
         Command::Firmware(options) => firmware::run(options),
         Command::Foreign(options) => foreign::run(options),
+        Command::Fuzz(options) => fuzz::run(options),
         Command::Sanitize(options) => sanitize::run(options),
     }
 }

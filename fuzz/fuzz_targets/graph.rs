@@ -1,0 +1,4 @@
+//! `graph` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| clockjack_fuzz::graph(bytes));

@@ -1,0 +1,4 @@
+//! `process` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| clockjack_fuzz::process(bytes));

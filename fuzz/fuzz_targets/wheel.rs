@@ -1,0 +1,4 @@
+//! `wheel` under libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| clockjack_fuzz::wheel(bytes));
