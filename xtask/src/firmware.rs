@@ -112,7 +112,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let bench = Bench { workspace: Workspace::load()?, linker: linker()? };
     let targets = chosen(options)?;
     let counts_timers = targets.iter().any(|target| target.triple == TIMERS_ON);
-    let mut steps = Steps::new("firmware", 2 + 2 * targets.len() + usize::from(counts_timers));
+    let mut steps = Steps::new("firmware", 2 + 3 * targets.len() + usize::from(counts_timers));
     steps.step("toolchain", tool::ensure_debian_rust);
     steps.step("machines", |line| {
         for target in &targets {
@@ -126,6 +126,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         steps.step(&format!("station, {}", target.triple), |line| {
             bench.station(line, target, options.bless)
         });
+        steps.step(&format!("scenario, {}", target.triple), |line| bench.scenario(line, target));
         steps.step(&format!("sizes, {}", target.triple), |line| {
             let table = bench.sizes(line, target)?;
             tables.push(format!("{} ({})\n\n{table}", target.triple, target.about));
@@ -223,9 +224,29 @@ impl Bench {
         }
         let expected = std::fs::read_to_string(&golden)
             .with_context(|| format!("cannot read {}", golden.display()))?;
-        compare(&said.trace, &expected.lines().collect::<Vec<_>>())?;
+        compare(&said.trace, &expected.lines().collect::<Vec<_>>(), "firmware/golden/station.txt")?;
         let heap = said.facts.get("heap-max").map_or("?", String::as_str);
         Ok(format!("{} lines, heap {heap} bytes at most", said.trace.len()))
+    }
+
+    /// The program that runs on every host: its trace is the one that they all leave, and under a
+    /// seed it goes in the order that was written on a server.
+    fn scenario(&self, line: &Line, target: &Target) -> Result<String> {
+        let file = self.build(line, target, "scenario", "scenario")?;
+        let said = self.run(line, target, BY_TICKS, &file)?;
+        let read = |name: &str| {
+            let path = self.workspace.root.join("scenario").join(name);
+            std::fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))
+        };
+        let (golden, orders) = (read("golden.txt")?, read("orders.txt")?);
+        let (trace, seeds) = said.trace.split_at(said.trace.len().min(golden.lines().count()));
+        compare(trace, &golden.lines().collect::<Vec<_>>(), "scenario/golden.txt")?;
+        let digests = orders.lines().filter(|line| line.starts_with("seed "));
+        compare(seeds, &digests.take(seeds.len()).collect::<Vec<_>>(), "scenario/orders.txt")?;
+        anyhow::ensure!(seeds.len() > 1, "no order was compared");
+        let heap = said.fact("heap-max")?;
+        Ok(format!("{} lines, {} seeds, heap {heap} bytes at most", trace.len(), seeds.len()))
     }
 
     fn sizes(&self, line: &Line, target: &Target) -> Result<Table> {
@@ -283,13 +304,12 @@ impl Said {
 }
 
 /// Says the first line that differs.
-fn compare(said: &[String], expected: &[&str]) -> Result<()> {
+fn compare(said: &[String], expected: &[&str], golden: &str) -> Result<()> {
     let differs = |at: &usize| said.get(*at).map(String::as_str) != expected.get(*at).copied();
     let Some(at) = (0..said.len().max(expected.len())).find(differs) else { return Ok(()) };
     let none = "nothing more";
     bail!(
-        "line {} of the trace differs from firmware/golden/station.txt\n  \
-         expected: {}\n  said:     {}",
+        "line {} of the trace differs from {golden}\n  expected: {}\n  said:     {}",
         at + 1,
         expected.get(at).unwrap_or(&none),
         said.get(at).map_or(none, String::as_str)
@@ -313,12 +333,12 @@ mod tests {
     #[test]
     fn a_trace_that_differs_is_refused_by_its_first_such_line() {
         let said = ["a".to_owned(), "b".to_owned()];
-        assert!(compare(&said, &["a", "b"]).is_ok());
-        let error = compare(&said, &["a", "c"]).unwrap_err().to_string();
+        assert!(compare(&said, &["a", "b"], "g").is_ok());
+        let error = compare(&said, &["a", "c"], "g").unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("expected: c"), "{error}");
-        let error = compare(&said, &["a"]).unwrap_err().to_string();
+        let error = compare(&said, &["a"], "g").unwrap_err().to_string();
         assert!(error.contains("expected: nothing more"), "{error}");
-        let error = compare(&said, &["a", "b", "c"]).unwrap_err().to_string();
+        let error = compare(&said, &["a", "b", "c"], "g").unwrap_err().to_string();
         assert!(error.contains("said:     nothing more"), "{error}");
     }
 
