@@ -37,7 +37,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
     let crates: Vec<&Package> =
-        workspace.default_members().filter(|package| has_library(package)).collect();
+        workspace.default_members().filter(|package| is_shipped(package)).collect();
     let mut steps = Steps::new(FOLDER, crates.len());
     for package in crates {
         steps.step(&package.name, |line| {
@@ -55,8 +55,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-fn has_library(package: &Package) -> bool {
-    package.dir().join("src/lib.rs").is_file()
+/// Whether users get it: what stands beside the crates, as the scenario, promises them nothing.
+fn is_shipped(package: &Package) -> bool {
+    let is_crate = package.dir().parent().is_some_and(|dir| dir.ends_with("crates"));
+    is_crate && package.dir().join("src/lib.rs").is_file()
 }
 
 /// The surface as it is now.

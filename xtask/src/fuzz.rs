@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: the targets of `fuzz/` under libFuzzer.
 //!
 //! libFuzzer comes with `cargo-fuzz`, which is installed below `target/`, and wants a nightly
-//! compiler. A run begins with the kept corpus, writes what it finds below `target/fuzz-corpus`, and
-//! fails with the input if a promise is broken; `--keep` then adds to the kept corpus what reaches
-//! something new. Without libFuzzer, `cargo test` in `fuzz/` runs the kept corpus once.
+//! compiler. A run begins with the kept corpus, writes what it finds below `target/fuzz-corpus`,
+//! and fails with the input if a promise is broken; `--keep` then adds to the kept corpus what
+//! reaches something new. Without libFuzzer, `cargo test` in `fuzz/` runs the kept corpus once.
 
 use core::time::Duration;
 use std::path::Path;
