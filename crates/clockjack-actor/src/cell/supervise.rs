@@ -57,6 +57,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 Some((Ruling::Resume, _)) if self.has_actor() => {
                     self.tell_of_failure(turn, info, Directive::Resume);
                     turn.drop_contained(failure);
+                    // The failure may be that of a child, which waits for what becomes of it.
+                    if !mutant!("actor-resume-leaves-child") {
+                        self.let_children_go_on(turn, Waiting::Resume);
+                    }
                     return;
                 }
                 Some((Ruling::Resume | Ruling::Stop, _)) => {

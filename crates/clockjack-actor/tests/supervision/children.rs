@@ -323,3 +323,26 @@ fn a_stop_ends_one_that_waits_for_its_parents_decision() {
     clock.advance(10 * SECOND);
     assert_eq!(root.run_until_idle(), 0);
 }
+
+#[test]
+fn a_child_whose_failure_its_parent_resumes_by_its_own_strategy_goes_on() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let above = props(&log)
+        .supervise(Strategy::resume())
+        .supervise_children(Scope::OneForOne, Strategy::escalate());
+    let a = root.spawn("a", above).unwrap();
+    let to = log.clone();
+    run(&mut root, &a, move |_, cx| {
+        cx.spawn_child("x", props(&to))?;
+        Ok(Next::Stay)
+    });
+    let x: ActorRef<Msg> = root.system().lookup("/user/a/x").unwrap();
+    x.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    log.take();
+    x.tell(Msg::Born).unwrap();
+    a.tell(Msg::Born).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a/x is 1", "a is 1"]);
+}
