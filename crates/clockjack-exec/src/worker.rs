@@ -23,6 +23,7 @@
 //! the worker's thread, which reaches it through its host.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
+pub mod hand;
 mod local;
 mod seat;
 
@@ -193,21 +194,30 @@ impl<'e> Worker<'e> {
 
     fn run_unguarded(&mut self) {
         loop {
-            // Acquire: pairs with whoever asked.
-            let flags = self.place.flags.load(Acquire);
-            if flags != 0 {
-                if flags & LEAVE != 0 && self.place.leaves() {
-                    return;
-                }
-                // Relaxed: the look that follows is what was asked for.
-                self.place.flags.fetch_and(!POLL, Relaxed);
-                self.countdown = 0;
+            if self.is_to_leave() {
+                return;
             }
             match self.next().or_else(|| self.search()) {
                 Some(entry) => self.step(entry),
                 None => self.park(),
             }
         }
+    }
+
+    /// Does what it was asked for; whether that is to leave.
+    #[inline(always)]
+    fn is_to_leave(&mut self) -> bool {
+        // Acquire: pairs with whoever asked.
+        let flags = self.place.flags.load(Acquire);
+        if flags != 0 {
+            if flags & LEAVE != 0 && self.place.leaves() {
+                return true;
+            }
+            // Relaxed: the look that follows is what was asked for.
+            self.place.flags.fetch_and(!POLL, Relaxed);
+            self.countdown = 0;
+        }
+        false
     }
 
     #[inline]
@@ -439,6 +449,15 @@ impl<'e> Worker<'e> {
     }
 
     fn park(&mut self) {
+        let slept = self.go_to_sleep();
+        if let Some(until) = slept {
+            self.engine.host().park(self.local.seat, until);
+        }
+        self.wake_up(slept);
+    }
+
+    /// Announces that it sleeps, unless there is something to do after all; says until when.
+    fn go_to_sleep(&mut self) -> Option<Option<Tick>> {
         let (engine, seat, place) = (self.engine, self.local.seat, self.place);
         let was_searching = core::mem::replace(&mut self.is_searching, true);
         let now = self.now;
@@ -448,15 +467,22 @@ impl<'e> Worker<'e> {
                 || engine.has_shared_work()
                 || engine.shards.next_wake(seat).is_some_and(|wake| wake <= now)
         });
-        if parks {
-            count(&place.counts.parked, 1);
-            // Read after the announcement: whoever armed before that is in it, whoever arms after
-            // it sees the sleeper.
-            let until = engine.shards.next_wake(seat);
-            engine.host().park(seat, until);
-            engine.idle.cancel_park(seat);
+        if !parks {
+            return None;
+        }
+        count(&place.counts.parked, 1);
+        // Read after the announcement: whoever armed before that is in it, whoever arms after it
+        // sees the sleeper.
+        Some(engine.shards.next_wake(seat))
+    }
+
+    /// It is awake again, or has not slept.
+    fn wake_up(&mut self, slept: Option<Option<Tick>>) {
+        let engine = self.engine;
+        if let Some(until) = slept {
+            engine.idle.cancel_park(self.local.seat);
             if mutant!("worker-trusts-its-alarm") {
-                self.now = until.unwrap_or(now);
+                self.now = until.unwrap_or(self.now);
                 return self.poll_timers();
             }
         }
