@@ -200,7 +200,8 @@ impl<P> JobTable<P> {
             let next = grid.later(body.due, body.phase_ns, body.owed);
             let (next, phase_ns) = next.unwrap_or((Tick::MAX, 0));
             let behind = grid.periods_until(next, phase_ns, to);
-            body.owed = body.owed.saturating_add(behind.saturating_add(1));
+            let again = u32::from(behind > 0 && mutant!("job-owed-twice"));
+            body.owed = body.owed.saturating_add(behind.saturating_add(1 + again));
             if Some(next) <= leap_to {
                 body.mark = Mark::Leap;
             }
