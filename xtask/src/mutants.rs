@@ -77,6 +77,9 @@ pub(crate) struct Mutant {
     /// Whether the test is a scene for shuttle.
     #[serde(default)]
     pub(crate) shuttle: bool,
+    /// The crate that has the fault in its code and in its own list, if that is another one: then
+    /// this is a second test that must catch it.
+    pub(crate) of: Option<String>,
     /// The fault in one line.
     pub(crate) fault: String,
 }

@@ -44,11 +44,13 @@ pub(super) fn manifest(source: &Source) -> Vec<Fault> {
 }
 
 /// Every `mutant!("..")` in the code is listed, every listed one is in the code, and no name is
-/// used by two crates: the switch is one variable for all.
+/// used by two crates: the switch is one variable for all. One that says of which crate it is gives
+/// that crate's fault a second test.
 pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut listed: BTreeMap<&str, BTreeMap<String, Fault>> = BTreeMap::new();
     let mut owner: BTreeMap<String, &str> = BTreeMap::new();
+    let mut borrowed: Vec<(String, String, Fault)> = Vec::new();
     for source in sources.iter().filter(|source| source.file_name() == mutants::FILE) {
         let Some(name) = source.crate_name() else { continue };
         let list = match mutants::parse(&source.text) {
@@ -60,6 +62,11 @@ pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
         };
         for mutant in list {
             let at = source.text.find(&format!("\"{}\"", mutant.name)).unwrap_or(0);
+            if let Some(of) = mutant.of {
+                let what = format!("mutant `{}` is not in the list of {of}", mutant.name);
+                borrowed.push((of, mutant.name, source.fault(at, what)));
+                continue;
+            }
             if let Some(other) = owner.insert(mutant.name.clone(), name) {
                 let what = format!("mutant `{}` is listed in {other} too: rename", mutant.name);
                 faults.push(source.fault(at, what));
@@ -68,6 +75,10 @@ pub(super) fn planted_faults(sources: &[Source]) -> Vec<Fault> {
             listed.entry(name).or_default().insert(mutant.name, source.fault(at, what));
         }
     }
+    let is_lent = |(of, mutant, _): &(String, String, Fault)| {
+        listed.get(of.as_str()).is_some_and(|list| list.contains_key(mutant))
+    };
+    faults.extend(borrowed.into_iter().filter(|one| !is_lent(one)).map(|(_, _, fault)| fault));
     let mut used: BTreeSet<(&str, String)> = BTreeSet::new();
     for source in sources {
         let Some(name) = source.crate_name() else { continue };
@@ -163,6 +174,10 @@ mod tests {
             &[unused],
         );
         check(planted_faults, &[(list, "[[mutant]]\n")], &["missing field"]);
+        let of_another = LIST.replace("[[mutant]]", "[[mutant]]\nof = \"a\"");
+        let second = ("crates/b/mutants.toml", of_another.as_str());
+        check(planted_faults, &[(list, LIST), (code, used), second], &[]);
+        check(planted_faults, &[second], &["mutant `pop-relaxed` is not in the list of a"]);
         let (other, twin) = ("crates/b/mutants.toml", "crates/b/src/lib.rs");
         let files = [(list, LIST), (code, used), (other, LIST), (twin, used)];
         check(planted_faults, &files, &["listed in a too"]);
