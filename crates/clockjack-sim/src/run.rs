@@ -1,0 +1,195 @@
+//! One run: a world, a seed, and what came of it.
+
+use alloc::{borrow::ToOwned as _, boxed::Box, format, string::String, vec::Vec};
+use core::{any::Any, fmt, panic::AssertUnwindSafe};
+use std::panic::catch_unwind;
+
+use crate::{
+    fault::{Class, Counts, Fault},
+    law::{Breach, Law},
+    random::CERTAIN,
+    stage::{Mode, Stage},
+};
+
+/// How many records of the trace a report shows.
+const TAIL: usize = 40;
+
+/// A system with its workload and its oracles.
+///
+/// # For implementers
+///
+/// 1. Everything that is drawn comes from the [`Stage`]: settings, a stream for each consumer,
+///    faults. Nothing else may differ from run to run.
+/// 2. What happens is [noted](Stage::note), by whole numbers that are the same on every machine.
+/// 3. What is expected is known independently of what is tested: a message carries its sender and
+///    its number, a timer its deadline.
+/// 4. In [`Mode::Liveness`] the world [heals](Stage::heal) the stage some time, and from then on
+///    checks that everything gets done; in [`Mode::Safety`] it ends at an odd moment.
+pub trait World {
+    /// What it is called on command lines.
+    fn name(&self) -> &'static str;
+
+    /// What may go wrong in it. Each must, in a campaign of some size.
+    fn classes(&self) -> &'static [Class];
+
+    /// What it is judged by. Each must be looked at in a campaign of some size.
+    fn laws(&self) -> &'static [Law];
+
+    /// How many records a run must leave to mean something.
+    fn least_records(&self) -> u64;
+
+    /// How many comparisons a run must make to mean something.
+    fn least_comparisons(&self) -> u64;
+
+    /// Plays one run.
+    fn play(&self, stage: &Stage);
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In which world.
+    pub world: &'static str,
+    /// By which seed.
+    pub seed: u64,
+    /// To show what.
+    pub mode: Mode,
+    /// What was drawn, by name.
+    pub settings: Vec<(&'static str, u64)>,
+    /// How often faults were asked to be there, of [`CERTAIN`] places each.
+    pub rates: Vec<(Class, u64)>,
+    /// The faults that there were, in order.
+    pub faults: Vec<Fault>,
+    /// How many faults there were of each class.
+    pub(crate) fired: Counts,
+    /// The laws with how often each was looked at.
+    pub compared: Vec<(Law, u64)>,
+    /// What was broken.
+    pub breaches: Vec<Breach>,
+    /// The trace.
+    pub trace: Vec<u8>,
+    /// Its hash.
+    pub hash: u64,
+    /// Its records.
+    pub records: u64,
+    /// Its last records, as text, if something was broken.
+    pub tail: String,
+    /// How many ticks of a millisecond have passed.
+    pub ticks: u64,
+    /// Whether the faults were chosen by who asked for the run.
+    pub is_chosen: bool,
+}
+
+impl Outcome {
+    /// Whether all laws were kept.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.breaches.is_empty()
+    }
+
+    /// How many comparisons were made.
+    #[must_use]
+    pub fn comparisons(&self) -> u64 {
+        self.compared.iter().map(|(_, n)| n).sum()
+    }
+
+    /// The one command that repeats this run.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let mut command = format!("cargo xtask sim --seed {} --world {}", self.seed, self.world);
+        if self.mode == Mode::Liveness {
+            command += " --liveness";
+        }
+        if self.is_chosen {
+            let list: Vec<String> = self.faults.iter().map(|fault| format!("{fault}")).collect();
+            command += &format!(" --faults '{}'", list.join(","));
+        }
+        command
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { world, seed, mode, hash, records, ticks, .. } = self;
+        writeln!(
+            f,
+            "seed {seed}, world {world}, {mode}: trace {hash:016x}, {records} records, {ticks} ms"
+        )?;
+        write!(f, "  settings:")?;
+        self.settings.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
+        write!(f, "\n  faults of {CERTAIN} places:")?;
+        self.rates.iter().try_for_each(|(class, rate)| write!(f, " {class}={rate}"))?;
+        write!(f, "\n  faults that were there: {}", self.faults.len())?;
+        for breach in &self.breaches {
+            write!(f, "\n  BROKEN {breach}")?;
+        }
+        if !self.is_clean() {
+            write!(f, "\n  the last of the trace:")?;
+            self.tail.lines().try_for_each(|line| write!(f, "\n    {line}"))?;
+            write!(f, "\n  repeat it: {}", self.command())?;
+        }
+        Ok(())
+    }
+}
+
+/// Plays a run. With `only`, there are those faults and no others.
+#[must_use]
+pub fn run(world: &dyn World, seed: u64, mode: Mode, only: Option<&[Fault]>) -> Outcome {
+    let stage = Stage::new(seed, mode, world.classes(), only);
+    let start = stage.now();
+    let played = catch_unwind(AssertUnwindSafe(|| world.play(&stage)));
+    if let Err(payload) = played {
+        stage.check(Law::X5, false, || format!("the run panicked: {}", message(&*payload)));
+    }
+    judge_work(world, &stage, only.is_some());
+    stage.with(|inner| {
+        let is_clean = inner.judge.breaches().is_empty();
+        let rate = |class: &Class| (*class, inner.faults.rates()[class.index()]);
+        Outcome {
+            world: world.name(),
+            seed,
+            mode,
+            settings: inner.settings.clone(),
+            rates: world.classes().iter().map(rate).collect(),
+            faults: inner.faults.log().to_vec(),
+            fired: *inner.faults.fired(),
+            compared: Law::ALL.iter().copied().zip(*inner.judge.compared()).collect(),
+            breaches: inner.judge.breaches().to_vec(),
+            trace: inner.trace.bytes().to_vec(),
+            hash: inner.trace.hash(),
+            records: inner.trace.records(),
+            tail: if is_clean { String::new() } else { inner.trace.tail(TAIL) },
+            ticks: stage.now() - start,
+            is_chosen: only.is_some(),
+        }
+    })
+}
+
+/// A run that did too little fails. One whose faults were chosen is there to break a law, or not.
+fn judge_work(world: &dyn World, stage: &Stage, is_chosen: bool) {
+    if is_chosen || stage.is_broken() {
+        return;
+    }
+    let (records, comparisons) =
+        stage.with(|inner| (inner.trace.records(), inner.judge.compared().iter().sum::<u64>()));
+    let (least, enough) = (world.least_records(), world.least_comparisons());
+    stage.check(Law::W1, records >= least, || format!("{records} records, fewer than {least}"));
+    stage.check(Law::W1, comparisons >= enough, || {
+        format!("{comparisons} comparisons, fewer than {enough}")
+    });
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "something that is no text".to_owned())
+}
+
+/// What a handler panics with that was told to.
+#[derive(Debug)]
+pub struct Injected;
+
+/// Panics, as a fault. Nothing is printed: it is not a fault of the program.
+pub fn panic_as_told() -> ! {
+    std::panic::resume_unwind(Box::new(Injected))
+}

@@ -1,0 +1,401 @@
+//! A system of actors: a tree under supervision, messages, timers, watches, and ends of all kinds.
+//!
+//! Each message carries its sender and its number, each timer its deadline; what must become of
+//! them is kept in books beside the system, by definition and not by what the system says.
+
+mod books;
+mod node;
+mod plan;
+
+use alloc::{format, vec::Vec};
+
+use clockjack_actor::{
+    ActorSystem, DeadLetterReason, Pid, SystemMessage, Termination, TerminationReport,
+};
+
+use self::{
+    books::{Fate, Life, Shared},
+    node::{find, props, tell},
+    plan::{Deed, is_below, name},
+};
+use crate::{
+    fault::Class,
+    law::Law,
+    random::Stream,
+    rooted::Rooted,
+    run::World,
+    stage::{Mode, Stage},
+};
+
+/// For how many ticks handlers may be slow between two looks from outside.
+const SLOW_MAX: u64 = 60;
+/// How many messages a flood is.
+const FLOOD: u64 = 24;
+/// How long pauses before restarts may take, all together, in ticks.
+const CALM: u64 = 3_000;
+/// How often the end is looked for, and how long that is each time, in ticks.
+const END_LOOKS: u64 = 400;
+const END_TICKS: u64 = 25;
+
+/// Supervision, order, conservation, death watch and timers of actors.
+#[derive(Clone, Copy, Debug)]
+pub struct Actors;
+
+impl World for Actors {
+    fn name(&self) -> &'static str {
+        "actors"
+    }
+
+    fn classes(&self) -> &'static [Class] {
+        use Class::{
+            ClockBack, ClockDrift, ClockJump, ClockStill, DriverStall, HandlerError, HandlerPanic,
+            LateWake, MailFlood, OddStop, SlowHandler, SpuriousWake, StartFails,
+        };
+        &[
+            ClockDrift,
+            ClockJump,
+            ClockStill,
+            ClockBack,
+            DriverStall,
+            SlowHandler,
+            HandlerError,
+            HandlerPanic,
+            StartFails,
+            LateWake,
+            SpuriousWake,
+            MailFlood,
+            OddStop,
+        ]
+    }
+
+    fn laws(&self) -> &'static [Law] {
+        use Law::{A1, A2, A3, A5, A6, A7, A8, L1, S2, T1, T2, T3, T4, X1};
+        &[A1, A2, A3, A5, A6, A7, A8, T1, T2, T3, T4, X1, S2, L1]
+    }
+
+    fn least_records(&self) -> u64 {
+        120
+    }
+
+    fn least_comparisons(&self) -> u64 {
+        300
+    }
+
+    fn play(&self, stage: &Stage) {
+        let shared = Shared::new(stage, plan::draw(stage));
+        let builder = ActorSystem::builder("actors").terminate_on_escalation(false);
+        match Rooted::start(stage, builder) {
+            Ok(host) => Play::new(stage, shared.clone(), host).play(),
+            Err(error) => stage.check(Law::M1, false, || format!("no start: {error}")),
+        }
+        // What is known holds the actors, and they hold the books.
+        let known = core::mem::take(&mut shared.books().known);
+        drop(known);
+    }
+}
+
+struct Play {
+    stage: Stage,
+    shared: Shared,
+    host: Rooted,
+    work: Stream,
+    steps: u64,
+    pace: u64,
+    busy: u64,
+    failing: u64,
+}
+
+impl Play {
+    fn new(stage: &Stage, shared: Shared, host: Rooted) -> Self {
+        Self {
+            stage: stage.clone(),
+            shared,
+            host,
+            work: stage.stream("work"),
+            steps: stage.setting("steps", 80, 220),
+            pace: stage.setting("pace", 1, 40),
+            busy: stage.setting("busy", 2, 7),
+            failing: stage.setting("failing", 0, 8),
+        }
+    }
+
+    fn play(mut self) {
+        self.spawn_missing();
+        for _ in 0..self.steps {
+            self.step();
+            if self.stage.is_broken() {
+                return;
+            }
+        }
+        if self.stage.mode() == Mode::Liveness {
+            self.come_to_rest();
+        }
+        if !self.stage.is_broken() {
+            self.end();
+        }
+    }
+
+    fn n_nodes(&self) -> usize {
+        self.shared.plans.len()
+    }
+
+    fn is_top(&self, index: usize) -> bool {
+        self.shared.plans[index].above.is_none()
+    }
+
+    /// Starts what stands at the top and is not there.
+    fn spawn_missing(&mut self) {
+        for index in 0..self.n_nodes() {
+            if self.is_top(index) {
+                // The name may be taken.
+                let spawned = self.host.root().spawn(&name(index), props(&self.shared, index));
+                if let Ok(spawned) = spawned {
+                    self.shared.books().is_spawned(spawned.pid());
+                    let (restarts, within) = self.shared.plans[index].limit.unwrap_or_default();
+                    self.stage.note("spawn", &[index as u64, restarts, within]);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.shared.books().slow_left = SLOW_MAX;
+        for _ in 0..self.work.below(self.busy * 2) {
+            self.send();
+        }
+        self.disturb();
+        if self.work.chance(1_500) {
+            self.spawn_missing();
+        }
+        let ticks = self.work.below(self.pace * 2);
+        self.host.pass(ticks);
+        // Some of the time it is disturbed before all is quiet.
+        if self.work.chance(2_500) {
+            self.host.turn_if_woken();
+        } else if self.settle() && self.work.chance(500) {
+            let index = self.work.index(self.n_nodes());
+            self.stop_in_order(index);
+        }
+    }
+
+    fn send(&mut self) {
+        let n_nodes = self.n_nodes();
+        let to = self.work.index(n_nodes);
+        let deed = Deed::draw(&mut self.work, n_nodes, self.failing);
+        let lane = u8::from(self.work.chance(1_000));
+        tell(self.host.system(), &self.shared, 0, to, (lane, deed));
+    }
+
+    fn disturb(&mut self) {
+        if let Some(size) = self.stage.fault(Class::MailFlood) {
+            let to = pick(size, self.n_nodes());
+            for _ in 0..FLOOD {
+                tell(self.host.system(), &self.shared, 0, to, (0, Deed::Work));
+            }
+        }
+        if let Some(size) = self.stage.fault(Class::OddStop) {
+            let index = pick(size, self.n_nodes());
+            if let Some(who) = find(self.host.system(), &self.shared, index) {
+                self.shared.books().excuse(index);
+                let is_told = who.try_send_system(SystemMessage::Stop).is_ok();
+                self.stage.note("odd-stop", &[index as u64, u64::from(is_told)]);
+            }
+        }
+        if self.work.chance(800) {
+            self.cancel_one();
+        }
+    }
+
+    /// Cancels a message that is to come later, or has come.
+    fn cancel_one(&mut self) {
+        let n_jobs = self.shared.books().jobs.len();
+        if n_jobs > 0 {
+            let at = self.work.index(n_jobs);
+            self.cancel_job(at);
+        }
+    }
+
+    fn cancel_job(&self, at: usize) {
+        let (job, id) = self.shared.books().jobs.swap_remove(at);
+        let fate = self.shared.books().fates[id];
+        if fate == Fate::Sent {
+            self.shared.books().fates[id] = Fate::Returned;
+        }
+        let is_won = job.cancel();
+        self.stage.note("cancel", &[id as u64, u64::from(is_won)]);
+        self.stage.check(Law::T3, is_won == (fate == Fate::Sent), || {
+            format!("the cancel of message {id}, which was {fate:?}, says {is_won}")
+        });
+        if !is_won && fate == Fate::Sent {
+            self.shared.books().fates[id] = Fate::Sent;
+        }
+    }
+
+    /// Runs until all is quiet, if it comes to that; then looks whether it is.
+    fn settle(&mut self) -> bool {
+        let is_quiet = self.host.settle();
+        if is_quiet {
+            self.host.check_quiet();
+            self.shared.check_quiet();
+        }
+        is_quiet
+    }
+
+    /// Stops an actor at the top while all is quiet, and looks at the order of all ends.
+    fn stop_in_order(&mut self, index: usize) {
+        let Some(who) = find(self.host.system(), &self.shared, index) else { return };
+        if !self.is_top(index) {
+            return;
+        }
+        let before = self.shared.books().stopped.len();
+        let alive = self.alive(Some(index));
+        self.shared.books().excuse(index);
+        let is_told = self.host.system().stop(&who).is_ok();
+        self.stage.note("stop-in-order", &[index as u64, u64::from(is_told)]);
+        if self.settle() {
+            self.check_order(&alive, before);
+        }
+    }
+
+    /// Actors that are well and alive, at or below this one or all: index, pid.
+    fn alive(&self, top: Option<usize>) -> Vec<(usize, Pid)> {
+        let plans = &self.shared.plans;
+        let books = self.shared.books();
+        let is_meant = |index| top.is_none_or(|top| is_below(plans, index, top));
+        let values = books.values.values();
+        let alive = values.filter(|value| value.life == Life::Started && is_meant(value.index));
+        alive.map(|value| (value.index, value.pid)).collect()
+    }
+
+    /// All of these have been stopped together, from the top: children end in the reverse order of
+    /// their start, before those above them.
+    fn check_order(&self, alive: &[(usize, Pid)], before: usize) {
+        let books = self.shared.books();
+        let ended: Vec<Pid> = books.stopped[before..].iter().map(|(_, pid)| *pid).collect();
+        let place = |pid: &Pid| ended.iter().position(|one| one == pid);
+        for (index, pid) in alive {
+            self.stage
+                .check(Law::A5, place(pid).is_some(), || format!("actor {index} is not told"));
+            let above = self.shared.plans[*index].above;
+            for (other, sibling) in alive {
+                if other == index || self.shared.plans[*other].above != above {
+                    continue;
+                }
+                let is_later = books.order_of(*pid) > books.order_of(*sibling);
+                let is_first = place(pid) < place(sibling);
+                self.stage.check(Law::A5, is_later == is_first, || {
+                    format!("actors {index} and {other} end in the wrong order")
+                });
+            }
+            let parent = alive.iter().find(|(one, _)| Some(*one) == above);
+            let is_fine = parent.is_none_or(|(_, parent)| place(parent) > place(pid));
+            self.stage.check(Law::A5, is_fine, || format!("actor {index} ends after its parent"));
+        }
+    }
+
+    /// Nothing fails any more: who is there answers, and what is due comes.
+    fn come_to_rest(&mut self) {
+        self.stage.heal();
+        self.host.feed();
+        let until = self.stage.now() + CALM;
+        while self.stage.now() < until && !self.stage.is_broken() {
+            self.shared.books().slow_left = SLOW_MAX;
+            self.host.pass(self.pace.max(10));
+            let is_quiet = self.settle();
+            self.stage.check(Law::L1, is_quiet, || "not quiet though nothing fails".into());
+        }
+        self.spawn_missing();
+        self.settle();
+        for index in 0..self.n_nodes() {
+            let Some(who) = find(self.host.system(), &self.shared, index) else {
+                let is_top = self.is_top(index);
+                self.stage.check(Law::L1, !is_top, || format!("actor {index} is not there"));
+                continue;
+            };
+            let probe = self.shared.books().fates.len();
+            let is_taken = tell(self.host.system(), &self.shared, 0, index, (0, Deed::Work));
+            self.settle();
+            let fate = self.shared.books().fates[probe];
+            let is_fine = is_taken && fate == Fate::Handled;
+            self.stage.check(Law::L1, is_fine, || {
+                format!("actor {index}, stopped {}: a message is {fate:?}", who.is_stopped())
+            });
+        }
+    }
+
+    /// Ends the system: at an odd moment, or while all is quiet, and then in order.
+    fn end(&mut self) {
+        while !self.shared.books().jobs.is_empty() {
+            self.cancel_job(0);
+        }
+        let is_in_order = self.stage.mode() == Mode::Liveness;
+        let (alive, before) = (self.alive(None), self.shared.books().stopped.len());
+        for index in 0..self.n_nodes() {
+            self.shared.books().excuse(index);
+        }
+        let end = self.host.system().terminate();
+        self.stage.note("terminate", &[self.stage.now()]);
+        let Some(report) = self.wait_for_end(&end) else {
+            return self.stage.check(Law::S2, false, || "the system does not end".into());
+        };
+        self.stage.check(Law::S2, report.is_clean(), || format!("{report:?}"));
+        if is_in_order {
+            self.check_order(&alive, before);
+        }
+        self.finish();
+        self.check_end();
+        let again = self.host.system().terminate().report();
+        self.stage.check(Law::S2, again.as_ref() == Some(&report), || "a second end".into());
+    }
+
+    fn wait_for_end(&mut self, end: &Termination) -> Option<TerminationReport> {
+        for _ in 0..END_LOOKS {
+            self.host.feed();
+            self.host.settle();
+            if let Some(report) = end.report() {
+                return Some(report);
+            }
+            self.host.pass(END_TICKS);
+        }
+        None
+    }
+
+    /// What has ended is let go of behind the report: whoever was woken for that has its turn.
+    fn finish(&mut self) {
+        self.stage.heal();
+        self.host.feed();
+        self.host.settle();
+        // The scheduler lives as long as its host; what was scheduled meanwhile waits in it.
+        while !self.shared.books().jobs.is_empty() {
+            self.cancel_job(0);
+        }
+    }
+
+    /// Nothing is left, and every message is accounted for.
+    fn check_end(&self) {
+        let metrics = self.host.system().metrics();
+        let reasons = [
+            DeadLetterReason::Stopped,
+            DeadLetterReason::MailboxFull,
+            DeadLetterReason::Evicted,
+            DeadLetterReason::StashFull,
+            DeadLetterReason::NoReceiver,
+        ];
+        let letters: usize = reasons.iter().map(|reason| metrics.dead_letters(*reason)).sum();
+        let books = self.shared.books();
+        let n_left = books.values.len() as u64;
+        let n_on_the_way = books.fates.iter().filter(|fate| **fate == Fate::Sent).count() as u64;
+        let n_dropped = books.n_dropped;
+        drop(books);
+        self.stage.note("end", &[n_dropped, letters as u64]);
+        self.stage.check_equal(Law::S2, "values that are left", n_left, 0);
+        self.stage.check_equal(Law::S2, "actors that are alive", metrics.live as u64, 0);
+        self.stage.check_equal(Law::A3, "messages still on their way", n_on_the_way, 0);
+        self.stage.check_equal(Law::A3, "dropped messages", n_dropped, letters as u64);
+    }
+}
+
+/// An index by the size of a fault.
+fn pick(size: u64, len: usize) -> usize {
+    usize::try_from(size % len.max(1) as u64).unwrap_or(0)
+}

@@ -1,0 +1,168 @@
+//! Which actors there are, and what they are told.
+
+use alloc::{format, string::String, vec::Vec};
+use core::time::Duration;
+
+use clockjack_actor::{Backoff, Mailbox, Overflow, Scope, Strategy};
+
+use crate::{random::Stream, stage::Stage};
+
+/// An actor as it is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodePlan {
+    pub(super) above: Option<usize>,
+    /// What is done about its own failures.
+    itself: u64,
+    /// What it does about those of its children, and about whom.
+    children: u64,
+    scope: u64,
+    /// Room in its mailbox; none for any number.
+    room: Option<usize>,
+    overflow: u64,
+    /// Restarts within ticks, for actors whose restarts are counted by the books.
+    pub(super) limit: Option<(u64, u64)>,
+}
+
+/// What an actor is to do about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Work,
+    Fail,
+    Stop,
+    Forward { to: usize, lane: u8, hops: u8 },
+    Arm { key: u64, ticks: u64 },
+    Rate { key: u64, ticks: u64 },
+    Delay { key: u64, ticks: u64 },
+    Disarm { key: u64 },
+    Watch { to: usize },
+    Unwatch { to: usize },
+    Stash,
+    Unstash,
+    Schedule { to: usize, ticks: u64 },
+}
+
+impl Deed {
+    /// Its number in traces.
+    pub(super) fn code(self) -> u64 {
+        match self {
+            Self::Work => 0,
+            Self::Fail => 1,
+            Self::Stop => 2,
+            Self::Forward { .. } => 3,
+            Self::Arm { .. } => 4,
+            Self::Rate { .. } => 5,
+            Self::Delay { .. } => 6,
+            Self::Disarm { .. } => 7,
+            Self::Watch { .. } => 8,
+            Self::Unwatch { .. } => 9,
+            Self::Stash => 10,
+            Self::Unstash => 11,
+            Self::Schedule { .. } => 12,
+        }
+    }
+
+    pub(super) fn draw(work: &mut Stream, n_nodes: usize, failing: u64) -> Self {
+        let to = work.index(n_nodes);
+        let (key, ticks) = (work.below(4), work.between(1, 300));
+        match work.below(40 + failing) {
+            0..10 => Self::Work,
+            10..17 => {
+                let lane = u8::from(work.chance(2_500));
+                Self::Forward { to, lane, hops: u8::try_from(work.between(1, 3)).unwrap_or(1) }
+            }
+            17..21 => Self::Arm { key, ticks },
+            21..23 => Self::Rate { key, ticks: ticks.max(20) },
+            23..25 => Self::Delay { key, ticks: ticks.max(5) },
+            25..28 => Self::Disarm { key },
+            28..32 => Self::Watch { to },
+            32 => Self::Unwatch { to },
+            33 => Self::Stash,
+            34 => Self::Unstash,
+            35..38 => Self::Schedule { to, ticks },
+            38 if work.chance(1_000) => Self::Stop,
+            38..40 => Self::Work,
+            _ => Self::Fail,
+        }
+    }
+}
+
+/// Draws the actors of a run: the first few stand alone below the root and have a limit to their
+/// restarts, the others are a tree.
+pub(super) fn draw(stage: &Stage) -> Vec<NodePlan> {
+    let mut shape = stage.stream("shape");
+    let n_solo = stage.setting("solo", 1, 4);
+    let n_tree = stage.setting("tree", 2, 14);
+    let depth = stage.setting("bushy", 0, 2);
+    let mut plans = Vec::new();
+    for at in 0..n_solo + n_tree {
+        let is_solo = at < n_solo;
+        let above = match shape.below(4 + depth) {
+            _ if is_solo || at == n_solo => None,
+            0 => None,
+            _ => Some(usize::try_from(shape.between(n_solo, at - 1)).unwrap_or(0)),
+        };
+        let room = shape.chance(3_000).then(|| shape.index(8) + 1);
+        plans.push(NodePlan {
+            above,
+            itself: shape.below(8),
+            children: shape.below(6),
+            scope: shape.below(3),
+            room,
+            overflow: shape.below(3),
+            limit: is_solo.then(|| (shape.below(4), shape.between(20, 1_500))),
+        });
+    }
+    plans
+}
+
+impl NodePlan {
+    pub(super) fn mailbox(&self) -> Mailbox {
+        let Some(room) = self.room else { return Mailbox::unbounded() };
+        let overflow = [Overflow::Fail, Overflow::DropNewest, Overflow::DropOldest];
+        let at = usize::try_from(self.overflow).unwrap_or(0) % overflow.len();
+        Mailbox::bounded(room).overflow(overflow[at])
+    }
+
+    pub(super) fn itself(&self) -> Option<Strategy> {
+        if let Some((restarts, within)) = self.limit {
+            let restarts = u32::try_from(restarts).unwrap_or(0);
+            return Some(Strategy::restart().limit(restarts, Duration::from_millis(within)));
+        }
+        strategy(self.itself)
+    }
+
+    pub(super) fn children(&self) -> Option<(Scope, Strategy)> {
+        let scopes = [Scope::OneForOne, Scope::AllForOne, Scope::RestForOne];
+        let at = usize::try_from(self.scope).unwrap_or(0) % scopes.len();
+        strategy(self.children).map(|strategy| (scopes[at], strategy))
+    }
+}
+
+fn strategy(kind: u64) -> Option<Strategy> {
+    let ms = Duration::from_millis;
+    Some(match kind {
+        1 => Strategy::restart(),
+        2 => Strategy::resume(),
+        3 => Strategy::restart().limit(2, ms(50)),
+        4 => Strategy::restart().backoff(Backoff::new(ms(2), ms(40)).jitter(0.5)).stash(3),
+        5 => Strategy::restart().keep_children(),
+        6 => Strategy::escalate(),
+        _ => return None,
+    })
+}
+
+pub(super) fn name(index: usize) -> String {
+    format!("n{index}")
+}
+
+pub(super) fn path(plans: &[NodePlan], index: usize) -> String {
+    match plans[index].above {
+        Some(above) => format!("{}/{}", path(plans, above), name(index)),
+        None => format!("/user/{}", name(index)),
+    }
+}
+
+/// Whether `below` stands below `above`, or is it.
+pub(super) fn is_below(plans: &[NodePlan], below: usize, above: usize) -> bool {
+    below == above || plans[below].above.is_some_and(|next| is_below(plans, next, above))
+}

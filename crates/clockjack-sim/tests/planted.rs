@@ -1,0 +1,58 @@
+//! Planted faults of the runtime, and for each a seed by which the search has found it.
+//!
+//! Without a fault every run here is clean; with the one that it is named for in `mutants.toml` it
+//! must fail, which `cargo xtask mutants` shows. `cargo xtask sim --planted` searches anew.
+
+use clockjack_sim::{run::run, stage::Mode, worlds};
+
+#[track_caller]
+fn is_clean(world: &str, mode: Mode, seed: u64) {
+    let world = worlds::named(world).expect("there is such a world");
+    let outcome = run(world, seed, mode, None);
+    assert!(outcome.is_clean(), "{outcome}");
+}
+
+#[test]
+fn a_lost_wake_up_is_found() {
+    is_clean("workers", Mode::Safety, 41);
+}
+
+#[test]
+fn an_early_fire_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
+
+#[test]
+fn a_double_fire_is_found() {
+    is_clean("jobs", Mode::Safety, 4);
+}
+
+#[test]
+fn a_lost_message_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
+
+#[test]
+fn a_wrong_count_of_restarts_is_found() {
+    is_clean("actors", Mode::Safety, 6);
+}
+
+#[test]
+fn an_unordered_stop_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
+
+#[test]
+fn a_timer_that_is_lost_at_a_wrap_is_found() {
+    is_clean("jobs", Mode::Liveness, 10);
+}
+
+#[test]
+fn a_timer_of_an_earlier_value_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
+
+#[test]
+fn a_child_that_is_forgotten_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
