@@ -76,6 +76,7 @@ const CI: &[Step] = &[
     shown("firmware", "xtask firmware"),
     // The same schedules each time; `deep` draws others.
     shown("shuttle", "xtask shuttle --share --seed 1"),
+    shown("sim, 200 seeds", "xtask sim --seeds 200 --twice"),
     shown("mutants", "xtask mutants"),
     shown("counts", "xtask counts"),
     quiet("compare tests", "test --release -p clockjack-compare"),
@@ -89,6 +90,8 @@ const CI: &[Step] = &[
 const DEEP: &[Step] = &[
     shown("loom, full", "xtask loom --full"),
     shown("shuttle, long", "xtask shuttle --iterations 2000000"),
+    shown("sim, 10,000 seeds", "xtask sim --seeds 10000"),
+    shown("sim, planted faults", "xtask sim --planted"),
     shown("mutants", "xtask mutants"),
     Step {
         env: Some(("CLOCKJACK_GRAPHS", "1000")),

@@ -26,6 +26,7 @@ mod nostd;
 mod process;
 mod sanitize;
 mod shuttle;
+mod sim;
 mod soak;
 mod suite;
 mod table;
@@ -70,6 +71,8 @@ enum Command {
     Loom(loom::Options),
     /// Run the scenes of every crate that has tests/shuttle.rs under random schedules
     Shuttle(shuttle::Options),
+    /// Run whole systems in virtual time, each seed with faults of its own, and judge them
+    Sim(sim::Options),
     /// Run mixed load on the worker pool, with books that must balance
     Soak(soak::Options),
     /// Switch on each planted fault and see its named test fail
@@ -116,6 +119,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Init => init::run(),
         Command::Loom(options) => loom::run(options),
         Command::Shuttle(options) => shuttle::run(options),
+        Command::Sim(options) => sim::run(options),
         Command::Soak(options) => soak::run(options),
         Command::Mutants(options) => mutants::run(options),
         Command::Contract => contract::run(),

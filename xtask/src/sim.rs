@@ -1,0 +1,159 @@
+//! `cargo xtask sim`: seeds of the deterministic simulation, and the search for planted faults.
+
+use core::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::{
+    console::{self, Steps, seconds},
+    mutants,
+    process::Cmd,
+    table::Table,
+    testbin::MUTANTS,
+    workspace::{self, Workspace},
+};
+
+/// By how many seeds a planted fault must be found.
+const SEARCH: u64 = 2_000;
+/// How long such a search may take.
+const SEARCH_LIMIT: Duration = Duration::from_secs(900);
+/// The package, and the program in it.
+const PACKAGE: &str = "clockjack-sim";
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// How many seeds; 200 if no time is given either
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// For how long at the most
+    #[arg(long, value_name = "M")]
+    minutes: Option<u64>,
+    /// The first seed
+    #[arg(long, value_name = "S")]
+    from: Option<u64>,
+    /// One seed, told in full and repeated
+    #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "minutes", "from"])]
+    seed: Option<u64>,
+    /// One world: actors, jobs or workers
+    #[arg(long, value_name = "W")]
+    world: Option<String>,
+    /// Runs that heal and must then get everything done
+    #[arg(long)]
+    liveness: bool,
+    /// Runs that fail to their end, and must do nothing wrong
+    #[arg(long, conflicts_with = "liveness")]
+    safety: bool,
+    /// Repeat every run: its trace must be the same
+    #[arg(long)]
+    twice: bool,
+    /// These faults and no others, as a failing seed has printed them
+    #[arg(long, value_name = "LIST", requires = "seed")]
+    faults: Option<String>,
+    /// Show the whole trace of one seed
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Print the hash of each seed's trace, and nothing else: to compare machines
+    #[arg(long, conflicts_with_all = ["seed", "minutes", "twice"])]
+    hashes: bool,
+    /// Switch on each planted fault of the list and search for it
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "minutes", "from", "world", "hashes"])]
+    planted: bool,
+}
+
+impl Options {
+    /// The options of the program.
+    fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut add = |name: &str, value: Option<String>| {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        add("--seeds", self.seeds.map(|n| n.to_string()));
+        add("--minutes", self.minutes.map(|n| n.to_string()));
+        add("--from", self.from.map(|n| n.to_string()));
+        add("--seed", self.seed.map(|n| n.to_string()));
+        add("--world", self.world.clone());
+        add("--faults", self.faults.clone());
+        let flags = [
+            ("--liveness", self.liveness),
+            ("--safety", self.safety),
+            ("--twice", self.twice),
+            ("--trace", self.trace),
+            ("--hashes", self.hashes),
+        ];
+        words
+            .extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (*name).to_owned()));
+        words
+    }
+}
+
+/// Runs the command; the lines are the program's own.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.planted {
+        return search();
+    }
+    let cmd = Cmd::cargo().words("run --release -q -p").arg(PACKAGE).arg("--");
+    let cmd = options.words().iter().fold(cmd, Cmd::arg);
+    cmd.dir(&workspace::root()?).hand_over()
+}
+
+/// Searches for each planted fault of the simulation's list, from the first seed on.
+fn search() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let path = workspace.root.join("crates").join(PACKAGE).join(mutants::FILE);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
+    let list = mutants::parse(&text)?;
+    let mut steps = Steps::new("sim --planted", list.len() + 1);
+    let dir = MUTANTS.target_dir;
+    let built = steps.step("build with planted faults", |line| {
+        let cmd = Cmd::cargo().words("build --profile").arg(MUTANTS.profile).words("-p");
+        let cmd = cmd.arg(PACKAGE).arg("--target-dir").arg(dir).dir(&workspace.root);
+        let cmd = cmd.env("RUSTFLAGS", MUTANTS.rustflags);
+        cmd.run(line, &workspace.log("build-sim-planted.log"))?;
+        Ok(String::new())
+    });
+    let mut table = Table::new(&["mutant", "fault", "seed", "law", "seconds"]);
+    let program = workspace.root.join(dir).join(MUTANTS.profile).join(PACKAGE);
+    for mutant in list.iter().filter(|_| built) {
+        steps.step(&mutant.name, |_| {
+            let cmd = Cmd::new(&program).words("--seeds").arg(SEARCH.to_string());
+            let cmd = cmd.env("CLOCKJACK_MUTANT", &mutant.name).env("CI", "true");
+            let finished = cmd.limit(SEARCH_LIMIT).capture()?;
+            let (seed, law) = found(&finished.output)
+                .with_context(|| format!("not found by {SEARCH} seeds\n{}", finished.tail()))?;
+            let (name, fault) = (mutant.name.clone(), mutant.fault.clone());
+            table.row([name, fault, seed.clone(), law.clone(), seconds(finished.took)]);
+            Ok(format!("{law} by seed {seed}"))
+        });
+    }
+    console::say(format_args!("\n{table}"));
+    steps.finish()
+}
+
+/// The seed that failed, and the law that it broke.
+fn found(output: &str) -> Option<(String, String)> {
+    let mut seed = None;
+    for line in output.lines() {
+        if let Some(rest) = line.strip_prefix("seed ") {
+            seed = rest.split(',').next().map(str::to_owned);
+        }
+        if let Some(rest) = line.trim_start().strip_prefix("BROKEN ") {
+            return Some((seed?, rest.split_whitespace().next()?.to_owned()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_and_the_law_are_found_in_what_the_program_prints() {
+        let output = "20 of 2000 seeds\nseed 7, world jobs, safety: trace 00, 1 records\n  \
+                      settings: a=1\n  BROKEN T1 at tick 9: job 3\n  BROKEN T2 at tick 9: x\n";
+        assert_eq!(found(output), Some(("7".to_owned(), "T1".to_owned())));
+        assert_eq!(found("2000 seeds clean\n"), None);
+    }
+}
