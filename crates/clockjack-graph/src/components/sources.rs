@@ -9,9 +9,9 @@ use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::boundary::to_f64;
-use super::state::{exact, snapshot_of};
+use super::state::keeps;
 use crate::Component;
-use crate::component::{Execute, Output, Snapshot};
+use crate::component::{Execute, Output};
 use crate::run::GraphContext;
 
 /// `constant`: the same number each time.
@@ -61,19 +61,7 @@ impl Execute for Counter {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }
 
 /// `source`: a wave over the epochs, `offset + amplitude * shape((epoch + phase) / period)`.
@@ -192,17 +180,5 @@ impl Execute for Noise {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }
