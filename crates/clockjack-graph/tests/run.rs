@@ -5,8 +5,14 @@ extern crate alloc;
 #[path = "run/parts.rs"]
 mod parts;
 
+#[path = "run/acts.rs"]
+mod acts;
+
 #[path = "run/basics.rs"]
 mod basics;
+
+#[path = "run/feeds.rs"]
+mod feeds;
 
 #[path = "run/teller.rs"]
 mod teller;

@@ -278,12 +278,22 @@ impl NodeState {
     }
 
     /// Looks at the inputs that the trigger does not look at: what is in their channels goes to
-    /// the invocation, after its own messages.
-    pub(crate) fn look_beside(&mut self, now_ns: u64, channels: &mut [Channel]) {
+    /// the first invocation, after its own messages. A channel bounds how much that is.
+    pub(crate) fn look_beside(
+        &mut self,
+        now_ns: u64,
+        channels: &mut [Channel],
+        invocations: &mut Invocations,
+    ) {
+        let overlaps = self.overlaps();
         for (port, at) in &self.beside {
             let channel = &mut channels[*at];
             while let Some(message) = channel.pop(now_ns) {
-                self.last[usize::from(*port)] = Some(message);
+                if overlaps && let Some(shared) = message.share() {
+                    // Those beside the first do not wait for what it keeps.
+                    self.last[usize::from(*port)] = Some(shared);
+                }
+                invocations.add_to_first(*port, message);
             }
         }
     }
@@ -398,6 +408,7 @@ impl NodeState {
             if let Some(port) = binder.unknown() {
                 return Err(Failure::msg(format!("port `{port}` is not in its descriptor")));
             }
+            node.validate_config(&config)?;
             node.configure(&config).map_err(Failure::from)
         })
     }

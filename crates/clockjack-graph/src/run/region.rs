@@ -152,10 +152,11 @@ impl Region {
         if n_ready == 0 {
             return Ok(0);
         }
-        if !node.beside.is_empty() {
-            node.look_beside(env.now_ns, &mut self.channels);
-        }
         self.admit(at, env)?;
+        let node = &mut self.nodes[at];
+        if !node.beside.is_empty() {
+            node.look_beside(env.now_ns, &mut self.channels, &mut self.invocations);
+        }
         let is_batch = self.invocations.len() > 1
             && self.looping.is_none()
             && self.nodes[at].overlaps()

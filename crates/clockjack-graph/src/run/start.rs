@@ -59,7 +59,7 @@ pub(crate) fn start(
     options: RunOptions,
 ) -> Result<Started, RunError> {
     let executor = system.executor();
-    let plan = graph.plan;
+    let plan = wiring::with_feeds(&graph.plan, options.feed_max);
     let is_split = options.clock != Clock::Virtual && plan.n_domains > 1;
     let domain_of = wiring::domains(&plan, is_split);
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);

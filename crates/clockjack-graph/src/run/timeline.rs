@@ -65,8 +65,9 @@ fn draw(timeline: &mut Timeline, plan: &Plan, tracks: &Tracks, records: &[TraceR
                 }
             }
             TraceName::ChannelCommit | TraceName::StateCommit | TraceName::AsyncAdmission => {
-                let (from, _) = plan.edges[record.edge as usize].from;
-                if let Some(call) = last_call.get(from).copied().flatten() {
+                let from = plan.edges.get(record.edge as usize).map(|edge| edge.from.0);
+                let call = from.and_then(|from| last_call.get(from).copied().flatten());
+                if let Some(call) = call {
                     sent.insert(record.message, call);
                 }
             }
@@ -103,7 +104,8 @@ fn args<'a>(plan: &'a Plan, record: &TraceRecord) -> Vec<(&'static str, Value<'a
         [("causation", record.message), ("correlation", record.correlation)]
     {
         if let Some(edge) = edge_plus_one.checked_sub(1) {
-            let id = plan.edges[edge as usize].id.as_str();
+            // What was fed came over no edge of the plan.
+            let id = plan.edges.get(edge as usize).map_or("feed", |edge| edge.id.as_str());
             let (channel, number) = match name {
                 "causation" => ("causation_channel", "causation_seq"),
                 _ => ("correlation_channel", "correlation_seq"),

@@ -4,9 +4,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::{Domain, Pace, alone};
 use crate::data::Value;
-use crate::describe::EdgeKind;
+use crate::describe::{EdgeKind, Overflow};
 use crate::run::blackboard;
 use crate::run::commit_log;
 use crate::run::epoch::{Core, own};
@@ -98,12 +100,48 @@ impl Domain {
                 _ => 0,
             });
         }
-        let mut fault = None;
-        for arrival in arrivals.drain(..) {
+        let (mut fault, mut n_seen) = (None, 0);
+        for _ in 0..arrivals.len() {
+            let Some(arrival) = arrivals.pop_front() else { break };
+            if arrival.is_fed() {
+                if self.must_wait(&arrival) {
+                    // For the next epoch, and before what comes until then.
+                    arrivals.push_back(arrival);
+                    continue;
+                }
+                n_seen += 1;
+            }
             fault = fault.or(self.take_arrival(arrival));
         }
         self.progress.arrivals = arrivals;
+        if n_seen > 0 {
+            self.inboxes[self.index].seen(n_seen);
+        }
         fault
+    }
+
+    /// Whether a blocking edge has no room for what was fed. It gets none before the regions have
+    /// run, so nothing overtakes what waits.
+    fn must_wait(&mut self, arrival: &Arrival) -> bool {
+        let plan = Arc::clone(&self.shared.plan);
+        let core = alone(&mut self.core);
+        let mut is_full = |edge: u32| {
+            let place = self.places[edge as usize];
+            plan.edges[edge as usize].policy.overflow == Overflow::Block
+                && place.domain as usize == self.index
+                && !mutant!("boundary-feeds-without-room")
+                && own(&mut core.regions[place.region as usize]).channels[place.channel as usize]
+                    .room()
+                    == 0
+        };
+        match arrival {
+            Arrival::Fed { edge, .. } => is_full(*edge),
+            Arrival::FedOut { component, port, .. } => {
+                let mut edges = plan.components[*component].outputs[*port].edges.iter();
+                edges.any(|edge| is_full(count(*edge)))
+            }
+            _ => false,
+        }
     }
 
     fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
