@@ -48,5 +48,5 @@ pub use graph::{FeedError, Graph, GraphRun, Stopper};
 pub use registry::Registry;
 pub use run::{
     Clock, CommitLog, Feed, FeedRefused, GraphContext, LoopIteration, Parallel, PublishError,
-    RunError, RunOptions, RunReport, Stamp, StopReason, TaskRefused, TraceLog,
+    RunError, RunOptions, RunReport, ShutdownPolicy, Stamp, StopReason, TaskRefused, TraceLog,
 };

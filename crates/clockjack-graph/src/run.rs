@@ -45,5 +45,5 @@ pub use reconfigure::{Committing, ConfigRefused, Reconfigure};
 pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
 pub use shared::LiveLane;
 pub use sinks::{CommitLog, TraceLog};
-pub use tasks::TaskRefused;
+pub use tasks::{ShutdownPolicy, TaskRefused};
 pub use trace::{TraceName, TraceRecord};

@@ -14,6 +14,9 @@ mod basics;
 #[path = "run/feeds.rs"]
 mod feeds;
 
+#[path = "run/tasks.rs"]
+mod tasks;
+
 #[path = "run/teller.rs"]
 mod teller;
 

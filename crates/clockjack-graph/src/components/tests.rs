@@ -267,11 +267,11 @@ fn an_async_worker_gives_its_product_after_so_many_polls() {
     let mut worker = Bench::new("async_worker", &entries);
     assert!(worker.out(&[("in", 2.0)]).is_empty());
     let mut submitted = worker.env.tasks.take_submitted();
-    let mut task = submitted.pop().unwrap();
+    let mut task = submitted.pop().unwrap().into_work();
     let mut cx = Context::from_waker(Waker::noop());
-    assert!(task.work.as_mut().poll(&mut cx).is_pending());
-    assert!(task.work.as_mut().poll(&mut cx).is_pending());
-    let Poll::Ready(Ok(value)) = task.work.as_mut().poll(&mut cx) else { panic!("not ready") };
+    assert!(task.as_mut().poll(&mut cx).is_pending());
+    assert!(task.as_mut().poll(&mut cx).is_pending());
+    let Poll::Ready(Ok(Some(value))) = task.as_mut().poll(&mut cx) else { panic!("not ready") };
     assert_eq!(value.get(), Some(&6.0));
     let five = [("in", 1.0); 5];
     assert!(worker.try_call::<f64, f64>(&five).is_err(), "as many as allowed are under way");

@@ -222,6 +222,7 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
 fn publications(list: &mut List, domains: &[Domain]) {
     let mut sum = super::region::PublicationCounts::default();
     let (mut n_tasks, mut n_done, mut n_refused, mut n_evicted) = (0, 0, 0, 0);
+    let (mut n_unseen, mut n_cancelled) = (0, 0);
     for domain in domains {
         for region in domain.core.regions.iter().map(lock) {
             let one = &region.n_published;
@@ -238,7 +239,10 @@ fn publications(list: &mut List, domains: &[Domain]) {
         n_done += domain.progress.n_tasks_completed;
         n_refused += domain.core.env.tasks.n_rejected();
         n_evicted += domain.progress.n_async_evicted;
+        n_unseen += domain.progress.tasks_at_end.unseen;
+        n_cancelled += domain.progress.tasks_at_end.cancelled;
     }
+    let n_in_flight = n_tasks - n_done - n_unseen - n_cancelled;
     list.counters(
         Of::Run,
         &[
@@ -252,11 +256,13 @@ fn publications(list: &mut List, domains: &[Domain]) {
             ("runtime.publication.composite_discarded", sum.composite_discarded),
             ("runtime.async.accepted_count", n_tasks),
             ("runtime.async.completed_count", n_done),
+            ("runtime.async.cancelled_count", n_cancelled),
+            ("runtime.async.dropped_count", n_unseen),
             ("runtime.async.rejected_count", n_refused),
             ("runtime.async.overwrite_count", n_evicted),
         ],
     );
-    list.gauges(Of::Run, &[("runtime.async.in_flight_count", n_tasks - n_done)]);
+    list.gauges(Of::Run, &[("runtime.async.in_flight_count", n_in_flight)]);
 }
 
 fn stores(list: &mut List, domains: &[Domain]) {

@@ -1,5 +1,6 @@
 //! What a component sees of the run while it is called.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -10,7 +11,7 @@ use super::blackboard::{StateRefused, Write};
 use super::env::Env;
 use super::message::{Message, MessageId, Meta, Stamp};
 use super::outbox::{Outbox, Refused};
-use super::tasks::TaskRefused;
+use super::tasks::{Begin, TaskRefused};
 use crate::component::{Input, Output};
 use crate::data::{Data, Value};
 
@@ -174,9 +175,20 @@ impl GraphContext<'_> {
         T: Data,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
+        let work = Box::pin(async move { work.await.map(|value| Some(Value::new(value))) });
+        self.begin_task(port, Begin::Now(work))
+    }
+
+    /// As [`submit_task`](Self::submit_task), for a future that may give nothing, or that is made
+    /// when the epoch is over.
+    pub(crate) fn begin_task<T: Data>(
+        &mut self,
+        port: Output<T>,
+        begin: Begin,
+    ) -> Result<(), TaskRefused> {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
         let from = (self.call.component, self.call.invocation);
-        self.call.env.tasks.submit(from, port, self.correlation(), work)
+        self.call.env.tasks.submit(from, port, self.correlation(), begin)
     }
 
     /// A value of the blackboard, as of the beginning of the epoch.

@@ -23,6 +23,9 @@ use super::message::{Meta, Stamp};
 use super::tasks::TaskOrigin;
 use crate::data::Value;
 
+/// What a task gave, if that is anything.
+pub(crate) type TaskResult = Result<Option<Value>, Failure>;
+
 /// Something that has come.
 pub(crate) enum Arrival {
     /// A value for the input of a component: the channel of this edge.
@@ -33,8 +36,8 @@ pub(crate) enum Arrival {
     Crossed { edge: u32, value: Value, meta: Meta },
     /// Settings are to change.
     Config(super::reconfigure::Transaction),
-    /// A task has ended: its number, whose it was, what it gave.
-    Task { number: u64, origin: TaskOrigin, result: Result<Value, Failure> },
+    /// A task has ended: its number, whose it was, what it gave; no result if it was dropped.
+    Task { number: u64, origin: TaskOrigin, result: Option<TaskResult> },
 }
 
 impl Arrival {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::sinks::{CommitLog, TraceLog};
+use super::tasks::ShutdownPolicy;
 use crate::component::Snapshot;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -49,6 +50,8 @@ pub struct RunOptions {
     pub(crate) timing_every: u64,
     pub(crate) tasks_max: usize,
     pub(crate) feed_max: usize,
+    pub(crate) shutdown_policy: ShutdownPolicy,
+    pub(crate) drain_max: Duration,
     pub(crate) snapshots: bool,
     pub(crate) restore: Vec<(String, Snapshot)>,
     pub(crate) reset: bool,
@@ -56,6 +59,10 @@ pub struct RunOptions {
 
 /// Epochs of a run until it is idle that was given no number of them.
 const IDLE_STEPS_MAX: u64 = 1000;
+
+/// How long tasks are waited for at the end, unless told otherwise: as an orderly shutdown of a
+/// system takes.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
 
 impl RunOptions {
     /// So many epochs.
@@ -92,6 +99,8 @@ impl RunOptions {
             timing_every: 64,
             tasks_max: 1024,
             feed_max: 1024,
+            shutdown_policy: ShutdownPolicy::Drain,
+            drain_max: DRAIN_MAX,
             snapshots: false,
             restore: Vec::new(),
             reset: false,
@@ -173,6 +182,21 @@ impl RunOptions {
     #[must_use]
     pub fn feed_max(mut self, n: usize) -> Self {
         self.feed_max = n;
+        self
+    }
+
+    /// What becomes of the tasks that are under way at the end.
+    #[must_use]
+    pub fn shutdown_policy(mut self, policy: ShutdownPolicy) -> Self {
+        self.shutdown_policy = policy;
+        self
+    }
+
+    /// How long they are waited for, by the clock of the system; then they are cancelled. By
+    /// default ten seconds.
+    #[must_use]
+    pub fn drain_max(mut self, within: Duration) -> Self {
+        self.drain_max = within;
         self
     }
 

@@ -118,6 +118,7 @@ pub(crate) fn start(
                     .duration
                     .map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
                 until_idle: options.until_idle,
+                shutdown: (options.shutdown_policy, options.drain_max),
             },
             timing_every: options.timing_every,
             commit_log: options.commit_log.clone(),

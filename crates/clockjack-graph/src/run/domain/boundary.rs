@@ -4,6 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::{Domain, Pace, alone};
@@ -16,7 +17,7 @@ use crate::run::inbox::Arrival;
 use crate::run::message::{Message, Meta};
 use crate::run::node::{NodeState, To};
 use crate::run::reconfigure::{ConfigRefused, Transaction};
-use crate::run::report::Fault;
+use crate::run::report::{Fault, Phase};
 use crate::run::trace::{TraceName, TraceRecord};
 use crate::run::wiring::{Place, count};
 
@@ -157,11 +158,14 @@ impl Domain {
             Arrival::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, meta.stamped(stamp));
             }
-            Arrival::Task { origin, result, .. } => {
+            Arrival::Task { number, origin, result } => {
                 self.progress.n_tasks_completed += 1;
+                self.progress.running.ended(number);
                 core.env.tasks.closed(1);
-                match result {
-                    Ok(value) => {
+                let lost = || Err(Failure::msg("the task panicked or was dropped"));
+                match result.unwrap_or_else(lost) {
+                    Ok(None) => {}
+                    Ok(Some(value)) => {
                         let meta = Meta { correlation: origin.correlation, ..meta };
                         self.publish_for(origin.component, origin.port, value, meta);
                     }
@@ -170,6 +174,32 @@ impl Domain {
             }
         }
         None
+    }
+
+    /// Ends what is under way when no epoch is left, and counts it.
+    pub(super) async fn end_tasks(&mut self) {
+        let (policy, drain_max) = self.bounds.shutdown;
+        self.progress.running.end(policy, drain_max, &self.core.env.executor).await;
+        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
+        self.inboxes[self.index].take(&mut arrivals);
+        for arrival in arrivals.drain(..) {
+            let Arrival::Task { origin, result, .. } = arrival else { continue };
+            let counts = &mut self.progress.tasks_at_end;
+            match result {
+                None => counts.cancelled += 1,
+                Some(Ok(_)) => counts.unseen += 1,
+                Some(Err(failure)) => {
+                    counts.unseen += 1;
+                    let text = alloc::format!("{failure}");
+                    let core = alone(&mut self.core);
+                    let epoch = core.env.epoch;
+                    let node = node_of(core, &self.shared.nodes, origin.component);
+                    node.counts.errors += 1;
+                    let fault = node.fault(Phase::Execute, text, epoch, false);
+                    self.note_fault(fault);
+                }
+            }
+        }
     }
 
     /// Changes settings: all of them or none.
@@ -218,11 +248,7 @@ impl Domain {
         Some(fault)
     }
 
-    fn task_failed(
-        &mut self,
-        component: usize,
-        failure: &clockjack_exec::Failure,
-    ) -> Option<Fault> {
+    fn task_failed(&mut self, component: usize, failure: &Failure) -> Option<Fault> {
         let (_, position, at) = self.shared.nodes[component];
         let core = alone(&mut self.core);
         let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
