@@ -14,6 +14,12 @@ mod basics;
 #[path = "run/feeds.rs"]
 mod feeds;
 
+#[path = "run/loop_types.rs"]
+mod loop_types;
+
+#[path = "run/restarts.rs"]
+mod restarts;
+
 #[path = "run/tasks.rs"]
 mod tasks;
 

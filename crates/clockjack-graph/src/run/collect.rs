@@ -133,6 +133,7 @@ fn components(list: &mut List, domains: &[Domain]) {
                 &[
                     ("runtime.component.execution_count", counts.executions),
                     ("runtime.component.error_count", counts.errors),
+                    ("runtime.component.restart_count", counts.restarts),
                     ("runtime.component.budget_overrun_count", counts.budget_overruns),
                     ("runtime.component.cancellation_requested_count", counts.cancel_requested),
                     ("runtime.component.cancellation_observed_count", counts.cancel_observed),

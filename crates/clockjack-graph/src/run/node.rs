@@ -56,6 +56,8 @@ pub(crate) struct NodeState {
     pub(crate) callback_max_ns: u64,
     pub(crate) burst: u32,
     pub(crate) status: Status,
+    /// It was activated, and not deactivated since.
+    pub(crate) is_activated: bool,
     /// When it was last looked at, a blocking edge had no room.
     pub(crate) is_blocked: bool,
     pub(crate) counts: NodeCounts,
@@ -345,7 +347,9 @@ impl NodeState {
     fn next_backoff(&mut self, now_ns: u64) -> Option<u64> {
         let counts = &mut self.counts;
         let window_ns = self.on_error.within_ms.saturating_mul(1_000_000);
-        if window_ns > 0 && now_ns.saturating_sub(counts.window_ns) > window_ns {
+        let is_over = window_ns > 0 && now_ns.saturating_sub(counts.window_ns) > window_ns;
+        // The window begins with the first failure in it.
+        if counts.window_restarts == 0 || is_over {
             (counts.window_ns, counts.window_restarts) = (now_ns, 0);
         }
         if counts.window_restarts >= self.on_error.max_restarts {
@@ -383,6 +387,10 @@ impl NodeState {
         let Some(fresh) = old else {
             return Err(Failure::msg("it cannot be made anew"));
         };
+        if core::mem::take(&mut self.is_activated) {
+            // It has failed before; what it holds is to be let go all the same.
+            let _ = self.with_body(|node| node.deactivate());
+        }
         let old = core::mem::replace(&mut self.body, fresh);
         // Its end is its own affair.
         let _ = guarded(|| {
@@ -391,7 +399,9 @@ impl NodeState {
         });
         self.last.fill_with(|| None);
         self.trigger.start(now_ns);
-        self.set_up()
+        self.set_up()?;
+        self.is_activated = true;
+        Ok(())
     }
 
     /// Binds, configures and activates.

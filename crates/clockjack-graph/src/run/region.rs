@@ -120,6 +120,14 @@ impl Region {
         Ok(n_called)
     }
 
+    /// Whether a member may have something to do.
+    pub(crate) fn might_be_ready(&self, env: &Env) -> bool {
+        self.nodes.iter().any(|node| {
+            let channels = &self.channels[node.channels.clone()];
+            node.trigger.might_be_ready(env.now_ns, channels)
+        })
+    }
+
     /// Calls one node for each invocation that is ready. Its publications stay staged.
     #[inline]
     pub(crate) fn step_node(

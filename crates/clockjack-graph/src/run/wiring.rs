@@ -17,7 +17,7 @@ use super::trigger::{Invocations, Trigger};
 use crate::compile::{Plan, PlanComponent, PlanEdge};
 use crate::component::Config;
 use crate::describe::{
-    BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, Mode, Overflow,
+    BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode, Overflow,
 };
 use crate::graph::Made;
 
@@ -234,6 +234,7 @@ fn node(
         callback_max_ns: lane.max_callback_ms.saturating_mul(1_000_000),
         burst: planned.spec.execution.burst.max(1),
         status: Status::Active,
+        is_activated: true,
         is_blocked: false,
         counts: NodeCounts::default(),
     }
@@ -241,7 +242,16 @@ fn node(
 
 /// Its trigger, as of the beginning.
 fn started(planned: &PlanComponent, plan: &Plan) -> Trigger {
-    let mut trigger = Trigger::new(planned, &plan.edges);
+    let owner = plan.regions[planned.region].loop_policy.as_ref();
+    let is_coalesced = owner.is_some_and(|one| one.spec.loop_type == LoopType::CoalescedEvent);
+    let mut trigger = if is_coalesced {
+        // One call for all that has come.
+        let mut planned = planned.clone();
+        planned.spec.trigger.coalesce = true;
+        Trigger::new(&planned, &plan.edges)
+    } else {
+        Trigger::new(planned, &plan.edges)
+    };
     trigger.start(0);
     trigger
 }
