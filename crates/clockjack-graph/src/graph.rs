@@ -90,7 +90,8 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A run of a graph: a future that gives its report. Dropped, it lets the run go on.
+/// A run of a graph: a future that gives its report. Dropped, it lets the run go on;
+/// [`stop_on_drop`](Self::stop_on_drop) changes that.
 pub struct GraphRun {
     shared: Arc<RunShared>,
     inboxes: Arc<[crate::run::inbox::Inbox]>,

@@ -13,11 +13,13 @@ mod epoch;
 pub mod feed;
 pub mod health;
 pub(crate) mod inbox;
+pub mod journal;
 mod lanes;
 mod loops;
 pub(crate) mod message;
 pub mod metrics;
 mod node;
+pub mod observer;
 pub mod options;
 pub(crate) mod outbox;
 pub(crate) mod pending;
@@ -38,8 +40,12 @@ pub use blackboard::StateRefused;
 pub use context::{GraphContext, LoopIteration, PublishError};
 pub use feed::{Feed, FeedRefused};
 pub use health::{HealthEvent, HealthKind};
+pub use journal::{Journal, Level, LogRecord};
 pub use message::Stamp;
-pub use metrics::{Metric, MetricKind, Metrics};
+pub use metrics::{
+    Counter, Histogram, Metric, MetricKind, MetricRefused, Metrics, Summary, UserMetric,
+};
+pub use observer::{MemoryObserver, Observation, Observed, Observer};
 pub use options::{Clock, Parallel, RunOptions};
 pub use reconfigure::{Committing, ConfigRefused, Reconfigure};
 pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};

@@ -160,7 +160,8 @@ impl Assertion {
         let metric = match &self.label {
             Some(label) => metrics.get(&self.metric, label),
             None => {
-                let is_there = metrics.list.iter().any(|one| one.name == self.metric);
+                let is_there = metrics.list.iter().any(|one| one.name == self.metric)
+                    || metrics.user.iter().any(|one| one.name == self.metric);
                 is_there.then(|| metrics.total(&self.metric))
             }
         };
@@ -205,7 +206,8 @@ assertions:
         events.iter().for_each(|event| watch.event(event));
         let kind = clockjack_graph::run::MetricKind::Counter;
         let metric = clockjack_graph::run::Metric { name: "m", kind, label: None, value: 3.0 };
-        let (ok, records) = watch.results(&Metrics { list: vec![metric] }, n_dropped);
+        let (ok, records) =
+            watch.results(&Metrics { list: vec![metric], ..Metrics::default() }, n_dropped);
         let failed = records.iter().filter(|one| one["ok"] == false);
         let failed: Vec<String> = failed.map(|one| text(&one["id"])).collect();
         assert_eq!(ok, failed.is_empty());

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{LiveLane, Metric, MetricKind, Metrics};
+use clockjack_graph::run::{LiveLane, Metric, MetricKind, Metrics, UserMetric};
 use clockjack_observe::prometheus;
 use clockjack_observe::samples::{Sample, Value as Reading};
 use serde_json::{Value, json};
@@ -112,7 +112,8 @@ fn seconds(nanos: u128) -> String {
 pub(crate) fn json(plan: &Plan, ran: &Ran) -> Value {
     let mut value = head(plan, ran);
     if let Some(report) = &ran.report {
-        let metrics: Vec<Value> = report.metrics.list.iter().map(metric).collect();
+        let user = report.metrics.user.iter().map(user_metric);
+        let metrics: Vec<Value> = report.metrics.list.iter().map(metric).chain(user).collect();
         value["metrics"] = metrics.into();
         value["faults"] = faults(ran).into();
         value["loops"] = loops(ran).into();
@@ -129,6 +130,7 @@ pub(crate) fn lines(plan: &Plan, ran: &Ran) -> String {
     };
     if let Some(report) = &ran.report {
         report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
+        report.metrics.user.iter().for_each(|one| put("metric", user_metric(one)));
     }
     faults(ran).into_iter().for_each(|one| put("fault", one));
     loops(ran).into_iter().for_each(|one| put("loop", one));
@@ -177,6 +179,12 @@ fn loops(ran: &Ran) -> Vec<Value> {
     loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
 }
 
+fn user_metric(one: &UserMetric) -> Value {
+    let UserMetric { name, kind, component, value } = one;
+    let labels = json!({"component_id": component});
+    json!({"name": name, "kind": kind.name(), "value": value, "labels": labels})
+}
+
 fn metric(one: &Metric) -> Value {
     let mut value = json!({"name": one.name, "kind": one.kind.name(), "value": one.value});
     if let Some((label, whose)) = &one.label {
@@ -197,17 +205,21 @@ pub(crate) fn prometheus(metrics: &Metrics) -> Result<String, prometheus::Export
         .iter()
         .map(|one| one.label.iter().map(|(name, whose)| (*name, whose.as_str())).collect())
         .collect();
+    let of_user: Vec<[(&str, &str); 1]> =
+        metrics.user.iter().map(|one| [("component_id", one.component.as_str())]).collect();
+    let reading = |kind: MetricKind, value: f64| match kind {
+        MetricKind::Counter => Reading::Counter(value as u64),
+        MetricKind::Gauge => Reading::GaugeFloat(value),
+    };
+    let user = metrics.user.iter().zip(&of_user);
+    let user = user
+        .map(|(one, labels)| Sample::new(&one.name, reading(one.kind, one.value)).labels(labels));
     let samples: Vec<Sample<'_>> = metrics
         .list
         .iter()
         .zip(&labels)
-        .map(|(one, labels)| {
-            let value = match one.kind {
-                MetricKind::Counter => Reading::Counter(one.value as u64),
-                MetricKind::Gauge => Reading::GaugeFloat(one.value),
-            };
-            Sample::new(one.name, value).labels(labels)
-        })
+        .map(|(one, labels)| Sample::new(one.name, reading(one.kind, one.value)).labels(labels))
+        .chain(user)
         .collect();
     let mut out = String::new();
     prometheus::write(&mut out, &samples)?;
@@ -247,7 +259,7 @@ mod tests {
             snapshots: Vec::new(),
             health: Vec::new(),
             loops: Vec::new(),
-            metrics: Metrics { list: vec![metric] },
+            metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };
         let wall = Duration::from_millis(1);
         Ran { report: Some(report), error: None, was_interrupted: false, wall }

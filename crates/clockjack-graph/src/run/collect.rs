@@ -60,7 +60,8 @@ pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
     publications(&mut list, domains);
     stores(&mut list, domains);
     loops(&mut list, domains);
-    Metrics { list: list.0 }
+    let user = domains.first().map(|domain| domain.core.env.user.collect(&shared.plan));
+    Metrics { list: list.0, user: user.unwrap_or_default() }
 }
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {

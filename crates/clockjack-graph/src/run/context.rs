@@ -9,7 +9,9 @@ use clockjack_exec::Failure;
 
 use super::blackboard::{StateRefused, Write};
 use super::env::Env;
+use super::journal::Level;
 use super::message::{Message, MessageId, Meta, Stamp};
+use super::metrics::{Counter, Histogram, MetricRefused};
 use super::outbox::{Outbox, Refused};
 use super::tasks::{Begin, TaskRefused};
 use crate::component::{Input, Output};
@@ -125,6 +127,13 @@ impl GraphContext<'_> {
             one.meta.port |= READ;
             one.value.get()
         })
+    }
+
+    /// All values of this invocation at an input, the oldest first; they count as not given out.
+    pub(crate) fn arrived<T: Data>(&self, port: Input<T>) -> impl Iterator<Item = &T> {
+        let wanted = number(port);
+        let is_wanted = move |one: &&Message| wanted.is_some_and(|wanted| is_at(one, wanted));
+        self.messages.iter().filter(is_wanted).filter_map(|one| one.value.get())
     }
 
     /// When what the newest value at an input tells of happened, if who published it has said so.
@@ -260,6 +269,39 @@ impl GraphContext<'_> {
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.call.missed_runs
+    }
+
+    /// A counter of this component's own, by its name. It may be kept, and handed to tasks.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricRefused`], for what is no name, one of a histogram, or one too many.
+    pub fn counter(&self, name: &str) -> Result<Counter, MetricRefused> {
+        self.call.env.user.counter(self.call.component, name)
+    }
+
+    /// A histogram of this component's own, by its name. It may be kept, and handed to tasks.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricRefused`], for what is no name, one of a counter, or one too many.
+    pub fn histogram(&self, name: &str) -> Result<Histogram, MetricRefused> {
+        self.call.env.user.histogram(self.call.component, name)
+    }
+
+    /// Writes a line to the [journal](super::journal) of the run, with the epoch and who says it.
+    /// Without a journal nothing is formatted.
+    pub fn log(&self, level: Level, line: impl fmt::Display) {
+        if let Some(journal) = &self.call.env.journal {
+            let Call { env, component, id, .. } = &self.call;
+            journal.write(level, (env.epoch, env.now_ns), (*component, id), &env.graph, &line);
+        }
+    }
+
+    /// The name of the graph.
+    #[must_use]
+    pub fn graph_name(&self) -> &str {
+        &self.call.env.graph
     }
 
     /// The id of this component.

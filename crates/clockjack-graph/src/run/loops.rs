@@ -12,8 +12,8 @@
 //! * `transaction` is all or nothing: when a member fails and the run goes on, nothing that any
 //!   member has published or written in this epoch is seen, and each member that offers its state
 //!   gets back what it was before ([`Rollback`]).
-//! * `coalesced_event` calls a member once for all that has come, with the newest of each input: its
-//!   triggers are made so when the graph is wired.
+//! * `coalesced_event` calls a member once for all that has come, with the newest of each input:
+//!   its triggers are made so when the graph is wired.
 //! * `async_task` makes one iteration an epoch and goes on in the next; its immediate outputs are
 //!   held until it ends.
 

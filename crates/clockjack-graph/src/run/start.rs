@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use core::task::{Context, Poll};
+use core::time::Duration;
 use std::sync::Mutex;
 
 use clockjack_actor::ActorSystem;
@@ -64,7 +65,8 @@ pub(crate) fn start(
     let domain_of = wiring::domains(&plan, is_split);
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
     let isolated = isolated_lanes(&plan, system)?;
-    let mut wired = wire(&plan, &domain_of, graph.made, width);
+    let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
+    let mut wired = wire(&plan, &domain_of, made, width);
     set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
@@ -78,6 +80,8 @@ pub(crate) fn start(
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
     let began_ns = executor.nanos();
+    let user = super::metrics::user::Registry::new(plan.components.len());
+    let name: Arc<str> = plan.name.as_str().into();
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
         let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
@@ -90,6 +94,9 @@ pub(crate) fn start(
             measures: false,
             traces: options.trace.is_some(),
             tasks: Tasks::new(options.tasks_max),
+            user: user.clone(),
+            journal: options.journal.clone(),
+            graph: Arc::clone(&name),
             state: super::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
             stop: Arc::clone(&shared.stop),
@@ -112,14 +119,7 @@ pub(crate) fn start(
             places: Arc::clone(&wired.places),
             inboxes: Arc::clone(&inboxes),
             shared: Arc::clone(&shared),
-            bounds: Bounds {
-                steps: options.steps,
-                duration_ns: options
-                    .duration
-                    .map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
-                until_idle: options.until_idle,
-                shutdown: (options.shutdown_policy, options.drain_max),
-            },
+            bounds: bounds(&options),
             timing_every: options.timing_every,
             commit_log: options.commit_log.clone(),
             trace: options.trace.clone(),
@@ -128,9 +128,19 @@ pub(crate) fn start(
         };
         joins.push(executor.spawn(domain.run()));
     }
-    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options.snapshots);
+    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options);
     let ended = Ended(executor.spawn(end));
     Ok(Started { shared, inboxes, ended })
+}
+
+fn bounds(options: &RunOptions) -> Bounds {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Bounds {
+        steps: options.steps,
+        duration_ns: options.duration.map(nanos),
+        until_idle: options.until_idle,
+        shutdown: (options.shutdown_policy, options.drain_max),
+    }
 }
 
 fn pace(domain: usize, options: &RunOptions) -> Pace {
@@ -293,7 +303,7 @@ async fn finish(
     joins: Vec<Join<DomainEnd>>,
     shared: Arc<RunShared>,
     inboxes: Arc<[Inbox]>,
-    wants_snapshots: bool,
+    options: RunOptions,
 ) -> Result<RunReport, RunError> {
     let mut domains = Vec::with_capacity(joins.len());
     let (mut stop, mut fault) = (None, None);
@@ -310,7 +320,8 @@ async fn finish(
         drop(inbox.close());
     }
     let stop = stop.unwrap_or(StopReason::NotStarted);
-    let report = take_down(&shared, domains, stop, wants_snapshots);
+    let mut report = take_down(&shared, domains, stop, options.snapshots);
+    super::observer::show(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
     match fault {
         Some(fault) => Err(RunError::failed(fault, Some(report))),
         None => Ok(report),

@@ -21,9 +21,8 @@ fn fed(lane: &str) -> String {
     graph(
         LANES,
         &[&input, OUT],
-        &[
-            "id: e, kind: immediate, from: in.out, to: out.in, policy: { mode: queue, capacity: 64 }",
-        ],
+        &["id: e, kind: immediate, from: in.out, to: out.in, \
+           policy: { mode: queue, capacity: 64 }"],
     )
 }
 
