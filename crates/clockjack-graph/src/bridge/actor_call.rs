@@ -20,7 +20,7 @@ use crate::component::{
 use crate::data::{Data, Value};
 use crate::run::GraphContext;
 use crate::run::metrics::Counter;
-use crate::run::tasks::Begin;
+use crate::run::tasks::{Begin, Order, Work};
 
 /// Forwards each value to an actor as a request, and publishes the answer when it has come.
 ///
@@ -31,7 +31,8 @@ use crate::run::tasks::Begin;
 ///
 /// Settings: `timeout_ms` in the place of what it was made with; `max_inflight`, requests under way
 /// at once, zero for as many as the run allows tasks; `on_refused`, what if there are more (`fail`
-/// or `drop`).
+/// or `drop`); `ordered`, whether answers are seen in the order of the requests, as they are unless
+/// it is `false`: then each is seen when it has come.
 ///
 /// It counts `actor.asked_count`, `actor.answered_count`, `actor.refused_count` and
 /// `actor.failed_count`.
@@ -42,6 +43,7 @@ pub struct ActorCall<M, Q, R> {
     timeout: Duration,
     max_inflight: usize,
     on_refused: OnRefused,
+    order: Order,
     n_open: Arc<AtomicUsize>,
     counts: Option<Counts>,
     input: Input<Q>,
@@ -84,6 +86,7 @@ impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
             timeout,
             max_inflight: 0,
             on_refused: OnRefused::default(),
+            order: Order::OfBeginning,
             n_open: Arc::default(),
             counts: None,
             input: Input::default(),
@@ -104,15 +107,15 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
         let (to, request, timeout) = (self.to.clone(), self.request, self.timeout);
         let (on_refused, counts) = (self.on_refused, counts.clone());
         let open = Open::new(&self.n_open);
-        let begin = Begin::Later(Box::new(move || {
+        let make = move || -> Work {
             let answer = to.ask(|reply_to| request(value, reply_to), timeout);
             Box::pin(async move {
                 let answer = answer.await;
                 drop(open);
                 settle(answer, on_refused, &counts)
             })
-        }));
-        cx.begin_task(self.output, begin).is_ok()
+        };
+        cx.begin_task(self.output, Begin::Later(Box::new(make), self.order)).is_ok()
     }
 }
 
@@ -167,6 +170,7 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Component for ActorCall<M, Q, 
             .config(ConfigField::new("timeout_ms", ConfigKind::Int).between(1.0, 86_400_000.0))
             .config(ConfigField::new("max_inflight", ConfigKind::Int).between(0.0, 1e9))
             .config(ConfigField::new("on_refused", ConfigKind::Text).one_of(&on_refused))
+            .config(ConfigField::new("ordered", ConfigKind::Bool))
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
@@ -178,6 +182,8 @@ impl<M: Send + 'static, Q: Data + Clone, R: Data> Component for ActorCall<M, Q, 
         let timeout_ms: Option<u64> = config.get("timeout_ms")?;
         self.timeout = timeout_ms.map_or(self.made_with, Duration::from_millis);
         self.max_inflight = config.get("max_inflight")?.unwrap_or(0);
+        let is_ordered = config.get("ordered")?.unwrap_or(true);
+        self.order = if is_ordered { Order::OfBeginning } else { Order::OfEnding };
         let on_refused: Option<String> = config.get("on_refused")?;
         self.on_refused =
             on_refused.and_then(|name| OnRefused::from_name(&name)).unwrap_or_default();

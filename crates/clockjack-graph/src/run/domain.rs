@@ -433,10 +433,11 @@ impl Domain {
             let number = self.progress.n_tasks;
             self.progress.n_tasks += 1;
             let inbox = self.inboxes[self.index].clone();
-            let ending = TaskEnding { inbox, number, origin: submitted.from, result: None };
+            let origin = submitted.from;
+            let ending = TaskEnding { inbox, number, origin, result: None };
             let work = submitted.into_work();
             let task = async move { ending.end(work.await) };
-            self.progress.running.start(number, &env.executor, task);
+            self.progress.running.start(number, origin.component, &env.executor, task);
         }
     }
 

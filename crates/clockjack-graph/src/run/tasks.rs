@@ -58,7 +58,16 @@ pub(crate) enum Begin {
     Now(Work),
     /// It is made by the coordinator, in the order of components: for what is heard by others when
     /// it is made.
-    Later(Box<dyn FnOnce() -> Work + Send>),
+    Later(Box<dyn FnOnce() -> Work + Send>, Order),
+}
+
+/// In which order what the tasks of a component give is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they end.
+    OfEnding,
+    /// As they were submitted: one that has ended waits for those before it.
+    OfBeginning,
 }
 
 /// A future of a component that has not been given to the executor yet.
@@ -74,7 +83,7 @@ impl Submitted {
     pub(crate) fn into_work(self) -> Work {
         match self.begin {
             Begin::Now(work) => work,
-            Begin::Later(make) => guarded(|| Ok(make()))
+            Begin::Later(make, _) => guarded(|| Ok(make()))
                 .unwrap_or_else(|failure| Box::pin(core::future::ready(Err(failure)))),
         }
     }
@@ -86,6 +95,7 @@ pub(crate) struct TaskOrigin {
     pub(crate) component: usize,
     pub(crate) port: usize,
     pub(crate) correlation: MessageId,
+    pub(crate) order: Order,
 }
 
 /// Where components leave their futures.
@@ -130,7 +140,11 @@ impl Tasks {
         correlation: MessageId,
         begin: Begin,
     ) -> Result<(), TaskRefused> {
-        let from = TaskOrigin { component, port, correlation };
+        let order = match &begin {
+            Begin::Now(_) => Order::OfEnding,
+            Begin::Later(_, order) => *order,
+        };
+        let from = TaskOrigin { component, port, correlation, order };
         let mut state = self.lock();
         let is_own = |one: &&Submitted| {
             (one.from.component, one.invocation) == (component, invocation)
@@ -189,13 +203,21 @@ impl Tasks {
 
 /// The tasks that the executor has, by number.
 #[derive(Default)]
-pub(crate) struct Running(BTreeMap<u64, (Join<()>, Arc<AtomicBool>)>);
+pub(crate) struct Running(BTreeMap<u64, Task>);
+
+/// A task that the executor has.
+struct Task {
+    component: usize,
+    join: Join<()>,
+    has_begun: Arc<AtomicBool>,
+}
 
 impl Running {
     /// Gives a task to the executor.
     pub(crate) fn start(
         &mut self,
         number: u64,
+        component: usize,
         executor: &Handle,
         task: impl Future<Output = ()> + Send + 'static,
     ) {
@@ -206,7 +228,15 @@ impl Running {
             begun.store(true, Ordering::Relaxed);
             task.await;
         });
-        self.0.insert(number, (join, has_begun));
+        self.0.insert(number, Task { component, join, has_begun });
+    }
+
+    /// Whether what a task gave has to wait for one that was submitted before it.
+    pub(crate) fn must_wait(&self, number: u64, origin: TaskOrigin) -> bool {
+        let mut earlier = self.0.range(..number);
+        origin.order == Order::OfBeginning
+            && earlier.any(|(_, one)| one.component == origin.component)
+            && !mutant!("tasks-order-is-forgotten")
     }
 
     /// One has told what came of it.
@@ -224,7 +254,7 @@ impl Running {
         if self.0.is_empty() || mutant!("tasks-outlive-their-run") {
             return;
         }
-        for (join, has_begun) in self.0.values() {
+        for Task { join, has_begun, .. } in self.0.values() {
             // Relaxed: as above. One that begins meanwhile is dropped at its second look.
             let is_pending = !has_begun.load(Ordering::Relaxed);
             match policy {
@@ -235,7 +265,7 @@ impl Running {
         }
         let mut patience = pin!(executor.sleep(drain_max));
         let mut is_over = false;
-        for (join, _) in self.0.values_mut() {
+        for Task { join, .. } in self.0.values_mut() {
             poll_fn(|cx| {
                 if !is_over && patience.as_mut().poll(cx).is_ready() {
                     is_over = true;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Props, ReplyTo,
+    Actor, ActorRef, ActorSystem, Context, Failure, IntoProps, Mailbox, Next, Props, ReplyTo,
 };
 use clockjack_graph::{
     Clock, CommitLog, Feed, Graph, OnRefused, Parallel, Registry, RunError, RunOptions, RunReport,
@@ -95,7 +95,7 @@ fn metric(result: &Result<RunReport, RunError>, name: &str) -> f64 {
 fn ask_alone<A: Actor<Msg = Double>>(
     more: &str,
     n: u64,
-    props: impl clockjack_actor::IntoProps<Actor = A>,
+    props: impl IntoProps<Actor = A>,
 ) -> (Seen, Result<RunReport, RunError>) {
     let (time, seen) = (ManualTime::start(), Seen::default());
     let actor = time.spawn("double", props);
@@ -226,6 +226,51 @@ fn actors_are_asked_in_the_order_of_components_by_any_number_of_workers() {
         runtime.block_on(run).expect("nothing fails");
         assert_eq!(log.bytes(), expected.bytes(), "{workers} workers");
         assert_eq!(core::mem::take(&mut *asked.lock().unwrap()), expected_order);
+    }
+}
+
+/// Keeps the first request, and answers the others at once.
+fn keeps_the_first(
+    first: &Arc<Mutex<Option<ReplyTo<f64>>>>,
+) -> impl IntoProps<Actor: Actor<Msg = Double>> + use<> {
+    let first = Arc::clone(first);
+    Props::from_fn(move |_cx, Double::This(x, reply_to): Double| {
+        let mut first = first.lock().unwrap();
+        if first.is_none() {
+            *first = Some(reply_to);
+        } else {
+            reply_to.reply(2.0 * x);
+        }
+        Ok(Next::Stay)
+    })
+}
+
+#[test]
+fn answers_are_seen_in_the_order_of_their_requests_unless_they_need_not() {
+    for (is_ordered, before, after) in
+        [(true, vec![], vec![-1.0, 4.0, 6.0]), (false, vec![4.0, 6.0], vec![4.0, 6.0, -1.0])]
+    {
+        let (time, seen, first) = (ManualTime::start(), Seen::default(), Arc::default());
+        let actor = time.spawn("late", keeps_the_first(&first));
+        let text = OWNED
+            .replace("type: add", "type: 'actor:double'")
+            .replace("k: 10.0, fails_at: 13.0", &format!("ordered: {is_ordered}"))
+            .replace("input: a }", "input: in }");
+        let graph = asker(&text, &seen, &actor, SECOND);
+        let run = graph.start(time.system(), RunOptions::until_stopped()).expect("it starts");
+        let feed = run.feed::<f64>("in.in").expect("it can be fed");
+        for x in [1.0, 2.0, 3.0] {
+            feed.publish(x).expect("there is room");
+        }
+        let values = || {
+            time.settle();
+            kept(&seen).into_iter().map(|(_, x)| x).collect::<Vec<_>>()
+        };
+        assert_eq!(values(), before);
+        first.lock().unwrap().take().expect("it was asked").reply(-1.0);
+        assert_eq!(values(), after);
+        run.stop();
+        time.block_on(run).expect("nothing fails");
     }
 }
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::{Domain, Pace, alone};
+use super::{Domain, alone};
 use crate::data::Value;
 use crate::describe::{EdgeKind, Overflow};
 use crate::run::blackboard;
@@ -94,24 +94,20 @@ impl Domain {
             self.progress.arrivals = arrivals;
             return None;
         }
-        if self.pace == Pace::Simulated {
-            // The order in which tasks end is the threads' affair: they are taken by number.
-            arrivals.make_contiguous().sort_by_key(|one| match one {
-                Arrival::Task { number, .. } => *number + 1,
-                _ => 0,
-            });
-        }
+        // The order in which tasks end is the threads' affair: they are taken by number.
+        arrivals.make_contiguous().sort_by_key(|one| match one {
+            Arrival::Task { number, .. } => *number + 1,
+            _ => 0,
+        });
         let (mut fault, mut n_seen) = (None, 0);
         for _ in 0..arrivals.len() {
             let Some(arrival) = arrivals.pop_front() else { break };
-            if arrival.is_fed() {
-                if self.must_wait(&arrival) {
-                    // For the next epoch, and before what comes until then.
-                    arrivals.push_back(arrival);
-                    continue;
-                }
-                n_seen += 1;
+            if self.must_wait(&arrival) {
+                // For the next epoch, and before what comes until then.
+                arrivals.push_back(arrival);
+                continue;
             }
+            n_seen += usize::from(arrival.is_fed());
             fault = fault.or(self.take_arrival(arrival));
         }
         self.progress.arrivals = arrivals;
@@ -121,8 +117,9 @@ impl Domain {
         fault
     }
 
-    /// Whether a blocking edge has no room for what was fed. It gets none before the regions have
-    /// run, so nothing overtakes what waits.
+    /// Whether a blocking edge has no room for what was fed: it gets none before the regions have
+    /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and its
+    /// component wants their order: its end will come, and wake the coordinator.
     fn must_wait(&mut self, arrival: &Arrival) -> bool {
         let plan = Arc::clone(&self.shared.plan);
         let core = alone(&mut self.core);
@@ -141,7 +138,10 @@ impl Domain {
                 let mut edges = plan.components[*component].outputs[*port].edges.iter();
                 edges.any(|edge| is_full(count(*edge)))
             }
-            _ => false,
+            Arrival::Task { number, origin, .. } => {
+                self.progress.running.must_wait(*number, *origin)
+            }
+            Arrival::Crossed { .. } | Arrival::Config(_) => false,
         }
     }
 
