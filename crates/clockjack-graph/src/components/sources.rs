@@ -139,7 +139,7 @@ pub(super) fn sine(turn: f64) -> f64 {
 }
 
 /// `noise`: numbers evenly spread over `-amplitude <= x < amplitude`. The same seed gives the same
-/// row.
+/// row; that of the run is added to its own.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "noise", title = "Noise")]
 pub struct Noise {
@@ -155,11 +155,11 @@ pub struct Noise {
 }
 
 impl Noise {
-    pub(super) fn next(&mut self) -> f64 {
+    pub(super) fn next(&mut self, run_seed: u64) -> f64 {
         if !mutant!("graph-noise-stands-still") {
             self.n = self.n.wrapping_add(1);
         }
-        self.amplitude * (2.0 * unit(self.seed, self.n) - 1.0)
+        self.amplitude * (2.0 * unit(self.seed.wrapping_add(run_seed), self.n) - 1.0)
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) fn unit(seed: u64, n: u64) -> f64 {
 
 impl Execute for Noise {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        let value = self.next();
+        let value = self.next(cx.seed());
         cx.publish(self.out, value)?;
         Ok(())
     }

@@ -95,6 +95,7 @@ impl Bench {
             tasks: Tasks::new(4),
             user: crate::run::metrics::user::Registry::new(1),
             journal: None,
+            seed: 0,
             graph: "bench".into(),
             stop: Arc::new(AtomicBool::new(false)),
             executor: time.system().executor(),
@@ -335,7 +336,7 @@ fn a_wave_begins_at_its_beginning_and_comes_back() {
 fn noise_is_the_same_row_for_the_same_seed() {
     let row = |seed| {
         let mut noise: sources::Noise = with(&[("seed", ConfigValue::Int(seed))]);
-        (0..100).map(|_| noise.next()).collect::<Vec<f64>>()
+        (0..100).map(|_| noise.next(0)).collect::<Vec<f64>>()
     };
     assert_eq!(row(7), row(7));
     assert_ne!(row(7), row(8));

@@ -8,9 +8,10 @@ use clockjack_sync::mutant;
 use super::blackboard::StateCounts;
 use super::domain::Domain;
 use super::epoch::lock;
-use super::metrics::{Metric, MetricKind, Metrics};
+use super::metrics::{Metric, MetricKind, Metrics, UserMetric};
 use super::reconfigure::ConfigCounts;
 use super::shared::RunShared;
+use super::wiring::OUTSIDE;
 use crate::describe::{LaneType, Overflow, Priority};
 
 /// A list that grows by name, label and number.
@@ -61,7 +62,23 @@ pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
     stores(&mut list, domains);
     loops(&mut list, domains);
     let user = domains.first().map(|domain| domain.core.env.user.collect(&shared.plan));
-    Metrics { list: list.0, user: user.unwrap_or_default() }
+    let mut user = user.unwrap_or_default();
+    restarts(&mut user, domains);
+    Metrics { list: list.0, user }
+}
+
+/// Of those that were made anew how often: others have no such number.
+fn restarts(list: &mut Vec<UserMetric>, domains: &[Domain]) {
+    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
+        let region = lock(region);
+        for node in region.nodes.iter().filter(|node| node.counts.restarts > 0) {
+            #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+            let value = node.counts.restarts as f64;
+            let name = String::from("runtime.component.restart_count");
+            let (kind, component) = (MetricKind::Counter, String::from(&*node.id));
+            list.push(UserMetric { name, kind, component, value });
+        }
+    }
 }
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
@@ -134,7 +151,6 @@ fn components(list: &mut List, domains: &[Domain]) {
                 &[
                     ("runtime.component.execution_count", counts.executions),
                     ("runtime.component.error_count", counts.errors),
-                    ("runtime.component.restart_count", counts.restarts),
                     ("runtime.component.budget_overrun_count", counts.budget_overruns),
                     ("runtime.component.cancellation_requested_count", counts.cancel_requested),
                     ("runtime.component.cancellation_observed_count", counts.cancel_observed),
@@ -187,6 +203,10 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
         for channel in &lock(region).channels {
             let edge = &shared.plan.edges[channel.edge() as usize];
             let (of, counts) = (Of::Channel(&edge.id), channel.counters());
+            if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
+                // Nobody has fed anything, and no such edge is in the plan.
+                continue;
+            }
             let refused = match refused[channel.edge() as usize] {
                 _ if mutant!("collect-forgets-refused") => 0,
                 n_refused => n_refused,

@@ -298,6 +298,13 @@ impl GraphContext<'_> {
         }
     }
 
+    /// What a component that draws numbers begins with: the same for all of a run, as its
+    /// [options](crate::RunOptions::seed) say.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.call.env.seed
+    }
+
     /// The name of the graph.
     #[must_use]
     pub fn graph_name(&self) -> &str {

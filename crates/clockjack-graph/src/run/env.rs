@@ -26,6 +26,8 @@ pub(crate) struct Env {
     pub(crate) user: super::metrics::user::Registry,
     /// Where components write what they have to say, if anybody reads it.
     pub(crate) journal: Option<super::journal::Journal>,
+    /// What components that draw numbers begin with.
+    pub(crate) seed: u64,
     /// The name of the graph.
     pub(crate) graph: Arc<str>,
     /// The blackboard, as of the beginning of the epoch.

@@ -50,7 +50,8 @@ pub struct UserMetric {
 pub struct Metrics {
     /// In a fixed order: by part of the runtime, then by number in the plan.
     pub list: Vec<Metric>,
-    /// Those of the components themselves, in the order of components, then of names.
+    /// Those of the components themselves, in the order of components, then of names; and for each
+    /// that was made anew how often, `runtime.component.restart_count`.
     pub user: Vec<UserMetric>,
 }
 

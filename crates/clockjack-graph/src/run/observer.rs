@@ -128,9 +128,14 @@ pub(crate) fn show(
     ] {
         #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
         let value = n as f64;
-        // What is there already says zero: it was counted before anybody was shown anything.
-        report.metrics.list.retain(|one| one.name != name);
-        report.metrics.list.push(Metric { name, kind: MetricKind::Counter, label: None, value });
+        // What is there already was counted before anybody was shown anything.
+        match report.metrics.list.iter_mut().find(|one| one.name == name) {
+            Some(counted) => counted.value += value,
+            None => {
+                let kind = MetricKind::Counter;
+                report.metrics.list.push(Metric { name, kind, label: None, value });
+            }
+        }
     }
 }
 

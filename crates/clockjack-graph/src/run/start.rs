@@ -96,6 +96,7 @@ pub(crate) fn start(
             tasks: Tasks::new(options.tasks_max),
             user: user.clone(),
             journal: options.journal.clone(),
+            seed: options.seed,
             graph: Arc::clone(&name),
             state: super::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
@@ -105,7 +106,6 @@ pub(crate) fn start(
             board: crew.as_ref().map(Crew::board),
             began_ns,
         };
-        let lanes = Lanes::new(&plan, |lane| domain_of[lane] == index);
         let domain = Domain {
             index,
             pace: pace(index, &options),
@@ -114,7 +114,7 @@ pub(crate) fn start(
                 env,
                 is_due: alloc::vec![true; plan.lanes.len()],
             }),
-            lanes,
+            lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
             crew,
             places: Arc::clone(&wired.places),
             inboxes: Arc::clone(&inboxes),

@@ -178,6 +178,29 @@ fn numbers_of_a_components_own_are_in_the_report_by_name_and_component() {
 }
 
 #[test]
+fn the_seed_of_a_run_is_that_of_what_draws_numbers() {
+    let text = teller::graph(
+        "main: { type: event_loop }",
+        &[
+            "id: noise, type: noise, execution: { lane: main }",
+            "id: out, type: output, execution: { lane: main }, boundary: { role: output }, \
+             event_sources: [{ type: message, input: in }], trigger_policy: { type: any_input }",
+        ],
+        &["id: e, kind: immediate, from: noise.out, to: out.in"],
+    );
+    let log = |seed: u64| {
+        let (time, log) = (ManualTime::start(), CommitLog::in_memory());
+        let options = RunOptions::steps(5).clock(Clock::Virtual).seed(seed).commit_log(&log);
+        let graph = compile(&text, &Registry::standard());
+        let run = graph.start(time.system(), options).expect("it starts");
+        time.block_on(run).expect("nothing fails");
+        log.bytes()
+    };
+    assert_eq!(log(7), log(7));
+    assert_ne!(log(7), log(8));
+}
+
+#[test]
 fn the_journal_is_the_same_for_any_number_of_workers() {
     let journal = Journal::new(64);
     let time = ManualTime::start();

@@ -118,8 +118,8 @@ impl Domain {
     }
 
     /// Whether a blocking edge has no room for what was fed: it gets none before the regions have
-    /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and its
-    /// component wants their order: its end will come, and wake the coordinator.
+    /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and
+    /// its component wants their order: its end will come, and wake the coordinator.
     fn must_wait(&mut self, arrival: &Arrival) -> bool {
         let plan = Arc::clone(&self.shared.plan);
         let core = alone(&mut self.core);
