@@ -266,6 +266,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_components_own_are_written_with_those_of_the_runtime() {
+        let mut ran = ran(3.0);
+        let report = ran.report.as_mut().expect("it has one");
+        report.metrics.user.push(UserMetric {
+            name: "solve_ms.p95".into(),
+            kind: MetricKind::Gauge,
+            component: "ctl".into(),
+            value: 1.5,
+        });
+        let text = prometheus(&report.metrics).expect("the names are fit");
+        assert!(text.contains("{component_id=\"ctl\"} "), "{text}");
+        let value = user_metric(&report.metrics.user[0]);
+        assert_eq!(value["labels"]["component_id"], "ctl");
+        assert_eq!(value["name"], "solve_ms.p95");
+    }
+
+    #[test]
     fn exit_code_7_is_more_overruns_than_are_allowed() {
         assert_eq!(exit_code(&ran(3.0), None), 0, "nobody has asked");
         assert_eq!(exit_code(&ran(3.0), Some(3)), 0);
