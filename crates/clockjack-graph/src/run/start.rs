@@ -61,8 +61,7 @@ pub(crate) fn start(
 ) -> Result<Started, RunError> {
     let executor = system.executor();
     let plan = wiring::with_feeds(&graph.plan, options.feed_max);
-    let is_split = options.clock != Clock::Virtual && plan.n_domains > 1;
-    let domain_of = wiring::domains(&plan, is_split);
+    let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
     let isolated = isolated_lanes(&plan, system)?;
     let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
