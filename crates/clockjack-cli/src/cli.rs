@@ -3,6 +3,7 @@
 mod graph;
 mod init;
 mod jobs;
+mod observe;
 mod options;
 mod run;
 mod schema;
@@ -18,8 +19,9 @@ use self::{
     graph::{CheckArgs, DiffPlanArgs, ExplainArgs, LintArgs, PlanArgs, RenderArgs, Surroundings},
     init::InitArgs,
     jobs::JobsArgs,
+    observe::ObserveArgs,
     options::{ColorMode, Format, ProgressMode},
-    run::{BenchArgs, ObserveArgs, RunArgs, TraceArgs},
+    run::{BenchArgs, RunArgs, TraceArgs},
     schema::SchemaArgs,
     tool::{CompletionsArgs, DoctorArgs, ManArgs},
 };

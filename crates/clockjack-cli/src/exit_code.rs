@@ -46,9 +46,9 @@ pub const ALL: [(u8, &str); 10] = [
     (USAGE, "wrong arguments, or none, or a file that cannot be read: nothing was done"),
     (INVALID_GRAPH, "the graph is not valid: all faults are told, nothing was run"),
     (RUN_FAILED, "the run failed"),
-    (REPLAY_DIVERGED, "a replay parted from its recording"),
+    (REPLAY_DIVERGED, "a replay parted from its recording; reserved, no command replays yet"),
     (OVERRUN, "more ticks came too late than --max-overruns allows"),
-    (CANNOT_CONNECT, "cannot connect"),
+    (CANNOT_CONNECT, "cannot connect; reserved, no command connects yet"),
     (ASSERTION_FAILED, "an assertion about the run or the plan does not hold"),
     (INTERRUPTED, "interrupted by Ctrl-C; what was under way was drained"),
 ];

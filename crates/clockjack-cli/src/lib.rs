@@ -58,14 +58,19 @@
 //! }
 //! ```
 //!
+//! `observe --record` keeps what was seen of a run: the file, the plan, a drawing, events,
+//! assertions, metrics, health events and a trace, in forms that other tools read. A page of its
+//! own for browsers is not among them.
+//!
 //! # Projects
 //!
 //! `init` writes a new project that compiles and passes its tests, from one of four templates.
 //!
 //! # Not supported
 //!
-//! Recording and replaying runs of graphs. Real time for `timers` and `jobs`: they show that
-//! promises are kept, not how punctual an operating system is.
+//! Replaying runs of graphs. Previews of payloads: events tell of messages, not of what is in them.
+//! Real time for `timers` and `jobs`: they show that promises are kept, not how punctual an
+//! operating system is.
 
 extern crate alloc;
 

@@ -1,8 +1,8 @@
 //! The progress line: how far a long phase has come, redrawn in place.
 //!
-//! Printable text and carriage returns only. There is no colour, no escape sequence and no terminal
-//! mode, so that an interrupted process leaves nothing to repair. A line that cannot be written is
-//! left out: progress is a courtesy.
+//! Printable text and carriage returns only; where there are several lines, also the sequence that
+//! goes one up. There is no colour and no terminal mode, so that an interrupted process leaves
+//! nothing to repair. A line that cannot be written is left out: progress is a courtesy.
 
 use core::{fmt, time::Duration};
 use std::{io::Write, time::Instant};
@@ -11,6 +11,9 @@ use std::{io::Write, time::Instant};
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// Columns of the bar.
 const BAR_COLUMNS: u64 = 30;
+
+/// Goes to the line above.
+const LINE_UP: &str = "\x1b[A";
 
 /// What the line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +30,19 @@ pub(crate) struct Progress<'w> {
     style: Style,
     drawn_at: Option<Instant>,
     phase: &'static str,
-    /// Columns that the last drawing took.
-    columns: usize,
+    /// Columns that each line of the last drawing took.
+    columns: Vec<usize>,
 }
 
 impl<'w> Progress<'w> {
     /// Draws nothing.
     pub(crate) const fn silent() -> Self {
-        Self { out: None, style: Style::Counter, drawn_at: None, phase: "", columns: 0 }
+        Self { out: None, style: Style::Counter, drawn_at: None, phase: "", columns: Vec::new() }
     }
 
     /// Draws on `out`.
     pub(crate) const fn on(out: &'w mut dyn Write, style: Style) -> Self {
-        Self { out: Some(out), style, drawn_at: None, phase: "", columns: 0 }
+        Self { out: Some(out), style, drawn_at: None, phase: "", columns: Vec::new() }
     }
 
     /// Says how far a phase is. Draws when a phase begins, and then now and again.
@@ -66,27 +69,42 @@ impl<'w> Progress<'w> {
         self.draw(&format!("{phase:<10} [{bar:.<bar_columns$}] {percent:>3}%  {done}/{total}"));
     }
 
-    /// Draws a line of its own making, not more often than others.
-    pub(crate) fn say(&mut self, text: impl FnOnce() -> String) {
+    /// Draws lines of its own making, not more often than others.
+    pub(crate) fn say(&mut self, lines: impl FnOnce() -> Vec<String>) {
         if self.out.is_none() || self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_EVERY) {
             return;
         }
         self.drawn_at = Some(Instant::now());
-        self.draw(&text());
+        self.draw_lines(&lines());
     }
 
     fn draw(&mut self, text: &str) {
+        self.draw_lines(&[text.to_owned()]);
+    }
+
+    /// Draws lines over those that are there, and goes back to the first of them.
+    fn draw_lines(&mut self, lines: &[String]) {
         let Some(out) = &mut self.out else { return };
-        let columns = self.columns;
+        let n_lines = lines.len().max(self.columns.len());
+        let mut text = String::from("\r");
+        for at in 0..n_lines {
+            let line = lines.get(at).map_or("", String::as_str);
+            let columns = self.columns.get(at).copied().unwrap_or(0);
+            text.push_str(&format!("{}{line:<columns$}", if at > 0 { "\n" } else { "" }));
+        }
+        if n_lines > 1 {
+            text.push('\r');
+            text.push_str(&LINE_UP.repeat(n_lines - 1));
+        }
         // What cannot be drawn is not drawn.
-        let _drawn = write!(out, "\r{text:<columns$}").and_then(|()| out.flush());
-        self.columns = text.len();
+        let _drawn = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.columns = lines.iter().map(|line| line.chars().count()).collect();
     }
 }
 
 impl Drop for Progress<'_> {
     fn drop(&mut self) {
-        if self.columns > 0 {
+        if self.columns.iter().any(|columns| *columns > 0) {
             self.draw("");
             self.draw("");
         }
@@ -128,6 +146,14 @@ mod tests {
         Progress::on(&mut out, Style::Counter).show("firing", 2, 8);
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text.split('\r').nth(1), Some("firing     2/8"));
+    }
+
+    #[test]
+    fn several_lines_are_drawn_over_each_other_and_wiped() {
+        let mut out = Vec::new();
+        Progress::on(&mut out, Style::Bar).say(|| vec!["first".into(), "two".into()]);
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text, "\rfirst\ntwo\r\x1b[A\r     \n   \r\x1b[A\r");
     }
 
     #[test]

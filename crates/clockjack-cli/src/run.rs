@@ -5,19 +5,22 @@
 pub(crate) mod assertions;
 pub(crate) mod bench;
 pub(crate) mod events;
+pub(crate) mod host;
+pub(crate) mod observe;
 pub(crate) mod summary;
 
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::future::Future;
 use core::pin::pin;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::thread::Thread;
 use std::time::Instant;
 
-use clockjack_graph::run::{LiveLane, RunError, RunReport, TraceLog};
-use clockjack_graph::{Clock, CommitLog, Graph, GraphRun, RunOptions};
+use clockjack_graph::run::{RunError, RunReport, TraceLog};
+use clockjack_graph::{Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper};
 use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
 
 use crate::failure::Failure;
@@ -97,6 +100,8 @@ pub(crate) struct Ran {
     pub(crate) was_interrupted: bool,
     /// How long it took by the clock on the wall, set-up included.
     pub(crate) wall: Duration,
+    /// What the runtime below it has counted.
+    pub(crate) host: Vec<host::HostCount>,
 }
 
 /// Runs a graph to its end. `look` is called now and again while it runs, and once after.
@@ -104,7 +109,18 @@ pub(crate) fn run(
     graph: Graph,
     wanted: &Wanted,
     interrupt: &Interrupt,
-    mut look: impl FnMut(&[LiveLane]),
+    look: impl FnMut(&Stopper),
+) -> Result<Ran, Failure> {
+    run_looking(graph, wanted, interrupt, LOOK_EVERY, look)
+}
+
+/// The same, with how often `look` is called.
+pub(crate) fn run_looking(
+    graph: Graph,
+    wanted: &Wanted,
+    interrupt: &Interrupt,
+    every: Duration,
+    mut look: impl FnMut(&Stopper),
 ) -> Result<Ran, Failure> {
     let config = PoolConfig { workers: wanted.workers, ..PoolConfig::DEFAULT };
     let system = ActorSystem::builder("clockjack");
@@ -112,10 +128,11 @@ pub(crate) fn run(
         .map_err(|error| Failure::no_runtime(error.to_string()))?;
     let began = Instant::now();
     let (ended, was_interrupted) = match graph.start(runtime.system(), wanted.options()) {
-        Ok(run) => wait(run, interrupt, &mut look),
+        Ok(run) => wait(run, interrupt, every, &mut look),
         Err(error) => (Err(error), false),
     };
     let wall = began.elapsed();
+    let host = host::counts(&runtime);
     drop(runtime.shutdown(SHUTDOWN_DEADLINE));
     let (report, error) = match ended {
         Ok(report) => (Some(report), None),
@@ -130,39 +147,51 @@ pub(crate) fn run(
             (report, Some(error.to_string()))
         }
     };
-    Ok(Ran { report, error, was_interrupted, wall })
+    Ok(Ran { report, error, was_interrupted, wall, host })
 }
 
 /// Waits for the end of a run on this thread, and looks up now and again.
 fn wait(
     run: GraphRun,
     interrupt: &Interrupt,
-    look: &mut dyn FnMut(&[LiveLane]),
+    every: Duration,
+    look: &mut dyn FnMut(&Stopper),
 ) -> (Result<RunReport, RunError>, bool) {
     let stopper = run.stopper();
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&unpark));
+    let is_woken = &unpark.1;
     let mut cx = Context::from_waker(&waker);
     let mut run = pin!(run);
     let mut was_interrupted = false;
     loop {
         if let Poll::Ready(ended) = run.as_mut().poll(&mut cx) {
-            look(&stopper.live());
+            look(&stopper);
             return (ended, was_interrupted);
         }
-        std::thread::park_timeout(LOOK_EVERY);
+        // Ctrl-C is not to wait for a long frame.
+        let looked = Instant::now();
+        while !is_woken.swap(false, Ordering::Acquire) && looked.elapsed() < every {
+            std::thread::park_timeout(every.saturating_sub(looked.elapsed()).min(LOOK_EVERY));
+            if interrupt.is_requested() {
+                break;
+            }
+        }
         if interrupt.is_requested() && !was_interrupted {
             was_interrupted = true;
             stopper.stop();
         }
-        look(&stopper.live());
+        look(&stopper);
     }
 }
 
-/// Wakes a thread that is parked.
-struct Unpark(Thread);
+/// Wakes a thread that is parked, and leaves a note that it was not for nothing.
+struct Unpark(Thread, AtomicBool);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
+        // Pairs with the swap of who waits: it polls after this.
+        self.1.store(true, Ordering::Release);
         self.0.unpark();
     }
 }

@@ -190,6 +190,16 @@ fn exit_code_3_is_a_graph_that_is_not_valid_and_all_its_faults_are_told() {
 }
 
 #[test]
+fn exit_code_3_tells_faults_of_the_text_and_of_the_graph_in_one_report() {
+    for command in ["check", "run"] {
+        let report = json(&[command, &file("both.yaml"), "--format", "json"]);
+        let codes = report["diagnostics"].as_array().expect("findings").iter();
+        let codes: Vec<&str> = codes.filter_map(|one| one["code"].as_str()).collect();
+        assert_eq!(codes, ["unknown_field", "unknown_lane"], "{command}");
+    }
+}
+
+#[test]
 fn exit_code_3_is_a_limit_that_is_exceeded_and_every_limit_has_an_option() {
     let cell = file("cell.yaml");
     let options = [
@@ -249,9 +259,9 @@ fn exit_code_9_is_an_assertion_that_does_not_hold() {
         clockjack(&["observe", &cell, "--steps", "5", "--assert", path])
     };
     let with = |rule: &str| format!("assertion_schema_version: \"1\"\nassertions:\n  - {rule}\n");
-    let holds = observe(&with("{id: a, type: eventually, event: component_execute}"), "holds.yaml");
+    let holds = observe(&with("{id: a, type: eventually, event: component_end}"), "holds.yaml");
     assert_eq!(holds.code, 0, "{}{}", holds.out, holds.err);
-    let fails = observe(&with("{id: a, type: never, event: component_execute}"), "fails.yaml");
+    let fails = observe(&with("{id: a, type: never, event: component_end}"), "fails.yaml");
     assert_eq!(fails.code, 9);
     let wrong = observe(&with("{id: a, type: nevr}"), "wrong.yaml");
     assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
@@ -303,6 +313,30 @@ fn a_run_writes_its_trace_and_its_metrics() {
     let metrics = fs::read_to_string(&metrics).expect("it was written");
     let ticks = "clockjack_runtime_scheduler_tick_count_total{lane=\"control\"} 5\n";
     assert!(metrics.contains(ticks), "{metrics}");
+    let help = "# HELP clockjack_runtime_scheduler_tick_count_total Ticks of a fixed-rate lane.\n";
+    assert!(metrics.contains(help), "{metrics}");
+    // The graph's own, and all that is below it.
+    for name in ["executor_spawned_count_total", "scheduler_accepted_count_total", "actors_live"] {
+        assert!(metrics.contains(&format!("\nclockjack_{name} ")), "{name}: {metrics}");
+    }
+}
+
+#[test]
+fn a_trace_has_every_name_of_a_span_and_its_ids() {
+    let records = lines(&["trace", &file("cell.yaml"), "--steps", "3", "--format", "ndjson"]);
+    for name in ["component_execute", "component_execute_begin", "component_execute_end"] {
+        let mine = |one: &&Value| one["name"] == name && one["component_id"] == "actuator";
+        let calls: Vec<&Value> = records.iter().filter(mine).collect();
+        assert_eq!(calls.len(), 3, "{name}");
+        for call in calls {
+            assert!(call["causation_id"].as_str().is_some_and(|id| id.starts_with("command#")));
+            assert_eq!(call["trace_id"], call["correlation_id"], "{call}");
+            assert!(call["start_offset_ns"].is_u64() && call["attributes"].is_object(), "{call}");
+        }
+    }
+    let starts: Vec<u64> =
+        records.iter().filter_map(|one| one["start_offset_ns"].as_u64()).collect();
+    assert!(starts.is_sorted() && starts.len() == records.len());
 }
 
 #[test]
@@ -342,6 +376,7 @@ fn a_live_line_is_drawn_on_a_terminal_and_wiped() {
     };
     let line = with("auto", true);
     assert!(line.contains("control ") && line.ends_with('\r'), "{line:?}");
+    assert!(line.contains("/s  0 overruns, 0 skipped, "), "{line:?}");
     assert_eq!((with("none", true), with("auto", false)), (String::new(), String::new()));
 }
 

@@ -18,10 +18,10 @@ use crate::registry::Factory;
 use crate::registry::Registry;
 use crate::registry::node::Body;
 use crate::run::feed::Feed;
-use crate::run::shared::{LiveLane, RunShared};
+use crate::run::shared::RunShared;
 use crate::run::start::{Ended, Started, start};
 use crate::run::wiring::{Port, find_port};
-use crate::run::{Reconfigure, RunError, RunOptions, RunReport};
+use crate::run::{LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport};
 
 /// A graph that can run.
 pub struct Graph {
@@ -153,10 +153,17 @@ impl GraphRun {
         }
     }
 
-    /// Where the lanes stand. The first call asks for it; it is kept up to date from then on.
+    /// Where the lanes stood after the epoch that followed the last call; zeros in the first. It
+    /// asks for the next, and does not wait.
     #[must_use]
     pub fn live(&self) -> Vec<LiveLane> {
         self.stopper().live()
+    }
+
+    /// All counts, as [`live`](Self::live) has them.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.stopper().metrics()
     }
 }
 
@@ -187,10 +194,18 @@ impl Stopper {
         self.shared.stop_all(&self.inboxes);
     }
 
-    /// Where the lanes stand. The first call asks for it; it is kept up to date from then on.
+    /// Where the lanes stood after the epoch that followed the last call; zeros in the first. It
+    /// asks for the next, and does not wait.
     #[must_use]
     pub fn live(&self) -> Vec<LiveLane> {
-        self.shared.watch()
+        self.shared.live.lanes()
+    }
+
+    /// All counts, as [`live`](Self::live) has them. Those of messages that go from one domain to
+    /// another, and are refused there, are only in the report.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.shared.live.metrics()
     }
 }
 

@@ -15,6 +15,7 @@ pub mod health;
 pub(crate) mod inbox;
 pub mod journal;
 mod lanes;
+pub(crate) mod live;
 mod loops;
 pub(crate) mod message;
 pub mod metrics;
@@ -41,15 +42,16 @@ pub use context::{GraphContext, LoopIteration, PublishError};
 pub use feed::{Feed, FeedRefused};
 pub use health::{HealthEvent, HealthKind};
 pub use journal::{Journal, Level, LogRecord};
+pub use live::LiveLane;
 pub use message::Stamp;
 pub use metrics::{
-    Counter, Histogram, Metric, MetricKind, MetricRefused, Metrics, Summary, UserMetric,
+    Counter, Histogram, Metric, MetricDescriptor, MetricKind, MetricRefused, MetricScope, Metrics,
+    Summary, UserMetric,
 };
 pub use observer::{MemoryObserver, Observation, Observed, Observer};
 pub use options::{Clock, Parallel, RunOptions};
 pub use reconfigure::{Committing, ConfigRefused, Reconfigure};
 pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
-pub use shared::LiveLane;
 pub use sinks::{CommitLog, TraceLog};
 pub use tasks::{ShutdownPolicy, TaskRefused};
 pub use trace::{TraceName, TraceRecord};

@@ -1,4 +1,5 @@
-//! The arguments of the commands that run a graph: run, trace, observe, bench.
+//! The arguments of the commands that run a graph: run, trace, bench. `observe` has a file of its
+//! own.
 
 use core::time::Duration;
 use std::fs::{self, File};
@@ -10,10 +11,11 @@ use clap::{Args, ValueEnum, value_parser};
 use clockjack_graph::compile::Plan;
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::run::timeline::timeline;
+use clockjack_graph::run::trace::expand;
 use clockjack_graph::run::{Metrics, TraceLog};
 use clockjack_graph::{Clock, CommitLog, Graph, Registry};
 use clockjack_observe::{chrome, perfetto};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::graph::{Surroundings, load_plan, told, write_file};
 use super::options::{Format, LimitArgs, ProgressMode};
@@ -21,12 +23,12 @@ use super::{Streams, exit_codes, write_result};
 use crate::exit_code;
 use crate::failure::Failure;
 use crate::graph::load::{Loaded, Told};
-use crate::run::assertions::{Assertions, Watch};
 use crate::run::bench::{Measured, fnv1a64};
+use crate::run::host::HostCount;
 use crate::run::{self, Ran, Wanted, events, summary};
 use crate::span;
 
-const NOTE: &str = "\
+pub(super) const NOTE: &str = "\
 Without a bound, a run in virtual time makes 1000 epochs, and one by the wall clock goes on until
 Ctrl-C. In virtual time nothing sleeps, and the commit log is the same, byte for byte, for any
 number of workers.
@@ -36,7 +38,7 @@ DURATION is a whole number and one of ns, us, ms, s, m, h, d: 250ms.";
 /// How long a run goes on, by which clock and on how many workers.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "How to run")]
-struct RunBounds {
+pub(super) struct RunBounds {
     /// At most this many epochs.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     steps: Option<u64>,
@@ -69,7 +71,7 @@ enum ClockMode {
 }
 
 impl RunBounds {
-    fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> Wanted {
         Wanted {
             steps: self.steps,
             length: self.length,
@@ -116,7 +118,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1 << 20)]
     trace_capacity: usize,
 
-    /// Write all metrics to this file, as Prometheus reads them.
+    /// Write all metrics to this file, as Prometheus reads them: those of the graph, and those of
+    /// the executor, the scheduler and the actors below it.
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
 
@@ -128,7 +131,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Whether to draw a line about the lanes on standard error; `auto` draws it on a terminal.
+    /// Whether to draw a line about each lane on standard error; `auto` draws them on a terminal.
     #[arg(long, value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
@@ -160,7 +163,7 @@ impl RunArgs {
             write_trace(path, &plan, log)?;
         }
         if let (Some(path), Some(report)) = (&self.metrics, &ran.report) {
-            write_file(path, metrics_text(&report.metrics)?)?;
+            write_file(path, metrics_text(&report.metrics, &ran.host)?)?;
         }
         let text = match self.format {
             Format::Human => summary::text(&plan, &ran),
@@ -172,16 +175,16 @@ impl RunArgs {
     }
 }
 
-fn conclude(code: u8) -> Result<(), Failure> {
+pub(super) fn conclude(code: u8) -> Result<(), Failure> {
     if code == exit_code::OK { Ok(()) } else { Err(Failure::told(code)) }
 }
 
 /// A graph that can run; it was checked already.
-fn compile(file: &GraphFile, registry: &Registry) -> Graph {
+pub(super) fn compile(file: &GraphFile, registry: &Registry) -> Graph {
     file.compile(registry).expect("the same file was compiled just now")
 }
 
-/// Runs a graph with a line about its lanes.
+/// Runs a graph with a line about each of its lanes.
 fn run_with_line(
     loaded: Loaded,
     registry: &Registry,
@@ -194,13 +197,13 @@ fn run_with_line(
     interrupt.listen();
     let began = Instant::now();
     let mut line = progress.on(streams);
-    run::run(graph, wanted, &interrupt, |lanes| {
-        line.say(|| summary::live(lanes, began.elapsed().as_millis()));
+    run::run(graph, wanted, &interrupt, |stopper| {
+        line.say(|| summary::live(&stopper.live(), began.elapsed().as_millis()));
     })
 }
 
-fn metrics_text(metrics: &Metrics) -> Result<String, Failure> {
-    summary::prometheus(metrics).map_err(|error| Failure::no_export(error.to_string()))
+pub(super) fn metrics_text(metrics: &Metrics, host: &[HostCount]) -> Result<String, Failure> {
+    summary::prometheus(metrics, host).map_err(|error| Failure::no_export(error.to_string()))
 }
 
 /// Writes a trace in the form that the name of the file asks for.
@@ -293,13 +296,13 @@ impl TraceArgs {
 
     fn show(&self, plan: &Plan, ran: &Ran, log: &TraceLog) -> Result<Vec<u8>, Failure> {
         let n_dropped = log.n_dropped();
-        let mut records = log.take();
-        records.sort_by_key(|record| record.start_ns);
-        let all = || records.iter().map(|record| events::event(plan, record));
+        let records = log.take();
+        let told = expand(plan, &records);
+        let all = || told.iter().map(|record| events::event(plan, record));
         let text = match self.format {
             TraceFormat::Human => {
                 let mut out: String = all().map(|event| trace_line(&event)).collect();
-                out.push_str(&format!("{} records, {n_dropped} dropped\n", records.len()));
+                out.push_str(&format!("{} records, {n_dropped} dropped\n", told.len()));
                 out
             }
             TraceFormat::Json => {
@@ -329,220 +332,9 @@ fn trace_line(event: &Value) -> String {
     let text = |name: &str| event[name].as_str().unwrap_or("");
     let whom = ["component_id", "channel_id", "lane"].map(text);
     let whom = whom.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ");
-    let [at, epoch, took] =
-        ["mono_ns", "epoch_id", "duration_ns"].map(|name| event[name].as_u64().unwrap_or(0));
-    format!("{at:>14} ns  epoch {epoch:<6} {:<30} {took:>9} ns  {whom}\n", text("kind"))
-}
-
-const OBSERVE_EXAMPLES: &str = "\
-Examples:
-  clockjack observe cell.yaml --for 10s --clock wall     events while they happen
-  clockjack observe cell.yaml --assert must.yaml         exits with 9 if something does not hold
-
-A file of assertions:
-  assertion_schema_version: \"1\"
-  assertions:
-    - {id: no-overrun, type: never, event: fixed_rate_overrun}
-    - {id: calls, type: metric_gte, metric: runtime.component.execution_count, value: 10}
-  Types: counter_equals, metric_equals, metric_lte, metric_gte, always, never, eventually,
-  within_events, within_epochs, sequence.";
-
-/// Run a graph file and print events while they happen; check assertions about them
-#[derive(Debug, Args)]
-#[command(after_help = exit_codes(&format!("{NOTE}\n\n{OBSERVE_EXAMPLES}"), &[0, 2, 3, 5, 9, 130]))]
-pub(super) struct ObserveArgs {
-    /// The file.
-    file: PathBuf,
-
-    #[command(flatten)]
-    bounds: RunBounds,
-
-    /// Check these assertions.
-    #[arg(long = "assert", value_name = "FILE")]
-    assertions: Option<PathBuf>,
-
-    /// Only events of these kinds.
-    #[arg(long, value_name = "KIND")]
-    include_event: Vec<String>,
-
-    /// No events of these kinds.
-    #[arg(long, value_name = "KIND")]
-    exclude_event: Vec<String>,
-
-    /// Only events of these components.
-    #[arg(long, value_name = "ID")]
-    include_component: Vec<String>,
-
-    /// Events that wait to be printed; older ones go first, and are counted.
-    #[arg(long, value_name = "N", default_value_t = 1 << 16)]
-    event_buffer_capacity: usize,
-
-    /// Exit with 9 if events were lost.
-    #[arg(long)]
-    fail_on_observer_drop: bool,
-
-    /// What to print: one object a line, only the last of them, or a summary for people.
-    #[arg(long, value_enum, default_value_t = Format::Ndjson)]
-    format: Format,
-
-    #[command(flatten)]
-    limits: LimitArgs,
-}
-
-impl ObserveArgs {
-    pub(super) fn run(
-        &self,
-        of: Surroundings<'_>,
-        streams: &mut Streams<'_>,
-    ) -> Result<(), Failure> {
-        let assertions = match &self.assertions {
-            Some(path) => {
-                let text = fs::read_to_string(path);
-                let text = text.map_err(|error| Failure::assertions_input(path, error))?;
-                let parsed = Assertions::parse(&text);
-                parsed.map_err(|why| Failure::not_assertions(path, why))?
-            }
-            None => Assertions::default(),
-        };
-        let loaded = load_plan(&self.file, &self.limits, of, told(self.format), streams)?;
-        let log = TraceLog::new(self.event_buffer_capacity.max(1));
-        let wanted = Wanted { trace: Some(log.clone()), ..self.bounds.wanted() };
-        let plan = loaded.plan.clone();
-        let graph = compile(&loaded.file, of.registry);
-        let interrupt = streams.interrupt.clone();
-        interrupt.listen();
-        let mut watch = assertions.watch();
-        let mut stream = Stream::new(self.format == Format::Ndjson, &mut *streams.out);
-        stream.put(symbols(&plan))?;
-        stream.put(json!({"kind": "graph_validated", "n_diagnostics": plan.diagnostics.len()}))?;
-        let order: Vec<&str> = plan.regions.iter().map(|region| region.id.as_str()).collect();
-        stream.put(json!({"kind": "plan_ready", "region_order": order}))?;
-        stream.put(json!({"kind": "run_started", "seed": wanted.seed}))?;
-        let mut broken = None;
-        let ran = run::run(graph, &wanted, &interrupt, |_| {
-            for record in log.take() {
-                let event = events::event(&plan, &record);
-                watch.event(&event);
-                if broken.is_none() && self.is_wanted(&event) {
-                    broken = stream.put(event).err();
-                    // Nobody reads any more: the run comes to its end, too.
-                    if broken.is_some() {
-                        interrupt.request();
-                    }
-                }
-            }
-        })?;
-        if let Some(failure) = broken {
-            return Err(failure);
-        }
-        self.finish(&plan, &ran, &watch, log.n_dropped(), &mut stream)
-    }
-
-    fn is_wanted(&self, event: &Value) -> bool {
-        let is_in = |list: &[String], name: &str| {
-            list.iter().any(|one| event[name].as_str() == Some(one.as_str()))
-        };
-        (self.include_event.is_empty() || is_in(&self.include_event, "kind"))
-            && !is_in(&self.exclude_event, "kind")
-            && (self.include_component.is_empty() || is_in(&self.include_component, "component_id"))
-    }
-
-    fn finish(
-        &self,
-        plan: &Plan,
-        ran: &Ran,
-        watch: &Watch<'_>,
-        n_dropped: u64,
-        stream: &mut Stream<'_>,
-    ) -> Result<(), Failure> {
-        if n_dropped > 0 {
-            let kind = "observer_drop_summary";
-            stream.put(json!({"kind": kind, "exactness": "lossy", "n_dropped": n_dropped}))?;
-        }
-        let metrics = ran.report.as_ref().map(|report| report.metrics.clone()).unwrap_or_default();
-        let (holds, results) = watch.results(&metrics, n_dropped);
-        for result in &results {
-            stream.put(result.clone())?;
-        }
-        stream.put(json!({"kind": "assertion_result", "ok": holds, "n": results.len()}))?;
-        let mut last = summary::head(plan, ran);
-        last["kind"] = "final_summary".into();
-        last["exactness"] = if n_dropped > 0 { "lossy" } else { "exact" }.into();
-        last["n_dropped"] = n_dropped.into();
-        last["assertions_ok"] = holds.into();
-        if self.format == Format::Json {
-            last["assertions"] = results.clone().into();
-        }
-        let text = match self.format {
-            Format::Human => {
-                let mut out = summary::text(plan, ran);
-                for one in results.iter().filter(|one| one["ok"] == false) {
-                    out.push_str(&format!(
-                        "assertion {} failed: saw {}\n",
-                        one["id"], one["observed"]
-                    ));
-                }
-                out
-            }
-            Format::Json => format!("{last}\n"),
-            Format::Ndjson => {
-                return stream.put(last).and_then(|()| self.verdict(ran, holds, n_dropped));
-            }
-        };
-        stream.raw(&text)?;
-        self.verdict(ran, holds, n_dropped)
-    }
-
-    /// What is told by the exit code: a failed run says more than an assertion about it.
-    fn verdict(&self, ran: &Ran, holds: bool, n_dropped: u64) -> Result<(), Failure> {
-        let code = summary::exit_code(ran, None);
-        if code == exit_code::OK && (!holds || (self.fail_on_observer_drop && n_dropped > 0)) {
-            return conclude(exit_code::ASSERTION_FAILED);
-        }
-        conclude(code)
-    }
-}
-
-/// The names that events may have in them.
-fn symbols(plan: &Plan) -> Value {
-    let components: Vec<&str> = plan.components.iter().map(|one| one.spec.id.as_str()).collect();
-    let channels: Vec<&str> = plan.edges.iter().map(|one| one.id.as_str()).collect();
-    let lanes: Vec<&str> = plan.lanes.iter().map(|one| one.spec.id.as_str()).collect();
-    json!({
-        "kind": "symbol_table",
-        "graph": plan.name,
-        "components": components,
-        "channels": channels,
-        "lanes": lanes,
-    })
-}
-
-/// Where events are printed, each with its number.
-struct Stream<'w> {
-    is_on: bool,
-    out: &'w mut dyn std::io::Write,
-    n: u64,
-}
-
-impl<'w> Stream<'w> {
-    fn new(is_on: bool, out: &'w mut dyn std::io::Write) -> Self {
-        Self { is_on, out, n: 0 }
-    }
-
-    fn put(&mut self, mut event: Value) -> Result<(), Failure> {
-        if !self.is_on {
-            return Ok(());
-        }
-        event["observe_schema_version"] = events::SCHEMA_VERSION.into();
-        event["display_seq"] = self.n.into();
-        self.n += 1;
-        self.raw(&format!("{event}\n"))
-    }
-
-    fn raw(&mut self, text: &str) -> Result<(), Failure> {
-        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-        written.map_err(Failure::output)
-    }
+    let [at, epoch, took] = ["start_offset_ns", "epoch_id", "duration_ns"]
+        .map(|name| event[name].as_u64().unwrap_or(0));
+    format!("{at:>14} ns  epoch {epoch:<6} {:<30} {took:>9} ns  {whom}\n", text("name"))
 }
 
 const BENCH_EXAMPLES: &str = "\

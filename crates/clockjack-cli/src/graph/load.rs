@@ -1,6 +1,8 @@
 //! From a file to a plan. A file that cannot be read is a wrong argument; a graph that is not valid
 //! is told in full, in the form in which the command would have told its result.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use clockjack_graph::Registry;
@@ -38,11 +40,23 @@ pub(crate) fn load(
 ) -> Result<(Option<Loaded>, Diagnostics), Failure> {
     let file = match GraphFile::read_with(path, limits) {
         Ok(file) => file,
-        Err(ReadError::Invalid(diagnostics)) => return Ok((None, diagnostics)),
+        Err(ReadError::Invalid(_)) => return Ok((None, examine(path, limits, registry)?)),
         Err(ReadError::Io { error, .. }) => return Err(Failure::graph_input(path, error)),
     };
     let (plan, diagnostics) = compile::check(file.spec(), registry);
     Ok((plan.map(|plan| Loaded { file, plan }), diagnostics))
+}
+
+/// All that is wrong with a file that is not right: also what compiling tells of what could be
+/// read.
+fn examine(path: &Path, limits: &Limits, registry: &Registry) -> Result<Diagnostics, Failure> {
+    let unread = |error| Failure::graph_input(path, error);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unread)?;
+    // One more than may be: the loader tells that it is too much.
+    let most = u64::try_from(limits.text_bytes).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(most).read_to_end(&mut bytes).map_err(unread)?;
+    Ok(GraphFile::examine(&path.display().to_string(), &bytes, limits, registry))
 }
 
 /// Tells the faults of a graph. Gives the failure that is left.

@@ -1,12 +1,16 @@
 //! What must hold for a run, as a file says it. There are fixed kinds and no scripts.
 //!
 //! An assertion about events that were lost cannot hold: it is told as failed, with the reason.
+//! What could never hold or never fail because a name in it is wrong is refused before anything
+//! runs.
 
 use alloc::collections::BTreeMap;
 
-use clockjack_graph::run::Metrics;
+use clockjack_graph::run::{MetricDescriptor, Metrics};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use super::observe::{field, kind_named, no_such_kind};
 
 /// A file of assertions; none, unless one is read.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,7 +30,7 @@ struct Assertion {
     #[serde(default)]
     event: String,
     #[serde(default)]
-    events: Vec<String>,
+    events: Vec<Step>,
     #[serde(default, rename = "where")]
     filter: BTreeMap<String, String>,
     #[serde(default)]
@@ -37,6 +41,55 @@ struct Assertion {
     value: f64,
     #[serde(default)]
     n: u64,
+}
+
+/// One event of a sequence: its kind, or with what it must have.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Step {
+    Kind(String),
+    Filtered {
+        event: String,
+        #[serde(default, rename = "where")]
+        filter: BTreeMap<String, String>,
+    },
+}
+
+impl Step {
+    fn kind(&self) -> &str {
+        match self {
+            Self::Kind(kind) => kind,
+            Self::Filtered { event, .. } => event,
+        }
+    }
+
+    fn is(&self, kind: &str, event: &Value) -> bool {
+        match self {
+            Self::Kind(wanted) => wanted == kind,
+            Self::Filtered { event: wanted, filter } => wanted == kind && passes(event, filter),
+        }
+    }
+}
+
+/// What `where` may look at.
+const FIELDS: [&str; 13] = [
+    "component_id",
+    "channel_id",
+    "lane",
+    "epoch_id",
+    "correlation_id",
+    "causation_id",
+    "severity",
+    "exactness",
+    "worker_id",
+    "health_kind",
+    "count",
+    "value",
+    "message",
+];
+
+fn passes(event: &Value, filter: &BTreeMap<String, String>) -> bool {
+    filter.iter().all(|(name, wanted)| text(field(event, name)) == *wanted)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -68,6 +121,9 @@ impl Assertions {
         if read.assertion_schema_version != "1" {
             let version = &read.assertion_schema_version;
             return Err(format!("assertion_schema_version is {version}, and only 1 is known"));
+        }
+        for one in &read.assertions {
+            one.check().map_err(|why| format!("assertion `{}`: {why}", one.id))?;
         }
         Ok(read)
     }
@@ -104,15 +160,15 @@ impl Watch<'_> {
     pub(crate) fn event(&mut self, event: &Value) {
         self.n_events += 1;
         let kind = event["kind"].as_str().unwrap_or("");
-        let epoch = event["epoch_id"].as_u64().unwrap_or(0);
+        let epoch = field(event, "epoch_id").as_u64().unwrap_or(0);
         for (one, seen) in self.of.assertions.iter().zip(&mut self.state) {
-            if one.events.get(seen.n_steps).is_some_and(|next| next == kind) {
+            if one.events.get(seen.n_steps).is_some_and(|next| next.is(kind, event)) {
                 seen.n_steps += 1;
             }
             if one.event != kind {
                 continue;
             }
-            if !one.filter.iter().all(|(name, wanted)| text(&event[name.as_str()]) == *wanted) {
+            if !passes(event, &one.filter) {
                 seen.n_misses += 1;
                 continue;
             }
@@ -125,13 +181,20 @@ impl Watch<'_> {
         }
     }
 
+    /// How many events there were.
+    pub(crate) fn n_events(&self) -> u64 {
+        self.n_events
+    }
+
     /// Whether all hold, and a record of each.
-    pub(crate) fn results(&self, metrics: &Metrics, n_dropped: u64) -> (bool, Vec<Value>) {
+    ///
+    /// `is_partial`: not all events were seen.
+    pub(crate) fn results(&self, metrics: &Metrics, is_partial: bool) -> (bool, Vec<Value>) {
         let mut all = true;
         let mut records = Vec::new();
         for (one, seen) in self.of.assertions.iter().zip(&self.state) {
             let (holds, observed) = one.outcome(seen, metrics);
-            let is_partial = n_dropped > 0 && !one.kind.is_of_metrics();
+            let is_partial = is_partial && !one.kind.is_of_metrics();
             let holds = holds && !is_partial;
             all &= holds;
             records.push(json!({
@@ -153,6 +216,34 @@ impl Kind {
 }
 
 impl Assertion {
+    /// Whether its names are names, and it has what its type needs.
+    fn check(&self) -> Result<(), String> {
+        let named = |kind: &str| match kind_named(kind) {
+            Some(_) => Ok(()),
+            None => Err(no_such_kind(kind)),
+        };
+        let filters = self.events.iter().filter_map(|step| match step {
+            Step::Kind(_) => None,
+            Step::Filtered { filter, .. } => Some(filter),
+        });
+        for name in filters.chain([&self.filter]).flat_map(BTreeMap::keys) {
+            if !FIELDS.contains(&name.as_str()) {
+                return Err(format!("`where` knows no `{name}`; it knows {}", FIELDS.join(", ")));
+            }
+        }
+        match self.kind {
+            Kind::Sequence if self.events.is_empty() => Err("it has no `events`".into()),
+            Kind::Sequence => self.events.iter().try_for_each(|step| named(step.kind())),
+            _ if self.kind.is_of_metrics() => match MetricDescriptor::of(&self.metric) {
+                Some(_) => Ok(()),
+                None => Err(format!("there is no metric `{}`", self.metric)),
+            },
+            Kind::Always if self.filter.is_empty() => Err("it has no `where`".into()),
+            Kind::WithinEvents | Kind::WithinEpochs if self.n == 0 => Err("it has no `n`".into()),
+            _ => named(&self.event),
+        }
+    }
+
     /// Whether it holds, and what was found.
     #[expect(clippy::float_cmp, reason = "counts are whole numbers, which compare exactly")]
     #[expect(clippy::cast_precision_loss, reason = "no run has as many events as a float counts")]
@@ -190,24 +281,27 @@ mod tests {
     const TEXT: &str = "\
 assertion_schema_version: \"1\"
 assertions:
-  - {id: order, type: sequence, events: [a, c]}
-  - {id: early, type: within_events, event: b, n: 2}
-  - {id: epoch, type: within_epochs, event: c, n: 1}
-  - {id: none, type: never, event: b, where: {lane: slow}}
-  - {id: all, type: always, event: b, where: {lane: fast}}
-  - {id: one, type: eventually, event: c}
-  - {id: count, type: counter_equals, event: a, value: 1}
-  - {id: metric, type: metric_lte, metric: m, value: 3}
+  - id: order
+    type: sequence
+    events: [component_begin, {event: loop_converged, where: {epoch_id: \"1\"}}]
+  - {id: early, type: within_events, event: health_event, n: 2}
+  - {id: epoch, type: within_epochs, event: loop_converged, n: 1}
+  - {id: none, type: never, event: health_event, where: {lane: slow}}
+  - {id: all, type: always, event: health_event, where: {lane: fast}}
+  - {id: one, type: eventually, event: loop_converged}
+  - {id: count, type: counter_equals, event: component_begin, value: 1}
+  - {id: metric, type: metric_lte, metric: runtime.trace.event_count, value: 3}
 ";
 
-    fn failed(events: &[Value], n_dropped: u64) -> Vec<String> {
+    fn failed(events: &[Value], is_partial: bool) -> Vec<String> {
         let assertions = Assertions::parse(TEXT).expect("they can be read");
         let mut watch = assertions.watch();
         events.iter().for_each(|event| watch.event(event));
         let kind = clockjack_graph::run::MetricKind::Counter;
-        let metric = clockjack_graph::run::Metric { name: "m", kind, label: None, value: 3.0 };
-        let (ok, records) =
-            watch.results(&Metrics { list: vec![metric], ..Metrics::default() }, n_dropped);
+        let name = "runtime.trace.event_count";
+        let metric = clockjack_graph::run::Metric { name, kind, label: None, value: 3.0 };
+        let metrics = Metrics { list: vec![metric], ..Metrics::default() };
+        let (ok, records) = watch.results(&metrics, is_partial);
         let failed = records.iter().filter(|one| one["ok"] == false);
         let failed: Vec<String> = failed.map(|one| text(&one["id"])).collect();
         assert_eq!(ok, failed.is_empty());
@@ -220,23 +314,47 @@ assertions:
 
     #[test]
     fn each_kind_holds_or_fails_by_what_was_seen() {
-        let good = [event("a", "", 0), event("b", "fast", 0), event("c", "", 1)];
-        assert!(failed(&good, 0).is_empty());
-        let bad = [event("c", "", 2), event("a", "", 0), event("x", "", 0), event("b", "slow", 9)];
-        assert_eq!(failed(&bad, 0), ["order", "early", "epoch", "none", "all"]);
-        assert_eq!(failed(&[], 0), ["order", "early", "epoch", "one", "count"]);
+        let good = [
+            event("component_begin", "", 0),
+            event("health_event", "fast", 0),
+            event("loop_converged", "", 1),
+        ];
+        assert!(failed(&good, false).is_empty());
+        let bad = [
+            event("loop_converged", "", 2),
+            event("component_begin", "", 0),
+            event("async_drop", "", 0),
+            event("health_event", "slow", 9),
+        ];
+        assert_eq!(failed(&bad, false), ["order", "early", "epoch", "none", "all"]);
+        assert_eq!(failed(&[], false), ["order", "early", "epoch", "one", "count"]);
     }
 
     #[test]
     fn nothing_about_events_holds_if_some_were_lost() {
-        let good = [event("a", "", 0), event("b", "fast", 0), event("c", "", 1)];
-        assert_eq!(failed(&good, 1).len(), 7, "all but the one about a metric");
+        let good = [
+            event("component_begin", "", 0),
+            event("health_event", "fast", 0),
+            event("loop_converged", "", 1),
+        ];
+        assert_eq!(failed(&good, true).len(), 7, "all but the one about a metric");
     }
 
     #[test]
     fn a_file_that_says_something_else_is_refused() {
         assert!(Assertions::parse("assertion_schema_version: \"2\"\nassertions: []\n").is_err());
-        let unknown = TEXT.replace("type: never", "type: nevr");
-        assert!(Assertions::parse(&unknown).is_err());
+        for (right, wrong, why) in [
+            ("type: never", "type: nevr", "nevr"),
+            ("event: component_begin", "event: component_bgin", "there is no event"),
+            ("lane: slow", "lan: slow", "`where` knows no `lan`"),
+            ("trace.event_count", "trace.events", "there is no metric"),
+            (", where: {lane: fast}", "", "it has no `where`"),
+            (", n: 2", "", "it has no `n`"),
+        ] {
+            assert!(TEXT.contains(right), "{right}");
+            let refused = Assertions::parse(&TEXT.replacen(right, wrong, 1));
+            let said = refused.expect_err("it is wrong");
+            assert!(said.contains(why), "{said}");
+        }
     }
 }

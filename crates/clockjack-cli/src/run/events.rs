@@ -1,4 +1,5 @@
-//! Records of a trace as events for programs: what `trace --format ndjson` and `observe` print.
+//! Records of a trace for programs: what `trace --format ndjson` prints, and what the events of
+//! `observe` are made of.
 
 use clockjack_graph::compile::Plan;
 use clockjack_graph::run::trace::NONE;
@@ -9,34 +10,58 @@ use serde_json::{Value, json};
 pub(crate) const SCHEMA_VERSION: &str = "1";
 
 /// A record with the names of the plan.
+///
+/// A trace is all that one message has led to: its id is that message, and a transaction has it,
+/// too. What no message has led to belongs to its epoch.
 pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Value {
+    let causation = message_id(plan, record.message);
+    let correlation = message_id(plan, record.correlation).or_else(|| causation.clone());
+    let trace = correlation.clone().unwrap_or_else(|| format!("{}@{}", plan.name, record.epoch));
     let mut value = json!({
-        "kind": record.name.name(),
+        "name": record.name.name(),
+        "trace_id": trace,
         "phase": record.name.phase(),
         "severity": severity(record.name),
-        "exactness": "exact",
         "epoch_id": record.epoch,
+        "transaction_id": trace,
         "worker_id": record.worker,
-        "mono_ns": record.start_ns,
+        "start_offset_ns": record.start_ns,
         "duration_ns": record.duration_ns,
-        "value": record.value,
     });
+    let component = match plan.components.get(record.component as usize) {
+        // A loop goes by its own id.
+        Some(one) if record.name.phase() == "loop" => Some(plan.regions[one.region].id.as_str()),
+        one => one.map(|one| one.spec.id.as_str()),
+    };
     let ids = [
-        ("component_id", id_of(&plan.components, record.component, |one| &one.spec.id)),
+        ("component_id", component),
         ("channel_id", id_of(&plan.edges, record.edge, |one| &one.id)),
         ("lane", id_of(&plan.lanes, record.lane, |one| &one.spec.id)),
+        ("causation_id", causation.as_deref()),
+        ("correlation_id", correlation.as_deref()),
     ];
     for (name, id) in ids {
         if let Some(id) = id {
             value[name] = id.into();
         }
     }
-    for (name, id) in [("causation_id", record.message), ("correlation_id", record.correlation)] {
-        if let Some(id) = message_id(plan, id) {
-            value[name] = id.into();
-        }
-    }
+    value["attributes"] = attributes(record);
     value
+}
+
+/// What else there is to say, as texts.
+fn attributes(record: &TraceRecord) -> Value {
+    let mut attributes = json!({});
+    let worker_ids: Vec<String> = record.worker_ids().map(|one| one.to_string()).collect();
+    if !worker_ids.is_empty() {
+        attributes["worker_ids"] = worker_ids.join(",").into();
+    } else if record.value > 0 {
+        attributes["value"] = record.value.to_string().into();
+    }
+    if let Some(kind) = record.health_kind() {
+        attributes["health_kind"] = kind.name().into();
+    }
+    attributes
 }
 
 const fn severity(name: TraceName) -> &'static str {

@@ -3,12 +3,15 @@
 use core::fmt::Write as _;
 
 use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{LiveLane, Metric, MetricKind, Metrics, UserMetric};
+use clockjack_graph::run::{
+    LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport, UserMetric,
+};
 use clockjack_observe::prometheus;
 use clockjack_observe::samples::{Sample, Value as Reading};
 use serde_json::{Value, json};
 
 use super::Ran;
+use super::host::HostCount;
 use crate::exit_code;
 
 /// The version of these records.
@@ -185,6 +188,33 @@ fn user_metric(one: &UserMetric) -> Value {
     json!({"name": name, "kind": kind.name(), "value": value, "labels": labels})
 }
 
+/// All metrics as one object.
+pub(crate) fn metrics_json(metrics: &Metrics) -> Value {
+    let user = metrics.user.iter().map(user_metric);
+    let list: Vec<Value> = metrics.list.iter().map(metric).chain(user).collect();
+    json!({"result_schema_version": SCHEMA_VERSION, "metrics": list})
+}
+
+/// What was amiss, as one object.
+pub(crate) fn health_json(report: &RunReport) -> Value {
+    let list = report.health.iter().map(|one| {
+        json!({
+            "kind": one.kind.name(),
+            "source": one.kind.source(),
+            "component_id": one.component,
+            "lane": one.lane,
+            "channel_id": one.edge,
+            "policy": one.policy,
+            "occurrence_count": one.occurrence_count,
+            "sequence": one.sequence,
+            "depth": one.depth,
+            "capacity": one.capacity,
+            "observed_ns": one.observed_ns,
+        })
+    });
+    json!({"result_schema_version": SCHEMA_VERSION, "health": list.collect::<Vec<_>>()})
+}
+
 fn metric(one: &Metric) -> Value {
     let mut value = json!({"name": one.name, "kind": one.kind.name(), "value": one.value});
     if let Some((label, whose)) = &one.label {
@@ -193,13 +223,16 @@ fn metric(one: &Metric) -> Value {
     value
 }
 
-/// All metrics as Prometheus reads them.
+/// All metrics of the graph and of the runtime below it, as Prometheus reads them.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the cast saturates, and a counter is a whole number"
 )]
-pub(crate) fn prometheus(metrics: &Metrics) -> Result<String, prometheus::ExportError> {
+pub(crate) fn prometheus(
+    metrics: &Metrics,
+    host: &[HostCount],
+) -> Result<String, prometheus::ExportError> {
     let labels: Vec<Vec<(&str, &str)>> = metrics
         .list
         .iter()
@@ -218,29 +251,34 @@ pub(crate) fn prometheus(metrics: &Metrics) -> Result<String, prometheus::Export
         .list
         .iter()
         .zip(&labels)
-        .map(|(one, labels)| Sample::new(one.name, reading(one.kind, one.value)).labels(labels))
+        .map(|(one, labels)| {
+            let help = MetricDescriptor::of(one.name).map_or("", |known| known.description);
+            Sample::new(one.name, reading(one.kind, one.value)).labels(labels).help(help)
+        })
         .chain(user)
+        .chain(host.iter().map(HostCount::sample))
         .collect();
     let mut out = String::new();
     prometheus::write(&mut out, &samples)?;
     Ok(out)
 }
 
-/// One line about the lanes while they run: calls a second of each domain, overruns, left out.
-pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> String {
-    let part = |lane: &LiveLane| {
+/// A line about each lane while they run: calls a second, ticks that took too long, what was lost.
+pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> Vec<String> {
+    let columns = lanes.iter().map(|lane| lane.lane.len()).max().unwrap_or(0);
+    let line = |lane: &LiveLane| {
         let rate = u128::from(lane.calls) * 1000 / wall_ms.max(1);
-        let LiveLane { lane: id, ticks, overruns, skipped, .. } = lane;
-        format!("{id} {rate}/s, {ticks} ticks, {overruns} over, {skipped} skipped")
+        let LiveLane { lane: id, overruns, skipped, drops, .. } = lane;
+        format!("{id:<columns$} {rate:>9}/s  {overruns} overruns, {skipped} skipped, {drops} drops")
     };
-    lanes.iter().map(part).collect::<Vec<_>>().join(" | ")
+    lanes.iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
 
-    use clockjack_graph::run::{RunReport, StopReason};
+    use clockjack_graph::run::StopReason;
 
     use super::*;
 
@@ -262,7 +300,7 @@ mod tests {
             metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };
         let wall = Duration::from_millis(1);
-        Ran { report: Some(report), error: None, was_interrupted: false, wall }
+        Ran { report: Some(report), error: None, was_interrupted: false, wall, host: Vec::new() }
     }
 
     #[test]
@@ -275,7 +313,7 @@ mod tests {
             component: "ctl".into(),
             value: 1.5,
         });
-        let text = prometheus(&report.metrics).expect("the names are fit");
+        let text = prometheus(&report.metrics, &[]).expect("the names are fit");
         assert!(text.contains("{component_id=\"ctl\"} "), "{text}");
         let value = user_metric(&report.metrics.user[0]);
         assert_eq!(value["labels"]["component_id"], "ctl");
@@ -304,16 +342,17 @@ mod tests {
     }
 
     #[test]
-    fn a_live_line_has_a_part_for_each_lane() {
-        let lane = |id: &str| LiveLane {
+    fn each_lane_has_a_live_line() {
+        let lane = |id: &str, drops| LiveLane {
             lane: id.into(),
             calls: 500,
             ticks: 100,
             overruns: 2,
+            drops,
             ..LiveLane::default()
         };
-        let line = live(&[lane("a"), lane("b")], 1000);
-        let part = "500/s, 100 ticks, 2 over, 0 skipped";
-        assert_eq!(line, format!("a {part} | b {part}"));
+        let lines = live(&[lane("a", 0), lane("long", 3)], 1000);
+        let rest = "      500/s  2 overruns, 0 skipped,";
+        assert_eq!(lines, [format!("a    {rest} 0 drops"), format!("long {rest} 3 drops")]);
     }
 }

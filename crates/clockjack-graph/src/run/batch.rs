@@ -38,6 +38,10 @@ pub(crate) struct Job {
     pub(crate) result: Result<(), Failure>,
     pub(crate) saw_cancel: bool,
     pub(crate) worker: u16,
+    /// It has a budget: how long it takes is looked at in every epoch.
+    pub(crate) is_timed: bool,
+    /// When it began and how long it took, if that was measured.
+    pub(crate) span_ns: Option<(u64, u64)>,
 }
 
 /// The invocations of one step.
@@ -133,7 +137,10 @@ impl Job {
             },
         };
         let node = &self.node;
+        let begun_ns = (env.measures || self.is_timed).then(|| env.since_start());
         self.result = guarded(|| node.execute_shared(&mut cx));
         self.saw_cancel = cx.call.saw_cancel;
+        let took_ns = |begun_ns| env.since_start().saturating_sub(begun_ns);
+        self.span_ns = begun_ns.map(|begun_ns| (begun_ns, took_ns(begun_ns)));
     }
 }

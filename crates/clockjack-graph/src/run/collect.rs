@@ -12,7 +12,19 @@ use super::metrics::{Metric, MetricKind, Metrics, UserMetric};
 use super::reconfigure::ConfigCounts;
 use super::shared::RunShared;
 use super::wiring::OUTSIDE;
-use crate::describe::{LaneType, Overflow, Priority};
+use crate::describe::{EdgeKind, LaneType, Overflow, Priority};
+
+/// `runtime.lifecycle.*`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LifecycleCounts {
+    pub(crate) resets: u64,
+    pub(crate) reset_failures: u64,
+    pub(crate) restores: u64,
+    pub(crate) restore_failures: u64,
+    pub(crate) snapshots: u64,
+    pub(crate) snapshot_failures: u64,
+    pub(crate) snapshot_bytes: u64,
+}
 
 /// A list that grows by name, label and number.
 struct List(Vec<Metric>);
@@ -53,18 +65,32 @@ impl List {
 }
 
 /// All numbers of a run.
-pub(crate) fn collect(shared: &RunShared, domains: &mut [Domain]) -> Metrics {
+pub(crate) fn collect(
+    shared: &RunShared,
+    domains: &[Domain],
+    lifecycle: &LifecycleCounts,
+) -> Metrics {
     let mut list = List(Vec::new());
     lanes(&mut list, shared, domains);
     components(&mut list, domains);
     channels(&mut list, shared, domains);
     publications(&mut list, domains);
+    asynchronous(&mut list, shared, domains);
     stores(&mut list, domains);
     loops(&mut list, domains);
+    life(&mut list, lifecycle);
+    watchers(&mut list, domains);
     let user = domains.first().map(|domain| domain.core.env.user.collect(&shared.plan));
     let mut user = user.unwrap_or_default();
     restarts(&mut user, domains);
     Metrics { list: list.0, user }
+}
+
+/// What is known of a run that did not begin.
+pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
+    let mut list = List(Vec::new());
+    life(&mut list, lifecycle);
+    Metrics { list: list.0, user: Vec::new() }
 }
 
 /// Of those that were made anew how often: others have no such number.
@@ -83,12 +109,13 @@ fn restarts(list: &mut Vec<UserMetric>, domains: &[Domain]) {
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for domain in domains {
-        let n_starved = domain.progress.n_starvations;
         for lane in &domain.lanes.list {
             let spec = &shared.plan.lanes[lane.lane].spec;
             let of = Of::Lane(&spec.id);
             let mut by_priority = [0_u64; 4];
-            let (mut rejected, mut low_rejected, mut in_flight, mut last_ns) = (0, 0, 0, 0);
+            let n_starved = domain.progress.n_starvations.get(lane.lane).copied().unwrap_or(0);
+            let (mut rejected, mut low_rejected, mut last_ns) = (0, 0, 0);
+            let (mut active, mut queued, mut in_flight) = (0, 0, 0);
             for region in domain.core.regions.iter().map(lock).filter(|one| one.lane == lane.lane) {
                 for node in &region.nodes {
                     by_priority[usize::from(node.priority.rank())] += node.counts.executions;
@@ -96,7 +123,11 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     if matches!(node.priority, Priority::Low | Priority::Background) {
                         low_rejected += node.counts.rejected;
                     }
-                    in_flight = in_flight.max(node.counts.in_flight_max);
+                    let (n_active, n_queued) = (node.counts.in_flight_max, node.counts.queued_max);
+                    active = active.max(n_active);
+                    queued = queued.max(n_queued);
+                    // Where some wait, as many are active as may be.
+                    in_flight = in_flight.max(n_active + n_queued);
                     last_ns = last_ns.max(node.counts.last_ns);
                 }
             }
@@ -129,12 +160,12 @@ fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
                     ),
                     ("runtime.scheduler.last_callback_duration_ms", last_ns / 1_000_000),
                     ("runtime.scheduler.queue_capacity", capacity),
-                    ("runtime.scheduler.queue_depth", if is_pool { in_flight } else { 0 }),
+                    ("runtime.scheduler.queue_depth", queued),
                     (
                         "runtime.scheduler.worker_count",
                         if is_pool { spec.max_threads.max(1).into() } else { 0 },
                     ),
-                    ("runtime.scheduler.active_count", in_flight),
+                    ("runtime.scheduler.active_count", active),
                     ("runtime.scheduler.in_flight_count", in_flight),
                 ],
             );
@@ -146,6 +177,7 @@ fn components(list: &mut List, domains: &[Domain]) {
     for region in domains.iter().flat_map(|domain| &domain.core.regions) {
         for node in &lock(region).nodes {
             let (of, counts) = (Of::Component(&node.id), &node.counts);
+            let n_called = counts.executions + counts.errors;
             list.counters(
                 of,
                 &[
@@ -162,7 +194,10 @@ fn components(list: &mut List, domains: &[Domain]) {
                 &[
                     ("runtime.component.last_duration_ns", counts.last_ns),
                     ("runtime.component.max_duration_ns", counts.max_ns),
-                    ("runtime.component.max_in_flight_count", counts.in_flight_max),
+                    (
+                        "runtime.component.max_in_flight_count",
+                        counts.in_flight_max.max(n_called.min(1)),
+                    ),
                 ],
             );
             let counts = node.trigger.counters();
@@ -243,8 +278,6 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
 
 fn publications(list: &mut List, domains: &[Domain]) {
     let mut sum = super::region::PublicationCounts::default();
-    let (mut n_tasks, mut n_done, mut n_refused, mut n_evicted) = (0, 0, 0, 0);
-    let (mut n_unseen, mut n_cancelled) = (0, 0);
     for domain in domains {
         for region in domain.core.regions.iter().map(lock) {
             let one = &region.n_published;
@@ -257,14 +290,7 @@ fn publications(list: &mut List, domains: &[Domain]) {
             sum.failed_commit += one.failed_commit;
             sum.composite_discarded += one.composite_discarded;
         }
-        n_tasks += domain.progress.n_tasks;
-        n_done += domain.progress.n_tasks_completed;
-        n_refused += domain.core.env.tasks.n_rejected();
-        n_evicted += domain.progress.n_async_evicted;
-        n_unseen += domain.progress.tasks_at_end.unseen;
-        n_cancelled += domain.progress.tasks_at_end.cancelled;
     }
-    let n_in_flight = n_tasks - n_done - n_unseen - n_cancelled;
     list.counters(
         Of::Run,
         &[
@@ -276,15 +302,61 @@ fn publications(list: &mut List, domains: &[Domain]) {
             ("runtime.publication.async", sum.asynchronous),
             ("runtime.publication.failed_commit", sum.failed_commit),
             ("runtime.publication.composite_discarded", sum.composite_discarded),
-            ("runtime.async.accepted_count", n_tasks),
-            ("runtime.async.completed_count", n_done),
-            ("runtime.async.cancelled_count", n_cancelled),
-            ("runtime.async.dropped_count", n_unseen),
-            ("runtime.async.rejected_count", n_refused),
-            ("runtime.async.overwrite_count", n_evicted),
         ],
     );
-    list.gauges(Of::Run, &[("runtime.async.in_flight_count", n_in_flight)]);
+}
+
+/// What is under way between epochs: messages on `async` edges, and tasks. Of those that were
+/// admitted each is in one place: `accepted = completed + overwrite + cancelled + in flight`.
+fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
+    let (mut accepted, mut completed, mut rejected, mut dropped) = (0, 0, 0, 0);
+    let (mut evicted, mut cancelled, mut most) = (0, 0, 0);
+    for domain in domains {
+        let progress = &domain.progress;
+        accepted += progress.n_tasks;
+        // Those that ended behind the last epoch have, too: nobody sees what they gave.
+        completed += progress.n_tasks_completed + progress.tasks_at_end.unseen;
+        cancelled += progress.tasks_at_end.cancelled;
+        rejected += domain.core.env.tasks.n_rejected();
+        evicted += progress.n_async_evicted;
+        most += progress.async_max;
+        for region in domain.core.regions.iter().map(lock) {
+            let counts = &region.n_published;
+            accepted += counts.asynchronous;
+            completed += counts.async_committed;
+            if !mutant!("collect-forgets-discarded") {
+                cancelled += counts.async_discarded;
+            }
+            for edge in region.nodes.iter().flat_map(|node| node.outbox.edges()) {
+                match shared.plan.edges[edge.edge as usize].kind {
+                    EdgeKind::Async if edge.overflow == Overflow::DropNewest => {
+                        dropped += edge.n_refused;
+                    }
+                    EdgeKind::Async => rejected += edge.n_refused,
+                    _ => {}
+                }
+            }
+        }
+    }
+    list.counters(
+        Of::Run,
+        &[
+            ("runtime.async.accepted_count", accepted),
+            ("runtime.async.completed_count", completed),
+            ("runtime.async.rejected_count", rejected),
+            ("runtime.async.dropped_count", dropped),
+            ("runtime.async.overwrite_count", evicted),
+            ("runtime.async.cancelled_count", cancelled),
+        ],
+    );
+    let in_flight = accepted.saturating_sub(completed + evicted + cancelled);
+    list.gauges(
+        Of::Run,
+        &[
+            ("runtime.async.in_flight_count", in_flight),
+            ("runtime.async.max_in_flight_count", most.max(in_flight)),
+        ],
+    );
 }
 
 fn stores(list: &mut List, domains: &[Domain]) {
@@ -315,17 +387,27 @@ fn stores(list: &mut List, domains: &[Domain]) {
         state.committed += progress.state.committed;
         state.rejected += progress.state.rejected;
     }
+    let (mut n_config_reads, mut n_state_reads) = (0, 0);
+    for core in domains.iter().map(|domain| &domain.core) {
+        n_state_reads += core.env.n_state_reads();
+        for region in core.regions.iter().map(lock) {
+            n_config_reads += region.nodes.iter().map(|node| node.counts.config_reads).sum::<u64>();
+        }
+    }
     let n_values = domains.iter().map(|domain| domain.core.env.state.len() as u64).sum();
     list.counters(
         Of::Run,
         &[
             ("runtime.config.staged_update_count", config.staged),
             ("runtime.config.committed_update_count", config.committed),
+            ("runtime.config.immediate_update_count", 0),
             ("runtime.config.rejected_update_count", config.rejected),
             ("runtime.config.rolled_back_update_count", config.rolled_back),
+            ("runtime.config.snapshot_read_count", n_config_reads),
             ("runtime.state.staged_write_count", state.committed + state.rejected),
             ("runtime.state.committed_write_count", state.committed),
             ("runtime.state.rejected_write_count", state.rejected),
+            ("runtime.state.snapshot_read_count", n_state_reads),
         ],
     );
     list.gauges(
@@ -359,4 +441,34 @@ fn loops(list: &mut List, domains: &[Domain]) {
         let residual = counts.residual.unwrap_or(0.0);
         list.add(MetricKind::Gauge, "runtime.loop.residual", of, residual);
     }
+}
+
+fn life(list: &mut List, counts: &LifecycleCounts) {
+    list.counters(
+        Of::Run,
+        &[
+            ("runtime.lifecycle.reset_count", counts.resets),
+            ("runtime.lifecycle.reset_failure_count", counts.reset_failures),
+            ("runtime.lifecycle.restore_count", counts.restores),
+            ("runtime.lifecycle.restore_failure_count", counts.restore_failures),
+            ("runtime.lifecycle.snapshot_count", counts.snapshots),
+            ("runtime.lifecycle.snapshot_failure_count", counts.snapshot_failures),
+        ],
+    );
+    list.gauges(Of::Run, &[("runtime.lifecycle.snapshot_size_bytes", counts.snapshot_bytes)]);
+}
+
+fn watchers(list: &mut List, domains: &[Domain]) {
+    let n_events = domains.iter().map(|domain| domain.progress.n_trace_events).sum();
+    // All domains write to one log.
+    let log = domains.first().and_then(|domain| domain.trace.as_ref());
+    let n_dropped = log.map_or(0, super::sinks::TraceLog::n_dropped);
+    list.counters(
+        Of::Run,
+        &[
+            ("runtime.trace.event_count", n_events),
+            ("runtime.observer.failure_count", 0),
+            ("runtime.observer.dropped_event_count", n_dropped),
+        ],
+    );
 }

@@ -203,6 +203,7 @@ impl GraphContext<'_> {
     /// A value of the blackboard, as of the beginning of the epoch.
     #[must_use]
     pub fn state<T: Data>(&self, key: &str) -> Option<&T> {
+        self.call.env.count_state_read();
         self.call.env.state.get(key)?.value.get()
     }
 

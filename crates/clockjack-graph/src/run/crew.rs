@@ -133,8 +133,8 @@ struct Board {
     n_picks: u64,
     /// For each job, how many were taken before it could be.
     offered: Vec<u64>,
-    /// How often a job went first because it had been passed over so often.
-    n_starvations: u64,
+    /// For each lane, how often a job went first because it had been passed over so often.
+    n_starvations: Vec<u64>,
     is_closed: bool,
 }
 
@@ -342,9 +342,10 @@ impl Crew {
         }
     }
 
-    /// How often a region went first because it had waited long.
-    pub(crate) fn n_starvations(&self) -> u64 {
-        self.shared.lock().n_starvations
+    /// How often a region went first because it had waited long, for each lane; those at the end
+    /// may be missing.
+    pub(crate) fn n_starvations(&self) -> Vec<u64> {
+        self.shared.lock().n_starvations.clone()
     }
 }
 
@@ -632,7 +633,10 @@ impl Board {
             self.ready[lane].pop();
             return first as usize;
         };
-        self.n_starvations += 1;
+        if self.n_starvations.len() <= lane {
+            self.n_starvations.resize(lane + 1, 0);
+        }
+        self.n_starvations[lane] += 1;
         self.ready[lane].retain(|(_, Reverse(one))| *one != number);
         number as usize
     }

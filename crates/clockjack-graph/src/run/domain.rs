@@ -104,7 +104,8 @@ pub(crate) struct Progress {
     running: Running,
     pub(crate) n_async_evicted: u64,
     pub(crate) blocked_ns: u64,
-    pub(crate) n_starvations: u64,
+    /// For each lane.
+    pub(crate) n_starvations: Vec<u64>,
     pub(crate) config: ConfigCounts,
     pub(crate) state: StateCounts,
     arrivals: VecDeque<Arrival>,
@@ -113,7 +114,13 @@ pub(crate) struct Progress {
     over: Vec<(u32, u32, u32)>,
     boundary_log: Vec<u8>,
     epoch_log: Vec<u8>,
+    /// Of the epoch, its ticks and its boundary.
     records: Vec<TraceRecord>,
+    /// What is known when it ends.
+    points: Vec<TraceRecord>,
+    pub(crate) n_trace_events: u64,
+    /// Messages on `async` edges and tasks, at once.
+    pub(crate) async_max: u64,
 }
 
 impl Progress {
@@ -132,7 +139,7 @@ impl Progress {
             running: Running::default(),
             n_async_evicted: 0,
             blocked_ns: 0,
-            n_starvations: 0,
+            n_starvations: Vec::new(),
             config: ConfigCounts::default(),
             state: StateCounts::default(),
             arrivals: VecDeque::new(),
@@ -140,6 +147,9 @@ impl Progress {
             boundary_log: Vec::new(),
             epoch_log: Vec::new(),
             records: Vec::new(),
+            points: Vec::new(),
+            n_trace_events: 0,
+            async_max: 0,
         }
     }
 }
@@ -188,11 +198,16 @@ impl Domain {
         if let Some(crew) = &mut self.crew {
             crew.close();
         }
-        self.progress.n_starvations = self.crew.take().map_or(0, |crew| crew.n_starvations());
+        self.progress.n_starvations =
+            self.crew.take().map(|crew| crew.n_starvations()).unwrap_or_default();
         if ended.1.is_some() {
             self.shared.stop_all(&self.inboxes);
         }
         self.end_tasks().await;
+        // Who looks at a run that has ended sees how it has.
+        self.gather_health();
+        self.hand_on_trace();
+        self.shared.live.put_last(&self);
         (self, ended.0, ended.1)
     }
 
@@ -201,6 +216,14 @@ impl Domain {
         let (epoch, now_ns) = (self.core.env.epoch, self.core.env.now_ns);
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
             return Moment::End(StopReason::TickBound);
+        }
+        if self.core.regions.is_empty() && self.inboxes.len() > 1 {
+            // All components keep their own time: nothing can ever come to this domain.
+            return Moment::End(match (self.bounds.steps, self.bounds.duration_ns) {
+                (Some(_), _) => StopReason::TickBound,
+                (None, Some(_)) => StopReason::DurationBound,
+                (None, None) => StopReason::Idle,
+            });
         }
         let called = self.shared.is_step_called(self.index);
         let next = match self.pace {
@@ -369,8 +392,9 @@ impl Domain {
             || (self.timing_every > 0 && epoch.is_multiple_of(self.timing_every));
         self.lanes.begin(now_ns, is_called, &mut core.is_due);
         if core.env.traces {
-            let begin = TraceRecord::point(TraceName::SchedulerIterationBegin, &core.env);
-            self.progress.records.push(begin);
+            // Its end is put in when it is known.
+            let epoch = TraceRecord::point(TraceName::SchedulerIteration, &core.env);
+            self.progress.records.push(epoch);
         }
         self.commit_deferred();
         let boundary = self.take_arrivals();
@@ -429,7 +453,12 @@ impl Domain {
         if env.tasks.n_open() == 0 {
             return;
         }
-        for submitted in env.tasks.take_submitted() {
+        let submitted = env.tasks.take_submitted();
+        if !submitted.is_empty() {
+            let n_open = env.tasks.n_open() as u64;
+            self.progress.async_max = self.progress.async_max.max(n_open);
+        }
+        for submitted in submitted {
             let number = self.progress.n_tasks;
             self.progress.n_tasks += 1;
             let inbox = self.inboxes[self.index].clone();
@@ -489,14 +518,18 @@ impl Domain {
             self.gather_health();
         }
         self.close_lanes(now_ns);
-        self.shared.live(&self.core.env, &self.lanes, &self.progress);
+        if self.shared.live.is_asked(self.index) {
+            self.shared.live.put(self);
+        }
         outcome.fault.map(|(_, fault)| fault)
     }
 
     /// Takes what the channels, lanes and tasks have noted.
-    pub(crate) fn gather_health(&mut self) {
+    fn gather_health(&mut self) {
         let core = alone(&mut self.core);
         let (now_ns, sink) = (core.env.now_ns, &mut self.progress.health);
+        let (env, points) = (&core.env, &mut self.progress.points);
+        sink.watch(env.traces);
         let rejected = |kind, component, lane, policy, n_rejected| Health {
             key: HealthKey { kind, component, lane, edge: health::NONE, policy },
             occurrence_count: n_rejected,
@@ -522,49 +555,73 @@ impl Domain {
                 }
             }
         }
-        let n_rejected = core.env.tasks.take_new_rejects();
+        let n_rejected = env.tasks.take_new_rejects();
         if n_rejected > 0 {
             let (none, kind) = (health::NONE, HealthKind::TaskReject);
             sink.record(rejected(kind, none, none, "reject", n_rejected));
         }
+        sink.tell(|event| points.push(TraceRecord::health(event, env)));
     }
 
-    fn close_lanes(&mut self, now_ns: u64) {
+    fn close_lanes(&mut self, epoch_ns: u64) {
         let core = alone(&mut self.core);
         let ended_ns = match self.pace {
-            Pace::Simulated => now_ns,
+            Pace::Simulated => epoch_ns,
             Pace::System => core.env.since_start(),
         };
         let (env, records) = (&core.env, &mut self.progress.records);
-        self.lanes.end(now_ns, ended_ns, |lane, end| {
+        let points = &mut self.progress.points;
+        let (start_ns, now_ns) = match records.first() {
+            Some(epoch) => (epoch.start_ns, env.since_start()),
+            None => (0, 0),
+        };
+        let duration_ns = now_ns.saturating_sub(start_ns);
+        let n_before = records.len();
+        self.lanes.end(epoch_ns, ended_ns, |lane, end| {
             if !env.traces {
                 return;
             }
             let lane = u32::try_from(lane.lane).expect("lanes are few");
             let point = |name| TraceRecord { lane, ..TraceRecord::point(name, env) };
-            records.push(point(TraceName::FixedRateTick));
+            let tick = point(TraceName::FixedRateTick);
+            records.push(TraceRecord { start_ns, duration_ns, ..tick });
             if end.is_overrun {
-                records.push(point(TraceName::FixedRateOverrun));
+                points.push(point(TraceName::FixedRateOverrun));
             }
             if end.n_skipped > 0 {
                 let value = end.n_skipped;
-                records.push(TraceRecord { value, ..point(TraceName::FixedRateSkippedTick) });
+                points.push(TraceRecord { value, ..point(TraceName::FixedRateSkippedTick) });
             }
         });
-        if let Some(trace) = &self.trace {
-            let records = &mut self.progress.records;
-            records.push(TraceRecord::point(TraceName::SchedulerIterationEnd, &core.env));
-            let mut log = trace.open();
-            let n_records = |region: &mut Mutex<Region>| own(region).recorder.records.len();
-            let n_others: usize = core.regions.iter_mut().map(n_records).sum();
-            log.make_room(records.len() + n_others);
-            log.take(records, 0);
-            for region in &mut core.regions {
-                let recorder = &mut own(region).recorder;
-                let n_dropped = core::mem::take(&mut recorder.n_dropped);
-                log.take(&mut recorder.records, n_dropped);
-            }
+        if let Some((epoch, inside)) = records.split_first_mut() {
+            epoch.duration_ns = duration_ns;
+            // Ticks begin with the epoch: they come before what is in them.
+            let n_ticks = inside.len() + 1 - n_before;
+            inside.rotate_right(n_ticks);
         }
+        self.hand_on_trace();
+    }
+
+    /// Gives the log the records of an epoch, all at once.
+    fn hand_on_trace(&mut self) {
+        let Some(trace) = &self.trace else { return };
+        let core = alone(&mut self.core);
+        let Progress { records, points, n_trace_events, .. } = &mut self.progress;
+        let mut log = trace.open();
+        let n_records = |region: &mut Mutex<Region>| own(region).recorder.records.len();
+        let n_of_regions: usize = core.regions.iter_mut().map(n_records).sum();
+        let n_all = records.len() + n_of_regions + points.len();
+        log.make_room(n_all);
+        log.take(records, 0);
+        let mut n_lost = 0;
+        for region in &mut core.regions {
+            let recorder = &mut own(region).recorder;
+            let n_dropped = core::mem::take(&mut recorder.n_dropped);
+            n_lost += n_dropped;
+            log.take(&mut recorder.records, n_dropped);
+        }
+        log.take(points, 0);
+        *n_trace_events += n_all as u64 + n_lost;
     }
 
     fn note_fault(&mut self, fault: Fault) {

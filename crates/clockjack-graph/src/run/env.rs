@@ -1,7 +1,7 @@
 //! What all components of a domain see of an epoch.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clockjack_exec::Handle;
 
@@ -34,6 +34,8 @@ pub(crate) struct Env {
     pub(crate) state: super::blackboard::Snapshot,
     /// Whether anybody has written to it since.
     pub(crate) is_written: AtomicBool,
+    /// Looks at it.
+    pub(crate) n_state_reads: AtomicU64,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) executor: Handle,
     /// Whether others work on this epoch too.
@@ -48,6 +50,16 @@ impl Env {
     pub(crate) fn is_stopping(&self) -> bool {
         // Pairs with nothing: a flag that says no more than itself, and is looked at again.
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How often somebody has looked at the blackboard.
+    pub(crate) fn n_state_reads(&self) -> u64 {
+        self.n_state_reads.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_state_read(&self) {
+        // Relaxed: a count, which is read when nobody adds to it any more.
+        self.n_state_reads.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The executor's time.

@@ -43,14 +43,14 @@ impl Core {
         let (mut n_called, mut n_faults, mut first_fault) = (0, 0, None);
         let mut glance = Glance::default();
         let (env, regions) = (&self.env, self.regions.as_mut_slice());
+        if is_over(env) {
+            return Outcome { overlap: 1, ..Outcome::default() };
+        }
         for position in 0..regions.len() {
             let (before, after) = regions.split_at_mut(position + 1);
             let region = own(&mut before[position]);
             if !self.is_due[region.lane] {
                 continue;
-            }
-            if env.is_stopping() && !mutant!("epoch-goes-on-when-stopped") {
-                break;
             }
             let first = position + 1;
             let mut downstream = InOrder { first, regions: after, glance: &mut glance };
@@ -58,6 +58,10 @@ impl Core {
                 Ok(in_this) => {
                     n_called += u64::from(in_this);
                     n_faults += region.faults.len();
+                    if in_this > 0 && is_over(env) {
+                        region.was_asked_to_stop(env);
+                        break;
+                    }
                 }
                 Err(fault) => {
                     n_faults += region.faults.len();
@@ -74,8 +78,19 @@ impl Core {
         let mut region = lock(&self.regions[position]);
         region.recorder.worker = worker;
         let mut downstream = Beside { regions: &self.regions, glance: Glance::default() };
-        region.step(&self.env, &mut downstream)
+        let result = region.step(&self.env, &mut downstream);
+        if self.env.is_stopping() && result.as_ref().is_ok_and(|n_called| *n_called > 0) {
+            region.was_asked_to_stop(&self.env);
+        }
+        result
     }
+}
+
+/// Whether an epoch is not to go on. It is asked after each region that had something to do: what
+/// nobody was called for takes no time.
+#[inline]
+fn is_over(env: &Env) -> bool {
+    env.is_stopping() && !mutant!("epoch-goes-on-when-stopped")
 }
 
 /// A region that nobody else has.

@@ -12,6 +12,7 @@ mod tests;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::compile::Plan;
 use crate::named::named;
@@ -139,6 +140,8 @@ pub(crate) struct HealthSink {
     records: VecDeque<Health>,
     capacity: usize,
     counters: HealthCounters,
+    /// Events since somebody was last told, if anybody wants to be.
+    fresh: Option<Vec<Health>>,
 }
 
 impl HealthSink {
@@ -148,6 +151,22 @@ impl HealthSink {
             records: VecDeque::with_capacity(capacity),
             capacity,
             counters: HealthCounters::default(),
+            fresh: None,
+        }
+    }
+
+    /// Whether somebody wants to be [told](Self::tell).
+    pub(crate) fn watch(&mut self, is_watched: bool) {
+        if is_watched {
+            self.fresh.get_or_insert_default();
+        }
+    }
+
+    /// Tells of what was recorded since the last time: at most one event for each kind of each
+    /// channel and lane.
+    pub(crate) fn tell(&mut self, mut tell: impl FnMut(&Health)) {
+        for event in self.fresh.iter_mut().flat_map(|fresh| fresh.drain(..)) {
+            tell(&event);
         }
     }
 
@@ -156,6 +175,9 @@ impl HealthSink {
         let n_events = event.occurrence_count;
         if n_events == 0 {
             return;
+        }
+        if let Some(fresh) = &mut self.fresh {
+            fresh.push(event);
         }
         self.counters.event_count += n_events;
         if let Some(known) = self.records.iter_mut().find(|known| known.key == event.key) {

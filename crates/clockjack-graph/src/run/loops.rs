@@ -26,11 +26,11 @@ use super::context::{ConvergenceReport, LoopIteration};
 use super::env::Env;
 use super::message::Message;
 use super::node::{Route, To};
-use super::region::{Downstream, Region};
+use super::region::{Deferred, Downstream, Region};
 use super::report::{Fault, Phase};
-use super::trace;
+use super::trace::TraceName;
 use crate::component::Snapshot;
-use crate::describe::{Convergence, LoopMode, LoopSpec, LoopType, PartialSuccess};
+use crate::describe::{Convergence, EdgeKind, LoopMode, LoopSpec, LoopType, PartialSuccess};
 
 /// A loop in a run.
 pub(crate) struct LoopState {
@@ -185,7 +185,7 @@ pub(crate) fn step(
         Ok((n_called, Ending::Unfinished)) => Ok(n_called),
         Ok((0, _)) if !is_under_way => Ok(0),
         Ok((n_called, Ending::Failed)) => {
-            fail(region, deferred_before);
+            fail(region, env, deferred_before);
             if let Some(rollback) = rollback {
                 rollback.back(region, env);
             }
@@ -196,7 +196,7 @@ pub(crate) fn step(
             Ok(n_called)
         }
         Err(fault) => {
-            fail(region, deferred_before);
+            fail(region, env, deferred_before);
             if let Some(rollback) = rollback {
                 rollback.back(region, env);
             }
@@ -206,7 +206,7 @@ pub(crate) fn step(
 }
 
 /// Throws away what the loop has published for others.
-fn fail(region: &mut Region, deferred_before: usize) {
+fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
     let state = region.looping.as_mut().expect("only loops come here");
     state.counts.error += 1;
     state.counts.reason = "error";
@@ -214,7 +214,9 @@ fn fail(region: &mut Region, deferred_before: usize) {
     let n_held = state.held.len() as u64;
     state.held.clear();
     let n_deferred = region.deferred.len().saturating_sub(deferred_before) as u64;
+    region.n_published.async_discarded += n_async(&region.deferred[deferred_before..]);
     region.deferred.truncate(deferred_before);
+    region.note_loop(env, TraceName::LoopError, 0);
     let state = region.looping.as_mut().expect("it was there");
     state.counts.output_discarded += n_held + n_deferred;
     region.n_published.composite_discarded += n_held + n_deferred;
@@ -288,15 +290,18 @@ fn iterate(
         state.report = ConvergenceReport::default();
         state.has_report = false;
         state.digest = FNV_OFFSET;
-        let in_this = run_members(region, env, downstream, LoopIteration { index, max })?;
-        let Some(in_this) = in_this else { return Ok((n_called.max(1), Ending::Failed)) };
+        let first = region.nodes[0].component;
+        let span = region.recorder.open(env, downstream.glance(), TraceName::LoopIteration, first);
+        let in_this = run_members(region, env, downstream, LoopIteration { index, max });
+        region.recorder.close(env, span, index.into());
+        let Some(in_this) = in_this? else { return Ok((n_called.max(1), Ending::Failed)) };
         if in_this == 0 {
+            region.recorder.forget(span);
             return Ok((n_called, Ending::Exhausted));
         }
         n_called += in_this;
         let state = region.looping.as_mut().expect("it was there");
         state.counts.iterations += 1;
-        trace::iterated(env, &mut region.recorder, index);
         if let Some(reason) = state.has_converged(index) {
             state.counts.reason = reason;
             return Ok((n_called, Ending::Converged));
@@ -366,6 +371,7 @@ fn end(
     ending: Ending,
     deferred_before: usize,
 ) -> Result<(), Fault> {
+    region.tell_ending(env, ending);
     let state = region.looping.as_mut().expect("only loops come here");
     state.counts.residual = state.report.residual.or(state.counts.residual);
     match ending {
@@ -400,13 +406,16 @@ fn end(
             held.clear();
             // What members have for each other in the next epoch stays.
             let n_before = region.deferred.len();
+            let n_async_before = n_async(&region.deferred);
             let mut index = 0;
             region.deferred.retain(|one| {
                 index += 1;
                 index <= deferred_before || matches!(one.to, To::Here(_))
             });
+            region.n_published.async_discarded += n_async_before - n_async(&region.deferred);
             let n_deferred = (n_before - region.deferred.len()) as u64;
             region.n_published.composite_discarded += n_held + n_deferred;
+            region.note_loop(env, TraceName::LoopOutputDiscarded, n_held + n_deferred);
             let state = region.looping.as_mut().expect("it was there");
             state.counts.output_discarded += n_held + n_deferred;
         }
@@ -422,6 +431,33 @@ fn end(
     }
     region.looping.as_mut().expect("it was there").held = held;
     Ok(())
+}
+
+/// How many of these are on `async` edges.
+fn n_async(deferred: &[Deferred]) -> u64 {
+    deferred.iter().filter(|one| one.kind == EdgeKind::Async).count() as u64
+}
+
+impl Region {
+    /// A point of the loop: it goes by its first member.
+    #[cold]
+    fn note_loop(&mut self, env: &Env, name: TraceName, value: u64) {
+        self.recorder.note(env, name, self.nodes[0].component, value);
+    }
+
+    fn tell_ending(&mut self, env: &Env, ending: Ending) {
+        match ending {
+            _ if !env.traces => {}
+            Ending::Converged => self.note_loop(env, TraceName::LoopConverged, 0),
+            Ending::Cancelled => {
+                self.note_loop(env, TraceName::LoopCancellationRequested, 0);
+                self.note_loop(env, TraceName::LoopCancellationObserved, 0);
+            }
+            Ending::Budget => self.note_loop(env, TraceName::LoopBudgetOverrun, 0),
+            Ending::Bound => self.note_loop(env, TraceName::LoopMaxIterationsHit, 0),
+            Ending::Exhausted | Ending::Failed | Ending::Unfinished => {}
+        }
+    }
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

@@ -1,12 +1,15 @@
 //! Counts of a run, by their names.
 
+mod table;
 pub mod user;
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::named::named;
 
+pub use table::{METRICS, MetricDescriptor, MetricScope, MetricStability};
 pub use user::{Counter, Histogram, MetricRefused, Summary};
 
 named! {
@@ -62,6 +65,23 @@ impl Metrics {
         let own = self.list.iter().filter(|one| one.name == name).map(|one| one.value);
         let user = self.user.iter().filter(|one| one.name == name).map(|one| one.value);
         own.chain(user).sum()
+    }
+
+    /// Adds the numbers of another part of the run: those of one name and label are one number.
+    pub(crate) fn add(&mut self, other: &Self) {
+        if self.list.is_empty() {
+            self.list.clone_from(&other.list);
+            return;
+        }
+        let key = |one: &Metric| (one.name, one.label.clone());
+        let places = self.list.iter().enumerate().map(|(at, one)| (key(one), at));
+        let places: BTreeMap<_, usize> = places.collect();
+        for one in &other.list {
+            match places.get(&key(one)) {
+                Some(at) => self.list[*at].value += one.value,
+                None => self.list.push(one.clone()),
+            }
+        }
     }
 
     /// The number of this name and label.

@@ -17,6 +17,7 @@ use super::env::Env;
 use super::message::{Message, Meta};
 use super::outbox::Outbox;
 use super::report::{Fault, Phase};
+use super::trace::{Recorder, TraceName};
 use super::trigger::{Invocations, Trigger};
 use crate::component::{Binder, Config, Descriptor};
 use crate::data::Value;
@@ -126,7 +127,10 @@ pub(crate) struct NodeCounts {
     pub(crate) cancel_requested: u64,
     pub(crate) cancel_observed: u64,
     pub(crate) restarts: u64,
+    /// Invocations at once, of those that a pool lane has admitted.
     pub(crate) in_flight_max: u64,
+    /// Invocations that waited for others of them.
+    pub(crate) queued_max: u64,
     /// Invocations at once, as seen. It depends on threads.
     pub(crate) overlap_max: u64,
     pub(crate) rejected: u64,
@@ -134,6 +138,8 @@ pub(crate) struct NodeCounts {
     rejected_seen: u64,
     pub(crate) blocked: u64,
     pub(crate) discarded: u64,
+    /// Settings that it was given.
+    pub(crate) config_reads: u64,
     /// Start of the window in which restarts are counted, and how many there were.
     window_ns: u64,
     window_restarts: u32,
@@ -203,6 +209,15 @@ impl NodeState {
         Some(Invoked { result, report: *report, saw_cancel: *saw_cancel })
     }
 
+    /// A call has looked, and seen that the run is to stop.
+    #[cold]
+    pub(crate) fn saw_cancel(&mut self, env: &Env, recorder: &mut Recorder) {
+        self.counts.cancel_requested += 1;
+        self.counts.cancel_observed += 1;
+        recorder.note(env, TraceName::ComponentCancellationRequested, self.component, 0);
+        recorder.note(env, TraceName::ComponentCancellationObserved, self.component, 0);
+    }
+
     /// How many invocations its lane has refused since this was last asked.
     pub(crate) fn take_new_rejects(&mut self) -> u64 {
         let rejected = self.counts.rejected;
@@ -237,6 +252,8 @@ impl NodeState {
                 result: Ok(()),
                 saw_cancel: false,
                 worker: 0,
+                is_timed: self.budget_ns > 0 || self.callback_max_ns > 0,
+                span_ns: None,
             });
         });
         jobs
@@ -411,6 +428,7 @@ impl NodeState {
     }
 
     pub(crate) fn bind_and_configure(&mut self) -> Result<(), Failure> {
+        self.counts.config_reads += 1;
         let (descriptor, config) = (Arc::clone(&self.descriptor), self.config.clone());
         self.with_body(move |node| {
             let mut binder = Binder::new(&descriptor);
@@ -430,6 +448,7 @@ impl NodeState {
 
     /// Gives it its settings.
     pub(crate) fn take_config(&mut self) -> Result<(), Failure> {
+        self.counts.config_reads += 1;
         let config = self.config.clone();
         self.with_body(|node| node.configure(&config).map_err(Failure::from))
     }

@@ -19,7 +19,7 @@ use super::node::{Invoked, NodeState, Occasion, Route, Status, To};
 use super::outbox::{OutEdge, Staged};
 use super::plain::Way;
 use super::report::Fault;
-use super::trace::{self, Glance, Recorder};
+use super::trace::{self, Glance, Recorder, TraceName};
 use super::trigger::Invocations;
 use crate::data::Value;
 use crate::describe::{EdgeKind, LaneOverflow, Overflow};
@@ -81,6 +81,9 @@ pub(crate) struct PublicationCounts {
     pub(crate) asynchronous: u64,
     pub(crate) failed_commit: u64,
     pub(crate) composite_discarded: u64,
+    /// Of the `async` ones: what became visible, and what a loop has thrown away.
+    pub(crate) async_committed: u64,
+    pub(crate) async_discarded: u64,
 }
 
 impl Region {
@@ -212,8 +215,11 @@ impl Region {
         node.counts.overlap_max = node.counts.overlap_max.max(n_at_once as u64);
         let mut fatal = None;
         for mut job in jobs {
+            trace::job(env, node, &mut self.recorder, &job);
+            if job.saw_cancel {
+                node.saw_cancel(env, &mut self.recorder);
+            }
             node.keep(&mut job.messages);
-            node.counts.cancel_observed += u64::from(job.saw_cancel);
             match job.result {
                 Ok(()) => {
                     node.counts.executions += 1;
@@ -304,7 +310,7 @@ impl Region {
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
         if invoked.saw_cancel {
-            node.counts.cancel_observed += 1;
+            node.saw_cancel(env, &mut self.recorder);
         }
         if let (Some(state), Some(report)) = (&mut self.looping, invoked.report) {
             state.take_report(report);
@@ -336,8 +342,10 @@ impl Region {
         let node = &mut self.nodes[at];
         let Some(admission) = node.admission else { return Ok(()) };
         let n_ready = self.invocations.len();
-        node.counts.in_flight_max =
-            node.counts.in_flight_max.max(n_ready.min(admission.width) as u64);
+        let n_active = n_ready.min(admission.width);
+        let n_queued = n_ready.min(admission.capacity).saturating_sub(n_active);
+        node.counts.in_flight_max = node.counts.in_flight_max.max(n_active as u64);
+        node.counts.queued_max = node.counts.queued_max.max(n_queued as u64);
         if n_ready <= admission.capacity {
             return Ok(());
         }
@@ -427,6 +435,7 @@ impl Region {
                 EdgeKind::Async => self.n_published.asynchronous += 1,
                 _ => self.n_published.delayed += 1,
             }
+            trace::published(env, &mut self.recorder, downstream.glance(), route.edge);
             let Route { to, kind, max_inflight, .. } = route;
             self.deferred.push(Deferred { to, kind, max_inflight, message });
             return;
@@ -470,6 +479,19 @@ impl Region {
             }
         };
         trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
+    }
+
+    /// The run is to stop, and this region has just been at work: whoever did not look was asked
+    /// all the same. A loop tells of itself.
+    #[cold]
+    pub(crate) fn was_asked_to_stop(&mut self, env: &Env) {
+        if let ([node], None) = (self.nodes.as_mut_slice(), &self.looping)
+            && node.counts.cancel_observed == 0
+        {
+            node.counts.cancel_requested += 1;
+            let name = TraceName::ComponentCancellationRequested;
+            self.recorder.note(env, name, node.component, 0);
+        }
     }
 
     /// The earliest tick here, which time stops at even while there is other work, and the earliest

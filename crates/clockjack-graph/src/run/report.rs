@@ -149,7 +149,7 @@ impl RunError {
         }
     }
 
-    /// What had happened until then, if the run had begun.
+    /// What had happened until then. Of a run that failed in its set-up it tells only of that.
     #[must_use]
     pub fn report(&self) -> Option<&RunReport> {
         match &self.kind {

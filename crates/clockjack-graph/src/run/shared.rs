@@ -1,15 +1,11 @@
 //! What a run's handle, its feeds and its domains share.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use super::domain::Progress;
-use super::env::Env;
 use super::inbox::Inbox;
-use super::lanes::Lanes;
+use super::live::Live;
 use crate::compile::Plan;
 use crate::describe::CopyPolicy;
 
@@ -21,28 +17,7 @@ pub(crate) struct RunShared {
     pub(crate) stop: Arc<AtomicBool>,
     /// Steps of `manual_step` lanes that were called for and have not begun.
     pub(crate) n_steps_called: AtomicU64,
-    /// Whether anybody looks at `live`.
-    pub(crate) is_watched: AtomicBool,
-    pub(crate) live: Mutex<Vec<LiveLane>>,
-}
-
-/// Where a lane stands while the run goes on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LiveLane {
-    /// Its id.
-    pub lane: String,
-    /// Epochs of its domain.
-    pub epochs: u64,
-    /// Nanoseconds of its domain's time.
-    pub now_ns: u64,
-    /// Calls of components in its domain.
-    pub calls: u64,
-    /// Its ticks.
-    pub ticks: u64,
-    /// Ticks that took too long.
-    pub overruns: u64,
-    /// Ticks that were left out.
-    pub skipped: u64,
+    pub(crate) live: Live,
 }
 
 impl RunShared {
@@ -77,29 +52,5 @@ impl RunShared {
     pub(crate) fn component_of(&self, id: &str) -> usize {
         let found = self.plan.components.iter().position(|one| one.spec.id == id);
         found.unwrap_or(self.plan.components.len())
-    }
-
-    /// Where the lanes stand; asks for it to be kept up to date.
-    pub(crate) fn watch(&self) -> Vec<LiveLane> {
-        // Relaxed: as in `live`.
-        self.is_watched.store(true, Ordering::Relaxed);
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn live(&self, env: &Env, lanes: &Lanes, progress: &Progress) {
-        // Relaxed: a wish that is seen an epoch later is soon enough.
-        if !self.is_watched.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        for lane in &lanes.list {
-            let shown = &mut live[lane.lane];
-            shown.epochs = env.epoch;
-            shown.now_ns = env.now_ns;
-            shown.calls = progress.n_called;
-            shown.ticks = lane.counts.ticks;
-            shown.overruns = lane.counts.overruns;
-            shown.skipped = lane.counts.skipped;
-        }
     }
 }

@@ -14,18 +14,20 @@ use std::sync::Mutex;
 use clockjack_actor::ActorSystem;
 use clockjack_exec::{Failure, Handle, Join};
 
+use super::collect::LifecycleCounts;
 use super::crew::{Crew, Waits};
 use super::domain::{Bounds, Domain, Pace, Progress};
 use super::env::Env;
-use super::epoch::{Core, own};
+use super::epoch::{Core, lock};
 use super::health::HealthEvent;
 use super::inbox::Inbox;
 use super::lanes::Lanes;
+use super::live::Live;
 use super::node::NodeState;
 use super::options::{Clock, Parallel, RunOptions};
 use super::region::Region;
 use super::report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
-use super::shared::{LiveLane, RunShared};
+use super::shared::RunShared;
 use super::tasks::Tasks;
 use super::wiring::{self, Wired, wire};
 use crate::compile::Plan;
@@ -66,7 +68,7 @@ pub(crate) fn start(
     let isolated = isolated_lanes(&plan, system)?;
     let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
     let mut wired = wire(&plan, &domain_of, made, width);
-    set_up(&plan, &mut wired, &options)?;
+    let counts = set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
     let shared = Arc::new(RunShared {
@@ -74,8 +76,7 @@ pub(crate) fn start(
         nodes: wired.nodes,
         stop: Arc::new(AtomicBool::new(false)),
         n_steps_called: AtomicU64::new(0),
-        is_watched: AtomicBool::new(false),
-        live: Mutex::new(live_lanes(&plan)),
+        live: Live::new(&plan, n_domains),
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
     let began_ns = executor.nanos();
@@ -99,6 +100,7 @@ pub(crate) fn start(
             graph: Arc::clone(&name),
             state: super::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
+            n_state_reads: AtomicU64::new(0),
             stop: Arc::clone(&shared.stop),
             executor: executor.clone(),
             is_shared: false,
@@ -127,7 +129,7 @@ pub(crate) fn start(
         };
         joins.push(executor.spawn(domain.run()));
     }
-    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options);
+    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options, counts);
     let ended = Ended(executor.spawn(end));
     Ok(Started { shared, inboxes, ended })
 }
@@ -223,27 +225,26 @@ fn isolated_lanes(plan: &Plan, system: &ActorSystem) -> Result<Vec<Option<Handle
     Ok(threads)
 }
 
-fn live_lanes(plan: &Plan) -> Vec<LiveLane> {
-    let one = |lane: &crate::compile::PlanLane| LiveLane {
-        lane: lane.spec.id.clone(),
-        ..LiveLane::default()
-    };
-    plan.lanes.iter().map(one).collect()
-}
-
 /// Configures all components, then activates them in the order of their dependencies. If one
 /// refuses, those that were activated are deactivated.
-fn set_up(plan: &Plan, wired: &mut Wired, options: &RunOptions) -> Result<(), RunError> {
+fn set_up(
+    plan: &Plan,
+    wired: &mut Wired,
+    options: &RunOptions,
+) -> Result<LifecycleCounts, RunError> {
     let mut n_active = 0;
-    let result = set_up_until(plan, wired, options, &mut n_active);
+    let mut counts = LifecycleCounts::default();
+    let result = set_up_until(plan, wired, options, &mut n_active, &mut counts);
     if let Err(fault) = result {
         for component in plan.lifecycle[..n_active].iter().rev() {
             // It is not the first thing to go wrong.
             let _ = node_of(wired, *component).with_body(|node| node.deactivate());
         }
-        return Err(RunError::failed(fault, None));
+        let metrics = super::collect::collect_set_up(&counts);
+        let report = RunReport { metrics, ..nothing_done(StopReason::NotStarted) };
+        return Err(RunError::failed(fault, Some(report)));
     }
-    Ok(())
+    Ok(counts)
 }
 
 fn set_up_until(
@@ -251,6 +252,7 @@ fn set_up_until(
     wired: &mut Wired,
     options: &RunOptions,
     n_active: &mut usize,
+    counts: &mut LifecycleCounts,
 ) -> Result<(), Fault> {
     for component in &plan.lifecycle {
         let node = node_of(wired, *component);
@@ -276,16 +278,23 @@ fn set_up_until(
             let of = &snapshot.component_type;
             Err(Failure::msg(format!("the state is that of a `{of}`")))
         };
+        tally(&restored, &mut counts.restores, &mut counts.restore_failures);
         restored.map_err(|failure| fault_of(node, Phase::Restore, &failure))?;
     }
     if options.reset {
         for component in &plan.lifecycle {
             let node = node_of(wired, *component);
             let reset = node.with_body(|node| node.reset());
+            tally(&reset, &mut counts.resets, &mut counts.reset_failures);
             reset.map_err(|failure| fault_of(node, Phase::Reset, &failure))?;
         }
     }
     Ok(())
+}
+
+/// One more that went well, or not.
+fn tally<T, E>(result: &Result<T, E>, n_done: &mut u64, n_failed: &mut u64) {
+    *(if result.is_ok() { n_done } else { n_failed }) += 1;
 }
 
 fn node_of(wired: &mut Wired, component: usize) -> &mut NodeState {
@@ -303,6 +312,7 @@ async fn finish(
     shared: Arc<RunShared>,
     inboxes: Arc<[Inbox]>,
     options: RunOptions,
+    lifecycle: LifecycleCounts,
 ) -> Result<RunReport, RunError> {
     let mut domains = Vec::with_capacity(joins.len());
     let (mut stop, mut fault) = (None, None);
@@ -319,7 +329,7 @@ async fn finish(
         drop(inbox.close());
     }
     let stop = stop.unwrap_or(StopReason::NotStarted);
-    let mut report = take_down(&shared, domains, stop, options.snapshots);
+    let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
     super::observer::show(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
     match fault {
         Some(fault) => Err(RunError::failed(fault, Some(report))),
@@ -342,22 +352,10 @@ fn take_down(
     mut domains: Vec<Domain>,
     stop: StopReason,
     wants_snapshots: bool,
+    mut lifecycle: LifecycleCounts,
 ) -> RunReport {
-    let mut report = RunReport {
-        stop,
-        epochs: 0,
-        executions: 0,
-        elapsed_ns: 0,
-        faults: Vec::new(),
-        n_faults_dropped: 0,
-        overlap_max: 0,
-        snapshots: Vec::new(),
-        loops: Vec::new(),
-        health: Vec::new(),
-        metrics: super::metrics::Metrics::default(),
-    };
+    let mut report = nothing_done(stop);
     for domain in &mut domains {
-        domain.gather_health();
         while let Some(event) = domain.progress.health.take() {
             report.health.push(HealthEvent::new(&shared.plan, &event));
         }
@@ -368,12 +366,8 @@ fn take_down(
         report.n_faults_dropped += domain.progress.n_faults_dropped;
         report.overlap_max = report.overlap_max.max(domain.progress.overlap_max);
     }
-    report.metrics = super::collect::collect(shared, &mut domains);
-    let mut cores: Vec<Core> = domains
-        .into_iter()
-        .map(|domain| Arc::into_inner(domain.core).expect("nobody works on an epoch"))
-        .collect();
-    for region in cores.iter_mut().flat_map(|core| &mut core.regions).map(own) {
+    let cores = || domains.iter().map(|domain| &domain.core);
+    for region in cores().flat_map(|core| &core.regions).map(lock) {
         report.executions += region.nodes.iter().map(|node| node.counts.executions).sum::<u64>();
         if let Some(looping) = &region.looping {
             report.loops.push(LoopResult {
@@ -385,13 +379,18 @@ fn take_down(
     }
     for component in shared.plan.lifecycle.iter().rev() {
         let (domain, region, at) = shared.nodes[*component];
-        let core = &mut cores[domain as usize];
-        let node = &mut own(&mut core.regions[region as usize]).nodes[at as usize];
+        let mut region = lock(&domains[domain as usize].core.regions[region as usize]);
+        let node = &mut region.nodes[at as usize];
         if wants_snapshots {
             match node.with_body(|node| node.snapshot()) {
-                Ok(Some(snapshot)) => report.snapshots.push((String::from(&*node.id), snapshot)),
+                Ok(Some(snapshot)) => {
+                    lifecycle.snapshots += 1;
+                    lifecycle.snapshot_bytes += snapshot.payload.len() as u64;
+                    report.snapshots.push((String::from(&*node.id), snapshot));
+                }
                 Ok(None) => {}
                 Err(failure) => {
+                    lifecycle.snapshot_failures += 1;
                     let text = format!("{failure}");
                     report.faults.push(node.fault(Phase::Snapshot, text, 0, false));
                 }
@@ -402,5 +401,23 @@ fn take_down(
             report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
         }
     }
+    report.metrics = super::collect::collect(shared, &domains, &lifecycle);
     report
+}
+
+/// A report with nothing in it.
+fn nothing_done(stop: StopReason) -> RunReport {
+    RunReport {
+        stop,
+        epochs: 0,
+        executions: 0,
+        elapsed_ns: 0,
+        faults: Vec::new(),
+        n_faults_dropped: 0,
+        overlap_max: 0,
+        snapshots: Vec::new(),
+        loops: Vec::new(),
+        health: Vec::new(),
+        metrics: super::metrics::Metrics::default(),
+    }
 }

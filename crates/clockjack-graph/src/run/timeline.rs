@@ -1,101 +1,323 @@
-//! Trace records as a timeline: one track for the epochs, one for each lane, below it one for each
-//! of its components, and an arrow from each call that published something to the call that it led
-//! to.
+//! Trace records as a timeline: one track for the epochs, one for each lane with its ticks, below
+//! it one for each of its components and loops, counters, and an arrow from each call that
+//! published something to the call that it led to.
 
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 
-use clockjack_observe::timeline::{EventId, Timeline, TrackId, Value};
+use clockjack_observe::timeline::{CounterId, EventId, Number, Timeline, TrackId, Value};
+use clockjack_sync::mutant;
 
 use super::trace::{NONE, TraceName, TraceRecord};
 use crate::compile::Plan;
+use crate::describe::EdgeKind;
+
+/// Draws the records of a run of this plan, in the order in which the run gave them.
+#[must_use]
+pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
+    let mut timeline = Timeline::new();
+    let tracks = Tracks::new(&mut timeline, plan);
+    let mut drawing = Drawing {
+        plan,
+        tracks,
+        arrows: Arrows::new(plan, records),
+        totals: alloc::vec![(0, 0); plan.lanes.len()],
+        calls: 0,
+    };
+    for (at, record) in records.iter().enumerate() {
+        drawing.record(&mut timeline, at, record);
+    }
+    drawing.count_calls(&mut timeline);
+    timeline
+}
 
 /// The tracks of a graph.
 struct Tracks {
     epochs: TrackId,
+    /// Calls in the epoch that was.
+    calls: CounterId,
     lanes: Vec<TrackId>,
+    /// Ticks that took too long, and that were left out.
+    late: Vec<Option<(CounterId, CounterId)>>,
     components: Vec<TrackId>,
+    /// For each region, that of its loop.
+    loops: Vec<Option<TrackId>>,
 }
 
-/// Draws the records of a run of this plan.
-#[must_use]
-pub fn timeline(plan: &Plan, records: &[TraceRecord]) -> Timeline {
-    let mut timeline = Timeline::new();
-    let graph = timeline.track(plan.name.as_str(), None);
-    let tracks = Tracks {
-        epochs: timeline.track("epochs", Some(graph)),
-        lanes: plan
-            .lanes
-            .iter()
-            .map(|lane| timeline.track(lane.spec.id.as_str(), Some(graph)))
-            .collect(),
-        components: Vec::new(),
-    };
-    let components = plan
-        .components
-        .iter()
-        .map(|one| timeline.track(one.spec.id.as_str(), Some(tracks.lanes[one.lane])));
-    let components = components.collect();
-    let tracks = Tracks { components, ..tracks };
-    draw(&mut timeline, plan, &tracks, records);
-    timeline
-}
+impl Tracks {
+    fn new(timeline: &mut Timeline, plan: &Plan) -> Self {
+        let graph = timeline.track(plan.name.as_str(), None);
+        let epochs = timeline.track("epochs", Some(graph));
+        let calls = timeline.counter_track("calls", Some(graph));
+        let (mut lanes, mut late) = (Vec::new(), Vec::new());
+        for lane in &plan.lanes {
+            let track = timeline.track(lane.spec.id.as_str(), Some(graph));
+            let is_fixed = lane.spec.lane_type == crate::describe::LaneType::FixedRate;
+            late.push(is_fixed.then(|| {
+                let overruns = timeline.counter_track("overruns", Some(track));
+                (overruns, timeline.counter_track("skipped ticks", Some(track)))
+            }));
+            lanes.push(track);
+        }
+        let components = plan.components.iter();
+        let components = components
+            .map(|one| timeline.track(one.spec.id.as_str(), Some(lanes[one.lane])))
+            .collect();
+        let loops = plan.regions.iter().map(|region| {
+            let name = alloc::format!("loop {}", region.id);
+            let is_loop = region.loop_policy.is_some();
+            is_loop.then(|| timeline.track(name.as_str(), Some(lanes[region.lane])))
+        });
+        let loops = loops.collect();
+        Self { epochs, calls, lanes, late, components, loops }
+    }
 
-fn draw(timeline: &mut Timeline, plan: &Plan, tracks: &Tracks, records: &[TraceRecord]) {
-    let mut last_call: Vec<Option<EventId>> = alloc::vec![None; plan.components.len()];
-    // Who has published a message: the edge plus one, and its number there.
-    let mut sent: BTreeMap<(u32, u64), EventId> = BTreeMap::new();
-    let mut epoch_began: Option<u64> = None;
-    // Records of an epoch come region by region, in compiled order: calls before what they lead to.
-    for record in records {
-        match record.name {
-            TraceName::ComponentExecute => {
-                let component = record.component as usize;
-                let call = timeline.span(
-                    tracks.components[component],
-                    plan.components[component].spec.id.as_str(),
-                    record.start_ns,
-                    record.duration_ns,
-                    &args(plan, record),
-                );
-                last_call[component] = Some(call);
-                if let Some(from) = sent.get(&record.message).copied() {
-                    // An arrow back in time is none: a clock that was set back.
-                    let _ = timeline.join(from, call);
-                }
-            }
-            TraceName::ChannelCommit | TraceName::StateCommit | TraceName::AsyncAdmission => {
-                let from = plan.edges.get(record.edge as usize).map(|edge| edge.from.0);
-                let call = from.and_then(|from| last_call.get(from).copied().flatten());
-                if let Some(call) = call {
-                    sent.insert(record.message, call);
-                }
-            }
-            TraceName::SchedulerIterationBegin => epoch_began = Some(record.start_ns),
-            TraceName::SchedulerIterationEnd => {
-                let began_ns = epoch_began.take().unwrap_or(record.start_ns);
-                let duration_ns = record.start_ns.saturating_sub(began_ns);
-                let name = TraceName::SchedulerIteration.name();
-                let args = args(plan, record);
-                timeline.span(tracks.epochs, name, began_ns, duration_ns, &args);
-            }
-            _ => {
-                let track = match (record.component, record.lane) {
-                    (NONE, NONE) => tracks.epochs,
-                    (NONE, lane) => tracks.lanes[lane as usize],
-                    (component, _) => tracks.components[component as usize],
-                };
-                let args = args(plan, record);
-                timeline.instant(track, record.name.name(), record.start_ns, &args);
-            }
+    /// Where a record is drawn.
+    fn of(&self, plan: &Plan, record: &TraceRecord) -> TrackId {
+        let component = plan.components.get(record.component as usize);
+        if let (Some(one), "loop") = (component, record.name.phase())
+            && let Some(track) = self.loops[one.region]
+        {
+            return track;
+        }
+        match (record.component, record.lane) {
+            (NONE, NONE) => self.epochs,
+            (NONE, lane) => self.lanes[lane as usize],
+            (component, _) => self.components[component as usize],
         }
     }
 }
 
-fn args<'a>(plan: &'a Plan, record: &TraceRecord) -> Vec<(&'static str, Value<'a>)> {
+struct Drawing<'p> {
+    plan: &'p Plan,
+    tracks: Tracks,
+    arrows: Arrows,
+    /// For each lane, ticks that took too long, and that were left out, until now.
+    totals: Vec<(u64, u64)>,
+    calls: u64,
+}
+
+impl Drawing<'_> {
+    // Records of an epoch come region by region, in compiled order: calls before what they lead to.
+    fn record(&mut self, timeline: &mut Timeline, at: usize, record: &TraceRecord) {
+        let (plan, track) = (self.plan, self.tracks.of(self.plan, record));
+        let (start_ns, took_ns) = (record.start_ns, record.duration_ns);
+        let worker_ids = worker_ids(record);
+        let args = args(plan, record, &worker_ids);
+        match record.name {
+            TraceName::ComponentExecute => {
+                self.calls += 1;
+                let name = plan.components[record.component as usize].spec.id.as_str();
+                let call = timeline.span(track, name, start_ns, took_ns, &args);
+                if let Some(from) = self.arrows.received(record, call) {
+                    // An arrow back in time is none: a clock that was set back.
+                    let _ = timeline.join(from, call);
+                }
+            }
+            TraceName::ThreadPoolBatch => {
+                let name = record.name.name();
+                let batch = timeline.span(track, name, start_ns, took_ns, &args);
+                self.arrows.batch(record, batch);
+            }
+            TraceName::SchedulerIteration => {
+                self.count_calls(timeline);
+                timeline.span(track, record.name.name(), start_ns, took_ns, &args);
+                timeline.counter(self.tracks.calls, start_ns, 0_u32);
+                self.arrows.epoch_began_ns = start_ns.saturating_add(took_ns);
+            }
+            TraceName::FixedRateTick | TraceName::LoopIteration => {
+                timeline.span(track, record.name.name(), start_ns, took_ns, &args);
+            }
+            TraceName::ChannelPublish
+            | TraceName::ChannelCommit
+            | TraceName::StateCommit
+            | TraceName::AsyncAdmission => self.arrows.sent(plan, at, record),
+            _ => {
+                timeline.instant(track, record.name.name(), start_ns, &args);
+                self.count_late(timeline, record);
+            }
+        }
+    }
+
+    /// The number of calls of an epoch, where it ends.
+    fn count_calls(&mut self, timeline: &mut Timeline) {
+        let calls = core::mem::take(&mut self.calls);
+        if calls > 0 {
+            let calls = i64::try_from(calls).unwrap_or(i64::MAX);
+            let number = Number::Int(calls);
+            timeline.counter(self.tracks.calls, self.arrows.epoch_began_ns, number);
+        }
+    }
+
+    fn count_late(&mut self, timeline: &mut Timeline, record: &TraceRecord) {
+        let lane = record.lane as usize;
+        let Some(Some((overruns, skipped))) = self.tracks.late.get(lane).copied() else { return };
+        let (n_over, n_skipped) = &mut self.totals[lane];
+        let (counter, total) = match record.name {
+            TraceName::FixedRateOverrun => {
+                *n_over += 1;
+                (overruns, *n_over)
+            }
+            TraceName::FixedRateSkippedTick => {
+                *n_skipped += record.value;
+                (skipped, *n_skipped)
+            }
+            _ => return,
+        };
+        let total = i64::try_from(total).unwrap_or(i64::MAX);
+        let number = Number::Int(total);
+        timeline.counter(counter, record.start_ns, number);
+    }
+}
+
+/// Who has sent what.
+///
+/// A message on an immediate edge is that of the call, or the batch, before its commit. On other
+/// edges a publication and its commit are two records, an epoch apart: they come in the same order,
+/// and if there are fewer commits, the oldest publications made room for the others.
+struct Arrows {
+    /// For each component.
+    last_call: Vec<Option<EventId>>,
+    /// The last batch: its component, its time, and its event.
+    batch: Option<(TraceRecord, EventId)>,
+    /// By message: the edge plus one, and its number there.
+    sent: BTreeMap<(u32, u64), EventId>,
+    /// By edge: who has published what is not committed yet.
+    on_the_way: BTreeMap<u32, Vec<Option<EventId>>>,
+    /// By edge and epoch: how many commits are still to come.
+    n_commits: BTreeMap<(u32, u64), usize>,
+    /// Commits of what has come from outside: nobody here has sent it.
+    from_outside: Vec<bool>,
+    epoch_began_ns: u64,
+}
+
+impl Arrows {
+    fn new(plan: &Plan, records: &[TraceRecord]) -> Self {
+        let mut n_commits = BTreeMap::new();
+        let mut from_outside = alloc::vec![false; records.len()];
+        for (at, record) in records.iter().enumerate() {
+            let before = at.checked_sub(1).map(|before| &records[before]);
+            let is_fed = |before: &TraceRecord| {
+                before.name == TraceName::ChannelPublish
+                    && (before.lane, before.edge) == (NONE, record.edge)
+            };
+            if !is_commit(record) {
+                continue;
+            }
+            // What a component has published at once has a lane; what came at the boundary has not.
+            let is_immediate = is_immediate(plan, record);
+            if is_immediate {
+                from_outside[at] = record.lane == NONE;
+            } else if before.is_some_and(is_fed) {
+                from_outside[at] = true;
+            } else {
+                *n_commits.entry((record.edge, record.epoch)).or_insert(0) += 1;
+            }
+        }
+        Self {
+            last_call: alloc::vec![None; plan.components.len()],
+            batch: None,
+            sent: BTreeMap::new(),
+            on_the_way: BTreeMap::new(),
+            n_commits,
+            from_outside,
+            epoch_began_ns: 0,
+        }
+    }
+
+    fn batch(&mut self, record: &TraceRecord, event: EventId) {
+        self.batch = Some((*record, event));
+        self.last_call[record.component as usize] = Some(event);
+    }
+
+    /// A call: who has sent what it was made for.
+    fn received(&mut self, record: &TraceRecord, call: EventId) -> Option<EventId> {
+        let is_in_batch = self.batch.as_ref().is_some_and(|(batch, _)| {
+            let end_ns = |one: &TraceRecord| one.start_ns.saturating_add(one.duration_ns);
+            (batch.component, batch.epoch) == (record.component, record.epoch)
+                && batch.start_ns <= record.start_ns
+                && end_ns(record) <= end_ns(batch)
+        });
+        // Of a batch all is committed together: the batch is who sends.
+        if !is_in_batch {
+            self.last_call[record.component as usize] = Some(call);
+        }
+        self.sent.get(&record.message).copied()
+    }
+
+    fn sent(&mut self, plan: &Plan, at: usize, record: &TraceRecord) {
+        if self.from_outside[at] {
+            return;
+        }
+        // What was fed came over no edge of the plan.
+        let from = plan.edges.get(record.edge as usize).map(|edge| edge.from.0);
+        let call = from.and_then(|from| self.last_call.get(from).copied().flatten());
+        if record.name == TraceName::ChannelPublish {
+            if record.lane != NONE && !mutant!("timeline-asks-the-last-caller") {
+                self.on_the_way.entry(record.edge).or_default().push(call);
+            }
+            return;
+        }
+        let sender = match self.n_commits.get_mut(&(record.edge, record.epoch)) {
+            None => call,
+            Some(n_left) => {
+                let waiting = self.on_the_way.entry(record.edge).or_default();
+                let sender = waiting.len().checked_sub(*n_left).and_then(|first| waiting[first]);
+                *n_left = n_left.saturating_sub(1);
+                if *n_left == 0 {
+                    waiting.clear();
+                }
+                sender
+            }
+        };
+        if let Some(sender) = sender {
+            self.sent.entry(record.message).or_insert(sender);
+        }
+    }
+}
+
+/// Who took part in a batch, as `0,1`.
+fn worker_ids(record: &TraceRecord) -> String {
+    let mut text = String::new();
+    for worker in record.worker_ids() {
+        let comma = if text.is_empty() { "" } else { "," };
+        let _ = write!(text, "{comma}{worker}");
+    }
+    text
+}
+
+fn is_commit(record: &TraceRecord) -> bool {
+    matches!(
+        record.name,
+        TraceName::ChannelCommit | TraceName::StateCommit | TraceName::AsyncAdmission
+    )
+}
+
+fn is_immediate(plan: &Plan, record: &TraceRecord) -> bool {
+    let edge = plan.edges.get(record.edge as usize);
+    edge.is_some_and(|edge| edge.kind == EdgeKind::Immediate)
+}
+
+fn args<'a>(
+    plan: &'a Plan,
+    record: &TraceRecord,
+    worker_ids: &'a str,
+) -> Vec<(&'static str, Value<'a>)> {
     let mut args = Vec::with_capacity(6);
     args.push(("epoch_id", Value::Uint(record.epoch)));
-    args.push(("worker_id", Value::Uint(record.worker.into())));
+    if worker_ids.is_empty() {
+        args.push(("worker_id", Value::Uint(record.worker.into())));
+    } else {
+        args.push(("worker_ids", Value::Text(worker_ids)));
+    }
+    if let Some(kind) = record.health_kind() {
+        args.push(("health_kind", Value::Text(kind.name())));
+    }
+    if let Some(edge) = plan.edges.get(record.edge as usize) {
+        args.push(("channel", Value::Text(edge.id.as_str())));
+    }
     if record.lane != NONE {
         let lane = plan.lanes[record.lane as usize].spec.id.as_str();
         args.push(("lane", Value::Text(lane)));
@@ -104,7 +326,6 @@ fn args<'a>(plan: &'a Plan, record: &TraceRecord) -> Vec<(&'static str, Value<'a
         [("causation", record.message), ("correlation", record.correlation)]
     {
         if let Some(edge) = edge_plus_one.checked_sub(1) {
-            // What was fed came over no edge of the plan.
             let id = plan.edges.get(edge as usize).map_or("feed", |edge| edge.id.as_str());
             let (channel, number) = match name {
                 "causation" => ("causation_channel", "causation_seq"),
@@ -114,7 +335,7 @@ fn args<'a>(plan: &'a Plan, record: &TraceRecord) -> Vec<(&'static str, Value<'a
             args.push((number, Value::Uint(seq)));
         }
     }
-    if record.value > 0 {
+    if record.value > 0 && worker_ids.is_empty() {
         args.push(("value", Value::Uint(record.value)));
     }
     args

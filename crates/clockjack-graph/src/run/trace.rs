@@ -1,12 +1,22 @@
 //! Trace records: fixed in size, numbers for names, kept by each region until the epoch has ended.
+//!
+//! A record that has a duration stands for three names: that of the span, its `_begin` and its
+//! `_end`. A run writes only the first; [`expand`] gives all of them to who reads.
+
+mod expand;
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::batch::Job;
 use super::env::Env;
+use super::health::{Health, HealthKind};
 use super::message::Message;
 use super::node::NodeState;
 use crate::named::named;
+
+pub use expand::expand;
 
 named! {
     /// What a record tells of.
@@ -126,7 +136,10 @@ pub const NONE: u32 = u32::MAX;
 pub struct TraceRecord {
     /// What it tells of.
     pub name: TraceName,
-    /// The component, or [`NONE`].
+    /// Which kind of that: of a health event its place in
+    /// [`HealthKind::ALL`](super::health::HealthKind::ALL), else zero.
+    pub detail: u8,
+    /// The component, or [`NONE`]; of a loop, its first member.
     pub component: u32,
     /// The edge, or [`NONE`].
     pub edge: u32,
@@ -144,7 +157,9 @@ pub struct TraceRecord {
     pub correlation: (u32, u64),
     /// The message that led to it, or the one that it is about.
     pub message: (u32, u64),
-    /// What else there is to say: an iteration, a number of ticks.
+    /// What else there is to say: an iteration from zero, how many ticks, outputs or events, the
+    /// number of a change of settings; of a batch, who took part: a bit for each worker; of the end
+    /// of a span, its nanoseconds.
     pub value: u64,
 }
 
@@ -159,6 +174,7 @@ impl TraceRecord {
     fn at(name: TraceName, env: &Env, start_ns: u64) -> Self {
         Self {
             name,
+            detail: 0,
             component: NONE,
             edge: NONE,
             lane: NONE,
@@ -169,6 +185,32 @@ impl TraceRecord {
             correlation: (0, 0),
             message: (0, 0),
             value: 0,
+        }
+    }
+
+    /// Who took part in a batch; nobody for other records. The last stands for all after it, too.
+    pub fn worker_ids(&self) -> impl Iterator<Item = u16> + use<> {
+        let bits = if self.name == TraceName::ThreadPoolBatch { self.value } else { 0 };
+        (0..64_u16).filter(move |worker| bits >> worker & 1 == 1)
+    }
+
+    /// Of a health event, its kind.
+    #[must_use]
+    pub fn health_kind(&self) -> Option<HealthKind> {
+        let kinds = (self.name == TraceName::HealthEvent).then_some(HealthKind::ALL)?;
+        kinds.get(usize::from(self.detail)).copied()
+    }
+
+    /// A health event, told of now. It may have happened some epochs ago.
+    pub(crate) fn health(event: &Health, env: &Env) -> Self {
+        let kind = HealthKind::ALL.iter().position(|kind| *kind == event.key.kind);
+        Self {
+            detail: kind.and_then(|kind| u8::try_from(kind).ok()).unwrap_or(0),
+            component: event.key.component,
+            edge: event.key.edge,
+            lane: event.key.lane,
+            value: event.occurrence_count,
+            ..Self::point(TraceName::HealthEvent, env)
         }
     }
 }
@@ -195,6 +237,50 @@ impl Recorder {
             self.records.push(TraceRecord { worker, ..record });
         } else {
             self.n_dropped += 1;
+        }
+    }
+
+    /// A point of a component of this region.
+    #[cold]
+    pub(crate) fn note(&mut self, env: &Env, name: TraceName, component: usize, value: u64) {
+        if env.traces {
+            let (component, lane) = (number(component), self.lane);
+            let point = TraceRecord::point(name, env);
+            self.push(TraceRecord { component, lane, value, ..point });
+        }
+    }
+
+    /// A span that has begun; where it is kept, for [`close`](Self::close). What comes next is in
+    /// it, and does not begin before it.
+    pub(crate) fn open(
+        &mut self,
+        env: &Env,
+        glance: &mut Glance,
+        name: TraceName,
+        component: usize,
+    ) -> Option<usize> {
+        if !env.traces {
+            return None;
+        }
+        let at = self.records.len();
+        let (component, lane) = (number(component), self.lane);
+        let begun = TraceRecord::at(name, env, glance.look(env));
+        self.push(TraceRecord { component, lane, ..begun });
+        (self.records.len() > at).then_some(at)
+    }
+
+    /// The span has ended.
+    pub(crate) fn close(&mut self, env: &Env, span: Option<usize>, value: u64) {
+        if let Some(record) = span.and_then(|at| self.records.get_mut(at)) {
+            record.duration_ns = env.since_start().saturating_sub(record.start_ns);
+            record.value = value;
+        }
+    }
+
+    /// The span was none: nothing has happened in it.
+    pub(crate) fn forget(&mut self, span: Option<usize>) {
+        if let Some(at) = span {
+            self.records.truncate(at);
         }
     }
 }
@@ -267,13 +353,35 @@ fn measured(
     messages: &[Message],
 ) {
     let duration_ns = ended_ns.saturating_sub(begun_ns);
+    let worker = recorder.worker;
+    called(env, node, recorder, worker, (begun_ns, duration_ns), messages);
+}
+
+/// One of the invocations that overlapped, as it was measured.
+pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job: &Job) {
+    if let Some(span) = job.span_ns
+        && !mutant!("trace-forgets-jobs")
+    {
+        called(env, node, recorder, job.worker, span, &job.messages);
+    }
+}
+
+/// A call that began then and took so long.
+fn called(
+    env: &Env,
+    node: &mut NodeState,
+    recorder: &mut Recorder,
+    worker: u16,
+    (begun_ns, duration_ns): (u64, u64),
+    messages: &[Message],
+) {
     let counts = &mut node.counts;
     counts.last_ns = duration_ns;
     counts.max_ns = counts.max_ns.max(duration_ns);
     let is_over = node.budget_ns > 0 && duration_ns > node.budget_ns;
+    let is_stuck = node.callback_max_ns > 0 && duration_ns > node.callback_max_ns;
     counts.budget_overruns += u64::from(is_over);
-    counts.callback_overruns +=
-        u64::from(node.callback_max_ns > 0 && duration_ns > node.callback_max_ns);
+    counts.callback_overruns += u64::from(is_stuck);
     if !env.traces {
         return;
     }
@@ -286,29 +394,31 @@ fn measured(
         message: cause.map_or((0, 0), |message| message.id().pair()),
         ..TraceRecord::at(TraceName::ComponentExecute, env, begun_ns)
     };
-    recorder.push(record);
-    if is_over {
-        recorder.push(TraceRecord {
-            component: number(node.component),
-            ..TraceRecord::at(TraceName::ComponentTimeoutBudgetExceeded, env, ended_ns)
-        });
+    recorder.push_of(worker, record);
+    if is_over || is_stuck {
+        let name = TraceName::ComponentTimeoutBudgetExceeded;
+        recorder.note(env, name, node.component, duration_ns);
     }
 }
 
-/// Invocations that overlapped: one record for each worker, with how many it did.
+/// Invocations that may have overlapped: from the first beginning to the last end, with all who
+/// took part.
 pub(crate) fn batch(env: &Env, node: &NodeState, recorder: &mut Recorder, jobs: &[Job]) {
     if !env.traces {
         return;
     }
-    for worker in 0..=jobs.iter().map(|job| job.worker).max().unwrap_or(0) {
-        let n_jobs = jobs.iter().filter(|job| job.worker == worker).count() as u64;
-        if n_jobs > 0 {
-            let component = number(node.component);
-            let (lane, value) = (recorder.lane, n_jobs);
-            let point = TraceRecord::point(TraceName::ThreadPoolBatch, env);
-            recorder.push_of(worker, TraceRecord { component, lane, value, ..point });
-        }
-    }
+    let spans = || jobs.iter().filter_map(|job| job.span_ns);
+    let Some(start_ns) = spans().map(|(begun_ns, _)| begun_ns).min() else { return };
+    let end_ns = spans().map(|(begun_ns, took_ns)| begun_ns.saturating_add(took_ns)).max();
+    let bit = |job: &Job| 1_u64 << u32::from(job.worker).min(u64::BITS - 1);
+    recorder.push(TraceRecord {
+        component: number(node.component),
+        lane: recorder.lane,
+        start_ns,
+        duration_ns: end_ns.map_or(0, |end_ns| end_ns - start_ns),
+        value: jobs.iter().map(bit).fold(0, |all, one| all | one),
+        ..TraceRecord::point(TraceName::ThreadPoolBatch, env)
+    });
 }
 
 #[inline]
@@ -331,13 +441,13 @@ fn note_commit(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u3
     recorder.push(TraceRecord { edge, lane, message, ..point });
 }
 
+/// A publication on an edge whose reader sees it in the next epoch.
 #[inline]
-pub(crate) fn iterated(env: &Env, recorder: &mut Recorder, index: u32) {
+pub(crate) fn published(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u32) {
     if env.traces {
-        recorder.push(TraceRecord {
-            value: u64::from(index),
-            ..TraceRecord::point(TraceName::LoopIteration, env)
-        });
+        let lane = recorder.lane;
+        let point = TraceRecord::at(TraceName::ChannelPublish, env, glance.get(env));
+        recorder.push(TraceRecord { edge, lane, ..point });
     }
 }
 

@@ -113,7 +113,7 @@ fn an_actor_is_asked_and_its_answer_is_seen_in_the_next_epoch() {
     assert_eq!(*asked.lock().unwrap(), [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(metric(&result, "actor.asked_count"), 4.0);
     assert_eq!(metric(&result, "actor.answered_count"), 4.0);
-    assert_eq!(metric(&result, "runtime.async.dropped_count"), 1.0, "the last has no epoch left");
+    assert_eq!(metric(&result, "runtime.async.completed_count"), 4.0, "the last without an epoch");
 }
 
 #[test]

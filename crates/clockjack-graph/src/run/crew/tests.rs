@@ -29,7 +29,7 @@ fn picked(ranks: &[u8], aging: u32) -> (Vec<usize>, u64) {
         order.push(board.pick(&waits, 0));
         board.n_picks += 1;
     }
-    (order, board.n_starvations)
+    (order, board.n_starvations.iter().sum())
 }
 
 #[test]

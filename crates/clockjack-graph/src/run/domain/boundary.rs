@@ -12,13 +12,15 @@ use crate::data::Value;
 use crate::describe::{EdgeKind, Overflow};
 use crate::run::blackboard;
 use crate::run::commit_log;
+use crate::run::env::Env;
 use crate::run::epoch::{Core, own};
 use crate::run::inbox::Arrival;
 use crate::run::message::{Message, Meta};
 use crate::run::node::{NodeState, To};
 use crate::run::reconfigure::{ConfigRefused, Transaction};
+use crate::run::region::Deferred;
 use crate::run::report::{Fault, Phase};
-use crate::run::trace::{TraceName, TraceRecord};
+use crate::run::trace::{self, TraceName, TraceRecord};
 use crate::run::wiring::{Place, count};
 
 impl Domain {
@@ -26,6 +28,7 @@ impl Domain {
     pub(super) fn commit_deferred(&mut self) {
         let core = alone(&mut self.core);
         let logs = core.env.logs;
+        let mut n_async = 0;
         for position in &self.special.deferring {
             let position = *position as usize;
             let region = own(&mut core.regions[position]);
@@ -33,6 +36,8 @@ impl Domain {
                 continue;
             }
             let mut deferred = core::mem::take(&mut region.deferred);
+            let is_async = |one: &&Deferred| one.kind == EdgeKind::Async;
+            n_async += deferred.iter().filter(is_async).count() as u64;
             let over = &mut self.progress.over;
             for one in deferred.iter().filter(|one| one.max_inflight > 0) {
                 count_over(over, one.message.meta.edge, one.max_inflight);
@@ -43,8 +48,10 @@ impl Domain {
                     continue;
                 }
                 let own_counts = &mut own(&mut core.regions[position]).n_published;
-                if one.kind == EdgeKind::State {
-                    own_counts.state_committed += 1;
+                match one.kind {
+                    EdgeKind::State => own_counts.state_committed += 1,
+                    EdgeKind::Async => own_counts.async_committed += 1,
+                    _ => {}
                 }
                 own_counts.committed += 1;
                 let edge = one.message.meta.edge;
@@ -60,18 +67,16 @@ impl Domain {
                 let place = self.places[edge as usize];
                 let seq = deliver(core, place, one.message);
                 if core.env.traces {
-                    let name = match one.kind {
-                        EdgeKind::State => TraceName::StateCommit,
-                        EdgeKind::Async => TraceName::AsyncAdmission,
-                        _ => TraceName::ChannelCommit,
-                    };
-                    let point = TraceRecord::point(name, &core.env);
-                    let record = TraceRecord { edge, message: (edge + 1, seq), ..point };
+                    let record = visible(&core.env, one.kind, edge, seq);
                     self.progress.records.push(record);
                 }
             }
             over.clear();
             own(&mut core.regions[position]).deferred = deferred;
+        }
+        if n_async > 0 {
+            let n_open = core.env.tasks.n_open() as u64;
+            self.progress.async_max = self.progress.async_max.max(n_async + n_open);
         }
         let Core { regions, env, .. } = core;
         if core::mem::take(env.is_written.get_mut()) {
@@ -153,7 +158,7 @@ impl Domain {
                 let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
                 self.input(edge, Message { value, meta: Meta { edge, ..meta }.stamped(stamp) });
             }
-            Arrival::Crossed { edge, value, meta } => self.input(edge, Message { value, meta }),
+            Arrival::Crossed { edge, value, meta } => self.arrive(edge, Message { value, meta }),
             Arrival::Config(transaction) => return self.reconfigure(&transaction),
             Arrival::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, meta.stamped(stamp));
@@ -204,12 +209,20 @@ impl Domain {
 
     /// Changes settings: all of them or none.
     fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
-        let counts = &mut self.progress.config;
+        let core = alone(&mut self.core);
+        let (counts, records) = (&mut self.progress.config, &mut self.progress.records);
         counts.transaction += 1;
         counts.staged += transaction.changes.len() as u64;
-        let core = alone(&mut self.core);
+        let value = counts.transaction;
+        let mut note = |env: &Env, name, component: Option<usize>| {
+            if env.traces {
+                let component = component.map_or(trace::NONE, count);
+                records.push(TraceRecord { component, value, ..TraceRecord::point(name, env) });
+            }
+        };
         let nodes = &self.shared.nodes;
         for (component, change) in &transaction.changes {
+            note(&core.env, TraceName::ConfigTransactionValidate, Some(*component));
             let node = node_of(core, nodes, *component);
             let config = node.config.with(change);
             let checked = node.check_config(&config);
@@ -222,6 +235,7 @@ impl Domain {
         let mut old = Vec::with_capacity(transaction.changes.len());
         let mut failed = None;
         for (component, change) in &transaction.changes {
+            note(&core.env, TraceName::ConfigTransactionApply, Some(*component));
             let node = node_of(core, nodes, *component);
             let config = node.config.with(change);
             old.push((*component, core::mem::replace(&mut node.config, config)));
@@ -232,12 +246,14 @@ impl Domain {
             }
         }
         let Some((refused, fault)) = failed else {
+            note(&core.env, TraceName::ConfigTransactionCommit, None);
             counts.version += 1;
             counts.committed += transaction.changes.len() as u64;
             transaction.answer.give(Ok(counts.version));
             return None;
         };
         for (component, config) in old.into_iter().rev() {
+            note(&core.env, TraceName::ConfigTransactionRollback, Some(component));
             let node = node_of(core, nodes, component);
             node.config = config;
             counts.rolled_back += 1;
@@ -280,13 +296,28 @@ impl Domain {
 
     /// One value from outside, on one edge.
     fn input(&mut self, edge: u32, message: Message) {
+        let env = &self.core.env;
+        // Of an immediate edge it is told by the commit.
+        if env.traces && self.shared.plan.edges[edge as usize].kind != EdgeKind::Immediate {
+            let point = TraceRecord::point(TraceName::ChannelPublish, env);
+            self.progress.records.push(TraceRecord { edge, ..point });
+        }
+        self.arrive(edge, message);
+    }
+
+    /// One value from outside or from another domain.
+    fn arrive(&mut self, edge: u32, message: Message) {
         let core = alone(&mut self.core);
         if core.env.logs {
             commit_log::input(&mut self.progress.boundary_log, edge, &message);
         }
         let place = self.places[edge as usize];
         if place.domain as usize == self.index {
-            let _ = deliver(core, place, message);
+            let seq = deliver(core, place, message);
+            if core.env.traces {
+                let kind = self.shared.plan.edges[edge as usize].kind;
+                self.progress.records.push(visible(&core.env, kind, edge, seq));
+            }
         } else {
             let Message { value, meta } = message;
             let to = &self.inboxes[place.domain as usize];
@@ -316,6 +347,16 @@ impl Domain {
             outbox.set_room(*index as usize, room.min(limit));
         }
     }
+}
+
+/// A message has become visible at the boundary.
+fn visible(env: &Env, kind: EdgeKind, edge: u32, seq: u64) -> TraceRecord {
+    let name = match kind {
+        EdgeKind::State => TraceName::StateCommit,
+        EdgeKind::Async => TraceName::AsyncAdmission,
+        _ => TraceName::ChannelCommit,
+    };
+    TraceRecord { edge, message: (edge + 1, seq), ..TraceRecord::point(name, env) }
 }
 
 fn node_of<'c>(

@@ -1,0 +1,301 @@
+//! What `observe` tells of a run while it goes on: events with a kind, from a bounded log of
+//! records and from counts.
+//!
+//! Nothing here changes the run. The log drops its oldest records if nobody takes them in time;
+//! that is counted, told, and makes what was seen `lossy`. Each event says how exact it is:
+//!
+//! * `exact`: it stands for one thing that happened;
+//! * `aggregated`: for all of its kind and place since the last frame, with how many;
+//! * `sampled`: for as many as was asked for;
+//! * `lossy`, `partial`: of the whole, if records were lost.
+
+pub(crate) mod artifact;
+mod counts;
+
+use alloc::collections::BTreeMap;
+
+use clockjack_graph::compile::Plan;
+use clockjack_graph::run::{TraceName, TraceRecord};
+use serde_json::{Value, json};
+
+pub(crate) use counts::Counts;
+
+use super::events;
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Level {
+    /// How the run began and ended.
+    Off,
+    /// Counts for each frame, and all that is amiss.
+    Summary,
+    /// Epochs, calls, iterations and admissions, too.
+    Detailed,
+    /// Every message, too.
+    Debug,
+}
+
+/// All kinds of events, with the level from which on they are told.
+#[rustfmt::skip]
+pub(crate) const KINDS: &[(&str, Level)] = &[
+    ("run_started", Level::Off),
+    ("run_finished", Level::Off),
+    ("observer_drop_summary", Level::Off),
+    ("component_error", Level::Summary),
+    ("component_timeout_budget_exceeded", Level::Summary),
+    ("component_cancellation_requested", Level::Summary),
+    ("component_cancellation_observed", Level::Summary),
+    ("channel_publish_summary", Level::Summary),
+    ("channel_commit_summary", Level::Summary),
+    ("channel_drop", Level::Summary),
+    ("channel_reject", Level::Summary),
+    ("channel_overwrite", Level::Summary),
+    ("trigger_ready_summary", Level::Summary),
+    ("trigger_suppressed_summary", Level::Summary),
+    ("async_reject", Level::Summary),
+    ("async_drop", Level::Summary),
+    ("fixed_rate_overrun", Level::Summary),
+    ("fixed_rate_skipped_tick", Level::Summary),
+    ("config_transaction_validate", Level::Summary),
+    ("config_transaction_apply", Level::Summary),
+    ("config_transaction_rollback", Level::Summary),
+    ("config_transaction_commit", Level::Summary),
+    ("loop_converged", Level::Summary),
+    ("loop_budget_overrun", Level::Summary),
+    ("loop_max_iterations_hit", Level::Summary),
+    ("loop_output_discarded", Level::Summary),
+    ("loop_error", Level::Summary),
+    ("loop_cancellation_requested", Level::Summary),
+    ("loop_cancellation_observed", Level::Summary),
+    ("health_event", Level::Summary),
+    ("runtime_error", Level::Summary),
+    ("scheduler_epoch_begin", Level::Detailed),
+    ("scheduler_epoch_end", Level::Detailed),
+    ("component_begin", Level::Detailed),
+    ("component_end", Level::Detailed),
+    ("thread_pool_batch", Level::Detailed),
+    ("fixed_rate_tick", Level::Detailed),
+    ("async_admission", Level::Detailed),
+    ("loop_iteration_begin", Level::Detailed),
+    ("loop_iteration_end", Level::Detailed),
+    ("channel_publish", Level::Debug),
+    ("channel_commit", Level::Debug),
+    ("state_commit", Level::Debug),
+];
+
+/// The one of a name.
+pub(crate) fn kind_named(name: &str) -> Option<&'static str> {
+    KINDS.iter().find(|(kind, _)| *kind == name).map(|(kind, _)| *kind)
+}
+
+/// That there is none of a name, and those that begin with the same word.
+pub(crate) fn no_such_kind(name: &str) -> String {
+    let word = |text: &str| text.split('_').next().map(str::to_owned);
+    let near = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| word(kind) == word(name));
+    let near: Vec<&str> = near.collect();
+    match near.as_slice() {
+        [] => format!("there is no event `{name}`"),
+        near => format!("there is no event `{name}`; there are {}", near.join(", ")),
+    }
+}
+
+/// What kind of event a record is; `None` for spans whose beginning and end are events.
+const fn kind_of(name: TraceName) -> Option<&'static str> {
+    Some(match name {
+        TraceName::SchedulerIteration
+        | TraceName::ComponentExecute
+        | TraceName::LoopIteration
+        | TraceName::FixedRateTickBegin
+        | TraceName::FixedRateTickEnd => return None,
+        TraceName::SchedulerIterationBegin => "scheduler_epoch_begin",
+        TraceName::SchedulerIterationEnd => "scheduler_epoch_end",
+        TraceName::ComponentExecuteBegin => "component_begin",
+        TraceName::ComponentExecuteEnd => "component_end",
+        other => other.name(),
+    })
+}
+
+/// An event of a record, if it is one.
+pub(crate) fn event(plan: &Plan, record: &TraceRecord) -> Option<Value> {
+    let kind = kind_of(record.name)?;
+    let event = events::event(plan, record);
+    let mut ids = json!({"epoch_id": record.epoch});
+    for name in ["component_id", "channel_id", "lane", "causation_id", "correlation_id"] {
+        if let Some(id) = event.get(name) {
+            ids[name] = id.clone();
+        }
+    }
+    let mut attributes = json!({"worker_id": record.worker});
+    for name in ["worker_ids", "health_kind"] {
+        if let Some(value) = event["attributes"].get(name) {
+            attributes[name] = value.clone();
+        }
+    }
+    match record.name {
+        TraceName::SchedulerIterationEnd
+        | TraceName::ComponentExecuteEnd
+        | TraceName::LoopIterationEnd => attributes["duration_ns"] = record.value.into(),
+        TraceName::FixedRateTick | TraceName::ThreadPoolBatch => {
+            attributes["duration_ns"] = record.duration_ns.into();
+        }
+        _ if record.value > 0 => attributes["value"] = record.value.into(),
+        _ => {}
+    }
+    Some(json!({
+        "stream_id": "trace",
+        "kind": kind,
+        "severity": event["severity"],
+        "exactness": "exact",
+        "mono_ns": record.start_ns,
+        "ids": ids,
+        "attributes": attributes,
+    }))
+}
+
+/// An event that stands for several, or for no record.
+pub(crate) fn told(
+    stream: &str,
+    (kind, severity, exactness): (&str, &str, &str),
+    mono_ns: u64,
+    ids: Value,
+    attributes: Value,
+) -> Value {
+    json!({
+        "stream_id": stream,
+        "kind": kind,
+        "severity": severity,
+        "exactness": exactness,
+        "mono_ns": mono_ns,
+        "ids": ids,
+        "attributes": attributes,
+    })
+}
+
+/// A field of an event, wherever it is.
+pub(crate) fn field<'e>(event: &'e Value, name: &str) -> &'e Value {
+    let places = [&event[name], &event["ids"][name], &event["attributes"][name]];
+    places.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)
+}
+
+/// Which events are printed. Assertions see all of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) level: Level,
+    pub(crate) components: Vec<String>,
+    pub(crate) channels: Vec<String>,
+    pub(crate) include: Vec<String>,
+    pub(crate) exclude: Vec<String>,
+    /// Of these kinds one of so many.
+    pub(crate) samples: BTreeMap<String, u64>,
+    /// How many of each of them there were.
+    pub(crate) n_seen: BTreeMap<String, u64>,
+}
+
+impl Filter {
+    /// Whether an event is printed. One of several says so.
+    pub(crate) fn pass(&mut self, event: &mut Value) -> bool {
+        let kind = event["kind"].as_str().unwrap_or("");
+        let level = KINDS.iter().find(|(name, _)| *name == kind).map_or(Level::Off, |one| one.1);
+        let is_named = self.include.iter().any(|one| one == kind);
+        let is_in = |list: &[String], name: &str| {
+            list.is_empty() || list.iter().any(|one| event["ids"][name] == one.as_str())
+        };
+        // Who asks for a kind by its name gets it at any level.
+        let is_left_out = !is_named && (level > self.level || !self.include.is_empty());
+        if is_left_out
+            || self.exclude.iter().any(|one| one == kind)
+            || !is_in(&self.components, "component_id")
+            || !is_in(&self.channels, "channel_id")
+        {
+            return false;
+        }
+        let Some(every) = self.samples.get(kind) else { return true };
+        let n_seen = self.n_seen.entry(kind.to_owned()).or_insert(0);
+        *n_seen += 1;
+        if !(*n_seen - 1).is_multiple_of(*every) {
+            return false;
+        }
+        event["exactness"] = "sampled".into();
+        event["attributes"]["one_of"] = (*every).into();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_trace_name_is_an_event_or_has_its_beginning_and_end() {
+        for name in TraceName::ALL {
+            let Some(kind) = kind_of(*name) else { continue };
+            assert!(kind_named(kind).is_some(), "{kind} is in no table");
+        }
+        let mut kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), KINDS.len(), "no kind is there twice");
+    }
+
+    fn filter(level: Level) -> Filter {
+        Filter {
+            level,
+            components: Vec::new(),
+            channels: Vec::new(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            samples: BTreeMap::new(),
+            n_seen: BTreeMap::new(),
+        }
+    }
+
+    fn of(kind: &str, component: &str) -> Value {
+        let exact = (kind, "info", "exact");
+        told("trace", exact, 0, json!({"component_id": component}), json!({}))
+    }
+
+    #[test]
+    fn a_level_tells_its_kinds_and_those_below_it() {
+        for (level, kinds) in [
+            (Level::Off, &["run_started"][..]),
+            (Level::Summary, &["run_started", "health_event"]),
+            (Level::Detailed, &["run_started", "health_event", "component_begin"]),
+            (Level::Debug, &["run_started", "health_event", "component_begin", "channel_commit"]),
+        ] {
+            let all = ["run_started", "health_event", "component_begin", "channel_commit"];
+            let mut filter = filter(level);
+            let told = all.into_iter().filter(|kind| filter.pass(&mut of(kind, "a")));
+            assert_eq!(told.collect::<Vec<_>>(), kinds);
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_by_name_passes_and_what_is_excluded_does_not() {
+        let mut only = Filter { include: vec!["component_begin".into()], ..filter(Level::Summary) };
+        assert!(only.pass(&mut of("component_begin", "a")));
+        assert!(!only.pass(&mut of("health_event", "a")));
+        let mut not = Filter { exclude: vec!["health_event".into()], ..filter(Level::Summary) };
+        assert!(!not.pass(&mut of("health_event", "a")));
+        let mut mine = Filter { components: vec!["a".into()], ..filter(Level::Debug) };
+        assert!(mine.pass(&mut of("component_end", "a")));
+        assert!(!mine.pass(&mut of("component_end", "b")));
+    }
+
+    #[test]
+    fn a_sample_is_the_first_of_so_many_and_says_so() {
+        let samples = BTreeMap::from([("component_end".into(), 3)]);
+        let mut filter = Filter { samples, ..filter(Level::Debug) };
+        let mut passed = Vec::new();
+        for n in 0..7 {
+            let mut event = of("component_end", "a");
+            if filter.pass(&mut event) {
+                assert_eq!(
+                    (&event["exactness"], &event["attributes"]["one_of"]),
+                    (&json!("sampled"), &json!(3))
+                );
+                passed.push(n);
+            }
+        }
+        assert_eq!(passed, [0, 3, 6]);
+    }
+}
