@@ -6,6 +6,7 @@ mod ends;
 mod guardian;
 mod listed;
 mod metrics;
+mod own_thread;
 mod shutdown;
 mod termination;
 
@@ -35,6 +36,7 @@ pub use self::{
     dispatchers::{DispatcherConfig, DispatcherHost, DispatcherKind, Pinned},
     ends::Stopped,
     metrics::SystemMetrics,
+    own_thread::{OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy},
     shutdown::ShutdownTask,
     termination::{Termination, TerminationReport},
 };

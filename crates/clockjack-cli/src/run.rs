@@ -19,6 +19,7 @@ use core::time::Duration;
 use std::thread::Thread;
 use std::time::Instant;
 
+use clockjack_graph::compile::Plan;
 use clockjack_graph::run::{RunError, RunReport, TraceLog};
 use clockjack_graph::{Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper};
 use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
@@ -148,6 +149,16 @@ pub(crate) fn run_looking(
         }
     };
     Ok(Ran { report, error, was_interrupted, wall, host })
+}
+
+/// Finds out what lanes get of what they ask of the operating system. Nothing is run.
+pub(crate) fn try_on_this_host(plan: &mut Plan) -> Result<(), Failure> {
+    let config = PoolConfig { workers: Some(1), ..PoolConfig::DEFAULT };
+    let runtime = Runtime::start_with(ActorSystem::builder("clockjack"), config)
+        .map_err(|error| Failure::no_runtime(error.to_string()))?;
+    plan.try_on(runtime.system());
+    drop(runtime.shutdown(SHUTDOWN_DEADLINE));
+    Ok(())
 }
 
 /// Waits for the end of a run on this thread, and looks up now and again.

@@ -296,6 +296,55 @@ fn the_commit_log_is_the_same_for_any_number_of_workers() {
     assert!(one == log("2") && one == log("4"), "commit logs differ");
 }
 
+/// A graph with a lane that keeps its own time, and asks for a processor that is not there.
+fn own_time(name: &str) -> String {
+    let path = scratch(name);
+    let text = "schema_version: 1\ngraph: { name: own_time }\n\
+        lanes:\n  main: { type: event_loop }\n  \
+        tick: { type: fixed_rate, period_ms: 1, wall_clock_enabled: true, cpu_affinity: [1023] }\n\
+        components:\n  \
+        - { id: src, type: input, execution: { lane: tick }, boundary: { role: input } }\n  \
+        - { id: out, type: output, execution: { lane: main }, boundary: { role: output }, \
+        event_sources: [{ type: message, input: in }], trigger_policy: { type: any_input } }\n\
+        edges:\n  - { id: e, kind: delay, from: src.out, to: out.in }\n";
+    fs::write(&path, text).expect("it can be written");
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn by_the_wall_clock_a_lane_that_keeps_its_own_time_has_its_own_commit_log() {
+    let (graph, path) = (own_time("own-log.yaml"), scratch("own-time.log"));
+    let (log, lane) = (path.to_str().expect("text"), format!("{}.tick", path.display()));
+    let ran = clockjack(&["run", &graph, "--steps", "5", "--commit-log", log]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(!fs::exists(&lane).expect("it can be looked for"), "in simulated time there is one");
+    let args = ["run", &graph, "--steps", "5", "--clock", "wall", "--commit-log", log];
+    let ran = clockjack(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let [one, other] = [log, &lane].map(|path| fs::read(path).expect("it was written"));
+    assert!(one.starts_with(b"CJCL\x01") && other.starts_with(b"CJCL\x01"));
+    assert!(other[5..].starts_with(b"\x08own_timeL\x04tickE"), "{other:?}");
+    fs::remove_file(lane).expect("it is there");
+}
+
+#[test]
+fn what_the_operating_system_refuses_is_advisory_in_the_plan_and_in_the_report() {
+    let graph = own_time("own-plan.yaml");
+    let ran = clockjack(&["plan", &graph]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("advisory: cpu_affinity"), "{}", ran.out);
+    let ran = clockjack(&["run", &graph, "--steps", "2", "--clock", "wall", "--format", "json"]);
+    let report: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let lane = &report["lanes"][1];
+    assert_eq!(lane["id"], "tick");
+    assert_eq!(lane["own_thread"], true);
+    assert_eq!(lane["enforced"], serde_json::json!(["period_ms", "wall_clock_enabled"]));
+    assert_eq!(lane["advisory"][0]["field"], "cpu_affinity");
+    let ran = clockjack(&["run", &graph, "--steps", "2"]);
+    let says = "lane tick: `cpu_affinity` has no effect: the run is in simulated time\n";
+    assert!(ran.out.contains(says), "{}", ran.out);
+}
+
 #[test]
 fn a_run_writes_its_trace_and_its_metrics() {
     let (chrome, perfetto, metrics) = (scratch("t.json"), scratch("t.pftrace"), scratch("m.prom"));

@@ -4,7 +4,7 @@
 //! always gives the same plan and the same findings in the same order. There is a plan if and only
 //! if there is no error.
 
-mod capability;
+pub(crate) mod capability;
 mod check;
 pub mod diff;
 pub mod lint;

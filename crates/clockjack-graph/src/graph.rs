@@ -21,7 +21,7 @@ use crate::run::feed::Feed;
 use crate::run::shared::RunShared;
 use crate::run::start::{Ended, Started, start};
 use crate::run::wiring::{Port, find_port};
-use crate::run::{LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport};
+use crate::run::{LaneReport, LiveLane, Metrics, Reconfigure, RunError, RunOptions, RunReport};
 
 /// A graph that can run.
 pub struct Graph {
@@ -151,6 +151,12 @@ impl GraphRun {
             inboxes: Arc::clone(&self.inboxes),
             changes: Vec::new(),
         }
+    }
+
+    /// What is in force of each lane, in the order of the plan.
+    #[must_use]
+    pub fn lanes(&self) -> &[LaneReport] {
+        &self.shared.lanes
     }
 
     /// Where the lanes stood after the epoch that followed the last call; zeros in the first. It

@@ -18,6 +18,9 @@ mod basics;
 #[path = "run/bridge.rs"]
 mod bridge;
 
+#[path = "run/clock.rs"]
+mod clock;
+
 #[path = "run/feeds.rs"]
 mod feeds;
 
@@ -44,3 +47,15 @@ mod settings;
 
 #[path = "run/together.rs"]
 mod together;
+
+#[path = "run/lanes.rs"]
+mod lanes;
+
+#[path = "run/threads.rs"]
+mod threads;
+
+#[path = "run/linux.rs"]
+mod linux;
+
+#[path = "run/fields.rs"]
+mod fields;

@@ -6,8 +6,10 @@
 //! | [`BLOCKING_DISPATCHER`] | the first actor on it | one for each actor | handlers that wait |
 //! | `ActorSystem::dispatcher` | the user | as many as asked for | keeping loads apart |
 //! | `ActorSystem::pinned` | the user | one | actors that are not `Send` |
+//! | `ActorSystem::own_thread` | a graph | one | a lane, as long as it runs |
 //!
-//! The last two can also be set in the `SystemBuilder`; then they are made before the first actor.
+//! Those that the user makes can also be set in the `SystemBuilder`; then they are made before the
+//! first actor.
 //!
 //! The blocking dispatcher is a pool of its own. Each actor that is started there makes it as large
 //! as the number of actors that live there, up to the bound of blocking work; when much fewer live,
@@ -37,7 +39,10 @@ use alloc::{borrow::Cow, sync::Arc};
 use core::{fmt, mem, time::Duration};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clockjack_actor::{ActorSystem, system::DispatcherHost};
+use clockjack_actor::{
+    ActorSystem,
+    system::{DispatcherHost, OwnThread, PolicyAnswers, ThreadPolicy},
+};
 use clockjack_exec::{Commands, Handle, StartError, StuckWorker};
 use clockjack_sched::DispatcherId;
 
@@ -46,6 +51,9 @@ use crate::{BLOCKING_DISPATCHER, OsClock, OsInstant, PoolConfig, WorkerPool, tok
 
 /// The most threads of one dispatcher.
 const THREADS_MAX: usize = 1024;
+
+/// The node number of the first thread that is nobody's dispatcher: behind all that are.
+const OWN_NODES: u32 = 1 << 16;
 
 /// How long the end of a thread is waited for beyond the time: it has only to notice.
 const LEAVES_IN: Duration = Duration::from_millis(500);
@@ -65,6 +73,10 @@ struct State {
     pools: Vec<(DispatcherId, WorkerPool)>,
     blocking: Option<WorkerPool>,
     pinned: Vec<(DispatcherId, PinnedThread)>,
+    /// Those for one task each, also some that have ended.
+    own: Vec<PinnedThread>,
+    /// How many of these there were.
+    n_own: u32,
     /// Started with the first pinned thread.
     lookout: Option<Lookout>,
 }
@@ -155,14 +167,42 @@ impl Dispatchers {
         Ok(state.lookout.insert(lookout))
     }
 
+    /// A thread with an executor of its own, which the lookout looks at.
+    fn start_pinned(
+        &self,
+        state: &mut State,
+        node: u32,
+        name: &str,
+        wishes: &ThreadPolicy,
+    ) -> Result<(PinnedThread, PolicyAnswers), StartError> {
+        let post = self.lookout(state)?.post();
+        let (reactor, watched) = (self.reactor.clone(), Arc::clone(&post));
+        let started =
+            PinnedThread::start(node, name, wishes, &self.config, self.clock, reactor, watched)?;
+        self.lookout(state)?.add(post, started.0.handle());
+        Ok(started)
+    }
+
+    /// Lets go of threads that were for one task, and have ended.
+    fn forget_the_gone(state: &mut State) {
+        let State { own, lookout, .. } = state;
+        for gone in own.extract_if(.., |thread| thread.is_gone()) {
+            if let Some(lookout) = lookout {
+                lookout.remove(gone.post());
+            }
+            gone.join(OsInstant::now());
+        }
+    }
+
     /// Ends all of them, until some time; see the [module](self).
     pub(crate) fn shutdown(&self, until: OsInstant) {
-        let State { pools, blocking, pinned, lookout, .. } = self.close();
-        pinned.iter().for_each(|(_, thread)| thread.stop(until));
+        let State { pools, blocking, pinned, own, lookout, .. } = self.close();
+        let pinned: Vec<_> = pinned.into_iter().map(|(_, thread)| thread).chain(own).collect();
+        pinned.iter().for_each(|thread| thread.stop(until));
         for pool in pools.into_iter().map(|(_, pool)| pool).chain(blocking) {
             pool.shutdown(until.saturating_since(OsInstant::now()));
         }
-        for (_, thread) in pinned {
+        for thread in pinned {
             thread.join(until);
         }
         if let Some(lookout) = lookout {
@@ -175,8 +215,8 @@ impl Dispatchers {
     /// Ends all of them without waiting for anybody.
     pub(crate) fn let_go(&self) {
         let now = OsInstant::now();
-        let State { pinned, lookout, .. } = self.close();
-        pinned.iter().for_each(|(_, thread)| thread.stop(now));
+        let State { pinned, own, lookout, .. } = self.close();
+        pinned.iter().map(|(_, thread)| thread).chain(&own).for_each(|thread| thread.stop(now));
         lookout.iter().for_each(Lookout::stop);
         self.told.set(None);
     }
@@ -219,13 +259,30 @@ impl DispatcherHost for Office {
         if state.is_over {
             return Err(StartError::stopped());
         }
-        let post = this.lookout(&mut state)?.post();
-        let (reactor, watched) = (this.reactor.clone(), Arc::clone(&post));
-        let thread = PinnedThread::start(id, name, &this.config, this.clock, reactor, watched)?;
+        let (node, wishes) = (u32::from(id.0), ThreadPolicy::default());
+        let (thread, _) = this.start_pinned(&mut state, node, name, &wishes)?;
         let handle = thread.handle();
-        this.lookout(&mut state)?.add(post, handle.clone());
         state.pinned.push((id, thread));
         Ok(handle)
+    }
+
+    fn own_thread(&self, name: &str, policy: &ThreadPolicy) -> Result<OwnThread, StartError> {
+        let this = &self.0;
+        let mut state = this.state();
+        if state.is_over {
+            return Err(StartError::stopped());
+        }
+        let node = OWN_NODES.checked_add(state.n_own);
+        let node = node.ok_or_else(|| StartError::too_many_workers(THREADS_MAX))?;
+        Dispatchers::forget_the_gone(&mut state);
+        if state.own.len() >= THREADS_MAX {
+            return Err(StartError::too_many_workers(THREADS_MAX));
+        }
+        let (thread, answers) = this.start_pinned(&mut state, node, name, policy)?;
+        state.n_own += 1;
+        let own = OwnThread::new(thread.handle(), answers, thread.end());
+        state.own.push(thread);
+        Ok(own)
     }
 
     fn find(&self, id: DispatcherId) -> Option<Handle> {

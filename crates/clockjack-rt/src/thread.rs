@@ -3,6 +3,8 @@
 //! Affinity and timer slack belong to a thread, so they are set by the thread that they are for,
 //! after it has started: [`pin_to_cpu`], [`sleep_precisely`].
 
+pub(crate) mod policy;
+
 use alloc::borrow::Cow;
 use core::{error::Error, fmt};
 use std::{

@@ -14,7 +14,10 @@ use clockjack_exec::{Handle, StartError};
 use clockjack_sched::DispatcherId;
 use clockjack_sync::lock::Lock;
 
-use super::ActorSystem;
+use super::{
+    ActorSystem,
+    own_thread::{OwnThread, ThreadPolicy},
+};
 use crate::{
     ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
     spawn::{self, Where},
@@ -84,6 +87,18 @@ pub trait DispatcherHost: fmt::Debug + Send + Sync + 'static {
     /// If there is no thread, or after the host has stopped.
     fn pinned(&self, id: DispatcherId, name: &str) -> Result<Handle, StartError>;
 
+    /// One thread, with an executor of its own, for who asks and no longer; see
+    /// [`ActorSystem::own_thread`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no thread, as on a host that does not say otherwise, or after the host has
+    /// stopped.
+    fn own_thread(&self, name: &str, policy: &ThreadPolicy) -> Result<OwnThread, StartError> {
+        let _ = policy;
+        Err(StartError::unsupported(name))
+    }
+
     /// An executor that the host has of itself, and may make now.
     fn find(&self, id: DispatcherId) -> Option<Handle>;
 
@@ -131,6 +146,11 @@ impl Dispatchers {
             Some(handle) => handle,
             None => self.host.as_ref()?.find(id),
         }
+    }
+
+    /// What makes executors, if the host has threads.
+    pub(super) fn host(&self) -> Option<&dyn DispatcherHost> {
+        self.host.as_deref()
     }
 
     pub(super) fn started(&self, id: DispatcherId) {
@@ -248,7 +268,7 @@ impl ActorSystem {
     }
 
     /// Without actors nobody has any use for threads.
-    fn check_alive(&self) -> Result<(), StartError> {
+    pub(super) fn check_alive(&self) -> Result<(), StartError> {
         self.inner().user().map(drop).ok_or_else(StartError::stopped)
     }
 

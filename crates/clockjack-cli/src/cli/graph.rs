@@ -12,6 +12,7 @@ use crate::graph::check::{self, Depth};
 use crate::graph::load::{self, Loaded, Told};
 use crate::graph::{explain, plan};
 use crate::render::{self, Form};
+use crate::run;
 
 /// What a command that reads graphs needs beside its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +88,9 @@ impl CheckArgs {
 const PLAN_EXAMPLES: &str = "\
 Examples:
   clockjack plan cell.yaml                  regions in the order in which they commit
-  clockjack plan cell.yaml --format json    the same for programs";
+  clockjack plan cell.yaml --format json    the same for programs
+
+What lanes ask of the operating system is tried out: what it refuses here is listed as advisory.";
 
 /// Compile a graph file and print the plan
 #[derive(Debug, Args)]
@@ -111,7 +114,10 @@ impl PlanArgs {
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let told = told(self.format);
-        let loaded = load_plan(&self.file, &self.limits, of, told, streams)?;
+        let mut loaded = load_plan(&self.file, &self.limits, of, told, streams)?;
+        if loaded.plan.asks_of_the_host() {
+            run::try_on_this_host(&mut loaded.plan)?;
+        }
         let text = match self.format {
             Format::Human => loaded.plan.to_string(),
             Format::Json => format!("{}\n", loaded.plan.to_json()),

@@ -106,7 +106,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     bounds: RunBounds,
 
-    /// Write what is committed to this file, in compiled order.
+    /// Write what is committed to this file, in compiled order. By the wall clock, a lane that
+    /// keeps its own time has a log by itself: FILE.LANE, with what came to it from others.
     #[arg(long, value_name = "FILE")]
     commit_log: Option<PathBuf>,
 
@@ -148,8 +149,7 @@ impl RunArgs {
         let loaded = load_plan(&self.file, &self.limits, of, told(self.format), streams)?;
         let mut wanted = self.bounds.wanted();
         if let Some(path) = &self.commit_log {
-            let file = File::create(path).map_err(|error| Failure::file_output(path, error))?;
-            wanted.commit_log = Some(CommitLog::to(BufWriter::new(file)));
+            wanted.commit_log = Some(commit_log(path, &loaded.plan, wanted.clock)?);
         }
         if self.trace.is_some() {
             wanted.trace = Some(TraceLog::new(self.trace_capacity));
@@ -173,6 +173,22 @@ impl RunArgs {
         write_result(streams, &text)?;
         conclude(summary::exit_code(&ran, self.max_overruns))
     }
+}
+
+/// The log of a run: a file for each domain.
+fn commit_log(path: &Path, plan: &Plan, clock: Clock) -> Result<CommitLog, Failure> {
+    let create = |path: &Path| {
+        let file = File::create(path).map(BufWriter::new);
+        file.map_err(|error| Failure::file_output(path, error))
+    };
+    let mut log = CommitLog::to(create(path)?);
+    for lane in plan.lanes.iter().filter(|lane| lane.domain > 0 && clock != Clock::Virtual) {
+        let id = lane.spec.id.as_str();
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{id}"));
+        log = log.lane_to(id, create(Path::new(&name))?);
+    }
+    Ok(log)
 }
 
 pub(super) fn conclude(code: u8) -> Result<(), Failure> {

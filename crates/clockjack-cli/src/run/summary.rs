@@ -4,7 +4,8 @@ use core::fmt::Write as _;
 
 use clockjack_graph::compile::Plan;
 use clockjack_graph::run::{
-    LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport, UserMetric,
+    LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
+    UserMetric,
 };
 use clockjack_observe::prometheus;
 use clockjack_observe::samples::{Sample, Value as Reading};
@@ -54,6 +55,11 @@ pub(crate) fn text(plan: &Plan, ran: &Ran) -> String {
         say(&mut out, format_args!("  time        {simulated}"));
         say(&mut out, format_args!("  at once     {}", report.overlap_max));
         lanes(&mut out, plan, &report.metrics);
+        for lane in &report.lanes {
+            for LaneAdvice { field, why } in &lane.advisory {
+                say(&mut out, format_args!("lane {}: `{field}` has no effect: {why}", lane.lane));
+            }
+        }
         channels(&mut out, &report.metrics);
         for one in &report.loops {
             let residual =
@@ -120,6 +126,7 @@ pub(crate) fn json(plan: &Plan, ran: &Ran) -> Value {
         value["metrics"] = metrics.into();
         value["faults"] = faults(ran).into();
         value["loops"] = loops(ran).into();
+        value["lanes"] = report.lanes.iter().map(lane).collect();
     }
     value
 }
@@ -134,6 +141,7 @@ pub(crate) fn lines(plan: &Plan, ran: &Ran) -> String {
     if let Some(report) = &ran.report {
         report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
         report.metrics.user.iter().for_each(|one| put("metric", user_metric(one)));
+        report.lanes.iter().for_each(|one| put("lane", lane(one)));
     }
     faults(ran).into_iter().for_each(|one| put("fault", one));
     loops(ran).into_iter().for_each(|one| put("loop", one));
@@ -213,6 +221,18 @@ pub(crate) fn health_json(report: &RunReport) -> Value {
         })
     });
     json!({"result_schema_version": SCHEMA_VERSION, "health": list.collect::<Vec<_>>()})
+}
+
+/// What was in force of a lane.
+fn lane(one: &LaneReport) -> Value {
+    let advice = |one: &LaneAdvice| json!({"field": one.field, "why": one.why});
+    let advisory: Vec<Value> = one.advisory.iter().map(advice).collect();
+    json!({
+        "id": one.lane,
+        "own_thread": one.has_thread,
+        "enforced": one.enforced,
+        "advisory": advisory,
+    })
 }
 
 fn metric(one: &Metric) -> Value {
@@ -296,6 +316,7 @@ mod tests {
             overlap_max: 1,
             snapshots: Vec::new(),
             health: Vec::new(),
+            lanes: Vec::new(),
             loops: Vec::new(),
             metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };

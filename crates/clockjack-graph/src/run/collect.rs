@@ -80,8 +80,7 @@ pub(crate) fn collect(
     loops(&mut list, domains);
     life(&mut list, lifecycle);
     watchers(&mut list, domains);
-    let user = domains.first().map(|domain| domain.core.env.user.collect(&shared.plan));
-    let mut user = user.unwrap_or_default();
+    let mut user = shared.user.collect(&shared.plan);
     restarts(&mut user, domains);
     Metrics { list: list.0, user }
 }

@@ -1,12 +1,19 @@
 //! The commit log: what became visible, in compiled order. Equal runs have equal logs, byte for
 //! byte.
 //!
+//! Each epoch domain has a log by itself. With the times of its epochs, and what came from outside
+//! and from other domains in the order of its coming, it tells all that its results depend on
+//! beside the graph and the seed.
+//!
 //! ```text
 //! "CJCL" 1  name-length name
+//! 'L' length lane            it is the log of a lane that keeps its own time; else of all others
 //! 'E' epoch time-ns          an epoch begins
 //! 'C' edge length bytes      a value was committed: an immediate one in its epoch, any other at
 //!                            the beginning of the epoch in which it is visible
 //! 'I' edge length bytes      a value came from outside
+//! 'A' edge length bytes      a value came from another domain
+//! 'B' component iterations   the loop with this first member was ended by the clock
 //! 'X' component              a component failed and ended the run
 //! ```
 //! Numbers are LEB128: seven bits a byte, the low ones first.
@@ -18,10 +25,15 @@ use super::message::Message;
 /// What a log begins with.
 pub const MAGIC: &[u8; 5] = b"CJCL\x01";
 
-pub(crate) fn head(out: &mut Vec<u8>, name: &str) {
+pub(crate) fn head(out: &mut Vec<u8>, name: &str, lane: Option<&str>) {
     out.extend_from_slice(MAGIC);
     number(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());
+    if let Some(lane) = lane {
+        out.push(b'L');
+        number(out, lane.len() as u64);
+        out.extend_from_slice(lane.as_bytes());
+    }
 }
 
 pub(crate) fn epoch(out: &mut Vec<u8>, epoch: u64, now_ns: u64) {
@@ -36,6 +48,16 @@ pub(crate) fn commit(out: &mut Vec<u8>, edge: u32, message: &Message) {
 
 pub(crate) fn input(out: &mut Vec<u8>, edge: u32, message: &Message) {
     value(out, b'I', edge, message);
+}
+
+pub(crate) fn arrival(out: &mut Vec<u8>, edge: u32, message: &Message) {
+    value(out, b'A', edge, message);
+}
+
+pub(crate) fn budget(out: &mut Vec<u8>, component: usize, n_iterations: u32) {
+    out.push(b'B');
+    number(out, component as u64);
+    number(out, n_iterations.into());
 }
 
 pub(crate) fn failure(out: &mut Vec<u8>, component: usize) {

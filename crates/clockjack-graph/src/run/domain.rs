@@ -1,7 +1,8 @@
 //! An epoch domain: its coordinator, which gives its epochs their times and their order.
 //!
 //! All lanes that do not keep the time of the system by themselves are one domain; each that does
-//! is another. A domain is a future on the executor of the system. In an epoch:
+//! is another. A domain is a future: the first on the executor of the system, each other on the
+//! thread of its lane, if the host has one to give. In an epoch:
 //!
 //! 1. what was published for this epoch becomes visible, in compiled order, then what has come from
 //!    outside, in the order of its coming;
@@ -24,6 +25,7 @@ use core::task::Poll;
 use core::time::Duration;
 use std::sync::Mutex;
 
+use clockjack_exec::Sleep;
 use clockjack_sync::mutant;
 
 use super::blackboard::StateCounts;
@@ -37,7 +39,7 @@ use super::reconfigure::ConfigCounts;
 use super::region::{Region, earlier};
 use super::report::{Fault, Phase, StopReason};
 use super::shared::RunShared;
-use super::sinks::{CommitLog, TraceLog};
+use super::sinks::{LogPart, TraceLog};
 use super::tasks::{EndCounts, Running, ShutdownPolicy};
 use super::trace::{TraceName, TraceRecord};
 use super::wiring::{Place, Special, count};
@@ -74,7 +76,7 @@ pub(crate) struct Domain {
     pub(crate) shared: Arc<RunShared>,
     pub(crate) bounds: Bounds,
     pub(crate) timing_every: u64,
-    pub(crate) commit_log: Option<CommitLog>,
+    pub(crate) commit_log: Option<LogPart>,
     pub(crate) trace: Option<TraceLog>,
     pub(crate) special: Special,
     pub(crate) progress: Progress,
@@ -171,7 +173,9 @@ impl Domain {
     pub(crate) async fn run(mut self) -> (Self, StopReason, Option<Fault>) {
         if let Some(log) = &self.commit_log {
             let mut head = Vec::new();
-            commit_log::head(&mut head, &self.shared.plan.name);
+            let own = self.lanes.list.first().filter(|_| self.index > 0);
+            let lane = own.map(|lane| self.shared.plan.lanes[lane.lane].spec.id.as_str());
+            commit_log::head(&mut head, &self.shared.plan.name, lane);
             log.write(&head);
         }
         let mut n_since_yield = 0;
@@ -195,6 +199,10 @@ impl Domain {
                 }
             }
         };
+        if self.index > 0 {
+            self.shared.lane_ended();
+            self.inboxes[0].call();
+        }
         if let Some(crew) = &mut self.crew {
             crew.close();
         }
@@ -214,6 +222,10 @@ impl Domain {
     /// When the next epoch is.
     fn next_moment(&mut self) -> Moment {
         let (epoch, now_ns) = (self.core.env.epoch, self.core.env.now_ns);
+        if self.core.regions.is_empty() && self.inboxes.len() > 1 {
+            // All lanes keep their own time.
+            return Moment::End(StopReason::NotStarted);
+        }
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
             return Moment::End(StopReason::TickBound);
         }
@@ -231,11 +243,38 @@ impl Domain {
             Pace::System => self.next_by_system(epoch, called),
         };
         match (next, self.bounds.duration_ns) {
+            (Moment::Wait, bound)
+                if self.is_left_over() && !mutant!("domain-waits-for-lanes-that-ended") =>
+            {
+                let reason =
+                    if bound.is_some() { StopReason::DurationBound } else { StopReason::TickBound };
+                Moment::End(reason)
+            }
+            (Moment::Wait, Some(bound)) if self.pace == Pace::System => {
+                // Until then something may come.
+                if self.core.env.since_start() >= bound {
+                    Moment::End(StopReason::DurationBound)
+                } else {
+                    Moment::SleepUntil(bound)
+                }
+            }
             (Moment::At(at) | Moment::SleepUntil(at), Some(bound)) if at >= bound => {
                 Moment::End(StopReason::DurationBound)
             }
             (next, _) => next,
         }
+    }
+
+    /// Whether the lanes that keep their own time have done all that they were to do, and nothing
+    /// is left for the others: a bounded run does not wait for what will never come.
+    fn is_left_over(&self) -> bool {
+        self.is_bounded_by_lanes() && !self.shared.has_lanes_left() && !self.has_more()
+    }
+
+    /// Whether this domain does not go on by itself when all lanes beside it have ended.
+    fn is_bounded_by_lanes(&self) -> bool {
+        let is_bounded = self.bounds.steps.is_some() || self.bounds.duration_ns.is_some();
+        self.index == 0 && self.inboxes.len() > 1 && is_bounded
     }
 
     fn next_simulated(&self, epoch: u64, now_ns: u64, is_called: bool) -> Moment {
@@ -353,14 +392,25 @@ impl Domain {
     async fn sleep(&mut self, until_ns: Option<u64>) {
         let env = &self.core.env;
         let (index, shared) = (self.index, &self.shared);
-        let called = || env.is_stopping() || shared.is_step_called(index);
+        let ends_with_lanes = until_ns.is_none() && self.is_bounded_by_lanes();
+        let called = || {
+            env.is_stopping()
+                || shared.is_step_called(index)
+                || (ends_with_lanes && !shared.has_lanes_left())
+        };
         let inbox = &self.inboxes[index];
         let slept_ns = env.nanos();
         match until_ns {
             None => poll_fn(|cx| inbox.poll_any(cx.waker(), called)).await,
             Some(until_ns) => {
-                let after = until_ns.saturating_sub(env.since_start());
-                let mut sleep = pin!(env.executor.sleep(Duration::from_nanos(after)));
+                // An edge, not a delay: a delay from now would be rounded up to the edge after it.
+                let now = env.executor.now();
+                let edge_ns =
+                    now.tick().get().saturating_mul(now.resolution().nanos().get().into());
+                let after = env.began_ns.saturating_add(until_ns).saturating_sub(edge_ns);
+                let edge = now.saturating_add(Duration::from_nanos(after)).tick();
+                // By the timers of the executor that runs this: that of the lane's own thread.
+                let mut sleep = pin!(Sleep::until(edge, || None));
                 let only_ticks = index > 0;
                 poll_fn(|cx| {
                     if sleep.as_mut().poll(cx).is_ready() {

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::region::earlier;
 use crate::compile::Plan;
 use crate::describe::{LaneType, OverrunPolicy};
@@ -121,8 +123,9 @@ impl LaneClock {
         let (scheduled_ns, period_ns) = (self.next_ns, self.period_ns);
         let lateness_ns = ended_ns.saturating_sub(scheduled_ns + period_ns);
         self.counts.lateness_max_ns = self.counts.lateness_max_ns.max(lateness_ns);
-        // The grid stays where it is, so that no policy moves the phase.
-        let n_missed = ended_ns.saturating_sub(scheduled_ns) / period_ns;
+        // The grid stays where it is, so that no policy moves the phase. Missed are the ticks that
+        // lie before the end: one that is due right then is not.
+        let n_missed = ended_ns.saturating_sub(scheduled_ns).saturating_sub(1) / period_ns;
         let (n_periods, n_skipped) = match self.policy {
             _ if lateness_ns == 0 => (1, 0),
             OverrunPolicy::DropTick => (n_missed + 1, n_missed),
@@ -130,6 +133,9 @@ impl LaneClock {
             OverrunPolicy::CatchUpOnce => (n_missed, n_missed - 1),
         };
         self.next_ns = scheduled_ns.saturating_add(period_ns.saturating_mul(n_periods));
+        if lateness_ns > 0 && mutant!("lanes-late-tick-moves-the-phase") {
+            self.next_ns = ended_ns.saturating_add(period_ns);
+        }
         self.counts.skipped += n_skipped;
         TickEnd { is_overrun, n_skipped }
     }

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 
 use clockjack_sync::mutant;
 
+use super::commit_log;
 use super::context::{ConvergenceReport, LoopIteration};
 use super::env::Env;
 use super::message::Message;
@@ -308,6 +309,10 @@ fn iterate(
         }
         state.digest_before = Some(state.digest);
         if budget_ns > 0 && env.nanos().saturating_sub(begun_ns) >= budget_ns {
+            if env.logs {
+                // What the clock has decided no replay can find out again.
+                commit_log::budget(&mut region.log, region.nodes[0].component, index + 1);
+            }
             return Ok((n_called, Ending::Budget));
         }
         if is_spread && index + 1 < max {

@@ -97,6 +97,8 @@ pub struct RunReport {
     pub snapshots: Vec<(String, Snapshot)>,
     /// The last value and why it stopped, for each loop.
     pub loops: Vec<LoopResult>,
+    /// What was in force of each lane, in the order of the plan.
+    pub lanes: Vec<super::threads::LaneReport>,
     /// What was amiss, the newest, one for each kind and place.
     pub health: Vec<super::health::HealthEvent>,
     /// All counts.

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::inbox::Inbox;
 use super::live::Live;
@@ -14,9 +14,15 @@ pub(crate) struct RunShared {
     pub(crate) plan: Arc<Plan>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
+    /// What components count for themselves.
+    pub(crate) user: super::metrics::user::Registry,
     pub(crate) stop: Arc<AtomicBool>,
     /// Steps of `manual_step` lanes that were called for and have not begun.
     pub(crate) n_steps_called: AtomicU64,
+    /// Domains beside the first that have not ended.
+    pub(crate) n_lanes_left: AtomicUsize,
+    /// What is in force of each lane.
+    pub(crate) lanes: Vec<super::threads::LaneReport>,
     pub(crate) live: Live,
 }
 
@@ -33,6 +39,18 @@ impl RunShared {
         // Relaxed: as above.
         let order = Ordering::Relaxed;
         domain == 0 && self.n_steps_called.try_update(order, order, less).is_ok()
+    }
+
+    /// A lane that keeps its own time has ended.
+    pub(crate) fn lane_ended(&self) {
+        // Relaxed: who is told of it is called through an inbox, whose lock orders it.
+        self.n_lanes_left.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a lane that keeps its own time goes on.
+    pub(crate) fn has_lanes_left(&self) -> bool {
+        // Relaxed: as above.
+        self.n_lanes_left.load(Ordering::Relaxed) > 0
     }
 
     /// Lets all domains end.

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,11 +11,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::trace::TraceRecord;
 
-/// A commit log: in memory, or to a writer. Clones are the same log.
+/// A commit log: in memory, or to writers. Clones are the same log.
+///
+/// It has a part for each epoch domain of a run: one for all lanes that share their time, and one
+/// for each lane that keeps its own by the wall clock. Each part is a log by itself, in which what
+/// came from other domains stands in the order of its coming. In simulated time there is one part.
 #[derive(Clone)]
-pub struct CommitLog(Arc<Mutex<CommitState>>);
+pub struct CommitLog(Arc<Mutex<Parts>>);
 
-enum CommitState {
+struct Parts {
+    /// Parts are made as they are asked for.
+    is_in_memory: bool,
+    /// Each with its lane; `None`: all that keep no time of their own.
+    list: Vec<(Option<String>, LogPart)>,
+}
+
+/// The log of a domain. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct LogPart(Arc<Mutex<PartState>>);
+
+enum PartState {
     Memory(Vec<u8>),
     Writer { to: Box<dyn Write + Send>, failed: Option<io::Error> },
 }
@@ -23,22 +39,47 @@ impl CommitLog {
     /// One in memory. It grows with the run.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self(Arc::new(Mutex::new(CommitState::Memory(Vec::new()))))
+        Self(Arc::new(Mutex::new(Parts { is_in_memory: true, list: Vec::new() })))
     }
 
-    /// One that is written as the run goes on.
+    /// One that is written as the run goes on. A lane that keeps its own time needs a writer of its
+    /// own: a run with one that has [none](Self::lane_to) does not start.
     #[must_use]
     pub fn to(writer: impl Write + Send + 'static) -> Self {
-        let state = CommitState::Writer { to: Box::new(writer), failed: None };
-        Self(Arc::new(Mutex::new(state)))
+        let list = alloc::vec![(None, LogPart::to(writer))];
+        Self(Arc::new(Mutex::new(Parts { is_in_memory: false, list })))
     }
 
-    /// What is in memory; nothing if it goes to a writer.
+    /// Adds the writer for a lane that keeps its own time.
+    #[must_use]
+    pub fn lane_to(self, lane: &str, writer: impl Write + Send + 'static) -> Self {
+        let part = LogPart::to(writer);
+        let mut parts = lock(&self.0);
+        parts.list.retain(|(of, _)| of.as_deref() != Some(lane));
+        parts.list.push((Some(lane.into()), part));
+        drop(parts);
+        self
+    }
+
+    /// What is in memory of the lanes that share their time; nothing if it goes to a writer.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        match &*lock(&self.0) {
-            CommitState::Memory(bytes) => bytes.clone(),
-            CommitState::Writer { .. } => Vec::new(),
+        self.bytes_of(None)
+    }
+
+    /// What is in memory of a lane that keeps its own time; nothing if there is no such lane, or if
+    /// it goes to a writer.
+    #[must_use]
+    pub fn lane_bytes(&self, lane: &str) -> Vec<u8> {
+        self.bytes_of(Some(lane))
+    }
+
+    fn bytes_of(&self, lane: Option<&str>) -> Vec<u8> {
+        let parts = lock(&self.0);
+        let part = parts.list.iter().find(|(of, _)| of.as_deref() == lane);
+        match part.map(|(_, part)| lock(&part.0)).as_deref() {
+            Some(PartState::Memory(bytes)) => bytes.clone(),
+            _ => Vec::new(),
         }
     }
 
@@ -46,21 +87,51 @@ impl CommitLog {
     ///
     /// # Errors
     ///
-    /// The first error of the writer. After it nothing was written.
+    /// The first error of a writer. After it nothing was written there.
     pub fn flush(&self) -> io::Result<()> {
+        let parts = lock(&self.0);
+        let mut result = Ok(());
+        for (_, part) in &parts.list {
+            result = result.and(part.flush());
+        }
+        result
+    }
+
+    /// The part of a domain; none if there is no writer for it.
+    pub(crate) fn part(&self, lane: Option<&str>) -> Option<LogPart> {
+        let mut parts = lock(&self.0);
+        if let Some((_, part)) = parts.list.iter().find(|(of, _)| of.as_deref() == lane) {
+            return Some(part.clone());
+        }
+        if !parts.is_in_memory {
+            return None;
+        }
+        let part = LogPart(Arc::new(Mutex::new(PartState::Memory(Vec::new()))));
+        parts.list.push((lane.map(String::from), part.clone()));
+        Some(part)
+    }
+}
+
+impl LogPart {
+    fn to(writer: impl Write + Send + 'static) -> Self {
+        let state = PartState::Writer { to: Box::new(writer), failed: None };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    fn flush(&self) -> io::Result<()> {
         match &mut *lock(&self.0) {
-            CommitState::Memory(_) => Ok(()),
-            CommitState::Writer { failed: Some(error), .. } => {
+            PartState::Memory(_) => Ok(()),
+            PartState::Writer { failed: Some(error), .. } => {
                 Err(io::Error::new(error.kind(), alloc::format!("{error}")))
             }
-            CommitState::Writer { to, .. } => to.flush(),
+            PartState::Writer { to, .. } => to.flush(),
         }
     }
 
     pub(crate) fn write(&self, bytes: &[u8]) {
         match &mut *lock(&self.0) {
-            CommitState::Memory(log) => log.extend_from_slice(bytes),
-            CommitState::Writer { to, failed } => {
+            PartState::Memory(log) => log.extend_from_slice(bytes),
+            PartState::Writer { to, failed } => {
                 if failed.is_none() {
                     *failed = to.write_all(bytes).err();
                 }

@@ -6,13 +6,14 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Mutex;
 
 use clockjack_actor::ActorSystem;
 use clockjack_exec::{Failure, Handle, Join};
+use clockjack_sync::mutant;
 
 use super::collect::LifecycleCounts;
 use super::crew::{Crew, Waits};
@@ -28,10 +29,12 @@ use super::options::{Clock, Parallel, RunOptions};
 use super::region::Region;
 use super::report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
 use super::shared::RunShared;
+use super::sinks::{CommitLog, LogPart};
 use super::tasks::Tasks;
+use super::threads::LaneThreads;
 use super::wiring::{self, Wired, wire};
 use crate::compile::Plan;
-use crate::describe::{LaneType, OnPolicyError};
+use crate::describe::LaneType;
 use crate::graph::Graph;
 
 /// A run that has begun.
@@ -65,7 +68,9 @@ pub(crate) fn start(
     let plan = wiring::with_feeds(&graph.plan, options.feed_max);
     let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
-    let isolated = isolated_lanes(&plan, system)?;
+    let mut threads = LaneThreads::make(&plan, system, options.clock)?;
+    let isolated = threads.isolated(&plan);
+    let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
     let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
     let mut wired = wire(&plan, &domain_of, made, width);
     let counts = set_up(&plan, &mut wired, &options)?;
@@ -74,39 +79,22 @@ pub(crate) fn start(
     let shared = Arc::new(RunShared {
         plan: Arc::clone(&plan),
         nodes: wired.nodes,
+        user: super::metrics::user::Registry::new(plan.components.len()),
         stop: Arc::new(AtomicBool::new(false)),
         n_steps_called: AtomicU64::new(0),
+        n_lanes_left: AtomicUsize::new(n_domains - 1),
+        lanes: core::mem::take(&mut threads.reports),
         live: Live::new(&plan, n_domains),
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
-    let began_ns = executor.nanos();
-    let user = super::metrics::user::Registry::new(plan.components.len());
-    let name: Arc<str> = plan.name.as_str().into();
+    let began_ns = beginning(&executor, options.clock);
+    let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), Arc::clone(&inboxes));
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
         let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
         let crew = crew(&plan, &numbers, &isolated, &executor, width, options.parallel);
-        let env = Env {
-            epoch: 0,
-            now_ns: 0,
-            is_simulated: pace(index, &options) == Pace::Simulated,
-            logs: options.commit_log.is_some(),
-            measures: false,
-            traces: options.trace.is_some(),
-            tasks: Tasks::new(options.tasks_max),
-            user: user.clone(),
-            journal: options.journal.clone(),
-            seed: options.seed,
-            graph: Arc::clone(&name),
-            state: super::blackboard::Snapshot::default(),
-            is_written: AtomicBool::new(false),
-            n_state_reads: AtomicU64::new(0),
-            stop: Arc::clone(&shared.stop),
-            executor: executor.clone(),
-            is_shared: false,
-            board: crew.as_ref().map(Crew::board),
-            began_ns,
-        };
+        let board = crew.as_ref().map(Crew::board);
+        let env = env(index, &shared, &options, &executor, board, began_ns);
         let domain = Domain {
             index,
             pace: pace(index, &options),
@@ -122,26 +110,98 @@ pub(crate) fn start(
             shared: Arc::clone(&shared),
             bounds: bounds(&options),
             timing_every: options.timing_every,
-            commit_log: options.commit_log.clone(),
+            commit_log: logs[index].take(),
             trace: options.trace.clone(),
             special: core::mem::take(&mut wired.special[index]),
             progress: Progress::new(health_capacity(&plan)),
         };
-        joins.push(executor.spawn(domain.run()));
+        let own = domain_of.iter().position(|of| *of == index && index > 0);
+        let own = own.filter(|_| !mutant!("start-lane-leaves-its-thread-idle"));
+        let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
+        joins.push(thread.spawn(domain.run()));
     }
-    let end = finish(joins, Arc::clone(&shared), Arc::clone(&inboxes), options, counts);
+    let end = async move {
+        let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
+        // Nobody works there any more.
+        drop(threads);
+        ended
+    };
     let ended = Ended(executor.spawn(end));
     Ok(Started { shared, inboxes, ended })
 }
 
+/// What the components of a domain see of their first epoch.
+fn env(
+    domain: usize,
+    shared: &RunShared,
+    options: &RunOptions,
+    executor: &Handle,
+    board: Option<Arc<super::crew::Shared>>,
+    began_ns: u64,
+) -> Env {
+    Env {
+        epoch: 0,
+        now_ns: 0,
+        is_simulated: pace(domain, options) == Pace::Simulated,
+        logs: options.commit_log.is_some(),
+        measures: false,
+        traces: options.trace.is_some(),
+        tasks: Tasks::new(options.tasks_max),
+        user: shared.user.clone(),
+        journal: options.journal.clone(),
+        seed: options.seed,
+        graph: shared.plan.name.as_str().into(),
+        state: super::blackboard::Snapshot::default(),
+        is_written: AtomicBool::new(false),
+        n_state_reads: AtomicU64::new(0),
+        stop: Arc::clone(&shared.stop),
+        executor: executor.clone(),
+        is_shared: false,
+        board,
+        began_ns,
+    }
+}
+
 fn bounds(options: &RunOptions) -> Bounds {
-    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     Bounds {
         steps: options.steps,
         duration_ns: options.duration.map(nanos),
         until_idle: options.until_idle,
         shutdown: (options.shutdown_policy, options.drain_max),
     }
+}
+
+/// When a run begins. By the clock of the system that is an edge of the executor's time, so that
+/// ticks of a period in whole edges are edges: a timer can meet them.
+fn beginning(executor: &Handle, clock: Clock) -> u64 {
+    if clock == Clock::Virtual {
+        return executor.nanos();
+    }
+    let now = executor.now();
+    now.tick().get().saturating_mul(now.resolution().nanos().get().into())
+}
+
+/// A log for each domain, if there is to be one.
+fn domain_logs(
+    plan: &Plan,
+    domain_of: &[usize],
+    log: Option<&CommitLog>,
+) -> Result<Vec<Option<LogPart>>, RunError> {
+    let n_domains = domain_of.iter().max().map_or(1, |last| last + 1);
+    let Some(log) = log else { return Ok(alloc::vec![None; n_domains]) };
+    let part_of = |domain: usize| {
+        let own = domain_of.iter().position(|of| *of == domain && domain > 0);
+        let lane = own.map(|lane| plan.lanes[lane].spec.id.as_str());
+        let part = log.part(lane).ok_or_else(|| {
+            let lane = lane.unwrap_or_default();
+            let text =
+                format!("the commit log has no writer for lane `{lane}`, a domain by itself");
+            RunError::refused(text)
+        });
+        part.map(Some)
+    };
+    (0..n_domains).map(part_of).collect()
 }
 
 fn pace(domain: usize, options: &RunOptions) -> Pace {
@@ -197,32 +257,6 @@ fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
     members.map(|one| &plan.components[*one]).any(|one| {
         one.spec.execution.reentrant && plan.lanes[one.lane].spec.lane_type == LaneType::ThreadPool
     })
-}
-
-/// The threads of lanes that have their own, where the host gives threads.
-fn isolated_lanes(plan: &Plan, system: &ActorSystem) -> Result<Vec<Option<Handle>>, RunError> {
-    let mut threads = Vec::with_capacity(plan.lanes.len());
-    for lane in &plan.lanes {
-        let spec = &lane.spec;
-        if spec.lane_type != LaneType::IsolatedThread || lane.regions.is_empty() {
-            threads.push(None);
-            continue;
-        }
-        let name = format!("{}-{}", plan.name, spec.thread_name.as_ref().unwrap_or(&spec.id));
-        let pinned = match system.find_pinned(&name) {
-            Some(pinned) => Ok(pinned),
-            None => system.pinned(&name),
-        };
-        match pinned {
-            Ok(pinned) => threads.push(system.executor_of(pinned.id())),
-            Err(error) if spec.on_policy_error == OnPolicyError::Fail => {
-                let text = format!("lane `{}` has no thread of its own: {error}", spec.id);
-                return Err(RunError::refused(text));
-            }
-            Err(_) => threads.push(None),
-        }
-    }
-    Ok(threads)
 }
 
 /// Configures all components, then activates them in the order of their dependencies. If one
@@ -355,6 +389,7 @@ fn take_down(
     mut lifecycle: LifecycleCounts,
 ) -> RunReport {
     let mut report = nothing_done(stop);
+    report.lanes.clone_from(&shared.lanes);
     for domain in &mut domains {
         while let Some(event) = domain.progress.health.take() {
             report.health.push(HealthEvent::new(&shared.plan, &event));
@@ -417,6 +452,7 @@ fn nothing_done(stop: StopReason) -> RunReport {
         overlap_max: 0,
         snapshots: Vec::new(),
         loops: Vec::new(),
+        lanes: Vec::new(),
         health: Vec::new(),
         metrics: super::metrics::Metrics::default(),
     }

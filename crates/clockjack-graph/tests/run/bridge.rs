@@ -278,7 +278,7 @@ fn answers_are_seen_in_the_order_of_their_requests_unless_they_need_not() {
 enum Owner {
     In(f64),
     Out(f64),
-    Ended(Result<RunReport, RunError>),
+    Ended(StopReason),
     Fail,
 }
 
@@ -328,7 +328,11 @@ impl Actor for Owning {
         self.feed = Some(run.feed("in.a")?);
         let me = cx.self_ref();
         cx.spawn(run.stop_on_drop(), move |_, _, ended| {
-            me.tell(Owner::Ended(ended)).map_err(|error| Failure::from(error.discard()))?;
+            let stop = match &ended {
+                Ok(report) => report.stop,
+                Err(error) => error.report().expect("it has begun").stop,
+            };
+            me.tell(Owner::Ended(stop)).map_err(|error| Failure::from(error.discard()))?;
             Ok(Next::Stay)
         })?;
         Ok(Next::Stay)
@@ -338,13 +342,7 @@ impl Actor for Owning {
         match msg {
             Owner::In(x) => self.feed.as_ref().expect("it was started").publish(x)?,
             Owner::Out(x) => self.tells.tell(Said::Out(x))?,
-            Owner::Ended(ended) => {
-                let stop = match &ended {
-                    Ok(report) => report.stop,
-                    Err(error) => error.report().expect("it has begun").stop,
-                };
-                self.tells.tell(Said::Ended(stop))?;
-            }
+            Owner::Ended(stop) => self.tells.tell(Said::Ended(stop))?,
             Owner::Fail => return Err(Failure::msg("told to fail")),
         }
         Ok(Next::Stay)

@@ -302,6 +302,15 @@ pub(crate) fn tell_alone(text: &str, options: RunOptions) -> Told {
     tell(time.system(), text, options, |run| time.block_on(run))
 }
 
+/// Runs a text in virtual time on one thread, with so many steps of its stepped lanes.
+pub(crate) fn tell_stepped(text: &str, options: RunOptions, n_steps: u64) -> Told {
+    let time = ManualTime::start();
+    tell(time.system(), text, options, |run| {
+        (0..n_steps).for_each(|_| run.step());
+        time.block_on(run)
+    })
+}
+
 /// Runs a text in virtual time by so many.
 pub(crate) fn tell_by(runtime: &Runtime, text: &str, options: RunOptions, workers: usize) -> Told {
     let options = options.clock(Clock::Virtual).workers(workers).parallel(Parallel::Always);

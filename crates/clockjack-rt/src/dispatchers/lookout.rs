@@ -137,6 +137,11 @@ impl Lookout {
         self.bell.parker().unpark();
     }
 
+    /// Looks at it no more: its thread has ended.
+    pub(super) fn remove(&self, post: &Arc<Post>) {
+        lock(&self.posts).retain(|(other, _)| !Arc::ptr_eq(other, post));
+    }
+
     /// Tells the lookout to end.
     pub(super) fn stop(&self) {
         self.bell.end();
@@ -162,7 +167,7 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Watch {
     bell: Arc<Bell>,
     posts: Arc<Posts>,
-    /// By post.
+    /// One for each post that was looked at and is there.
     seen: Vec<Seen>,
     stuck_after: Duration,
     on_stuck: Option<fn(StuckWorker)>,
@@ -170,8 +175,8 @@ struct Watch {
 }
 
 /// What was found at a post.
-#[derive(Clone, Copy)]
 struct Seen {
+    post: Arc<Post>,
     step: u32,
     since: OsInstant,
     is_reported: bool,
@@ -183,7 +188,8 @@ impl Watch {
         self.bell.looks();
         let now = OsInstant::now();
         let posts = lock(&self.posts).clone();
-        self.seen.resize(posts.len(), Seen { step: 0, since: now, is_reported: false });
+        let is_there = |one: &Seen| posts.iter().any(|(post, _)| Arc::ptr_eq(post, &one.post));
+        self.seen.retain(is_there);
         for (index, (post, handle)) in posts.iter().enumerate() {
             self.look_at(index, post, handle, now);
         }
@@ -195,12 +201,18 @@ impl Watch {
     }
 
     /// Rule 3.
-    fn look_at(&mut self, index: usize, post: &Post, handle: &Handle, now: OsInstant) {
+    fn look_at(&mut self, index: usize, post: &Arc<Post>, handle: &Handle, now: OsInstant) {
         let step = post.step();
         let is_between = step.is_multiple_of(2);
-        let seen = &mut self.seen[index];
+        let known = self.seen.iter().position(|one| Arc::ptr_eq(&one.post, post));
+        let known = known.unwrap_or_else(|| {
+            let post = Arc::clone(post);
+            self.seen.push(Seen { post, step: 0, since: now, is_reported: false });
+            self.seen.len() - 1
+        });
+        let seen = &mut self.seen[known];
         if step != seen.step && (is_between || !mutant!("lookout-steps-as-one")) {
-            *seen = Seen { step, since: now, is_reported: false };
+            (seen.step, seen.since, seen.is_reported) = (step, now, false);
         }
         let running_for = now.saturating_since(seen.since);
         if is_between || seen.is_reported || running_for < self.stuck_after {

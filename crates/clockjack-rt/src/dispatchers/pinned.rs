@@ -1,4 +1,4 @@
-//! A thread with an executor of its own, for actors that are not `Send`.
+//! A thread with an executor of its own: for actors that are not `Send`, or for one task.
 //!
 //! Roles: the *thread*, which makes the executor, drives it and drops it, so that nothing of it
 //! leaves the thread; the *owner*, who stops it.
@@ -9,6 +9,8 @@
 //!    turn, and parks behind it: the unpark leaves a token, so it looks again.
 //! 3. The thread holds one end of `gone` as long as it runs. The owner waits for that to hang up,
 //!    and leaves the thread behind if it does not in time.
+//! 4. What the thread asks of the operating system it asks first, before it has an executor: so
+//!    nothing runs there that does not run as it was to, and the answers come with the start.
 
 use alloc::{borrow::Cow, sync::Arc};
 use core::{
@@ -22,8 +24,8 @@ use core::{
 };
 use std::{panic::catch_unwind, sync::mpsc, thread::JoinHandle};
 
+use clockjack_actor::system::{PolicyAnswers, ThreadPolicy};
 use clockjack_exec::{Caught, Commands, Handle, LocalExecutor, StartError, Toolbox};
-use clockjack_sched::DispatcherId;
 use clockjack_time::{ManualDriver, MonotonicClock, Tick, TickDriver};
 
 use super::{LEAVES_IN, lookout::Post};
@@ -31,7 +33,7 @@ use crate::{
     OsClock, OsInstant, Parker, PoolConfig,
     current::Entered,
     host,
-    thread::{self, ThreadConfig},
+    thread::{self, ThreadConfig, policy},
     tokio_host,
 };
 
@@ -92,13 +94,14 @@ impl Toolbox for Tools {
 impl PinnedThread {
     /// Starts the thread, and waits until it has its executor.
     pub(super) fn start(
-        id: DispatcherId,
+        node: u32,
         name: &str,
+        wishes: &ThreadPolicy,
         config: &PoolConfig,
         clock: OsClock,
         reactor: tokio_host::ReactorHandle,
         post: Arc<Post>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<(Self, PolicyAnswers), StartError> {
         let shared = Arc::new(Shared {
             clock,
             driver: ManualDriver::new(clock.resolution()),
@@ -112,12 +115,13 @@ impl PinnedThread {
         let (running, gone) = mpsc::channel::<()>();
         let thread_config =
             ThreadConfig { name: Cow::Owned(name.into()), stack_size: config.stack_size };
-        let (tools, limits, node) = (Tools(Arc::clone(&shared)), config.limits, u32::from(id.0));
-        let mine = Arc::clone(&shared);
+        let (tools, limits) = (Tools(Arc::clone(&shared)), config.limits);
+        let (mine, wishes) = (Arc::clone(&shared), wishes.clone());
         let started = thread::start(&thread_config, move || {
             // Hangs up last, when everything of the executor is gone.
             let _running = running;
             thread::sleep_precisely();
+            let answers = policy::apply(&wishes);
             let executor = match LocalExecutor::on_node(node, tools, limits, Commands::new()) {
                 Ok(executor) => executor,
                 Err(refused) => return drop(report.send(Err(refused))),
@@ -126,12 +130,13 @@ impl PinnedThread {
             mine.post.take();
             let _reactor = reactor.enter();
             let _entered = Entered::enter(executor.handle());
-            drop(report.send(Ok(executor.handle())));
+            drop(report.send(Ok((executor.handle(), answers))));
             drive(executor, &mine);
+            mine.post.leave();
         });
         let join = started.map_err(|refused| StartError::thread(&refused))?;
-        let handle = reported.recv().map_err(|_| StartError::stopped())??;
-        Ok(Self { handle, shared, gone, join })
+        let (handle, answers) = reported.recv().map_err(|_| StartError::stopped())??;
+        Ok((Self { handle, shared, gone, join }, answers))
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -140,11 +145,22 @@ impl PinnedThread {
 
     /// Tells the thread to end, until some time.
     pub(super) fn stop(&self, until: OsInstant) {
-        // Relaxed: published by the flag.
-        self.shared.until.store(until.as_nanos(), Relaxed);
-        // Release: pairs with the thread's look.
-        self.shared.stop.store(true, Release);
-        self.shared.parker.unpark();
+        self.shared.stop(until);
+    }
+
+    /// What tells the thread to end at once, by its drop.
+    pub(super) fn end(&self) -> End {
+        End(Arc::clone(&self.shared))
+    }
+
+    /// Whether the thread is gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.join.is_finished()
+    }
+
+    /// What it writes for the lookout.
+    pub(super) fn post(&self) -> &Arc<Post> {
+        &self.shared.post
     }
 
     /// Waits for its end.
@@ -156,6 +172,27 @@ impl PinnedThread {
             // What it runs is guarded.
             drop(self.join.join());
         }
+    }
+}
+
+impl Shared {
+    /// Rule 2.
+    fn stop(&self, until: OsInstant) {
+        // Relaxed: published by the flag.
+        self.until.store(until.as_nanos(), Relaxed);
+        // Release: pairs with the thread's look.
+        self.stop.store(true, Release);
+        self.parker.unpark();
+    }
+}
+
+/// Ends a thread when it is dropped, and waits for nothing.
+#[derive(Debug)]
+pub(super) struct End(Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.stop(OsInstant::now());
     }
 }
 

@@ -1,9 +1,16 @@
 //! What a thread sets for itself on Linux.
+//!
+//! Niceness and class belong to a thread here, whatever POSIX says of processes.
+#![expect(unsafe_code, reason = "the class of a thread, which is set through libc alone")]
 
-use core::num::NonZeroU64;
+use core::{mem::MaybeUninit, num::NonZeroU64};
 use std::io;
 
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use clockjack_actor::system::RealtimeClass;
+use rustix::{
+    process::setpriority_process,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack},
+};
 
 /// A slack of one nanosecond; zero would mean the default again.
 pub(crate) fn sleep_precisely() -> bool {
@@ -20,11 +27,67 @@ pub(crate) fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
+/// Lets this thread run on these processors. The kernel leaves out those that are not there or not
+/// allowed, as long as one is left; here that is refused, and nothing has changed.
+pub(crate) fn run_on(cpus: &[u32]) -> io::Result<()> {
+    let mut wanted = CpuSet::new();
+    for cpu in cpus {
+        let at = usize::try_from(*cpu).unwrap_or(usize::MAX);
+        if at >= CpuSet::MAX_CPU {
+            return Err(no_such_cpu(*cpu));
+        }
+        wanted.set(at);
+    }
+    let before = sched_getaffinity(None)?;
+    let set = sched_setaffinity(None, &wanted);
+    if let (Err(_), [only]) = (&set, cpus) {
+        return Err(no_such_cpu(*only));
+    }
+    set?;
+    let is_set = sched_getaffinity(None)?;
+    let missing = |cpu: &&u32| usize::try_from(**cpu).is_ok_and(|cpu| !is_set.is_set(cpu));
+    if let Some(missing) = cpus.iter().find(missing) {
+        sched_setaffinity(None, &before)?;
+        return Err(no_such_cpu(*missing));
+    }
+    Ok(())
+}
+
+fn no_such_cpu(cpu: u32) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("this process has no cpu {cpu}"))
+}
+
+/// Sets the niceness of this thread alone: to the kernel zero is the thread that calls.
+pub(crate) fn set_niceness(niceness: i32) -> io::Result<()> {
+    Ok(setpriority_process(None, niceness)?)
+}
+
+/// Puts this thread into a class, with a priority there.
+pub(crate) fn set_realtime(class: RealtimeClass, priority: i32) -> io::Result<()> {
+    let policy = match class {
+        RealtimeClass::Fifo => libc::SCHED_FIFO,
+        RealtimeClass::RoundRobin => libc::SCHED_RR,
+    };
+    // SAFETY: a structure of numbers, of which zero is one.
+    let mut param = unsafe { MaybeUninit::<libc::sched_param>::zeroed().assume_init() };
+    param.sched_priority = priority;
+    // SAFETY: it has no precondition.
+    let this = unsafe { libc::pthread_self() };
+    // SAFETY: the thread is the one that calls, so it is there; the parameters are read only.
+    match unsafe { libc::pthread_setschedparam(this, policy, &raw const param) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::thread;
 
-    use rustix::thread::{current_timer_slack, sched_getaffinity, sched_getcpu};
+    use rustix::{
+        process::getpriority_process,
+        thread::{current_timer_slack, sched_getcpu},
+    };
 
     use super::*;
     use crate::thread::{pin_to_cpu, sleep_precisely};
@@ -62,6 +125,53 @@ mod tests {
             let refused = pin_to_cpu(cpu).unwrap_err();
             assert!(refused.is_no_such_cpu(), "{refused}");
             assert_eq!(refused.cpu(), cpu);
+        }
+    }
+
+    /// Calls something on a thread that ends with it.
+    fn apart<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| scope.spawn(call).join().unwrap())
+    }
+
+    fn allowed() -> Vec<u32> {
+        let set = sched_getaffinity(None).unwrap();
+        let all = 0..u32::try_from(CpuSet::MAX_CPU).unwrap();
+        all.filter(|cpu| set.is_set(*cpu as usize)).collect()
+    }
+
+    #[test]
+    fn a_set_of_cpus_is_taken_whole_or_not_at_all() {
+        let before = allowed();
+        let some = &before[..before.len().div_ceil(2)];
+        apart(|| {
+            run_on(some).unwrap();
+            assert_eq!(allowed(), some);
+            let with_another = [some[0], 1023];
+            let refused = run_on(&with_another).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(refused.to_string(), "this process has no cpu 1023");
+            assert_eq!(allowed(), some, "nothing has changed");
+            assert_eq!(run_on(&[9999]).unwrap_err().to_string(), "this process has no cpu 9999");
+        });
+        assert_eq!(allowed(), before);
+    }
+
+    #[test]
+    fn niceness_is_for_the_calling_thread_only() {
+        let before = getpriority_process(None).unwrap();
+        let nicer = (before + 3).min(19);
+        let of_other = apart(|| {
+            set_niceness(nicer).unwrap();
+            getpriority_process(None).unwrap()
+        });
+        assert_eq!((of_other, getpriority_process(None).unwrap()), (nicer, before));
+    }
+
+    #[test]
+    fn a_priority_that_the_class_has_not_is_refused() {
+        for class in [RealtimeClass::Fifo, RealtimeClass::RoundRobin] {
+            let refused = apart(|| set_realtime(class, 100).unwrap_err());
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{refused}");
         }
     }
 }

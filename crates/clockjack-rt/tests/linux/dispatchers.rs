@@ -6,7 +6,10 @@ use std::sync::{Mutex, mpsc};
 
 use clockjack_rt::{
     OsInstant, Parker, PoolConfig, Runtime,
-    actor::{ActorSystem, EventKinds, Next, Props, SystemEvent},
+    actor::{
+        ActorSystem, EventKinds, Next, Props, SystemEvent,
+        system::{PolicyAnswer, RealtimeClass, ThreadPolicy},
+    },
 };
 
 use crate::{
@@ -33,6 +36,8 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
     assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
     assert_eq!(count(), (0, 0));
     who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes();
+    a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more();
+    what_a_thread_asks_for_is_answered_one_by_one();
     assert_eq!(n_threads(LOOKOUT).unwrap(), 0);
 }
 
@@ -71,4 +76,62 @@ fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
         release.send(()).unwrap();
     }
     assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
+}
+
+/// Not a test of its own, as above.
+fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
+    const NAME: &str = "cjt-own";
+    /// More than there can be at once.
+    const MANY: usize = 1100;
+    let runtime = Runtime::new("t").unwrap();
+    let own_thread = || runtime.system().own_thread(NAME, &ThreadPolicy::default()).unwrap();
+    let name = || async { std::thread::current().name().map(str::to_owned) };
+    let own = own_thread();
+    let task = own.executor().spawn(name());
+    assert_eq!(runtime.block_on(task).unwrap().as_deref(), Some(NAME));
+    // Dropped by a task of its own, it does not wait for itself.
+    let thread = own.executor().clone();
+    drop(thread.spawn(async move { drop(own) }));
+    eventually("it ends", || n_threads(NAME).unwrap() == 0);
+    for _ in 0..MANY {
+        drop(own_thread());
+    }
+    eventually("all end", || n_threads(NAME).unwrap() == 0);
+    eventually("nobody looks at those that are gone", || {
+        let before = context_switches(LOOKOUT).unwrap();
+        pause(Duration::from_millis(200));
+        context_switches(LOOKOUT).unwrap() == before
+    });
+    let left = own_thread();
+    assert_eq!(n_threads(NAME).unwrap(), 1);
+    assert!(runtime.shutdown(Duration::from_secs(60)).is_clean());
+    assert_eq!(n_threads(NAME).unwrap(), 0, "it ends with the runtime, too");
+    drop(left);
+}
+
+/// Not a test of its own, as above.
+fn what_a_thread_asks_for_is_answered_one_by_one() {
+    let runtime = Runtime::new("t").unwrap();
+    let own_thread = |policy: &ThreadPolicy| runtime.system().own_thread("cjt-asks", policy);
+    let none = own_thread(&ThreadPolicy::default()).unwrap();
+    let answers = none.answers();
+    let answers = [&answers.cpus, &answers.niceness, &answers.realtime];
+    assert!(answers.iter().all(|answer| **answer == PolicyAnswer::NotAsked));
+    let policy = ThreadPolicy {
+        cpus: vec![1023],
+        niceness: Some(7),
+        realtime: Some((RealtimeClass::Fifo, 100)),
+    };
+    let some = own_thread(&policy).unwrap();
+    let answers = some.answers();
+    assert_eq!(answers.cpus, PolicyAnswer::Refused("this process has no cpu 1023".into()));
+    assert_eq!(answers.niceness, PolicyAnswer::Applied);
+    let PolicyAnswer::Refused(says) = &answers.realtime else { panic!("{answers:?}") };
+    assert!(says.starts_with("Invalid argument"), "{says}");
+    let niceness = some.executor().spawn(async {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let behind_name = stat.rsplit_once(')').unwrap().1;
+        behind_name.split_whitespace().nth(19 - 3).unwrap().to_owned()
+    });
+    assert_eq!(runtime.block_on(niceness).unwrap(), "7");
 }

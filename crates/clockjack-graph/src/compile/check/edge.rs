@@ -9,7 +9,9 @@ use crate::compile::capability;
 use crate::compile::names::{End, Names};
 use crate::compile::report::Report;
 use crate::compile::scc::{self, Arcs};
-use crate::describe::{CopyPolicy, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers};
+use crate::describe::{
+    CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, Mode, Overflow, Owner, Readers,
+};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// More waiting messages than this are old when they are read.
@@ -50,6 +52,9 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
     }
     if policy.owner == Owner::Consumer {
         found.push(("owner", "a payload goes when its last reader has let go of it"));
+    }
+    if policy.timestamp_domain != Domain::default() {
+        found.push(("timestamp_domain", "each timestamp says itself of which clock it is"));
     }
     found
 }

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::describe::{
-    Condition, CopyPolicy, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy, Owner,
-    PartialSuccess, Source, TriggerType,
+    Condition, CopyPolicy, Domain, ErrorPolicy, Mode, OnPolicyError, Overflow, OverrunPolicy,
+    Owner, PartialSuccess, Source, TriggerType,
 };
 use crate::diagnostic::Fix;
 
@@ -217,6 +217,9 @@ const ADVICE: &[(&str, Change)] = &[
         graph.edges[0].policy.copy_policy = CopyPolicy::LoanedView;
     }),
     ("edges.e.policy.owner", |graph| graph.edges[0].policy.owner = Owner::Consumer),
+    ("edges.e.policy.timestamp_domain", |graph| {
+        graph.edges[0].policy.timestamp_domain = Domain::Device;
+    }),
     ("components.source.execution.on_error", |graph| {
         graph.components[0].execution.on_error.backoff_ms = 1;
     }),
@@ -262,33 +265,49 @@ fn each_field_without_an_effect_is_told_and_the_graph_still_runs() {
 }
 
 #[test]
-fn what_nobody_asks_of_the_operating_system_is_advice() {
-    for lane_type in [LaneType::IsolatedThread, LaneType::FixedRate] {
-        let mut graph = pair();
-        let lane = &mut graph.lanes[0];
-        (lane.lane_type, lane.wall_clock_enabled) = (lane_type, lane_type == LaneType::FixedRate);
-        lane.period_ms = if lane.wall_clock_enabled { 10 } else { 0 };
-        (lane.cpu_affinity, lane.nice_priority) = (vec![0], 5);
-        (lane.rt_policy, lane.rt_priority) = ("rr".into(), 10);
-        (lane.thread_name, lane.on_policy_error) = (Some("own".into()), OnPolicyError::Fail);
-        lane.max_callback_ms = 3;
-        let plan = planned(&graph);
-        let capabilities = &plan.lanes[0].capabilities;
-        let mut advisory = vec!["cpu_affinity", "nice_priority", "rt_policy", "rt_priority"];
-        let of_a_thread = ["thread_name", "on_policy_error"];
-        if lane_type == LaneType::FixedRate {
-            advisory.extend(of_a_thread);
-        } else {
-            for field in of_a_thread {
-                assert!(capabilities.implemented.iter().any(|one| one == field), "{field}");
-            }
+fn what_a_thread_can_have_is_advice_where_there_is_none() {
+    const OF_A_THREAD: [&str; 6] = [
+        "thread_name",
+        "cpu_affinity",
+        "nice_priority",
+        "rt_policy",
+        "rt_priority",
+        "on_policy_error",
+    ];
+    for lane_type in LaneType::ALL {
+        for is_wall in [false, true] {
+            let has_thread = *lane_type == LaneType::IsolatedThread
+                || (*lane_type == LaneType::FixedRate && is_wall);
+            let mut graph = pair();
+            let lane = &mut graph.lanes[0];
+            lane.lane_type = *lane_type;
+            lane.wall_clock_enabled = is_wall && *lane_type == LaneType::FixedRate;
+            lane.period_ms = if *lane_type == LaneType::FixedRate { 10 } else { 0 };
+            (lane.cpu_affinity, lane.nice_priority) = (vec![0], 5);
+            (lane.rt_policy, lane.rt_priority) = ("rr".into(), 10);
+            (lane.thread_name, lane.on_policy_error) = (Some("own".into()), OnPolicyError::Fail);
+            lane.max_callback_ms = 3;
+            let plan = planned(&graph);
+            let capabilities = &plan.lanes[0].capabilities;
+            let advisory: &[&str] = if has_thread { &[] } else { &OF_A_THREAD };
+            assert_eq!(capabilities.advisory_fields, advisory, "{lane_type}");
+            assert_eq!(plan.diagnostics.len(), advisory.len());
+            let does = |what: &str| capabilities.implemented.iter().any(|one| one == what);
+            assert!(OF_A_THREAD.iter().all(|field| does(field) == has_thread), "{lane_type}");
+            assert!(does("max_callback_ms"));
+            let claims = &capabilities.unsupported_claims;
+            let is_claimed = claims.iter().any(|one| one == "os_thread_policy");
+            assert_eq!((does("own_thread"), is_claimed), (has_thread, !has_thread));
         }
-        advisory.sort_unstable();
-        let mut told = capabilities.advisory_fields.clone();
-        told.sort_unstable();
-        assert_eq!(told, advisory);
-        assert_eq!(plan.diagnostics.len(), advisory.len());
     }
+}
+
+#[test]
+fn a_priority_without_a_class_is_advice() {
+    let mut graph = pair();
+    let lane = &mut graph.lanes[0];
+    (lane.lane_type, lane.rt_priority) = (LaneType::IsolatedThread, 4);
+    assert_eq!(planned(&graph).lanes[0].capabilities.advisory_fields, ["rt_priority"]);
 }
 
 #[test]

@@ -158,7 +158,13 @@ impl Domain {
                 let value = if self.shared.is_moved(edge) { value } else { value.into_shared() };
                 self.input(edge, Message { value, meta: Meta { edge, ..meta }.stamped(stamp) });
             }
-            Arrival::Crossed { edge, value, meta } => self.arrive(edge, Message { value, meta }),
+            Arrival::Crossed { edge, value, meta } => {
+                let message = Message { value, meta };
+                if core.env.logs && !mutant!("domain-forgets-who-came") {
+                    commit_log::arrival(&mut self.progress.boundary_log, edge, &message);
+                }
+                self.arrive(edge, message);
+            }
             Arrival::Config(transaction) => return self.reconfigure(&transaction),
             Arrival::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, meta.stamped(stamp));
@@ -302,15 +308,15 @@ impl Domain {
             let point = TraceRecord::point(TraceName::ChannelPublish, env);
             self.progress.records.push(TraceRecord { edge, ..point });
         }
+        if env.logs {
+            commit_log::input(&mut self.progress.boundary_log, edge, &message);
+        }
         self.arrive(edge, message);
     }
 
     /// One value from outside or from another domain.
     fn arrive(&mut self, edge: u32, message: Message) {
         let core = alone(&mut self.core);
-        if core.env.logs {
-            commit_log::input(&mut self.progress.boundary_log, edge, &message);
-        }
         let place = self.places[edge as usize];
         if place.domain as usize == self.index {
             let seq = deliver(core, place, message);

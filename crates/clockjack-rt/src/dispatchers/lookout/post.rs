@@ -82,6 +82,12 @@ impl Post {
         }
     }
 
+    /// The thread ends, and has nothing more to show.
+    pub(crate) fn leave(&self) {
+        // Relaxed: as in `asleep_in`.
+        self.is_awake.store(false, Relaxed);
+    }
+
     pub(crate) fn is_awake(&self) -> bool {
         // Relaxed: the fences order it where that counts.
         self.is_awake.load(Relaxed)

@@ -1,0 +1,261 @@
+//! Threads of lanes: which lanes get one, what is asked of the operating system for it, and what
+//! came of it.
+//!
+//! Nothing here starts a thread: the host of the system does, if it has any to give, and asks what
+//! is to be asked from the thread itself, before anything runs there. A thread ends with its run.
+//!
+//! | lane | gets a thread |
+//! |---|---|
+//! | `isolated_thread` | always |
+//! | `fixed_rate` by the wall clock | unless the run is in simulated time |
+//! | any other | never: it shares the workers of the system |
+//!
+//! In simulated time nothing is asked of the operating system: the result is the same without it,
+//! and a graph that must have a real-time class can be simulated where there is none to be had.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use clockjack_actor::ActorSystem;
+use clockjack_actor::system::{
+    OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy,
+};
+use clockjack_exec::Handle;
+use clockjack_sync::mutant;
+
+use super::options::Clock;
+use super::report::RunError;
+use crate::compile::capability::{self, Needs, Wish};
+use crate::compile::{Plan, PlanLane};
+use crate::describe::{LaneSpec, LaneType, OnPolicyError};
+use crate::diagnostic::{Code, Diagnostic};
+
+const SIMULATED: &str = "the run is in simulated time";
+
+/// What a run has made of a lane: whatever was given for it is in one of the two lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneReport {
+    /// Its id.
+    pub lane: String,
+    /// Whether it has a thread of its own.
+    pub has_thread: bool,
+    /// The fields that were given and are in force.
+    pub enforced: Vec<&'static str>,
+    /// The fields that were given and are not.
+    pub advisory: Vec<LaneAdvice>,
+}
+
+/// A field that is not in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneAdvice {
+    /// Its name.
+    pub field: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+/// The threads of a run's lanes. They end when this is dropped.
+pub(crate) struct LaneThreads {
+    /// By lane.
+    threads: Vec<Option<OwnThread>>,
+    pub(crate) reports: Vec<LaneReport>,
+}
+
+/// What a lane has in a run.
+struct Standing<'a> {
+    /// It follows the clock of the system, where that makes a difference.
+    keeps_wall_clock: bool,
+    /// What was asked for its thread, or why it has none, or nothing was asked.
+    answers: Result<&'a PolicyAnswers, &'a str>,
+    has_thread: bool,
+}
+
+impl LaneThreads {
+    /// Makes the threads of a run.
+    ///
+    /// # Errors
+    ///
+    /// If a lane insists on what it does not get.
+    pub(crate) fn make(plan: &Plan, system: &ActorSystem, clock: Clock) -> Result<Self, RunError> {
+        let mut made = Self {
+            threads: Vec::with_capacity(plan.lanes.len()),
+            reports: Vec::with_capacity(plan.lanes.len()),
+        };
+        for lane in &plan.lanes {
+            let (thread, report) = make(lane, system, clock)?;
+            made.threads.push(thread);
+            made.reports.push(report);
+        }
+        Ok(made)
+    }
+
+    /// The executor of a lane's thread, if it has one.
+    pub(crate) fn executor(&self, lane: usize) -> Option<&Handle> {
+        self.threads[lane].as_ref().map(OwnThread::executor)
+    }
+
+    /// Those of the lanes that are called on their threads, but keep the time of others.
+    pub(crate) fn isolated(&self, plan: &Plan) -> Vec<Option<Handle>> {
+        let is_isolated = |lane: &PlanLane| lane.spec.lane_type == LaneType::IsolatedThread;
+        let executor = |lane: usize| self.executor(lane).cloned();
+        let lanes = plan.lanes.iter().enumerate();
+        lanes.map(|(at, lane)| if is_isolated(lane) { executor(at) } else { None }).collect()
+    }
+}
+
+fn make(
+    lane: &PlanLane,
+    system: &ActorSystem,
+    clock: Clock,
+) -> Result<(Option<OwnThread>, LaneReport), RunError> {
+    let spec = &lane.spec;
+    let (is_simulated, insists) =
+        (clock == Clock::Virtual, spec.on_policy_error == OnPolicyError::Fail);
+    let insists = insists && !mutant!("threads-lane-insists-on-nothing");
+    let keeps_wall_clock = capability::keeps_own_time(spec) && !is_simulated;
+    let wants_thread = spec.lane_type == LaneType::IsolatedThread || keeps_wall_clock;
+    if !wants_thread || lane.regions.is_empty() {
+        let why = match () {
+            () if is_simulated => SIMULATED,
+            () if lane.regions.is_empty() => "the lane has no components",
+            () => "the lane has no thread of its own",
+        };
+        let standing = Standing { keeps_wall_clock, answers: Err(why), has_thread: false };
+        return Ok((None, report(spec, &standing)));
+    }
+    let wishes = if is_simulated { ThreadPolicy::default() } else { wishes(spec) };
+    match system.own_thread(name(spec), &wishes) {
+        Ok(thread) => {
+            let answers = if is_simulated { Err(SIMULATED) } else { Ok(thread.answers()) };
+            let report = report(spec, &Standing { keeps_wall_clock, answers, has_thread: true });
+            if insists
+                && let Some(LaneAdvice { field, why }) = first_not_granted(spec, &report)
+                && !is_simulated
+            {
+                let text = format!("lane `{}` must have its `{field}`: {why}", spec.id);
+                return Err(RunError::refused(text));
+            }
+            Ok((Some(thread), report))
+        }
+        Err(error) if insists => {
+            let text = format!("lane `{}` has no thread of its own: {error}", spec.id);
+            Err(RunError::refused(text))
+        }
+        Err(error) => {
+            let why = format!("the lane has no thread of its own here: {error}");
+            let standing = Standing { keeps_wall_clock, answers: Err(&why), has_thread: false };
+            Ok((None, report(spec, &standing)))
+        }
+    }
+}
+
+/// The first field that was asked of the operating system, and is not in force.
+fn first_not_granted<'r>(spec: &LaneSpec, report: &'r LaneReport) -> Option<&'r LaneAdvice> {
+    let is_asked = |field: &str| {
+        capability::effective(spec)
+            .any(|(name, needs)| name == field && matches!(needs, Needs::Granted(_)))
+    };
+    report.advisory.iter().find(|advice| is_asked(advice.field))
+}
+
+fn name(spec: &LaneSpec) -> &str {
+    spec.thread_name.as_ref().unwrap_or(&spec.id)
+}
+
+/// What is asked of the operating system for a lane: what was given.
+fn wishes(spec: &LaneSpec) -> ThreadPolicy {
+    // The ranges are checked by the compiler.
+    let small = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
+    let class = match spec.rt_policy.as_str() {
+        "fifo" => Some(RealtimeClass::Fifo),
+        "rr" => Some(RealtimeClass::RoundRobin),
+        _ => None,
+    };
+    ThreadPolicy {
+        cpus: spec.cpu_affinity.clone(),
+        niceness: (spec.nice_priority != 0).then(|| small(spec.nice_priority)),
+        realtime: class.map(|class| (class, small(spec.rt_priority))),
+    }
+}
+
+fn report(spec: &LaneSpec, standing: &Standing<'_>) -> LaneReport {
+    let mut report = LaneReport {
+        lane: spec.id.clone(),
+        has_thread: standing.has_thread,
+        ..LaneReport::default()
+    };
+    for (field, why) in capability::advice(spec) {
+        report.advisory.push(LaneAdvice { field, why: why.into() });
+    }
+    for (field, needs) in capability::effective(spec) {
+        match standing.why_not(needs) {
+            None => report.enforced.push(field),
+            Some(why) => report.advisory.push(LaneAdvice { field, why }),
+        }
+    }
+    report
+}
+
+impl Standing<'_> {
+    fn why_not(&self, needs: Needs) -> Option<String> {
+        let without = || self.answers.err().unwrap_or(SIMULATED).to_string();
+        match needs {
+            Needs::Nothing => None,
+            Needs::WallClock => (!self.keeps_wall_clock).then(|| SIMULATED.into()),
+            Needs::Thread => (!self.has_thread).then(without),
+            Needs::Granted(wish) => match self.answers {
+                Ok(answers) => not_granted(answer_of(answers, wish)),
+                Err(why) => Some(why.into()),
+            },
+        }
+    }
+}
+
+fn answer_of(answers: &PolicyAnswers, wish: Wish) -> &PolicyAnswer {
+    match wish {
+        Wish::Cpus => &answers.cpus,
+        Wish::Niceness => &answers.niceness,
+        Wish::Realtime => &answers.realtime,
+    }
+}
+
+fn not_granted(answer: &PolicyAnswer) -> Option<String> {
+    match answer {
+        PolicyAnswer::Applied => None,
+        PolicyAnswer::NotAsked => Some("it was not asked for".into()),
+        PolicyAnswer::Unsupported => Some("this host has no such thing".into()),
+        PolicyAnswer::Refused(_) if mutant!("threads-refusal-is-not-heard") => None,
+        PolicyAnswer::Refused(says) => Some(format!("the operating system refuses it: {says}")),
+    }
+}
+
+impl Plan {
+    /// Whether what lanes get depends on the host.
+    #[must_use]
+    pub fn asks_of_the_host(&self) -> bool {
+        let is_asked = |(_, needs): (_, Needs)| matches!(needs, Needs::Granted(_));
+        self.lanes.iter().any(|lane| capability::effective(&lane.spec).any(is_asked))
+    }
+
+    /// Finds out what lanes would get on a host, by a thread for each that is let go at once. What
+    /// the host does not grant becomes advice, and is told in the diagnostics.
+    pub fn try_on(&mut self, system: &ActorSystem) {
+        for lane in &mut self.lanes {
+            let warned = LaneSpec { on_policy_error: OnPolicyError::Warn, ..lane.spec.clone() };
+            let tried = PlanLane { spec: warned, ..lane.clone() };
+            // Nothing is refused to a lane that does not insist.
+            let Ok((_, report)) = make(&tried, system, Clock::Wall) else { continue };
+            for (field, _) in capability::effective(&lane.spec) {
+                let advice = report.advisory.iter().find(|advice| advice.field == field);
+                let Some(LaneAdvice { why, .. }) = advice else { continue };
+                lane.capabilities.implemented.retain(|one| one != field);
+                lane.capabilities.advisory_fields.push(field.into());
+                let path = format!("lanes.{}.{field}", lane.spec.id);
+                let text = format!("`{field}` has no effect here: {why}");
+                let found = Diagnostic::new(Code::AdvisoryLaneFieldIgnored, path, text);
+                self.diagnostics.push(found.at(lane.spec.marks.get(field)));
+            }
+        }
+    }
+}
