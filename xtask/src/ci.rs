@@ -69,7 +69,9 @@ const CI: &[Step] = &[
     quiet("contract", "xtask contract"),
     quiet("licences", "xtask licences"),
     shown("init", "xtask init"),
+    quiet("fmt firmware", "fmt --manifest-path firmware/Cargo.toml --check"),
     shown("nostd", "xtask nostd"),
+    shown("firmware", "xtask firmware"),
     // The same schedules each time; `deep` draws others.
     shown("shuttle", "xtask shuttle --share --seed 1"),
     shown("mutants", "xtask mutants"),

@@ -139,6 +139,7 @@ const CONDITIONAL: &[(&str, &str, &str)] = &[
     ("clockjack-sync", "loom", "cfg(loom)"),
     ("clockjack-sync", "shuttle", "cfg(shuttle)"),
     ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"ptr\"))"),
+    ("clockjack-sync", "portable-atomic", "cfg(not(target_has_atomic = \"64\"))"),
 ];
 
 /// Crates that Clockjack is measured against, and who else may use one.
@@ -397,6 +398,8 @@ mod tests {
         let no_atomics = "cfg(not(target_has_atomic = \"ptr\"))";
         arrow("clockjack-sync", under("loom", "cfg(loom)"), Ok(()));
         arrow("clockjack-sync", under("portable-atomic", no_atomics), Ok(()));
+        let no_wide_ones = "cfg(not(target_has_atomic = \"64\"))";
+        arrow("clockjack-sync", under("portable-atomic", no_wide_ones), Ok(()));
         arrow("clockjack-sync", on("loom"), Err("cfg(loom)"));
         arrow("clockjack-sync", on("portable-atomic"), Err("mandatory"));
         arrow("clockjack-time", under("loom", "cfg(loom)"), Err("mandatory"));

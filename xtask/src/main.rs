@@ -13,6 +13,7 @@ mod console;
 mod contract;
 mod counts;
 mod digest;
+mod firmware;
 mod init;
 mod layering;
 mod libtest;
@@ -79,6 +80,8 @@ enum Command {
     Compare(compare::Options),
     /// Prove that the core crates link no std, and check them for bare-metal targets
     Nostd(nostd::Options),
+    /// Build the bare-metal program, run it in QEMU and check what it says; tables of its sizes
+    Firmware(firmware::Options),
     /// Run the stress tests under ThreadSanitizer and AddressSanitizer
     Sanitize(sanitize::Options),
 }
@@ -113,6 +116,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Counts(options) => counts::run(options),
         Command::Compare(options) => compare::run(options),
         Command::Nostd(options) => nostd::run(options),
+        Command::Firmware(options) => firmware::run(options),
         Command::Sanitize(options) => sanitize::run(options),
     }
 }

@@ -4,7 +4,9 @@
 //! crate. It passes the check only if none of them links std: std brings a second panic handler,
 //! error E0152. Two plants show that the proof can fail. It cannot show that a target has the
 //! atomics the code asks for; so the crates are also checked for real microcontrollers, with core
-//! and alloc built from source by Debian's toolchain, whose source package matches it.
+//! and alloc built from source by Debian's toolchain, whose source package matches it. Those of
+//! them that have compare-exchange but no 64-bit atomics must say that they have one core
+//! (`clockjack-sync`, module `prim`); that one that does not is refused is checked too.
 
 use anyhow::Result;
 use clap::Args;
@@ -20,7 +22,15 @@ const MORE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imc-unknown-no
 const CRATES: [&str; 3] = ["clockjack-sync", "clockjack-time", "clockjack-observe"];
 
 /// Those that cannot be without alloc.
-const CRATES_WITH_ALLOC: [&str; 2] = ["clockjack-exec", "clockjack-sched"];
+const CRATES_WITH_ALLOC: [&str; 3] = ["clockjack-exec", "clockjack-sched", "clockjack-actor"];
+
+/// What a program for one core says of itself, and to which of the targets that has to be said.
+const ONE_CORE: &str = "--cfg portable_atomic_unsafe_assume_single_core";
+const ONE_CORE_FLAGS: [&str; 3] = [
+    "CARGO_TARGET_THUMBV7M_NONE_EABI_RUSTFLAGS",
+    "CARGO_TARGET_THUMBV7EM_NONE_EABIHF_RUSTFLAGS",
+    "CARGO_TARGET_RISCV32IMAC_UNKNOWN_NONE_ELF_RUSTFLAGS",
+];
 
 /// Options of the command.
 #[derive(Args, Debug)]
@@ -37,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.all {
         targets.extend(MORE_TARGETS);
     }
-    let mut steps = Steps::new("nostd", 7);
+    let mut steps = Steps::new("nostd", 8);
     steps.step("links no std, no features", |line| {
         proof(&workspace, "").run(line, &workspace.log("nostd.log"))?;
         Ok(String::new())
@@ -52,18 +62,27 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     });
     steps.step("toolchain for bare metal", tool::ensure_debian_rust);
     steps.step("bare metal, no features", |line| {
-        let cmd = bare_metal(&workspace, &targets);
-        cmd.run(line, &workspace.log("bare-metal.log"))?;
+        for target in &targets {
+            let log = workspace.log(&format!("bare-metal-{target}.log"));
+            bare_metal(&workspace, target).run(line, &log)?;
+        }
         Ok(targets.join(", "))
     });
     steps.step("bare metal, with alloc", |line| {
         let features: Vec<String> = CRATES.iter().map(|name| format!("{name}/alloc")).collect();
-        let mut cmd = bare_metal(&workspace, &targets).arg("--features").arg(features.join(","));
-        for name in CRATES_WITH_ALLOC {
-            cmd = cmd.arg("-p").arg(name);
+        for target in &targets {
+            let log = workspace.log(&format!("bare-metal-alloc-{target}.log"));
+            let mut cmd = bare_metal(&workspace, target).arg("--features").arg(features.join(","));
+            for name in CRATES_WITH_ALLOC {
+                cmd = cmd.arg("-p").arg(name);
+            }
+            cmd.run(line, &log)?;
         }
-        cmd.run(line, &workspace.log("bare-metal-alloc.log"))?;
         Ok(targets.join(", "))
+    });
+    steps.step("several cores are not taken for one", |_| {
+        let cmd = bare_metal_check(&workspace, "core").words("-p clockjack-sync --target");
+        must_fail(&cmd.arg("thumbv7m-none-eabi"), "unsafe-assume-single-core")
     });
     steps.finish()
 }
@@ -87,15 +106,24 @@ fn must_fail(cmd: &Cmd, reason: &str) -> Result<String> {
     Ok(format!("refused: {reason}"))
 }
 
-fn bare_metal(workspace: &Workspace, targets: &[&str]) -> Cmd {
-    let mut cmd = tool::debian("cargo")
+fn bare_metal_check(workspace: &Workspace, library: &str) -> Cmd {
+    tool::debian("cargo")
         .env("RUSTC_BOOTSTRAP", "1")
-        .words("check -Zbuild-std=core,alloc --target-dir target/bare-metal")
-        .dir(&workspace.root);
+        .words("check --target-dir target/bare-metal")
+        .arg(format!("-Zbuild-std={library}"))
+        .dir(&workspace.root)
+}
+
+/// One target at a time: features of a dependency are those of all targets of a call together.
+fn bare_metal(workspace: &Workspace, target: &str) -> Cmd {
+    let mut cmd = bare_metal_check(workspace, "core,alloc").arg("--target").arg(target);
+    for name in ONE_CORE_FLAGS {
+        cmd = cmd.env(name, ONE_CORE);
+    }
     for name in CRATES {
         cmd = cmd.arg("-p").arg(name);
     }
-    targets.iter().fold(cmd, |cmd, target| cmd.arg("--target").arg(target))
+    cmd
 }
 
 #[cfg(test)]

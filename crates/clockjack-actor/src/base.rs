@@ -86,8 +86,9 @@ const DEEP: usize = 64;
 /// A reference to an actor whose messages are not known.
 pub(crate) type AnyActor = CustomRef<Core>;
 
-/// See the [module](self).
-#[repr(C)]
+/// See the [module](self). As aligned as a front around it, whose mailbox has room for a value that
+/// is aligned to eight bytes, also where an address has four.
+#[repr(C, align(8))]
 pub(crate) struct Core {
     bits: AtomicU32,
     pub(crate) overflow: Overflow,

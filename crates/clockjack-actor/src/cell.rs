@@ -611,6 +611,15 @@ fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
     unsafe { front.mail.pop() }
 }
 
+/// Makes the memory of the mailbox now, if its bound is small enough to do that.
+#[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
+fn reserve<M: 'static>(front: &Front<M>) {
+    if !mutant!("actor-mailbox-unreserved") {
+        // SAFETY: as in `pop`.
+        unsafe { front.mail.reserve() };
+    }
+}
+
 /// Notes that the runner looks at what it was called for.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 fn look<M: 'static>(front: &Front<M>) {

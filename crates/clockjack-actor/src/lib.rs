@@ -79,7 +79,13 @@
 //! # What is not here
 //!
 //! Threads and a clock (`clockjack-rt`); virtual time for tests (`clockjack-testkit`); actors on
-//! other machines; processors without 64-bit atomics, on which the executor does not exist yet.
+//! other machines.
+//!
+//! # Microcontrollers
+//!
+//! Actors run on bare metal as they are, on a [`RootContext`]. They are run on a Cortex-M3, and
+//! compiled for processors without compare-exchange (Cortex-M0) and for RV32. What a program has to
+//! say of its processor stands in `clockjack-sync`; `firmware/` is one, and says what it costs.
 #![no_std]
 
 extern crate alloc;

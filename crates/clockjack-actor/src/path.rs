@@ -22,6 +22,9 @@ pub const NAME_LEN_MAX: usize = 255;
 /// What is kept beside the length in the node itself.
 const INLINE: usize = 14;
 
+/// Paths with so many names are printed without an allocation.
+const PRINTED_INLINE: usize = 8;
+
 /// Where an actor stands in the tree. Cheap to clone.
 ///
 /// # Examples
@@ -273,7 +276,14 @@ impl fmt::Display for ActorPath {
         if self.parent().is_none() {
             return f.write_str("/");
         }
-        self.names().into_iter().try_for_each(|name| write!(f, "/{name}"))
+        if self.is_deeper_than(PRINTED_INLINE) {
+            return self.names().into_iter().try_for_each(|name| write!(f, "/{name}"));
+        }
+        // Without memory: also a system that allocates no more can say where it is.
+        let mut names = [""; PRINTED_INLINE + 1];
+        let depth = names.iter_mut().zip(self.up()).map(|(name, path)| *name = path.name()).count();
+        let names = names.iter().take(depth - 1).rev();
+        names.into_iter().try_for_each(|name| write!(f, "/{name}"))
     }
 }
 
@@ -343,6 +353,16 @@ mod tests {
         assert_eq!(path.depth(), 3);
         assert_eq!(path.parent().unwrap().to_string(), "/user/a");
         assert!(path.is_below_or_at(&root) && !root.is_below_or_at(&path));
+    }
+
+    #[test]
+    fn a_path_of_any_depth_is_printed_whole() {
+        let (mut path, mut text) = (ActorPath::root(), String::new());
+        for n in 0..2 * PRINTED_INLINE + 2 {
+            path = path.child(&n.to_string());
+            text += &format!("/{n}");
+            assert_eq!(path.to_string(), text);
+        }
     }
 
     #[test]

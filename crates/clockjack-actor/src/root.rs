@@ -219,8 +219,12 @@ impl RootContext {
     /// listed there; tasks and hooks of the shutdown; waiting for room in a mailbox; asks and
     /// futures beyond what there is room for. Timers and jobs go on, within the capacity of the
     /// scheduler, whose room [`SchedulerConfig::is_fixed`](clockjack_sched::SchedulerConfig)
-    /// makes at the start. What a failure will need, each actor makes in its next turn. The end of
-    /// the system itself may allocate.
+    /// makes at the start. What a failure will need, each actor makes in its next turn, and so it
+    /// does the memory of its mailbox, if that has room for 112 messages at the most, or 28 on a
+    /// microcontroller ([`Mailbox::bounded`](crate::Mailbox::bounded), [`Limits::messages`]). The
+    /// end of the system itself may allocate.
+    ///
+    /// [`Limits::messages`]: crate::Limits::messages
     pub fn seal(&mut self) {
         self.system.inner().seal();
     }

@@ -20,8 +20,8 @@ use std::alloc::System;
 
 use bench::start;
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Coded, Context, DispatcherId, Failure, Next, Props, RootContext,
-    Scope, Signal, Strategy,
+    Actor, ActorRef, ActorSystem, Coded, Context, DispatcherId, Failure, Mailbox, Next, Props,
+    RootContext, Scope, Signal, Strategy,
 };
 
 #[global_allocator]
@@ -299,4 +299,24 @@ fn in_a_sealed_system_the_first_failure_allocates_nothing() {
     root.run_until_idle();
     assert!(!office.is_stopped(), "it has not heard of exactly one failure");
     assert_eq!(first, 0);
+}
+
+#[test]
+fn in_a_sealed_system_a_bounded_mailbox_takes_what_it_has_room_for_and_allocates_nothing() {
+    for room in [1, 4, 16, 17, 112] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let props = Props::new(|| Printer).mailbox(Mailbox::bounded(room));
+        let printer = root.spawn("printer", props).unwrap();
+        root.run_until_idle();
+        root.seal();
+        root.run_until_idle();
+        let told = allocations_cold(|| {
+            for _ in 0..50 {
+                (0..room).for_each(|_| printer.tell(0).unwrap());
+                assert!(printer.tell(0).unwrap_err().is_full());
+                root.run_until_idle();
+            }
+        });
+        assert_eq!(told, 0, "with room for {room}");
+    }
 }

@@ -80,12 +80,13 @@ use clockjack_sync::{
             AtomicPtr, AtomicU32,
             Ordering::{Acquire, Relaxed, Release},
         },
+        scaled,
     },
     prim_array,
 };
 
 /// Slots of the first chunk; each further one has twice as many.
-const FIRST_LEN: usize = if IS_MODEL { 2 } else { 64 };
+const FIRST_LEN: usize = scaled(2, 32, 64);
 /// Chunks at most.
 const CHUNKS_MAX: usize = if IS_MODEL { 3 } else { 24 };
 /// The largest capacity of a registry.

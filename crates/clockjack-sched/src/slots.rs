@@ -15,7 +15,7 @@ use core::{fmt, ptr};
 
 use clockjack_sync::{
     prim::{
-        UnsafeCell,
+        self, UnsafeCell,
         atomic::{AtomicPtr, AtomicU32, Ordering},
     },
     return_stack::{Links, NIL},
@@ -25,8 +25,12 @@ use clockjack_time::{Class, Resolution, Tick, TickSpan, TimerId};
 use crate::{BatchMode, job::Grid, table::STOCK_LEN, word::JobWord};
 
 /// Slots of the first segment; each further one has twice as many as the one before it.
-const FIRST_BITS: u32 = if cfg!(loom) { 2 } else { 6 };
-/// Segments there may be: enough for 2^30 slots.
+const FIRST_BITS: u32 = match (cfg!(loom), prim::IS_SMALL) {
+    (true, _) => 2,
+    (false, true) => 3,
+    (false, false) => 6,
+};
+/// Segments there may be: enough for 2^30 slots, and on a microcontroller for 2^27.
 const SEGMENTS: usize = if cfg!(loom) { 2 } else { 24 };
 
 /// What is so with a job for the time being. Each is of one way to repeat, so there is one at most.

@@ -21,7 +21,7 @@ mod parcel;
 
 use core::{fmt, time::Duration};
 
-use clockjack_sync::{Counted, mutant};
+use clockjack_sync::{Counted, mutant, prim};
 use clockjack_time::{
     Class, ClockKind, Resolution, Storage, Tick, TickSpan, TimerId, TimerInstant, Wheel,
 };
@@ -746,7 +746,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SHED_SCAN_MAX: usize = 256;
 
 /// How many slots are kept ready for threads without the lease.
-pub(crate) const STOCK_LEN: u32 = if cfg!(loom) { 1 } else { 32 };
+pub(crate) const STOCK_LEN: u32 = match (cfg!(loom), prim::IS_SMALL) {
+    (true, _) => 1,
+    (false, true) => 4,
+    (false, false) => 32,
+};
 /// How many slots a fixed store has beyond its jobs: a job that is given up for another leaves its
 /// slot only when it is told or dropped, and the other needs one before that.
 const SPARE_LEN: u32 = STOCK_LEN;

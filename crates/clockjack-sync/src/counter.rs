@@ -8,12 +8,16 @@ use core::fmt;
 use crate::{
     const_unless_loom,
     pad::Padded,
-    prim::atomic::{AtomicUsize, Ordering::Relaxed},
+    prim::{
+        self,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     prim_array,
 };
 
-/// The number of stripes; a power of two, so that a hint is reduced by a mask.
-pub const STRIPES: usize = if crate::prim::IS_MODEL { 2 } else { 32 };
+/// The number of stripes; a power of two, so that a hint is reduced by a mask. One is enough for
+/// one core.
+pub const STRIPES: usize = prim::scaled(2, 1, 32);
 
 const _: () = assert!(STRIPES.is_power_of_two());
 
@@ -26,7 +30,7 @@ const _: () = assert!(STRIPES.is_power_of_two());
 /// off on another: a stripe then holds a "negative" number and the sum still comes out right, as
 /// long as the true total stays within `0..=isize::MAX`.
 ///
-/// It takes 32 cache lines: 4 KiB on x86-64, 1 KiB on 32-bit microcontrollers.
+/// It takes 32 cache lines, 4 KiB on x86-64; on a microcontroller there is one stripe.
 ///
 /// # Examples
 ///

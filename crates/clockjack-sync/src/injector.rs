@@ -62,7 +62,7 @@ pub const BATCH_MAX: usize = 16;
 /// # Examples
 ///
 /// ```
-/// # #[cfg(all(feature = "alloc", target_has_atomic = "64"))] {
+/// # #[cfg(feature = "alloc")] {
 /// use clockjack_sync::{
 ///     injector::{BATCH_MAX, Injector},
 ///     mpsc::{Boxed, Node, Pop},

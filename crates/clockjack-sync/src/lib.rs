@@ -36,7 +36,7 @@
 //! A worker's look for work: its own ring, then the injector, then other workers.
 //!
 //! ```
-//! # #[cfg(all(feature = "alloc", target_has_atomic = "64"))] {
+//! # #[cfg(feature = "alloc")] {
 //! use clockjack_sync::{
 //!     Injector,
 //!     injector::BATCH_MAX,
@@ -74,8 +74,18 @@
 //! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared
 //!   handles of a queue, mailboxes, and the ring.
 //!
-//! The ring needs 64-bit atomics and is absent where there are none. On targets without
-//! compare-exchange the atomics come from `portable-atomic` with its `critical-section`.
+//! # Microcontrollers
+//!
+//! On targets without compare-exchange (Cortex-M0, RV32IMC) all atomics come from `portable-atomic`
+//! with its `critical-section`. On those that have it, but no 64-bit atomics (other Cortex-M,
+//! RV32IMAC), only these do; there **the program's own `Cargo.toml` has to say that it runs on one
+//! core**, and does not compile otherwise:
+//!
+//! ```toml
+//! portable-atomic = { version = "1", features = ["unsafe-assume-single-core"] }
+//! ```
+//!
+//! Several cores without 64-bit atomics, and code that runs unprivileged there, are not supported.
 //!
 //! # Not supported
 //!
@@ -111,7 +121,7 @@ pub mod pad;
 pub mod prim;
 mod push_error;
 pub mod return_stack;
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+#[cfg(feature = "alloc")]
 pub mod ring;
 pub mod waker;
 

@@ -94,7 +94,8 @@
 //! The box is eight words and a value. What producers touch at each push stands first, what the
 //! consumer writes at each pop last, so that its owner can lay a boundary of cache lines between.
 //! The heap holds nothing before two values are inside at a time, then a root of some 200 bytes
-//! and, for a box that is never deeper than a block, two or three blocks.
+//! and, for a box that is never deeper than a block, two or three blocks. Where nothing may be
+//! allocated later the consumer [reserves](Mailbox::reserve) all of it before.
 
 #![expect(unsafe_code, reason = "says that the box may be shared between threads")]
 
@@ -108,7 +109,7 @@ use core::{fmt, marker::PhantomData, ptr};
 pub use consumer::{Popped, Seen};
 pub use producer::{Bar, Permit, Pushed};
 use store::{Block, Root, Tray};
-pub use tail::CAPACITY_MAX;
+pub use tail::{CAPACITY_MAX, RESERVE_MAX};
 use tail::{Tail, ahead};
 
 pub use crate::mpsc::Pop;

@@ -2,7 +2,14 @@
 //!
 //! Every crate of the project that shares memory between threads takes its primitives from here,
 //! so that the code under a model is the code that ships. `cfg` for atomics stands in no
-//! other file. 64-bit atomics are there only where the target has them: see [`HAS_ATOMIC_64`].
+//! other file, but for the choice between a wide word and its narrow twin.
+//!
+//! [`atomic::AtomicU64`] is there on every target. Where the processor has none
+//! ([`HAS_ATOMIC_64`]) it is `portable-atomic`'s, which on bare metal holds off interrupts for some
+//! instructions. **A program for such a processor has to say that it has one core**, by the feature
+//! `unsafe-assume-single-core` of `portable-atomic`; it does not compile otherwise. (Without
+//! compare-exchange it brings an implementation of `critical-section` instead, as for all other
+//! atomics.) Words that an interrupt or every message meets have narrow twins: two of 32 bits.
 
 #[cfg(loom)]
 #[path = "prim/model.rs"]
@@ -18,8 +25,22 @@ pub use imp::{UnsafeCell, atomic, hint};
 #[cfg(shuttle)]
 pub use imp::{explore, explore_part};
 
-/// Whether [`atomic::AtomicU64`] exists on this target.
+/// Whether [`atomic::AtomicU64`] is the processor's own on this target.
 pub const HAS_ATOMIC_64: bool = cfg!(any(loom, shuttle, target_has_atomic = "64"));
+
+/// Whether the target is a microcontroller, where one core has some ten kilobytes of memory: what
+/// is spread over cores is not, and what is made in chunks is made in small ones.
+pub const IS_SMALL: bool = cfg!(all(target_os = "none", not(target_has_atomic = "64")));
+
+/// One of three sizes: for a model, for a microcontroller, for everything else.
+#[must_use]
+pub const fn scaled(model: usize, small: usize, usual: usize) -> usize {
+    match (IS_MODEL, IS_SMALL) {
+        (true, _) => model,
+        (false, true) => small,
+        (false, false) => usual,
+    }
+}
 
 /// Whether this is a build for loom's models, where capacities are small. Under shuttle, which
 /// explores no tree, they stay as they ship.

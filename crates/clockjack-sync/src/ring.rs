@@ -7,7 +7,7 @@
 //! the owner of such a deque pops without looking at the claim, and items get lost and doubled
 //! (`tests/loom/ring.rs` shows one failing the model that this ring passes).
 //!
-//! It needs 64-bit atomics and `alloc`.
+//! It needs `alloc`, and where the target has no 64-bit atomics it is no faster than a lock.
 //!
 //! # Protocol
 //!

@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop, Popped};
+use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop, Popped, RESERVE_MAX};
 use proptest::prelude::*;
 
 /// Divides the work where an interpreter does it.
@@ -389,6 +389,51 @@ fn a_shallow_box_goes_round_in_two_blocks() {
     let (_, bytes) = allocated(|| (0..ROUNDS).for_each(|_| fill_and_drain(&mailbox, 3)));
     let block = 16 * (size_of::<usize>() + 1);
     assert!(bytes <= (2 * block + 300).cast_signed(), "{bytes} bytes");
+}
+
+#[test]
+fn a_box_whose_memory_was_reserved_allocates_nothing_more_at_any_depth() {
+    for capacity in [1, 2, 15, 16, 17, 33, 100, RESERVE_MAX] {
+        // From each place in a block, and over the wrap-around of positions.
+        for start in -20..20 {
+            let mailbox = Mailbox::with_start(capacity, start);
+            // SAFETY: this thread is the only consumer.
+            assert!(unsafe { mailbox.reserve() });
+            let (n, _) = allocated(|| {
+                for depth in (1..=capacity).chain([capacity; 20]) {
+                    fill_and_drain(&mailbox, depth);
+                }
+                // Never empty, and over every edge of a block.
+                (1..capacity).for_each(|n| _ = mailbox.push(n).unwrap());
+                for n in 0..5 * capacity {
+                    mailbox.push(n).map(|_| ()).unwrap();
+                    // SAFETY: as above.
+                    assert!(matches!(unsafe { mailbox.pop() }, Pop::Item(_)));
+                }
+            });
+            assert_eq!(n, 0, "capacity {capacity}, from {start} on");
+        }
+    }
+    let mailbox = Mailbox::<u8>::new(RESERVE_MAX + 1);
+    // SAFETY: this thread is the only consumer.
+    let (n, _) = allocated(|| assert!(!unsafe { mailbox.reserve() }));
+    assert_eq!(n, 0);
+}
+
+#[test]
+fn memory_is_reserved_around_what_is_inside() {
+    let mailbox = Mailbox::new(40);
+    (0..20).for_each(|n| _ = mailbox.push(n).unwrap());
+    // SAFETY: this thread is the only consumer.
+    assert!(unsafe { mailbox.reserve() });
+    let (n, _) = allocated(|| {
+        (20..40).for_each(|n| _ = mailbox.push(n).unwrap());
+        for expected in 0..40 {
+            // SAFETY: as above.
+            assert_eq!(unsafe { mailbox.pop() }, Pop::Item(expected));
+        }
+    });
+    assert_eq!(n, 0);
 }
 
 #[test]

@@ -49,8 +49,8 @@
 //! # What is not here
 //!
 //! Periodic timers, closures, futures and waking: they are made of these parts by the crates
-//! above. A shard has no form without an allocator or on targets without 64-bit atomics. Deadlines
-//! more than 2^20 ticks ahead cost O(log n) instead of O(1) until they come near.
+//! above. A shard has no form without an allocator. Deadlines more than 2^20 ticks ahead cost
+//! O(log n) instead of O(1) until they come near.
 //!
 //! # Features
 //!
@@ -84,7 +84,7 @@ pub mod gate_narrow;
 #[path = "driver/gate_wide.rs"]
 pub mod gate_wide;
 mod instant;
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+#[cfg(feature = "alloc")]
 pub mod shard;
 mod tick;
 #[doc(hidden)]
@@ -108,7 +108,7 @@ pub use clock::{ClockKind, ManualClock, MonotonicClock};
 pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickDriver, TickToken};
 pub use full::Full;
 pub use instant::TimerInstant;
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+#[cfg(feature = "alloc")]
 pub use shard::{Closed, Lease, Posted, Shard, ShardConfig, ShardStats};
 pub use tick::{Resolution, Tick, TickSpan};
 pub use wheel::{

@@ -8,14 +8,14 @@ mod scrub;
 pub(crate) mod stats;
 mod store;
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
 use core::{
     fmt,
     ops::{Deref, DerefMut},
 };
 
 use clockjack_sync::{
-    mutant,
+    Counted, mutant,
     pad::Padded,
     prim::{
         UnsafeCell,
@@ -95,7 +95,7 @@ pub struct Shard<T> {
     next_wake: Padded<AtomicU64>,
     returns: ReturnStack,
     inbox: Inbox<T>,
-    words: Arc<Words>,
+    words: Counted<Words>,
     mirror: Mirror,
     id: u32,
     core: UnsafeCell<Core<T>>,
@@ -123,7 +123,7 @@ impl<T> Shard<T> {
     pub fn new(config: ShardConfig) -> Self {
         let capacity = config.capacity.max(CAPACITY_MIN);
         let store = Leased::new(capacity);
-        let words = Arc::clone(store.words());
+        let words = store.words().clone();
         let mut wheel = Wheel::with_store(store, config.start);
         wheel.set_shard(config.id);
         let quarter = u32::try_from(capacity / 4).unwrap_or(u32::MAX);

@@ -4,7 +4,7 @@
 mod advance;
 mod eviction;
 mod fixed;
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+#[cfg(feature = "alloc")]
 mod guarded;
 mod level;
 pub(crate) mod list;

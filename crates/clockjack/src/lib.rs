@@ -151,7 +151,6 @@
 //! * Actors on other machines, and messages that survive the program.
 //! * Repeatable runs of actors on several threads: test in [virtual time](testkit), on one.
 //! * Interrupting a handler. One that does not return keeps its thread; it is reported.
-//! * Actors on processors without 64-bit atomics. The wheel of [`time`] works there.
 //! * Hard real time. A period is kept as well as the operating system lets it, and what is late is
 //!   counted.
 #![no_std]

@@ -8,6 +8,8 @@
 use core::panic::PanicInfo;
 
 #[cfg(feature = "alloc")]
+use clockjack_actor as _;
+#[cfg(feature = "alloc")]
 use clockjack_exec as _;
 use clockjack_observe as _;
 #[cfg(feature = "alloc")]

@@ -40,6 +40,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let bits = core.take_bits();
         if bits & PREPARE != 0 {
             self.state.prepare();
+            super::reserve(turn.front());
         }
         let is_new = self.state.stage == Stage::Unborn && !self.state.has(WAS_STARTED);
         let mut was_started = false;

@@ -75,6 +75,8 @@ impl<M> Table<M> {
         let index = slot as usize;
         if index == self.slots.len() {
             self.slots.push(None);
+            // Room for the day when all of them are free: a restart allocates nothing.
+            self.free.reserve(self.slots.len() - self.free.len());
         } else if self.slots[index].is_none() {
             self.free.pop();
         }

@@ -26,13 +26,17 @@ use crate::{
 };
 
 /// Words of room for a value in place: a closure over three pointers, or over a fat one and
-/// another.
-const ROOM_WORDS: usize = 3;
+/// another. Where a word has four bytes it is four of them, so that two pointers and two numbers
+/// fit on every target.
+const ROOM_WORDS: usize = if size_of::<usize>() == 4 { 4 } else { 3 };
 
 /// Pointers and not integers, so that a pointer in a value stays one in every move.
 type Room = MaybeUninit<[*mut (); ROOM_WORDS]>;
 
-const _: () = assert!(size_of::<Task>() == 4 * size_of::<usize>(), "with it a job has 128 bytes");
+const _: () = assert!(
+    size_of::<Task>() == (ROOM_WORDS + 1) * size_of::<usize>(),
+    "with four words a job has 128 bytes"
+);
 
 /// An owned [`SchedulerTask`] or closure without its type.
 ///

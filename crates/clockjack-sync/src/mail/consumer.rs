@@ -10,7 +10,7 @@ use core::{
 use super::{
     Mailbox, Pop,
     store::{Block, GIVEN_UP, Root, Tray, UNWRITTEN, WRITTEN},
-    tail::{CALLED, ONE, PARKED, SLOTS, Tail, slot},
+    tail::{CALLED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, block_start, slot},
 };
 use crate::{
     mail_word::Word,
@@ -344,6 +344,30 @@ impl<T> Mailbox<T> {
     pub fn is_asleep(&self) -> bool {
         // Relaxed: a hint.
         self.tail(Relaxed).is_asleep()
+    }
+
+    /// Makes now all memory that the box will ever need, so that no push allocates any more: until
+    /// [`shrink`](Self::shrink) or [`release`](Self::release) gives it back. False, and nothing was
+    /// made, if its capacity is above [`RESERVE_MAX`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`pop`](Self::pop).
+    pub unsafe fn reserve(&self) -> bool {
+        if self.capacity() > RESERVE_MAX {
+            return false;
+        }
+        // Relaxed: only the consumer changes the generation.
+        let root = self.root(self.tail(Relaxed));
+        // Positions that are claimed lie less than the capacity behind those that are not free, so
+        // in one block more than the capacity fills. A block that is taken out goes to the first
+        // place ahead that has none (`Root::offer`), long before it is reached.
+        let blocks = self.capacity().div_ceil(SLOTS) + usize::from(!mutant!("mail-reserve-short"));
+        // Relaxed: only the consumer writes it.
+        let first = block_start(self.freed.load(Relaxed));
+        // SAFETY: an unsafe function of the consumer, which alone frees a root.
+        unsafe { root.as_ref() }.reserve(first, blocks);
+        true
     }
 
     /// Frees all but one block, if the box is empty; says whether that is so now. It allocates

@@ -222,7 +222,7 @@ impl<T> Mailbox<T> {
 
     /// The root of a claim's generation, which is made if it is not there.
     #[inline]
-    fn root(&self, at: Tail) -> NonNull<Root<T>> {
+    pub(super) fn root(&self, at: Tail) -> NonNull<Root<T>> {
         let root = &self.roots[at.generation()];
         // Acquire: pairs with the exchange that put it there.
         NonNull::new(root.load(Acquire)).unwrap_or_else(|| self.install_root(at))

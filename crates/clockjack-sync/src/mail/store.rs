@@ -263,6 +263,19 @@ impl<T> Root<T> {
         unsafe { entry.as_ref() }
     }
 
+    /// Makes so many blocks from a position on, but for those that are there. Level 0 has as many
+    /// entries at least.
+    pub(super) fn reserve(&self, first: Word, blocks: usize) {
+        for n in 0..blocks {
+            let position = first.wrapping_add(n as Word * BLOCK);
+            let entry = &self.near[tail::entry(0, position)];
+            // Relaxed: only null or not counts, and `install` decides.
+            if entry.load(Relaxed).is_null() {
+                install(entry, Block::new());
+            }
+        }
+    }
+
     /// Says where a level begins; called by who claimed its first position.
     #[cold]
     pub(super) fn begin_level(&self, at: Tail) {

@@ -10,11 +10,12 @@
 use crate::{
     mail_word::{CAPACITY_BITS, Signed, Word, low},
     mutant,
-    prim::IS_MODEL,
+    prim::{IS_MODEL, scaled},
 };
 
-/// Values of a block. Its flags then fill a quarter of a cache line.
-pub(super) const SLOTS: usize = if IS_MODEL { 2 } else { 16 };
+/// Values of a block. Its flags then fill a quarter of a cache line, or a word where memory is
+/// scarce.
+pub(super) const SLOTS: usize = scaled(2, 4, 16);
 /// Entries of the directory of level 0.
 pub(super) const NEAR: usize = if IS_MODEL { 2 } else { 8 };
 /// By how many bits a directory is larger than the one of the level below.
@@ -24,6 +25,10 @@ pub(super) const LEVELS: usize = 7;
 
 /// The largest capacity of a mailbox: 2^24, and 2^20 on targets without 64-bit atomics.
 pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
+
+/// The largest capacity whose memory can be [reserved](super::Mailbox::reserve): what it fills, and
+/// a block more, is inside of the first directory.
+pub const RESERVE_MAX: usize = (NEAR - 1) * SLOTS;
 
 const IDLE: Word = 1;
 pub(super) const PARKED: Word = 1 << 1;

@@ -1,12 +1,16 @@
 //! The store of a shard's wheel: values and lists are the holder's, timer words are everybody's.
 #![expect(unsafe_code, reason = "chunks of words are shared by address and freed with the table")]
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, ptr};
 
 use clockjack_sync::{
+    Counted,
     counter::Striped,
-    prim::atomic::{AtomicPtr, Ordering},
+    prim::{
+        self,
+        atomic::{AtomicPtr, Ordering},
+    },
     return_stack::{Links, NIL},
 };
 
@@ -23,8 +27,9 @@ use crate::{
     word::{CancelledFrom, Generation, State},
 };
 
-/// Words that are made at once: small under loom, so that a model sees more than one chunk.
-const WORDS: usize = if cfg!(loom) { 4 } else { 1024 };
+/// Words that are made at once: small under loom, so that a model sees more than one chunk, and on
+/// microcontrollers, where a whole shard has some dozen.
+const WORDS: usize = prim::scaled(4, 16, 1024);
 
 /// The timer words of a shard: made as they are needed, never moved or freed while it lives, so
 /// that any thread may look one up by the number of its slot.
@@ -98,16 +103,20 @@ impl Drop for Words {
     }
 }
 
-const _: () = assert!(TimerWord::LINK_MAX == NIL, "a link holds whatever the stack wants to store");
+/// The link of the last one: [`NIL`], or what a link has room for. No slot has this number.
+const LAST: u32 = TimerWord::LINK_MAX;
+
+const _: () = assert!(LAST > crate::Slab::<()>::SLOTS_MAX, "a link names every slot, and none");
 
 /// The links of the return stack stand in the words of the slots that are on it.
 impl Links for Words {
     fn set_next(&self, timer: u32, next: u32) {
-        self.word(timer).set_link(next);
+        self.word(timer).set_link(if next == NIL { LAST } else { next });
     }
 
     fn next(&self, timer: u32) -> u32 {
-        self.word(timer).link()
+        let next = self.word(timer).link();
+        if next == LAST { NIL } else { next }
     }
 }
 
@@ -126,7 +135,7 @@ pub struct Leased<T> {
     chunks: Chunks,
     far: Vec<Far>,
     slots_max: u32,
-    words: Arc<Words>,
+    words: Counted<Words>,
     counts: Counts,
     repack_cursor: repack::Cursor,
 }
@@ -141,13 +150,13 @@ impl<T> Leased<T> {
             chunks: Chunks::default(),
             far: Vec::new(),
             slots_max,
-            words: Arc::new(Words::new(slots_max)),
+            words: Counted::new(Words::new(slots_max)),
             counts: Counts::default(),
             repack_cursor: repack::Cursor::START,
         }
     }
 
-    pub(super) fn words(&self) -> &Arc<Words> {
+    pub(super) fn words(&self) -> &Counted<Words> {
         &self.words
     }
 

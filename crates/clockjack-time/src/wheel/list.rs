@@ -18,8 +18,10 @@
 //! half-empty chunks at a cancel, which cost it several times what it saved, measured on a loaded
 //! machine only. A shard joins them now and then: `list/repack.rs`.)
 
-#[cfg(all(feature = "alloc", any(loom, target_has_atomic = "64")))]
+#[cfg(feature = "alloc")]
 pub(crate) mod repack;
+
+use clockjack_sync::prim;
 
 use super::{
     level::{Event, LISTS, Occupancy},
@@ -38,7 +40,7 @@ const NO_CELL: u32 = u32::MAX;
 const CELLS_MAX: usize = 8;
 
 /// How many chunks may be empty and not freed yet.
-pub(crate) const EMPTY_MAX: u32 = 64;
+pub(crate) const EMPTY_MAX: u32 = if prim::IS_SMALL { 8 } else { 64 };
 
 /// In the byte of a chunk's live entries, in the place of the header's bit: the chunk is noted as
 /// empty. It may have got an entry since.

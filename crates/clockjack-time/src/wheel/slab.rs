@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use clockjack_sync::mutant;
+use clockjack_sync::{mutant, prim};
 
 use super::{
     Storage, Wheel, WheelConfig,
@@ -34,8 +34,9 @@ pub struct Slab<T> {
 #[repr(align(64))]
 struct Chunk([u64; 8]);
 
-/// Chunks that are made at once: 16 KiB, so that growing neither copies nor takes much too much.
-const BLOCK: usize = 256;
+/// Chunks that are made at once: 16 KiB, so that growing neither copies nor takes much too much. On
+/// a microcontroller one KiB.
+const BLOCK: usize = prim::scaled(256, 16, 256);
 
 /// Chunks that are made as they are needed and stay where they are.
 #[derive(Default)]

@@ -1,0 +1,37 @@
+//! Cortex-M: SysTick is the tick.
+
+use cortex_m::{
+    Peripherals,
+    peripheral::{SYST, syst::SystClkSource},
+};
+
+pub(crate) fn start_ticks(clocks_per_tick: u32) {
+    let mut syst = Peripherals::take().expect("ticks are started once").SYST;
+    syst.set_clock_source(SystClkSource::Core);
+    syst.set_reload(clocks_per_tick - 1);
+    syst.clear_current();
+    syst.enable_counter();
+    syst.enable_interrupt();
+}
+
+/// How far the current tick has come.
+pub(crate) fn clocks_in_tick(clocks_per_tick: u32) -> u32 {
+    clocks_per_tick - 1 - SYST::get_current()
+}
+
+/// The processor's handler of SysTick, by its name in the table of vectors.
+#[cortex_m_rt::exception]
+fn SysTick() {
+    crate::board::tick();
+}
+
+pub(crate) fn wait_for_interrupt() {
+    cortex_m::asm::wfi();
+}
+
+#[cfg(feature = "executor")]
+pub(crate) fn is_interrupt() -> bool {
+    use cortex_m::peripheral::{SCB, scb::VectActive};
+
+    SCB::vect_active() != VectActive::ThreadMode
+}
