@@ -90,7 +90,8 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A run of a graph: a future that gives its report. Dropped, it lets the run go on.
+/// A run of a graph: a future that gives its report. Dropped, it lets the run go on;
+/// [`stop_on_drop`](Self::stop_on_drop) changes that.
 pub struct GraphRun {
     shared: Arc<RunShared>,
     inboxes: Arc<[crate::run::inbox::Inbox]>,
@@ -105,7 +106,7 @@ impl GraphRun {
     ///
     /// [`FeedError`], if there is no such port, or if it carries another type.
     pub fn feed<T: Data>(&self, endpoint: &str) -> Result<Feed<T>, FeedError> {
-        let refuse = |why: String| FeedError { endpoint: endpoint.into(), why };
+        let refuse = |why: String| FeedError { endpoint: endpoint.into(), why, is_of_type: false };
         let plan = &self.shared.plan;
         let port = find_port(plan, endpoint).map_err(refuse)?;
         let (component, schema) = match port {
@@ -118,7 +119,7 @@ impl GraphRun {
         };
         if !schema.is_empty() && schema != T::SCHEMA {
             let why = alloc::format!("it carries `{schema}`, not `{}`", T::SCHEMA);
-            return Err(refuse(why));
+            return Err(FeedError { is_of_type: true, ..refuse(why) });
         }
         let (domain, ..) = self.shared.nodes[component];
         Ok(Feed::new(self.inboxes[domain as usize].clone(), port))
@@ -225,6 +226,15 @@ impl fmt::Debug for Stopper {
 pub struct FeedError {
     endpoint: String,
     why: String,
+    is_of_type: bool,
+}
+
+impl FeedError {
+    /// Whether the port is there and carries another type.
+    #[must_use]
+    pub fn is_of_other_type(&self) -> bool {
+        self.is_of_type
+    }
 }
 
 impl fmt::Display for FeedError {

@@ -15,11 +15,14 @@
 //! | what a graph is, before anything is checked | [`describe`] |
 //! | everything that is wrong with it, at once | [`diagnostic`] |
 //! | regions and their order | [`compile`] |
+//! | a run: its options, its report, what it counts and tells | [`graph`], [`run`] |
+//! | actors that serve a graph, and actors that own one | [`bridge`] |
 
 extern crate alloc;
 // What `#[derive(Component)]` writes names this crate from outside, also in here.
 extern crate self as clockjack_graph;
 
+pub mod bridge;
 pub mod compile;
 pub mod component;
 pub mod components;
@@ -34,6 +37,7 @@ mod nearest;
 pub mod registry;
 pub mod run;
 
+pub use bridge::{ActorCall, OnRefused, OwnedRun};
 pub use clockjack_exec::Failure;
 #[doc(inline)]
 pub use clockjack_macros::Component;
@@ -47,6 +51,7 @@ pub use diagnostic::{Category, Code, Diagnostic, Diagnostics, Severity};
 pub use graph::{FeedError, Graph, GraphRun, Stopper};
 pub use registry::Registry;
 pub use run::{
-    Clock, CommitLog, Feed, FeedRefused, GraphContext, LoopIteration, Parallel, PublishError,
-    RunError, RunOptions, RunReport, Stamp, StopReason, TaskRefused, TraceLog,
+    Clock, CommitLog, Feed, FeedRefused, GraphContext, Journal, Level, LoopIteration,
+    MemoryObserver, Observation, Observer, Parallel, PublishError, RunError, RunOptions, RunReport,
+    ShutdownPolicy, Stamp, StopReason, TaskRefused, TraceLog,
 };

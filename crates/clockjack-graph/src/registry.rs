@@ -6,8 +6,13 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
+use core::time::Duration;
 
+use clockjack_actor::{ActorRef, ReplyTo};
+
+use crate::bridge::ActorCall;
 use crate::component::{Component, Descriptor, Execute, ExecuteShared};
+use crate::data::Data;
 use node::{Body, Own, Shared};
 
 /// Makes a component.
@@ -60,6 +65,52 @@ impl Registry {
         let mut descriptor = C::describe();
         descriptor.reentrant = true;
         self.insert::<C>(descriptor, Arc::new(|| Body::Shared(Shared::counted(C::default()))));
+        self
+    }
+
+    /// Adds a type whose components forward what comes to an actor and publish its answers; see
+    /// [`ActorCall`]. `request` makes the message, usually as a variant of the actor's type.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::{ActorRef, ReplyTo};
+    /// use clockjack_graph::Registry;
+    /// use core::time::Duration;
+    ///
+    /// enum Db {
+    ///     Find(u32, ReplyTo<f64>),
+    /// }
+    ///
+    /// fn types(db: &ActorRef<Db>) -> Registry {
+    ///     Registry::standard().register_actor(
+    ///         "actor:db",
+    ///         db,
+    ///         Db::Find,
+    ///         Duration::from_millis(200),
+    ///     )
+    /// }
+    /// ```
+    #[must_use]
+    pub fn register_actor<M, Q, R>(
+        mut self,
+        component_type: &str,
+        to: &ActorRef<M>,
+        request: fn(Q, ReplyTo<R>) -> M,
+        timeout: Duration,
+    ) -> Self
+    where
+        M: Send + 'static,
+        Q: Data + Clone,
+        R: Data,
+    {
+        let mut descriptor = ActorCall::<M, Q, R>::describe();
+        descriptor.component_type = component_type.into();
+        let to = to.clone();
+        let make: Factory =
+            Arc::new(move || Body::Own(Own::boxed(ActorCall::new(&to, request, timeout))));
+        let entry = Entry { descriptor: Arc::new(descriptor), make };
+        self.entries.insert(component_type.into(), entry);
         self
     }
 

@@ -13,12 +13,14 @@ mod epoch;
 pub mod feed;
 pub mod health;
 pub(crate) mod inbox;
+pub mod journal;
 mod lanes;
 pub(crate) mod live;
 mod loops;
 pub(crate) mod message;
 pub mod metrics;
 mod node;
+pub mod observer;
 pub mod options;
 pub(crate) mod outbox;
 pub(crate) mod pending;
@@ -40,13 +42,18 @@ pub use blackboard::StateRefused;
 pub use context::{GraphContext, LoopIteration, PublishError};
 pub use feed::{Feed, FeedRefused};
 pub use health::{HealthEvent, HealthKind};
+pub use journal::{Journal, Level, LogRecord};
 pub use live::LiveLane;
 pub use message::Stamp;
-pub use metrics::{Metric, MetricDescriptor, MetricKind, MetricScope, Metrics};
+pub use metrics::{
+    Counter, Histogram, Metric, MetricDescriptor, MetricKind, MetricRefused, MetricScope, Metrics,
+    Summary, UserMetric,
+};
+pub use observer::{MemoryObserver, Observation, Observed, Observer};
 pub use options::{Clock, Parallel, RunOptions};
 pub use reconfigure::{Committing, ConfigRefused, Reconfigure};
 pub use report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
 pub use sinks::{CommitLog, TraceLog};
-pub use tasks::TaskRefused;
+pub use tasks::{ShutdownPolicy, TaskRefused};
 pub use threads::{LaneAdvice, LaneReport};
 pub use trace::{TraceName, TraceRecord};

@@ -5,11 +5,36 @@ extern crate alloc;
 #[path = "run/parts.rs"]
 mod parts;
 
+#[expect(dead_code, reason = "a program has a beginning that its test does not call")]
+#[path = "../examples/actor_graph.rs"]
+mod actor_graph;
+
+#[path = "run/acts.rs"]
+mod acts;
+
 #[path = "run/basics.rs"]
 mod basics;
 
+#[path = "run/bridge.rs"]
+mod bridge;
+
 #[path = "run/clock.rs"]
 mod clock;
+
+#[path = "run/feeds.rs"]
+mod feeds;
+
+#[path = "run/loop_types.rs"]
+mod loop_types;
+
+#[path = "run/observers.rs"]
+mod observers;
+
+#[path = "run/restarts.rs"]
+mod restarts;
+
+#[path = "run/tasks.rs"]
+mod tasks;
 
 #[path = "run/teller.rs"]
 mod teller;

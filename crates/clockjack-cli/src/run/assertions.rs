@@ -251,7 +251,8 @@ impl Assertion {
         let metric = match &self.label {
             Some(label) => metrics.get(&self.metric, label),
             None => {
-                let is_there = metrics.list.iter().any(|one| one.name == self.metric);
+                let is_there = metrics.list.iter().any(|one| one.name == self.metric)
+                    || metrics.user.iter().any(|one| one.name == self.metric);
                 is_there.then(|| metrics.total(&self.metric))
             }
         };
@@ -299,7 +300,8 @@ assertions:
         let kind = clockjack_graph::run::MetricKind::Counter;
         let name = "runtime.trace.event_count";
         let metric = clockjack_graph::run::Metric { name, kind, label: None, value: 3.0 };
-        let (ok, records) = watch.results(&Metrics { list: vec![metric] }, is_partial);
+        let metrics = Metrics { list: vec![metric], ..Metrics::default() };
+        let (ok, records) = watch.results(&metrics, is_partial);
         let failed = records.iter().filter(|one| one["ok"] == false);
         let failed: Vec<String> = failed.map(|one| text(&one["id"])).collect();
         assert_eq!(ok, failed.is_empty());

@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use clockjack_graph::compile::Plan;
 use clockjack_graph::run::{
     LaneAdvice, LaneReport, LiveLane, Metric, MetricDescriptor, MetricKind, Metrics, RunReport,
+    UserMetric,
 };
 use clockjack_observe::prometheus;
 use clockjack_observe::samples::{Sample, Value as Reading};
@@ -120,7 +121,8 @@ fn seconds(nanos: u128) -> String {
 pub(crate) fn json(plan: &Plan, ran: &Ran) -> Value {
     let mut value = head(plan, ran);
     if let Some(report) = &ran.report {
-        let metrics: Vec<Value> = report.metrics.list.iter().map(metric).collect();
+        let user = report.metrics.user.iter().map(user_metric);
+        let metrics: Vec<Value> = report.metrics.list.iter().map(metric).chain(user).collect();
         value["metrics"] = metrics.into();
         value["faults"] = faults(ran).into();
         value["loops"] = loops(ran).into();
@@ -138,6 +140,7 @@ pub(crate) fn lines(plan: &Plan, ran: &Ran) -> String {
     };
     if let Some(report) = &ran.report {
         report.metrics.list.iter().for_each(|one| put("metric", metric(one)));
+        report.metrics.user.iter().for_each(|one| put("metric", user_metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
     }
     faults(ran).into_iter().for_each(|one| put("fault", one));
@@ -187,9 +190,16 @@ fn loops(ran: &Ran) -> Vec<Value> {
     loops.map(|one| json!({"id": one.id, "residual": one.residual, "reason": one.reason})).collect()
 }
 
+fn user_metric(one: &UserMetric) -> Value {
+    let UserMetric { name, kind, component, value } = one;
+    let labels = json!({"component_id": component});
+    json!({"name": name, "kind": kind.name(), "value": value, "labels": labels})
+}
+
 /// All metrics as one object.
 pub(crate) fn metrics_json(metrics: &Metrics) -> Value {
-    let list: Vec<Value> = metrics.list.iter().map(metric).collect();
+    let user = metrics.user.iter().map(user_metric);
+    let list: Vec<Value> = metrics.list.iter().map(metric).chain(user).collect();
     json!({"result_schema_version": SCHEMA_VERSION, "metrics": list})
 }
 
@@ -248,18 +258,24 @@ pub(crate) fn prometheus(
         .iter()
         .map(|one| one.label.iter().map(|(name, whose)| (*name, whose.as_str())).collect())
         .collect();
+    let of_user: Vec<[(&str, &str); 1]> =
+        metrics.user.iter().map(|one| [("component_id", one.component.as_str())]).collect();
+    let reading = |kind: MetricKind, value: f64| match kind {
+        MetricKind::Counter => Reading::Counter(value as u64),
+        MetricKind::Gauge => Reading::GaugeFloat(value),
+    };
+    let user = metrics.user.iter().zip(&of_user);
+    let user = user
+        .map(|(one, labels)| Sample::new(&one.name, reading(one.kind, one.value)).labels(labels));
     let samples: Vec<Sample<'_>> = metrics
         .list
         .iter()
         .zip(&labels)
         .map(|(one, labels)| {
-            let value = match one.kind {
-                MetricKind::Counter => Reading::Counter(one.value as u64),
-                MetricKind::Gauge => Reading::GaugeFloat(one.value),
-            };
             let help = MetricDescriptor::of(one.name).map_or("", |known| known.description);
-            Sample::new(one.name, value).labels(labels).help(help)
+            Sample::new(one.name, reading(one.kind, one.value)).labels(labels).help(help)
         })
+        .chain(user)
         .chain(host.iter().map(HostCount::sample))
         .collect();
     let mut out = String::new();
@@ -302,10 +318,27 @@ mod tests {
             health: Vec::new(),
             lanes: Vec::new(),
             loops: Vec::new(),
-            metrics: Metrics { list: vec![metric] },
+            metrics: Metrics { list: vec![metric], ..Metrics::default() },
         };
         let wall = Duration::from_millis(1);
         Ran { report: Some(report), error: None, was_interrupted: false, wall, host: Vec::new() }
+    }
+
+    #[test]
+    fn numbers_of_components_own_are_written_with_those_of_the_runtime() {
+        let mut ran = ran(3.0);
+        let report = ran.report.as_mut().expect("it has one");
+        report.metrics.user.push(UserMetric {
+            name: "solve_ms.p95".into(),
+            kind: MetricKind::Gauge,
+            component: "ctl".into(),
+            value: 1.5,
+        });
+        let text = prometheus(&report.metrics, &[]).expect("the names are fit");
+        assert!(text.contains("{component_id=\"ctl\"} "), "{text}");
+        let value = user_metric(&report.metrics.user[0]);
+        assert_eq!(value["labels"]["component_id"], "ctl");
+        assert_eq!(value["name"], "solve_ms.p95");
     }
 
     #[test]

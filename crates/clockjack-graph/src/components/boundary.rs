@@ -7,9 +7,9 @@ use alloc::string::String;
 
 use clockjack_exec::Failure;
 
-use super::state::{exact, snapshot_of};
+use super::state::keeps;
 use crate::Component;
-use crate::component::{Execute, Input, Output, Snapshot};
+use crate::component::{Execute, Input, Output};
 use crate::run::GraphContext;
 
 /// `input`: passes on what it is fed with; if there is nothing, it follows a pattern.
@@ -62,19 +62,7 @@ impl Execute for FeedInput {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }
 
 /// `output`: takes numbers out of the graph. It counts them and keeps the last one, both of which
@@ -114,20 +102,7 @@ impl Execute for CountOutput {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        (self.count, self.last) = (0, 0.0);
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.count, self.last.to_bits()])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        let [count, last] = exact::<Self, 2>(snapshot)?.unwrap_or([0, 0]);
-        (self.count, self.last) = (count, f64::from_bits(last));
-        Ok(())
-    }
+    keeps!(count, last);
 }
 
 /// A count as a number.

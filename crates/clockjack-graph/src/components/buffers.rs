@@ -7,9 +7,9 @@ use alloc::string::String;
 
 use clockjack_exec::Failure;
 
-use super::state::{exact, snapshot_of};
+use super::state::keeps;
 use crate::Component;
-use crate::component::{Execute, Input, Output, Snapshot};
+use crate::component::{Execute, Input, Output};
 use crate::data::{Blob, BufferPool, Frame, PixelFormat, PoolError};
 use crate::run::GraphContext;
 
@@ -68,19 +68,7 @@ impl Execute for BinaryInput {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }
 
 /// `frame_input`: a picture each time; the `i`-th byte of row `y` of the `n`-th one is `i + y + n`,
@@ -126,19 +114,7 @@ impl Execute for FrameInput {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }
 
 /// `binary_output`: takes blobs out of the graph and counts them and their bytes, both of which are
@@ -162,19 +138,7 @@ impl Execute for BinaryOutput {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        (self.count, self.bytes) = (0, 0);
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.count, self.bytes])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.count, self.bytes] = exact::<Self, 2>(snapshot)?.unwrap_or([0, 0]);
-        Ok(())
-    }
+    keeps!(count, bytes);
 }
 
 /// `frame_output`: takes pictures out of the graph and counts them and their bytes, both of which
@@ -198,19 +162,7 @@ impl Execute for FrameOutput {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        (self.count, self.bytes) = (0, 0);
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.count, self.bytes])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.count, self.bytes] = exact::<Self, 2>(snapshot)?.unwrap_or([0, 0]);
-        Ok(())
-    }
+    keeps!(count, bytes);
 }
 
 /// `first`, `first + 1`, .. modulo 256.

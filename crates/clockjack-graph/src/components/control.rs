@@ -8,7 +8,7 @@ use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::plain::in_order;
-use super::state::{exact, snapshot_of};
+use super::state::{exact, keeps, snapshot_of};
 use crate::Component;
 use crate::component::{Config, ConfigError, Execute, Input, Output, Snapshot};
 use crate::run::GraphContext;
@@ -185,20 +185,7 @@ impl Execute for Controller {
         in_order(config.get("min")?.unwrap_or(-1.0), config.get("max")?.unwrap_or(1.0))
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.integral = 0.0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.integral.to_bits()])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        let [bits] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        self.integral = f64::from_bits(bits);
-        Ok(())
-    }
+    keeps!(integral);
 }
 
 /// `actuator`: what happens, a thing that follows its orders slowly: `position += dt / tau * (order
@@ -237,18 +224,5 @@ impl Execute for Actuator {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.at = 0.0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.at.to_bits()])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        let [bits] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        self.at = f64::from_bits(bits);
-        Ok(())
-    }
+    keeps!(at);
 }

@@ -9,9 +9,9 @@ use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::boundary::to_f64;
-use super::state::{exact, snapshot_of};
+use super::state::keeps;
 use crate::Component;
-use crate::component::{Execute, Output, Snapshot};
+use crate::component::{Execute, Output};
 use crate::run::GraphContext;
 
 /// `constant`: the same number each time.
@@ -61,19 +61,7 @@ impl Execute for Counter {
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }
 
 /// `source`: a wave over the epochs, `offset + amplitude * shape((epoch + phase) / period)`.
@@ -151,7 +139,7 @@ pub(super) fn sine(turn: f64) -> f64 {
 }
 
 /// `noise`: numbers evenly spread over `-amplitude <= x < amplitude`. The same seed gives the same
-/// row.
+/// row; that of the run is added to its own.
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "noise", title = "Noise")]
 pub struct Noise {
@@ -167,11 +155,11 @@ pub struct Noise {
 }
 
 impl Noise {
-    pub(super) fn next(&mut self) -> f64 {
+    pub(super) fn next(&mut self, run_seed: u64) -> f64 {
         if !mutant!("graph-noise-stands-still") {
             self.n = self.n.wrapping_add(1);
         }
-        self.amplitude * (2.0 * unit(self.seed, self.n) - 1.0)
+        self.amplitude * (2.0 * unit(self.seed.wrapping_add(run_seed), self.n) - 1.0)
     }
 }
 
@@ -187,22 +175,10 @@ pub(super) fn unit(seed: u64, n: u64) -> f64 {
 
 impl Execute for Noise {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        let value = self.next();
+        let value = self.next(cx.seed());
         cx.publish(self.out, value)?;
         Ok(())
     }
 
-    fn reset(&mut self) -> Result<(), Failure> {
-        self.n = 0;
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
-        Ok(Some(snapshot_of::<Self>([self.n])))
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        [self.n] = exact::<Self, 1>(snapshot)?.unwrap_or([0]);
-        Ok(())
-    }
+    keeps!(n);
 }

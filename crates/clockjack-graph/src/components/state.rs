@@ -54,3 +54,59 @@ pub(super) fn exact<C: Component, const N: usize>(
     let wrong = |_| Failure::msg(alloc::format!("`{}` has {N} words, not {n}", C::TYPE));
     words.try_into().map(Some).map_err(wrong)
 }
+
+/// What fits a word, whole: a count, or a number by its bits.
+pub(super) trait Word: Copy + Default {
+    fn to_word(self) -> u64;
+    fn from_word(word: u64) -> Self;
+}
+
+impl Word for u64 {
+    fn to_word(self) -> u64 {
+        self
+    }
+
+    fn from_word(word: u64) -> Self {
+        word
+    }
+}
+
+impl Word for f64 {
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self::from_bits(word)
+    }
+}
+
+/// Resets, writes down and takes back the fields that are a component's whole state. Each is a
+/// [`Word`] that begins at zero, and an empty snapshot is that beginning.
+macro_rules! keeps {
+    ($( $field:ident ),+) => {
+        fn reset(&mut self) -> Result<(), clockjack_exec::Failure> {
+            $( self.$field = Default::default(); )+
+            Ok(())
+        }
+
+        fn snapshot(
+            &mut self,
+        ) -> Result<Option<crate::component::Snapshot>, clockjack_exec::Failure> {
+            use crate::components::state::{Word, snapshot_of};
+            Ok(Some(snapshot_of::<Self>([$( Word::to_word(self.$field) ),+])))
+        }
+
+        fn restore(
+            &mut self,
+            snapshot: &crate::component::Snapshot,
+        ) -> Result<(), clockjack_exec::Failure> {
+            use crate::components::state::{Word, exact};
+            const N: usize = [$( stringify!($field) ),+].len();
+            let [$( $field ),+] = exact::<Self, N>(snapshot)?.unwrap_or([0; N]);
+            $( self.$field = Word::from_word($field); )+
+            Ok(())
+        }
+    };
+}
+pub(super) use keeps;

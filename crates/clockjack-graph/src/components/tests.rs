@@ -94,6 +94,10 @@ impl Bench {
             measures: false,
             traces: false,
             tasks: Tasks::new(4),
+            user: crate::run::metrics::user::Registry::new(1),
+            journal: None,
+            seed: 0,
+            graph: "bench".into(),
             stop: Arc::new(AtomicBool::new(false)),
             executor: time.system().executor(),
             is_shared: false,
@@ -268,11 +272,11 @@ fn an_async_worker_gives_its_product_after_so_many_polls() {
     let mut worker = Bench::new("async_worker", &entries);
     assert!(worker.out(&[("in", 2.0)]).is_empty());
     let mut submitted = worker.env.tasks.take_submitted();
-    let mut task = submitted.pop().unwrap();
+    let mut task = submitted.pop().unwrap().into_work();
     let mut cx = Context::from_waker(Waker::noop());
-    assert!(task.work.as_mut().poll(&mut cx).is_pending());
-    assert!(task.work.as_mut().poll(&mut cx).is_pending());
-    let Poll::Ready(Ok(value)) = task.work.as_mut().poll(&mut cx) else { panic!("not ready") };
+    assert!(task.as_mut().poll(&mut cx).is_pending());
+    assert!(task.as_mut().poll(&mut cx).is_pending());
+    let Poll::Ready(Ok(Some(value))) = task.as_mut().poll(&mut cx) else { panic!("not ready") };
     assert_eq!(value.get(), Some(&6.0));
     let five = [("in", 1.0); 5];
     assert!(worker.try_call::<f64, f64>(&five).is_err(), "as many as allowed are under way");
@@ -333,7 +337,7 @@ fn a_wave_begins_at_its_beginning_and_comes_back() {
 fn noise_is_the_same_row_for_the_same_seed() {
     let row = |seed| {
         let mut noise: sources::Noise = with(&[("seed", ConfigValue::Int(seed))]);
-        (0..100).map(|_| noise.next()).collect::<Vec<f64>>()
+        (0..100).map(|_| noise.next(0)).collect::<Vec<f64>>()
     };
     assert_eq!(row(7), row(7));
     assert_ne!(row(7), row(8));

@@ -318,8 +318,11 @@ section! {
 section! {
     /// `composite_loops[].loop_policy`.
     LOOP_POLICY "loop_policy", below "loop_policy.";
-    "type": one_of!(LoopType), required; "What kind of loop it is.";
-    "max_iterations": COUNT, = "0"; "Iterations in an epoch; 0: one.";
+    "type": one_of!(LoopType), required;
+        "`fixed_point`: until nothing changes; `transaction`: all or nothing; \
+         `solver_iteration`: until the residual is small; `coalesced_event`: one call for all \
+         that has come; `async_task`: an iteration an epoch.";
+    "max_iterations": COUNT, = "0"; "Iterations in an epoch, or of an `async_task`; 0: one.";
     "budget_ms": MILLIS, = "0"; "Time in an epoch; 0: any.";
     "convergence": one_of!(Convergence); "When it has converged.";
     "residual_threshold": Kind::Number; "It has converged when the residual is not greater.";

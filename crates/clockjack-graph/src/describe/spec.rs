@@ -626,13 +626,14 @@ named! {
     pub enum LoopType {
         /// Until nothing changes.
         FixedPoint = "fixed_point",
-        /// All or nothing.
+        /// All or nothing: if a member fails and the run goes on, nothing of the epoch is seen, and
+        /// each member that offers its state gets back what it was before.
         Transaction = "transaction",
         /// Until the residual is small.
         SolverIteration = "solver_iteration",
-        /// One pass for all that has come.
+        /// Each member is called once for all that has come, with the newest of each input.
         CoalescedEvent = "coalesced_event",
-        /// As tasks end.
+        /// One iteration an epoch; its immediate outputs are held until it ends.
         AsyncTask = "async_task",
     }
 }

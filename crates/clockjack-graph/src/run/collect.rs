@@ -8,9 +8,10 @@ use clockjack_sync::mutant;
 use super::blackboard::StateCounts;
 use super::domain::Domain;
 use super::epoch::lock;
-use super::metrics::{Metric, MetricKind, Metrics};
+use super::metrics::{Metric, MetricKind, Metrics, UserMetric};
 use super::reconfigure::ConfigCounts;
 use super::shared::RunShared;
+use super::wiring::OUTSIDE;
 use crate::describe::{EdgeKind, LaneType, Overflow, Priority};
 
 /// `runtime.lifecycle.*`.
@@ -79,14 +80,30 @@ pub(crate) fn collect(
     loops(&mut list, domains);
     life(&mut list, lifecycle);
     watchers(&mut list, domains);
-    Metrics { list: list.0 }
+    let mut user = shared.user.collect(&shared.plan);
+    restarts(&mut user, domains);
+    Metrics { list: list.0, user }
 }
 
 /// What is known of a run that did not begin.
 pub(crate) fn collect_set_up(lifecycle: &LifecycleCounts) -> Metrics {
     let mut list = List(Vec::new());
     life(&mut list, lifecycle);
-    Metrics { list: list.0 }
+    Metrics { list: list.0, user: Vec::new() }
+}
+
+/// Of those that were made anew how often: others have no such number.
+fn restarts(list: &mut Vec<UserMetric>, domains: &[Domain]) {
+    for region in domains.iter().flat_map(|domain| &domain.core.regions) {
+        let region = lock(region);
+        for node in region.nodes.iter().filter(|node| node.counts.restarts > 0) {
+            #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+            let value = node.counts.restarts as f64;
+            let name = String::from("runtime.component.restart_count");
+            let (kind, component) = (MetricKind::Counter, String::from(&*node.id));
+            list.push(UserMetric { name, kind, component, value });
+        }
+    }
 }
 
 fn lanes(list: &mut List, shared: &RunShared, domains: &[Domain]) {
@@ -220,6 +237,10 @@ fn channels(list: &mut List, shared: &RunShared, domains: &[Domain]) {
         for channel in &lock(region).channels {
             let edge = &shared.plan.edges[channel.edge() as usize];
             let (of, counts) = (Of::Channel(&edge.id), channel.counters());
+            if edge.from.0 == OUTSIDE && counts.publish_count == 0 {
+                // Nobody has fed anything, and no such edge is in the plan.
+                continue;
+            }
             let refused = match refused[channel.edge() as usize] {
                 _ if mutant!("collect-forgets-refused") => 0,
                 n_refused => n_refused,
@@ -292,7 +313,9 @@ fn asynchronous(list: &mut List, shared: &RunShared, domains: &[Domain]) {
     for domain in domains {
         let progress = &domain.progress;
         accepted += progress.n_tasks;
-        completed += progress.n_tasks_completed;
+        // Those that ended behind the last epoch have, too: nobody sees what they gave.
+        completed += progress.n_tasks_completed + progress.tasks_at_end.unseen;
+        cancelled += progress.tasks_at_end.cancelled;
         rejected += domain.core.env.tasks.n_rejected();
         evicted += progress.n_async_evicted;
         most += progress.async_max;

@@ -1,5 +1,6 @@
 //! What a component sees of the run while it is called.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -8,9 +9,11 @@ use clockjack_exec::Failure;
 
 use super::blackboard::{StateRefused, Write};
 use super::env::Env;
+use super::journal::Level;
 use super::message::{Message, MessageId, Meta, Stamp};
+use super::metrics::{Counter, Histogram, MetricRefused};
 use super::outbox::{Outbox, Refused};
-use super::tasks::TaskRefused;
+use super::tasks::{Begin, TaskRefused};
 use crate::component::{Input, Output};
 use crate::data::{Data, Value};
 
@@ -126,6 +129,13 @@ impl GraphContext<'_> {
         })
     }
 
+    /// All values of this invocation at an input, the oldest first; they count as not given out.
+    pub(crate) fn arrived<T: Data>(&self, port: Input<T>) -> impl Iterator<Item = &T> {
+        let wanted = number(port);
+        let is_wanted = move |one: &&Message| wanted.is_some_and(|wanted| is_at(one, wanted));
+        self.messages.iter().filter(is_wanted).filter_map(|one| one.value.get())
+    }
+
     /// When what the newest value at an input tells of happened, if who published it has said so.
     #[must_use]
     pub fn stamp<T: Data>(&self, port: Input<T>) -> Option<Stamp> {
@@ -174,9 +184,20 @@ impl GraphContext<'_> {
         T: Data,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
+        let work = Box::pin(async move { work.await.map(|value| Some(Value::new(value))) });
+        self.begin_task(port, Begin::Now(work))
+    }
+
+    /// As [`submit_task`](Self::submit_task), for a future that may give nothing, or that is made
+    /// when the epoch is over.
+    pub(crate) fn begin_task<T: Data>(
+        &mut self,
+        port: Output<T>,
+        begin: Begin,
+    ) -> Result<(), TaskRefused> {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
         let from = (self.call.component, self.call.invocation);
-        self.call.env.tasks.submit(from, port, self.correlation(), work)
+        self.call.env.tasks.submit(from, port, self.correlation(), begin)
     }
 
     /// A value of the blackboard, as of the beginning of the epoch.
@@ -249,6 +270,46 @@ impl GraphContext<'_> {
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.call.missed_runs
+    }
+
+    /// A counter of this component's own, by its name. It may be kept, and handed to tasks.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricRefused`], for what is no name, one of a histogram, or one too many.
+    pub fn counter(&self, name: &str) -> Result<Counter, MetricRefused> {
+        self.call.env.user.counter(self.call.component, name)
+    }
+
+    /// A histogram of this component's own, by its name. It may be kept, and handed to tasks.
+    ///
+    /// # Errors
+    ///
+    /// [`MetricRefused`], for what is no name, one of a counter, or one too many.
+    pub fn histogram(&self, name: &str) -> Result<Histogram, MetricRefused> {
+        self.call.env.user.histogram(self.call.component, name)
+    }
+
+    /// Writes a line to the [journal](super::journal) of the run, with the epoch and who says it.
+    /// Without a journal nothing is formatted.
+    pub fn log(&self, level: Level, line: impl fmt::Display) {
+        if let Some(journal) = &self.call.env.journal {
+            let Call { env, component, id, .. } = &self.call;
+            journal.write(level, (env.epoch, env.now_ns), (*component, id), &env.graph, &line);
+        }
+    }
+
+    /// What a component that draws numbers begins with: the same for all of a run, as its
+    /// [options](crate::RunOptions::seed) say.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.call.env.seed
+    }
+
+    /// The name of the graph.
+    #[must_use]
+    pub fn graph_name(&self) -> &str {
+        &self.call.env.graph
     }
 
     /// The id of this component.

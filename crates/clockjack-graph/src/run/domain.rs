@@ -33,13 +33,14 @@ use super::commit_log;
 use super::crew::Crew;
 use super::epoch::{Core, Outcome, own};
 use super::health::{self, Health, HealthKey, HealthKind, HealthSink};
-use super::inbox::{Arrival, Inbox};
+use super::inbox::{Arrival, Inbox, TaskResult};
 use super::lanes::Lanes;
 use super::reconfigure::ConfigCounts;
 use super::region::{Region, earlier};
 use super::report::{Fault, Phase, StopReason};
 use super::shared::RunShared;
 use super::sinks::{LogPart, TraceLog};
+use super::tasks::{EndCounts, Running, ShutdownPolicy};
 use super::trace::{TraceName, TraceRecord};
 use super::wiring::{Place, Special, count};
 use crate::describe::Overflow;
@@ -87,6 +88,8 @@ pub(crate) struct Bounds {
     pub(crate) steps: Option<u64>,
     pub(crate) duration_ns: Option<u64>,
     pub(crate) until_idle: bool,
+    /// What becomes of its tasks then, and how long they are waited for.
+    pub(crate) shutdown: (ShutdownPolicy, Duration),
 }
 
 /// Where a domain stands.
@@ -99,6 +102,8 @@ pub(crate) struct Progress {
     pub(crate) n_faults_dropped: u64,
     pub(crate) n_tasks: u64,
     pub(crate) n_tasks_completed: u64,
+    pub(crate) tasks_at_end: EndCounts,
+    running: Running,
     pub(crate) n_async_evicted: u64,
     pub(crate) blocked_ns: u64,
     /// For each lane.
@@ -132,6 +137,8 @@ impl Progress {
             n_faults_dropped: 0,
             n_tasks: 0,
             n_tasks_completed: 0,
+            tasks_at_end: EndCounts::default(),
+            running: Running::default(),
             n_async_evicted: 0,
             blocked_ns: 0,
             n_starvations: Vec::new(),
@@ -204,6 +211,7 @@ impl Domain {
         if ended.1.is_some() {
             self.shared.stop_all(&self.inboxes);
         }
+        self.end_tasks().await;
         // Who looks at a run that has ended sees how it has.
         self.gather_health();
         self.hand_on_trace();
@@ -296,14 +304,14 @@ impl Domain {
         let (tick, other) = self.due();
         let next = earlier(self.lanes.next_of(tick), other);
         let only_ticks = self.index > 0;
-        if !only_ticks && (self.has_more() || (next.is_none() && self.progress.last_called > 0)) {
+        if !only_ticks && (self.has_work() || (next.is_none() && self.progress.last_called > 0)) {
             return Moment::At(now_ns);
         }
         let next = if only_ticks { self.lanes.next_tick() } else { next };
         match next {
             Some(next_ns) if next_ns <= now_ns => Moment::At(now_ns),
             Some(next_ns) => Moment::SleepUntil(next_ns),
-            None if self.bounds.until_idle => Moment::End(StopReason::Idle),
+            None if self.bounds.until_idle && !self.has_more() => Moment::End(StopReason::Idle),
             None => Moment::Wait,
         }
     }
@@ -366,9 +374,15 @@ impl Domain {
         to.channels[place.channel as usize].room().saturating_sub(n_on_the_way) >= burst
     }
 
-    /// Whether something waits for the next epoch: publications, tasks, what has come.
+    /// Whether something waits for the next epoch or is on its way to it.
     fn has_more(&self) -> bool {
-        self.core.env.tasks.n_open() > 0
+        self.core.env.tasks.n_open() > 0 || self.has_work()
+    }
+
+    /// Whether something waits for the next epoch: publications, what has come. A task that is
+    /// under way does not: it wakes the coordinator when it ends.
+    fn has_work(&self) -> bool {
+        mutant!("domain-spins-while-tasks-run") && self.core.env.tasks.n_open() > 0
             || self.inboxes[self.index].has_any()
             || self.special.deferring.iter().any(|position| {
                 !super::epoch::lock(&self.core.regions[*position as usize]).deferred.is_empty()
@@ -498,8 +512,11 @@ impl Domain {
             let number = self.progress.n_tasks;
             self.progress.n_tasks += 1;
             let inbox = self.inboxes[self.index].clone();
-            let ending = TaskEnding { inbox, number, origin: submitted.from, result: None };
-            drop(env.executor.spawn(async move { ending.end(submitted.work.await) }));
+            let origin = submitted.from;
+            let ending = TaskEnding { inbox, number, origin, result: None };
+            let work = submitted.into_work();
+            let task = async move { ending.end(work.await) };
+            self.progress.running.start(number, origin.component, &env.executor, task);
         }
     }
 
@@ -688,20 +705,18 @@ struct TaskEnding {
     inbox: Inbox,
     number: u64,
     origin: super::tasks::TaskOrigin,
-    result: Option<Result<crate::data::Value, clockjack_exec::Failure>>,
+    result: Option<TaskResult>,
 }
 
 impl TaskEnding {
-    fn end(mut self, result: Result<crate::data::Value, clockjack_exec::Failure>) {
+    fn end(mut self, result: TaskResult) {
         self.result = Some(result);
     }
 }
 
 impl Drop for TaskEnding {
     fn drop(&mut self) {
-        let lost = || Err(clockjack_exec::Failure::msg("the task panicked or was dropped"));
-        let result = self.result.take().unwrap_or_else(lost);
-        let (number, origin) = (self.number, self.origin);
+        let (number, origin, result) = (self.number, self.origin, self.result.take());
         // A run that has ended takes nothing more.
         let _ = self.inbox.put(Arrival::Task { number, origin, result });
     }

@@ -22,6 +22,14 @@ pub(crate) struct Env {
     /// Whether records are made.
     pub(crate) traces: bool,
     pub(crate) tasks: Tasks,
+    /// What components count for themselves.
+    pub(crate) user: super::metrics::user::Registry,
+    /// Where components write what they have to say, if anybody reads it.
+    pub(crate) journal: Option<super::journal::Journal>,
+    /// What components that draw numbers begin with.
+    pub(crate) seed: u64,
+    /// The name of the graph.
+    pub(crate) graph: Arc<str>,
     /// The blackboard, as of the beginning of the epoch.
     pub(crate) state: super::blackboard::Snapshot,
     /// Whether anybody has written to it since.

@@ -23,6 +23,9 @@ use super::message::{Meta, Stamp};
 use super::tasks::TaskOrigin;
 use crate::data::Value;
 
+/// What a task gave, if that is anything.
+pub(crate) type TaskResult = Result<Option<Value>, Failure>;
+
 /// Something that has come.
 pub(crate) enum Arrival {
     /// A value for the input of a component: the channel of this edge.
@@ -33,13 +36,13 @@ pub(crate) enum Arrival {
     Crossed { edge: u32, value: Value, meta: Meta },
     /// Settings are to change.
     Config(super::reconfigure::Transaction),
-    /// A task has ended: its number, whose it was, what it gave.
-    Task { number: u64, origin: TaskOrigin, result: Result<Value, Failure> },
+    /// A task has ended: its number, whose it was, what it gave; no result if it was dropped.
+    Task { number: u64, origin: TaskOrigin, result: Option<TaskResult> },
 }
 
 impl Arrival {
     /// Whether it counts against the bound for what is fed.
-    fn is_fed(&self) -> bool {
+    pub(crate) fn is_fed(&self) -> bool {
         matches!(self, Self::Fed { .. } | Self::FedOut { .. })
     }
 }
@@ -100,7 +103,11 @@ impl Inbox {
         }
         if arrival.is_fed() {
             if state.n_fed >= state.fed_max {
-                state.waiters.extend(waiter.cloned());
+                if let Some(waiter) = waiter
+                    && !state.waiters.iter().any(|one| one.will_wake(waiter))
+                {
+                    state.waiters.push(waiter.clone());
+                }
                 return Err((arrival, InboxRefusal::Full));
             }
             state.n_fed += 1;
@@ -116,7 +123,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes all that has come.
+    /// Takes all that has come, behind what is there already. What was fed counts against the
+    /// bound until it is [seen](Self::seen).
     pub(crate) fn take(&self, into: &mut VecDeque<Arrival>) {
         if !self.has_any() {
             return;
@@ -124,8 +132,17 @@ impl Inbox {
         let mut state = self.lock();
         // Relaxed: as in `put_or_wait`.
         self.0.has_any.store(false, Ordering::Relaxed);
-        core::mem::swap(&mut state.arrivals, into);
-        state.n_fed = 0;
+        if into.is_empty() {
+            core::mem::swap(&mut state.arrivals, into);
+        } else {
+            into.append(&mut state.arrivals);
+        }
+    }
+
+    /// So many that were fed are in the graph now: there is room for others.
+    pub(crate) fn seen(&self, n_fed: usize) {
+        let mut state = self.lock();
+        state.n_fed -= n_fed;
         let waiters = core::mem::take(&mut state.waiters);
         drop(state);
         for waiter in waiters {

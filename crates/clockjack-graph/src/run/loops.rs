@@ -4,6 +4,18 @@
 //! Publications to members become visible as the mode says: at once (`gauss_seidel`), or after the
 //! iteration (`jacobi`). Those to others are held, whatever their kind, and committed or thrown
 //! away when the loop ends. An iteration in which no member was ready is not counted and ends it.
+//!
+//! What the types add to that:
+//!
+//! * `fixed_point` ends when an iteration has published what the one before it has.
+//! * `solver_iteration` may throw its outputs away if it has not converged.
+//! * `transaction` is all or nothing: when a member fails and the run goes on, nothing that any
+//!   member has published or written in this epoch is seen, and each member that offers its state
+//!   gets back what it was before ([`Rollback`]).
+//! * `coalesced_event` calls a member once for all that has come, with the newest of each input:
+//!   its triggers are made so when the graph is wired.
+//! * `async_task` makes one iteration an epoch and goes on in the next; its immediate outputs are
+//!   held until it ends.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,6 +30,7 @@ use super::node::{Route, To};
 use super::region::{Deferred, Downstream, Region};
 use super::report::{Fault, Phase};
 use super::trace::TraceName;
+use crate::component::Snapshot;
 use crate::describe::{Convergence, EdgeKind, LoopMode, LoopSpec, LoopType, PartialSuccess};
 
 /// A loop in a run.
@@ -30,6 +43,10 @@ pub(crate) struct LoopState {
     has_report: bool,
     /// What the members published in this iteration, as a number.
     digest: u64,
+    /// The same of the iteration before.
+    digest_before: Option<u64>,
+    /// The next iteration of an `async_task` that has not ended.
+    next_index: u32,
     scratch: Vec<u8>,
     pub(crate) counts: LoopCounts,
 }
@@ -57,6 +74,10 @@ enum Ending {
     Bound,
     /// No member was ready, after at least one iteration.
     Exhausted,
+    /// A member of a transaction has failed.
+    Failed,
+    /// It goes on in the next epoch.
+    Unfinished,
 }
 
 impl LoopState {
@@ -68,6 +89,8 @@ impl LoopState {
             report: ConvergenceReport::default(),
             has_report: false,
             digest: 0,
+            digest_before: None,
+            next_index: 0,
             scratch: Vec::new(),
             counts: LoopCounts::default(),
         }
@@ -94,6 +117,14 @@ impl LoopState {
         super::wiring::count(self.held.iter().filter(|(route, _)| route.edge == edge).count())
     }
 
+    fn is_transaction(&self) -> bool {
+        self.spec.loop_type == LoopType::Transaction
+    }
+
+    fn is_spread_over_epochs(&self) -> bool {
+        self.spec.loop_type == LoopType::AsyncTask
+    }
+
     /// Whether equal iterations end the loop.
     fn looks_for_equality(&self) -> bool {
         self.spec.loop_type == LoopType::FixedPoint
@@ -101,7 +132,7 @@ impl LoopState {
     }
 
     /// Whether the iteration that has just ended was the last, and why.
-    fn has_converged(&mut self, index: u32, digest_before: Option<u64>) -> Option<&'static str> {
+    fn has_converged(&self, index: u32) -> Option<&'static str> {
         match self.spec.convergence {
             Some(Convergence::SinglePass) => return Some("single_pass"),
             Some(Convergence::AfterFirstIteration) => return Some("after_first_iteration"),
@@ -118,7 +149,7 @@ impl LoopState {
         {
             return Some("residual");
         }
-        let is_stable = self.looks_for_equality() && digest_before == Some(self.digest);
+        let is_stable = self.looks_for_equality() && self.digest_before == Some(self.digest);
         (index > 0 && is_stable).then_some("stable")
     }
 
@@ -142,21 +173,96 @@ pub(crate) fn step(
     downstream: &mut impl Downstream,
 ) -> Result<u32, Fault> {
     let deferred_before = region.deferred.len();
+    let state = region.looping.as_ref().expect("only loops come here");
+    let is_under_way = state.next_index > 0;
+    let mut rollback = None;
+    if state.is_transaction() {
+        if !region.might_be_ready(env) {
+            return Ok(0);
+        }
+        rollback = Some(Rollback::new(region));
+    }
     match iterate(region, env, downstream) {
-        Ok((0, _)) => Ok(0),
+        Ok((n_called, Ending::Unfinished)) => Ok(n_called),
+        Ok((0, _)) if !is_under_way => Ok(0),
+        Ok((n_called, Ending::Failed)) => {
+            fail(region, env, deferred_before);
+            if let Some(rollback) = rollback {
+                rollback.back(region, env);
+            }
+            Ok(n_called)
+        }
         Ok((n_called, ending)) => {
             end(region, env, downstream, ending, deferred_before)?;
             Ok(n_called)
         }
         Err(fault) => {
-            let state = region.looping.as_mut().expect("only loops come here");
-            state.counts.error += 1;
-            state.held.clear();
-            region.note_loop(env, TraceName::LoopError, 0);
-            let n_async = n_async(&region.deferred[deferred_before..]);
-            region.n_published.async_discarded += n_async;
-            region.deferred.truncate(deferred_before);
+            fail(region, env, deferred_before);
+            if let Some(rollback) = rollback {
+                rollback.back(region, env);
+            }
             Err(fault)
+        }
+    }
+}
+
+/// Throws away what the loop has published for others.
+fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
+    let state = region.looping.as_mut().expect("only loops come here");
+    state.counts.error += 1;
+    state.counts.reason = "error";
+    state.next_index = 0;
+    let n_held = state.held.len() as u64;
+    state.held.clear();
+    let n_deferred = region.deferred.len().saturating_sub(deferred_before) as u64;
+    region.n_published.async_discarded += n_async(&region.deferred[deferred_before..]);
+    region.deferred.truncate(deferred_before);
+    region.note_loop(env, TraceName::LoopError, 0);
+    let state = region.looping.as_mut().expect("it was there");
+    state.counts.output_discarded += n_held + n_deferred;
+    region.n_published.composite_discarded += n_held + n_deferred;
+}
+
+/// What members were before a transaction.
+struct Rollback {
+    members: Vec<(Option<Snapshot>, Vec<Option<Message>>)>,
+    n_writes: usize,
+}
+
+impl Rollback {
+    fn new(region: &mut Region) -> Self {
+        let n_writes = region.writes.len();
+        let members = region.nodes.iter_mut().map(|node| {
+            // One that cannot give its state keeps the one it has then.
+            let snapshot = node.with_body(|node| node.snapshot()).ok().flatten();
+            let share = |one: &Option<Message>| one.as_ref().and_then(Message::share);
+            (snapshot, node.last.iter().map(share).collect())
+        });
+        Self { members: members.collect(), n_writes }
+    }
+
+    /// Makes the members what they were, and forgets what they have for each other.
+    fn back(self, region: &mut Region, env: &Env) {
+        region.writes.truncate(self.n_writes);
+        for (at, (snapshot, last)) in self.members.into_iter().enumerate() {
+            let node = &mut region.nodes[at];
+            node.counts.discarded += node.outbox.discard_after(0) as u64;
+            node.last = last;
+            if let Some(snapshot) = snapshot
+                && !mutant!("loops-keeps-what-failed")
+                && let Err(failure) = node.with_body(|node| node.restore(&snapshot))
+            {
+                let text = alloc::format!("{failure}");
+                let fault = node.fault(Phase::Restore, text, env.epoch, false);
+                region.faults.push(fault);
+            }
+            for index in 0..region.nodes[at].routes.len() {
+                if let To::Here(channel) = region.nodes[at].routes[index].to {
+                    while region.channels[channel as usize].pop(env.now_ns).is_some() {
+                        region.n_published.composite_discarded += 1;
+                    }
+                }
+            }
         }
     }
 }
@@ -172,9 +278,12 @@ fn iterate(
     let is_timed = !env.is_simulated || mutant!("loops-budget-by-the-wall");
     let budget_ns = if is_timed { state.spec.budget_ms.saturating_mul(1_000_000) } else { 0 };
     let begun_ns = if budget_ns > 0 { env.nanos() } else { 0 };
-    let mut digest_before = None;
+    let (first, is_spread) = (state.next_index, state.is_spread_over_epochs());
+    if first == 0 {
+        region.looping.as_mut().expect("it was there").digest_before = None;
+    }
     let mut n_called = 0;
-    for index in 0..max {
+    for index in first..max {
         if index > 0 && env.is_stopping() {
             return Ok((n_called, Ending::Cancelled));
         }
@@ -186,7 +295,7 @@ fn iterate(
         let span = region.recorder.open(env, downstream.glance(), TraceName::LoopIteration, first);
         let in_this = run_members(region, env, downstream, LoopIteration { index, max });
         region.recorder.close(env, span, index.into());
-        let in_this = in_this?;
+        let Some(in_this) = in_this? else { return Ok((n_called.max(1), Ending::Failed)) };
         if in_this == 0 {
             region.recorder.forget(span);
             return Ok((n_called, Ending::Exhausted));
@@ -194,11 +303,11 @@ fn iterate(
         n_called += in_this;
         let state = region.looping.as_mut().expect("it was there");
         state.counts.iterations += 1;
-        if let Some(reason) = state.has_converged(index, digest_before) {
+        if let Some(reason) = state.has_converged(index) {
             state.counts.reason = reason;
             return Ok((n_called, Ending::Converged));
         }
-        digest_before = Some(state.digest);
+        state.digest_before = Some(state.digest);
         if budget_ns > 0 && env.nanos().saturating_sub(begun_ns) >= budget_ns {
             if env.logs {
                 // What the clock has decided no replay can find out again.
@@ -206,21 +315,31 @@ fn iterate(
             }
             return Ok((n_called, Ending::Budget));
         }
+        if is_spread && index + 1 < max {
+            region.looping.as_mut().expect("it was there").next_index = index + 1;
+            return Ok((n_called, Ending::Unfinished));
+        }
     }
     Ok((n_called, Ending::Bound))
 }
 
+/// One iteration: how many calls it took; `None` if a member has failed whose transaction it is.
 fn run_members(
     region: &mut Region,
     env: &Env,
     downstream: &mut impl Downstream,
     iteration: LoopIteration,
-) -> Result<u32, Fault> {
-    let mode = region.looping.as_ref().expect("only loops come here").spec.mode;
+) -> Result<Option<u32>, Fault> {
+    let state = region.looping.as_ref().expect("only loops come here");
+    let (mode, is_transaction) = (state.spec.mode, state.is_transaction());
     let mut n_called = 0;
     for at in 0..region.nodes.len() {
+        let n_errors = region.nodes[at].counts.errors;
         let called = region.step_node(at, env, downstream, Some(iteration))?;
         n_called += called;
+        if is_transaction && region.nodes[at].counts.errors > n_errors {
+            return Ok(None);
+        }
         if called > 0 && mode == LoopMode::GaussSeidel {
             digest(region, at);
             region.commit(at, env, downstream);
@@ -232,7 +351,7 @@ fn run_members(
             region.commit(at, env, downstream);
         }
     }
-    Ok(n_called)
+    Ok(Some(n_called))
 }
 
 /// Adds what a member is about to publish to the digest of the iteration.
@@ -275,7 +394,9 @@ fn end(
             state.counts.reason = "max_iterations";
         }
         Ending::Exhausted => state.counts.reason = "exhausted",
+        Ending::Failed | Ending::Unfinished => unreachable!("they do not end here"),
     }
+    state.next_index = 0;
     let has_settled = matches!(ending, Ending::Converged | Ending::Exhausted);
     let partial = if has_settled { PartialSuccess::CommitOutputs } else { state.partial_success() };
     let mut held = core::mem::take(&mut state.held);
@@ -339,7 +460,7 @@ impl Region {
             }
             Ending::Budget => self.note_loop(env, TraceName::LoopBudgetOverrun, 0),
             Ending::Bound => self.note_loop(env, TraceName::LoopMaxIterationsHit, 0),
-            Ending::Exhausted => {}
+            Ending::Exhausted | Ending::Failed | Ending::Unfinished => {}
         }
     }
 }

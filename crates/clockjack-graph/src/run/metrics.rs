@@ -1,6 +1,7 @@
 //! Counts of a run, by their names.
 
 mod table;
+pub mod user;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -9,6 +10,7 @@ use alloc::vec::Vec;
 use crate::named::named;
 
 pub use table::{METRICS, MetricDescriptor, MetricScope, MetricStability};
+pub use user::{Counter, Histogram, MetricRefused, Summary};
 
 named! {
     /// What a number means.
@@ -33,18 +35,36 @@ pub struct Metric {
     pub value: f64,
 }
 
+/// One number of a component's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserMetric {
+    /// Its name; of a histogram with `.count`, `.min`, `.max`, `.avg`, `.p50`, `.p95` or `.p99`.
+    pub name: String,
+    /// What it means.
+    pub kind: MetricKind,
+    /// The component.
+    pub component: String,
+    /// The number.
+    pub value: f64,
+}
+
 /// All numbers of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// In a fixed order: by part of the runtime, then by number in the plan.
     pub list: Vec<Metric>,
+    /// Those of the components themselves, in the order of components, then of names; and for each
+    /// that was made anew how often, `runtime.component.restart_count`.
+    pub user: Vec<UserMetric>,
 }
 
 impl Metrics {
     /// The sum of all numbers of this name.
     #[must_use]
     pub fn total(&self, name: &str) -> f64 {
-        self.list.iter().filter(|one| one.name == name).map(|one| one.value).sum()
+        let own = self.list.iter().filter(|one| one.name == name).map(|one| one.value);
+        let user = self.user.iter().filter(|one| one.name == name).map(|one| one.value);
+        own.chain(user).sum()
     }
 
     /// Adds the numbers of another part of the run: those of one name and label are one number.
@@ -70,6 +90,8 @@ impl Metrics {
         let is_it = |one: &&Metric| {
             one.name == name && one.label.as_ref().is_some_and(|(_, whose)| whose == of)
         };
-        self.list.iter().find(is_it).map(|one| one.value)
+        let is_user = |one: &&UserMetric| one.name == name && one.component == of;
+        let user = || self.user.iter().find(is_user).map(|one| one.value);
+        self.list.iter().find(is_it).map(|one| one.value).or_else(user)
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct NodeState {
     pub(crate) callback_max_ns: u64,
     pub(crate) burst: u32,
     pub(crate) status: Status,
+    /// It was activated, and not deactivated since.
+    pub(crate) is_activated: bool,
     /// When it was last looked at, a blocking edge had no room.
     pub(crate) is_blocked: bool,
     pub(crate) counts: NodeCounts,
@@ -295,12 +297,22 @@ impl NodeState {
     }
 
     /// Looks at the inputs that the trigger does not look at: what is in their channels goes to
-    /// the invocation, after its own messages.
-    pub(crate) fn look_beside(&mut self, now_ns: u64, channels: &mut [Channel]) {
+    /// the first invocation, after its own messages. A channel bounds how much that is.
+    pub(crate) fn look_beside(
+        &mut self,
+        now_ns: u64,
+        channels: &mut [Channel],
+        invocations: &mut Invocations,
+    ) {
+        let overlaps = self.overlaps();
         for (port, at) in &self.beside {
             let channel = &mut channels[*at];
             while let Some(message) = channel.pop(now_ns) {
-                self.last[usize::from(*port)] = Some(message);
+                if overlaps && let Some(shared) = message.share() {
+                    // Those beside the first do not wait for what it keeps.
+                    self.last[usize::from(*port)] = Some(shared);
+                }
+                invocations.add_to_first(*port, message);
             }
         }
     }
@@ -352,7 +364,9 @@ impl NodeState {
     fn next_backoff(&mut self, now_ns: u64) -> Option<u64> {
         let counts = &mut self.counts;
         let window_ns = self.on_error.within_ms.saturating_mul(1_000_000);
-        if window_ns > 0 && now_ns.saturating_sub(counts.window_ns) > window_ns {
+        let is_over = window_ns > 0 && now_ns.saturating_sub(counts.window_ns) > window_ns;
+        // The window begins with the first failure in it.
+        if counts.window_restarts == 0 || is_over {
             (counts.window_ns, counts.window_restarts) = (now_ns, 0);
         }
         if counts.window_restarts >= self.on_error.max_restarts {
@@ -390,6 +404,10 @@ impl NodeState {
         let Some(fresh) = old else {
             return Err(Failure::msg("it cannot be made anew"));
         };
+        if core::mem::take(&mut self.is_activated) {
+            // It has failed before; what it holds is to be let go all the same.
+            let _ = self.with_body(|node| node.deactivate());
+        }
         let old = core::mem::replace(&mut self.body, fresh);
         // Its end is its own affair.
         let _ = guarded(|| {
@@ -398,7 +416,9 @@ impl NodeState {
         });
         self.last.fill_with(|| None);
         self.trigger.start(now_ns);
-        self.set_up()
+        self.set_up()?;
+        self.is_activated = true;
+        Ok(())
     }
 
     /// Binds, configures and activates.
@@ -416,6 +436,7 @@ impl NodeState {
             if let Some(port) = binder.unknown() {
                 return Err(Failure::msg(format!("port `{port}` is not in its descriptor")));
             }
+            node.validate_config(&config)?;
             node.configure(&config).map_err(Failure::from)
         })
     }

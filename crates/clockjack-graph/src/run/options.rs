@@ -2,8 +2,15 @@
 
 use core::time::Duration;
 
+use clockjack_actor::ActorRef;
+
+use super::journal::Journal;
+use super::observer::{Observer, Watching};
 use super::sinks::{CommitLog, TraceLog};
+use super::tasks::ShutdownPolicy;
+use crate::bridge::{OnRefused, Subscription};
 use crate::component::Snapshot;
+use crate::data::Data;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -49,6 +56,11 @@ pub struct RunOptions {
     pub(crate) timing_every: u64,
     pub(crate) tasks_max: usize,
     pub(crate) feed_max: usize,
+    pub(crate) shutdown_policy: ShutdownPolicy,
+    pub(crate) drain_max: Duration,
+    pub(crate) journal: Option<Journal>,
+    pub(crate) observers: Vec<Watching>,
+    pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) snapshots: bool,
     pub(crate) restore: Vec<(String, Snapshot)>,
     pub(crate) reset: bool,
@@ -56,6 +68,10 @@ pub struct RunOptions {
 
 /// Epochs of a run until it is idle that was given no number of them.
 const IDLE_STEPS_MAX: u64 = 1000;
+
+/// How long tasks are waited for at the end, unless told otherwise: as an orderly shutdown of a
+/// system takes.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
 
 impl RunOptions {
     /// So many epochs.
@@ -92,6 +108,11 @@ impl RunOptions {
             timing_every: 64,
             tasks_max: 1024,
             feed_max: 1024,
+            shutdown_policy: ShutdownPolicy::Drain,
+            drain_max: DRAIN_MAX,
+            journal: None,
+            observers: Vec::new(),
+            subscriptions: Vec::new(),
             snapshots: false,
             restore: Vec::new(),
             reset: false,
@@ -173,6 +194,53 @@ impl RunOptions {
     #[must_use]
     pub fn feed_max(mut self, n: usize) -> Self {
         self.feed_max = n;
+        self
+    }
+
+    /// Where components write what they have to say.
+    #[must_use]
+    pub fn journal(mut self, journal: &Journal) -> Self {
+        self.journal = Some(journal.clone());
+        self
+    }
+
+    /// Shows the run to somebody when it has ended. Observers are called in the order in which they
+    /// were given.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.push(Watching::new(observer));
+        self
+    }
+
+    /// Tells an actor each value that comes to an input of a component at the output boundary, when
+    /// that component was called with it and has not failed. A [mapped](ActorRef::map) ref makes
+    /// messages of them.
+    ///
+    /// The component counts what it has told, as `actor.told_count`, and what the actor has not
+    /// taken, as `actor.refused_count`.
+    #[must_use]
+    pub fn subscribe<T: Data + Clone>(
+        mut self,
+        endpoint: &str,
+        to: &ActorRef<T>,
+        on_refused: OnRefused,
+    ) -> Self {
+        self.subscriptions.push(Subscription::new(endpoint, to, on_refused));
+        self
+    }
+
+    /// What becomes of the tasks that are under way at the end.
+    #[must_use]
+    pub fn shutdown_policy(mut self, policy: ShutdownPolicy) -> Self {
+        self.shutdown_policy = policy;
+        self
+    }
+
+    /// How long they are waited for, by the clock of the system; then they are cancelled. By
+    /// default ten seconds.
+    #[must_use]
+    pub fn drain_max(mut self, within: Duration) -> Self {
+        self.drain_max = within;
         self
     }
 

@@ -6,6 +6,7 @@
 //! of those who read it. These ways do exactly what [`Region::step_full`] does for such a component,
 //! and go to it whenever something is out of the ordinary.
 
+use super::channel::Channel;
 use super::context::is_taken;
 use super::env::Env;
 use super::message::Message;
@@ -32,12 +33,12 @@ impl Way {
     /// The shortest way to step a region.
     pub(crate) fn of(region: &Region) -> Self {
         let [node] = region.nodes.as_slice() else { return Self::Full };
-        let is_plain = region.looping.is_none()
-            && node.beside.is_empty()
-            && node.admission.is_none()
-            && !node.outbox.is_guarded();
+        let is_plain =
+            region.looping.is_none() && node.admission.is_none() && !node.outbox.is_guarded();
         if !is_plain {
             Self::Full
+        } else if !node.beside.is_empty() {
+            if node.trigger.is_steady() { Self::Once } else { Self::Full }
         } else if let Some(port) = node.trigger.single() {
             Self::Each(port)
         } else if node.trigger.is_steady() {
@@ -127,7 +128,9 @@ impl Region {
         downstream: &mut impl Downstream,
     ) -> Result<u32, Fault> {
         let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
-        if node.status != Status::Active {
+        // What came beside its trigger, from a feed mostly, is for the invocation.
+        let has_update = self.channels.iter().any(Channel::has_update);
+        if node.status != Status::Active || has_update {
             return self.step_full(env, downstream);
         }
         node.trigger.note_ready(1);

@@ -123,6 +123,14 @@ impl Region {
         Ok(n_called)
     }
 
+    /// Whether a member may have something to do.
+    pub(crate) fn might_be_ready(&self, env: &Env) -> bool {
+        self.nodes.iter().any(|node| {
+            let channels = &self.channels[node.channels.clone()];
+            node.trigger.might_be_ready(env.now_ns, channels)
+        })
+    }
+
     /// Calls one node for each invocation that is ready. Its publications stay staged.
     #[inline]
     pub(crate) fn step_node(
@@ -155,10 +163,11 @@ impl Region {
         if n_ready == 0 {
             return Ok(0);
         }
-        if !node.beside.is_empty() {
-            node.look_beside(env.now_ns, &mut self.channels);
-        }
         self.admit(at, env)?;
+        let node = &mut self.nodes[at];
+        if !node.beside.is_empty() {
+            node.look_beside(env.now_ns, &mut self.channels, &mut self.invocations);
+        }
         let is_batch = self.invocations.len() > 1
             && self.looping.is_none()
             && self.nodes[at].overlaps()

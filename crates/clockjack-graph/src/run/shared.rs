@@ -14,6 +14,8 @@ pub(crate) struct RunShared {
     pub(crate) plan: Arc<Plan>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
+    /// What components count for themselves.
+    pub(crate) user: super::metrics::user::Registry,
     pub(crate) stop: Arc<AtomicBool>,
     /// Steps of `manual_step` lanes that were called for and have not begun.
     pub(crate) n_steps_called: AtomicU64,

@@ -170,6 +170,11 @@ impl TraceLog {
         lock(&self.0).records.drain(..).collect()
     }
 
+    /// What is there, the oldest first. It stays.
+    pub(crate) fn records(&self) -> Vec<TraceRecord> {
+        lock(&self.0).records.iter().copied().collect()
+    }
+
     /// How many records there was no room for.
     #[must_use]
     pub fn n_dropped(&self) -> u64 {

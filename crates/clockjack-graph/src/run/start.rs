@@ -65,19 +65,21 @@ pub(crate) fn start(
     options: RunOptions,
 ) -> Result<Started, RunError> {
     let executor = system.executor();
-    let plan = graph.plan;
+    let plan = wiring::with_feeds(&graph.plan, options.feed_max);
     let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
     let mut threads = LaneThreads::make(&plan, system, options.clock)?;
     let isolated = threads.isolated(&plan);
     let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
-    let mut wired = wire(&plan, &domain_of, graph.made, width);
+    let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
+    let mut wired = wire(&plan, &domain_of, made, width);
     let counts = set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
     let shared = Arc::new(RunShared {
         plan: Arc::clone(&plan),
         nodes: wired.nodes,
+        user: super::metrics::user::Registry::new(plan.components.len()),
         stop: Arc::new(AtomicBool::new(false)),
         n_steps_called: AtomicU64::new(0),
         n_lanes_left: AtomicUsize::new(n_domains - 1),
@@ -93,7 +95,6 @@ pub(crate) fn start(
         let crew = crew(&plan, &numbers, &isolated, &executor, width, options.parallel);
         let board = crew.as_ref().map(Crew::board);
         let env = env(index, &shared, &options, &executor, board, began_ns);
-        let lanes = Lanes::new(&plan, |lane| domain_of[lane] == index);
         let domain = Domain {
             index,
             pace: pace(index, &options),
@@ -102,7 +103,7 @@ pub(crate) fn start(
                 env,
                 is_due: alloc::vec![true; plan.lanes.len()],
             }),
-            lanes,
+            lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
             crew,
             places: Arc::clone(&wired.places),
             inboxes: Arc::clone(&inboxes),
@@ -120,7 +121,7 @@ pub(crate) fn start(
         joins.push(thread.spawn(domain.run()));
     }
     let end = async move {
-        let ended = finish(joins, shared_by_end, inboxes_of_end, options.snapshots, counts).await;
+        let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
         // Nobody works there any more.
         drop(threads);
         ended
@@ -146,6 +147,10 @@ fn env(
         measures: false,
         traces: options.trace.is_some(),
         tasks: Tasks::new(options.tasks_max),
+        user: shared.user.clone(),
+        journal: options.journal.clone(),
+        seed: options.seed,
+        graph: shared.plan.name.as_str().into(),
         state: super::blackboard::Snapshot::default(),
         is_written: AtomicBool::new(false),
         n_state_reads: AtomicU64::new(0),
@@ -163,6 +168,7 @@ fn bounds(options: &RunOptions) -> Bounds {
         steps: options.steps,
         duration_ns: options.duration.map(nanos),
         until_idle: options.until_idle,
+        shutdown: (options.shutdown_policy, options.drain_max),
     }
 }
 
@@ -339,7 +345,7 @@ async fn finish(
     joins: Vec<Join<DomainEnd>>,
     shared: Arc<RunShared>,
     inboxes: Arc<[Inbox]>,
-    wants_snapshots: bool,
+    options: RunOptions,
     lifecycle: LifecycleCounts,
 ) -> Result<RunReport, RunError> {
     let mut domains = Vec::with_capacity(joins.len());
@@ -357,7 +363,8 @@ async fn finish(
         drop(inbox.close());
     }
     let stop = stop.unwrap_or(StopReason::NotStarted);
-    let report = take_down(&shared, domains, stop, wants_snapshots, lifecycle);
+    let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
+    super::observer::show(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
     match fault {
         Some(fault) => Err(RunError::failed(fault, Some(report))),
         None => Ok(report),

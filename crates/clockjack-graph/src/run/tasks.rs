@@ -11,27 +11,82 @@
 //! when the epoch began, and how many the component itself has submitted in it (of invocations that
 //! overlap, each for itself). So the bound may be passed within one epoch, by no more than that
 //! bound for each of them.
+//!
+//! A run that ends leaves nothing behind: its coordinator waits for the tasks that are under way,
+//! or cancels them, as the [policy](ShutdownPolicy) says, and counts what became of each. There is
+//! no epoch left in which anybody could see what they give.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
-use clockjack_exec::Failure;
+use clockjack_exec::{Failure, Handle, Join};
 use clockjack_sync::mutant;
 
 use super::message::MessageId;
-use crate::data::{Data, Value};
+use super::node::guarded;
+use crate::data::Value;
+use crate::named::named;
+
+named! {
+    /// What becomes of the tasks that are under way when a run ends.
+    #[derive(Default)]
+    pub enum ShutdownPolicy {
+        /// They are waited for, for a while; what is left then is cancelled.
+        #[default]
+        Drain = "drain",
+        /// Those that have not begun are cancelled, the others waited for.
+        CancelPending = "cancel_pending",
+        /// All are cancelled. Each is dropped the next time it would be polled.
+        Cancel = "cancel",
+    }
+}
+
+/// A future of a component: what it gives, if that is anything.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Option<Value>, Failure>> + Send>>;
+
+/// How a future begins.
+pub(crate) enum Begin {
+    /// It is there.
+    Now(Work),
+    /// It is made by the coordinator, in the order of components: for what is heard by others when
+    /// it is made.
+    Later(Box<dyn FnOnce() -> Work + Send>, Order),
+}
+
+/// In which order what the tasks of a component give is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they end.
+    OfEnding,
+    /// As they were submitted: one that has ended waits for those before it.
+    OfBeginning,
+}
 
 /// A future of a component that has not been given to the executor yet.
 pub(crate) struct Submitted {
     pub(crate) from: TaskOrigin,
     /// Which of the component's invocations that overlap.
     invocation: usize,
-    pub(crate) work: Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>,
+    begin: Begin,
+}
+
+impl Submitted {
+    /// The future.
+    pub(crate) fn into_work(self) -> Work {
+        match self.begin {
+            Begin::Now(work) => work,
+            Begin::Later(make, _) => guarded(|| Ok(make()))
+                .unwrap_or_else(|failure| Box::pin(core::future::ready(Err(failure)))),
+        }
+    }
 }
 
 /// Whose future it is.
@@ -40,6 +95,7 @@ pub(crate) struct TaskOrigin {
     pub(crate) component: usize,
     pub(crate) port: usize,
     pub(crate) correlation: MessageId,
+    pub(crate) order: Order,
 }
 
 /// Where components leave their futures.
@@ -77,19 +133,18 @@ impl Tasks {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), n_open }) }
     }
 
-    pub(crate) fn submit<T, F>(
+    pub(crate) fn submit(
         &self,
         (component, invocation): (usize, usize),
         port: usize,
         correlation: MessageId,
-        work: F,
-    ) -> Result<(), TaskRefused>
-    where
-        T: Data,
-        F: Future<Output = Result<T, Failure>> + Send + 'static,
-    {
-        let from = TaskOrigin { component, port, correlation };
-        let work = Box::pin(async move { work.await.map(Value::new) });
+        begin: Begin,
+    ) -> Result<(), TaskRefused> {
+        let order = match &begin {
+            Begin::Now(_) => Order::OfEnding,
+            Begin::Later(_, order) => *order,
+        };
+        let from = TaskOrigin { component, port, correlation, order };
         let mut state = self.lock();
         let is_own = |one: &&Submitted| {
             (one.from.component, one.invocation) == (component, invocation)
@@ -100,7 +155,7 @@ impl Tasks {
             state.n_rejected += 1;
             return Err(TaskRefused { limit: Some(state.n_open_max) });
         }
-        state.submitted.push(Submitted { from, invocation, work });
+        state.submitted.push(Submitted { from, invocation, begin });
         // Relaxed: the coordinator looks at it when all who could submit are done.
         self.shared.n_open.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -144,6 +199,95 @@ impl Tasks {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The tasks that the executor has, by number.
+#[derive(Default)]
+pub(crate) struct Running(BTreeMap<u64, Task>);
+
+/// A task that the executor has.
+struct Task {
+    component: usize,
+    join: Join<()>,
+    has_begun: Arc<AtomicBool>,
+}
+
+impl Running {
+    /// Gives a task to the executor.
+    pub(crate) fn start(
+        &mut self,
+        number: u64,
+        component: usize,
+        executor: &Handle,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begun = Arc::clone(&has_begun);
+        let join = executor.spawn(async move {
+            // Relaxed: it says no more than itself.
+            begun.store(true, Ordering::Relaxed);
+            task.await;
+        });
+        self.0.insert(number, Task { component, join, has_begun });
+    }
+
+    /// Whether what a task gave has to wait for one that was submitted before it.
+    pub(crate) fn must_wait(&self, number: u64, origin: TaskOrigin) -> bool {
+        let mut earlier = self.0.range(..number);
+        origin.order == Order::OfBeginning
+            && earlier.any(|(_, one)| one.component == origin.component)
+            && !mutant!("tasks-order-is-forgotten")
+    }
+
+    /// One has told what came of it.
+    pub(crate) fn ended(&mut self, number: u64) {
+        self.0.remove(&number);
+    }
+
+    /// Waits until nothing is left of any, as the policy says.
+    pub(crate) async fn end(
+        &mut self,
+        policy: ShutdownPolicy,
+        drain_max: Duration,
+        executor: &Handle,
+    ) {
+        if self.0.is_empty() || mutant!("tasks-outlive-their-run") {
+            return;
+        }
+        for Task { join, has_begun, .. } in self.0.values() {
+            // Relaxed: as above. One that begins meanwhile is dropped at its second look.
+            let is_pending = !has_begun.load(Ordering::Relaxed);
+            match policy {
+                ShutdownPolicy::Cancel => join.abort(),
+                ShutdownPolicy::CancelPending if is_pending => join.abort(),
+                _ => {}
+            }
+        }
+        let mut patience = pin!(executor.sleep(drain_max));
+        let mut is_over = false;
+        for Task { join, .. } in self.0.values_mut() {
+            poll_fn(|cx| {
+                if !is_over && patience.as_mut().poll(cx).is_ready() {
+                    is_over = true;
+                }
+                if is_over {
+                    join.abort();
+                }
+                Pin::new(&mut *join).poll(cx).map(|_| ())
+            })
+            .await;
+        }
+        self.0.clear();
+    }
+}
+
+/// What became of the tasks that were under way at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EndCounts {
+    /// They have ended, and nobody sees what they gave.
+    pub(crate) unseen: u64,
+    /// They were dropped.
+    pub(crate) cancelled: u64,
 }
 
 /// A task that was not started.

@@ -251,8 +251,9 @@ impl Arrows {
         if self.from_outside[at] {
             return;
         }
-        let (from, _) = plan.edges[record.edge as usize].from;
-        let call = self.last_call.get(from).copied().flatten();
+        // What was fed came over no edge of the plan.
+        let from = plan.edges.get(record.edge as usize).map(|edge| edge.from.0);
+        let call = from.and_then(|from| self.last_call.get(from).copied().flatten());
         if record.name == TraceName::ChannelPublish {
             if record.lane != NONE && !mutant!("timeline-asks-the-last-caller") {
                 self.on_the_way.entry(record.edge).or_default().push(call);
@@ -325,7 +326,7 @@ fn args<'a>(
         [("causation", record.message), ("correlation", record.correlation)]
     {
         if let Some(edge) = edge_plus_one.checked_sub(1) {
-            let id = plan.edges[edge as usize].id.as_str();
+            let id = plan.edges.get(edge as usize).map_or("feed", |edge| edge.id.as_str());
             let (channel, number) = match name {
                 "causation" => ("causation_channel", "causation_seq"),
                 _ => ("correlation_channel", "correlation_seq"),

@@ -14,9 +14,11 @@ use super::plain::Way;
 use super::region::{PublicationCounts, Region};
 use super::trace::Recorder;
 use super::trigger::{Invocations, Trigger};
-use crate::compile::{Plan, PlanComponent};
+use crate::compile::{Plan, PlanComponent, PlanEdge};
 use crate::component::Config;
-use crate::describe::{EdgeKind, LaneSpec, LaneType, Mode, Overflow};
+use crate::describe::{
+    BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode, Overflow,
+};
 use crate::graph::Made;
 
 /// Where the channel of an edge is.
@@ -50,6 +52,50 @@ pub(crate) struct Special {
     pub(crate) deferring: Vec<u32>,
     /// Regions that may become ready by time alone.
     pub(crate) timed: Vec<u32>,
+}
+
+/// The component that an edge of a feed begins at: none.
+pub(crate) const OUTSIDE: usize = usize::MAX;
+
+/// The plan of a run: that of the graph, with an edge from outside to each input at the border that
+/// has none. They come last, so the numbers of the others stay.
+///
+/// What is fed waits outside until such an edge has room: it loses nothing.
+pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
+    let mut found = Vec::new();
+    for (component, planned) in plan.components.iter().enumerate() {
+        if !matches!(planned.spec.boundary.role, BoundaryRole::Input | BoundaryRole::InputOutput) {
+            continue;
+        }
+        let free = planned.inputs.iter().enumerate().filter(|(_, input)| input.edges.is_empty());
+        found.extend(free.map(|(input, _)| (component, input)));
+    }
+    if found.is_empty() {
+        return Arc::clone(plan);
+    }
+    let mut plan = Plan::clone(plan);
+    for (component, input) in found {
+        let planned = &mut plan.components[component];
+        planned.inputs[input].edges.push(plan.edges.len());
+        // Invocations that overlap all see the newest value; else the one reader gets it whole.
+        let is_shared = planned.descriptor.reentrant;
+        plan.edges.push(PlanEdge {
+            id: alloc::format!("feed:{}.{}", planned.spec.id, planned.inputs[input].name),
+            kind: EdgeKind::Delay,
+            policy: EdgePolicy {
+                mode: Mode::Queue,
+                capacity: u32::try_from(feed_max).unwrap_or(u32::MAX).max(1),
+                overflow: Overflow::Block,
+                copy_policy: if is_shared { CopyPolicy::SharedView } else { CopyPolicy::MoveOnly },
+                ..EdgePolicy::default()
+            },
+            from: (OUTSIDE, 0),
+            to: (component, input),
+            slow_reader_drop_risk: false,
+            advisory_fields: Vec::new(),
+        });
+    }
+    Arc::new(plan)
 }
 
 /// Builds the regions. `domain_of`: the domain of each lane.
@@ -188,6 +234,7 @@ fn node(
         callback_max_ns: lane.max_callback_ms.saturating_mul(1_000_000),
         burst: planned.spec.execution.burst.max(1),
         status: Status::Active,
+        is_activated: true,
         is_blocked: false,
         counts: NodeCounts::default(),
     }
@@ -195,7 +242,16 @@ fn node(
 
 /// Its trigger, as of the beginning.
 fn started(planned: &PlanComponent, plan: &Plan) -> Trigger {
-    let mut trigger = Trigger::new(planned, &plan.edges);
+    let owner = plan.regions[planned.region].loop_policy.as_ref();
+    let is_coalesced = owner.is_some_and(|one| one.spec.loop_type == LoopType::CoalescedEvent);
+    let mut trigger = if is_coalesced {
+        // One call for all that has come.
+        let mut planned = planned.clone();
+        planned.spec.trigger.coalesce = true;
+        Trigger::new(&planned, &plan.edges)
+    } else {
+        Trigger::new(planned, &plan.edges)
+    };
     trigger.start(0);
     trigger
 }
@@ -302,7 +358,9 @@ pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
     if let Some(index) = planned.inputs.iter().position(|one| one.name == port) {
         return match planned.inputs[index].edges.first() {
             Some(edge) => Ok(Port::Input { component, index, edge: count(*edge) }),
-            None => Err(alloc::format!("nothing leads to `{endpoint}`")),
+            None => Err(alloc::format!(
+                "no edge ends at `{endpoint}`, and `{id}` does not stand at the input boundary"
+            )),
         };
     }
     match planned.outputs.iter().position(|one| one.name == port) {

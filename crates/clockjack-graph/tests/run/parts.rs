@@ -118,6 +118,10 @@ pub(crate) struct Keep {
 
 impl Keep {
     const IN: InputPort<f64> = InputPort::new("in");
+
+    pub(crate) fn new(seen: &Seen) -> Self {
+        Self { seen: Arc::clone(seen), x: Input::default() }
+    }
 }
 
 impl Component for Keep {
@@ -149,10 +153,7 @@ impl Execute for Keep {
 /// The types of these tests; what `keep` gets goes to `seen`.
 pub(crate) fn registry(seen: &Seen) -> Registry {
     let seen = Arc::clone(seen);
-    Registry::new()
-        .register::<Count>()
-        .register::<Add>()
-        .register_with(move || Keep { seen: Arc::clone(&seen), x: Input::default() })
+    Registry::new().register::<Count>().register::<Add>().register_with(move || Keep::new(&seen))
 }
 
 /// What a run has come to.

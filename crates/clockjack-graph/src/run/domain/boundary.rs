@@ -4,11 +4,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::{Domain, Pace, alone};
+use super::{Domain, alone};
 use crate::data::Value;
-use crate::describe::EdgeKind;
+use crate::describe::{EdgeKind, Overflow};
 use crate::run::blackboard;
 use crate::run::commit_log;
 use crate::run::env::Env;
@@ -18,7 +19,7 @@ use crate::run::message::{Message, Meta};
 use crate::run::node::{NodeState, To};
 use crate::run::reconfigure::{ConfigRefused, Transaction};
 use crate::run::region::Deferred;
-use crate::run::report::Fault;
+use crate::run::report::{Fault, Phase};
 use crate::run::trace::{self, TraceName, TraceRecord};
 use crate::run::wiring::{Place, count};
 
@@ -98,19 +99,55 @@ impl Domain {
             self.progress.arrivals = arrivals;
             return None;
         }
-        if self.pace == Pace::Simulated {
-            // The order in which tasks end is the threads' affair: they are taken by number.
-            arrivals.make_contiguous().sort_by_key(|one| match one {
-                Arrival::Task { number, .. } => *number + 1,
-                _ => 0,
-            });
-        }
-        let mut fault = None;
-        for arrival in arrivals.drain(..) {
+        // The order in which tasks end is the threads' affair: they are taken by number.
+        arrivals.make_contiguous().sort_by_key(|one| match one {
+            Arrival::Task { number, .. } => *number + 1,
+            _ => 0,
+        });
+        let (mut fault, mut n_seen) = (None, 0);
+        for _ in 0..arrivals.len() {
+            let Some(arrival) = arrivals.pop_front() else { break };
+            if self.must_wait(&arrival) {
+                // For the next epoch, and before what comes until then.
+                arrivals.push_back(arrival);
+                continue;
+            }
+            n_seen += usize::from(arrival.is_fed());
             fault = fault.or(self.take_arrival(arrival));
         }
         self.progress.arrivals = arrivals;
+        if n_seen > 0 {
+            self.inboxes[self.index].seen(n_seen);
+        }
         fault
+    }
+
+    /// Whether a blocking edge has no room for what was fed: it gets none before the regions have
+    /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and
+    /// its component wants their order: its end will come, and wake the coordinator.
+    fn must_wait(&mut self, arrival: &Arrival) -> bool {
+        let plan = Arc::clone(&self.shared.plan);
+        let core = alone(&mut self.core);
+        let mut is_full = |edge: u32| {
+            let place = self.places[edge as usize];
+            plan.edges[edge as usize].policy.overflow == Overflow::Block
+                && place.domain as usize == self.index
+                && !mutant!("boundary-feeds-without-room")
+                && own(&mut core.regions[place.region as usize]).channels[place.channel as usize]
+                    .room()
+                    == 0
+        };
+        match arrival {
+            Arrival::Fed { edge, .. } => is_full(*edge),
+            Arrival::FedOut { component, port, .. } => {
+                let mut edges = plan.components[*component].outputs[*port].edges.iter();
+                edges.any(|edge| is_full(count(*edge)))
+            }
+            Arrival::Task { number, origin, .. } => {
+                self.progress.running.must_wait(*number, *origin)
+            }
+            Arrival::Crossed { .. } | Arrival::Config(_) => false,
+        }
     }
 
     fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
@@ -132,11 +169,14 @@ impl Domain {
             Arrival::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, meta.stamped(stamp));
             }
-            Arrival::Task { origin, result, .. } => {
+            Arrival::Task { number, origin, result } => {
                 self.progress.n_tasks_completed += 1;
+                self.progress.running.ended(number);
                 core.env.tasks.closed(1);
-                match result {
-                    Ok(value) => {
+                let lost = || Err(Failure::msg("the task panicked or was dropped"));
+                match result.unwrap_or_else(lost) {
+                    Ok(None) => {}
+                    Ok(Some(value)) => {
                         let meta = Meta { correlation: origin.correlation, ..meta };
                         self.publish_for(origin.component, origin.port, value, meta);
                     }
@@ -145,6 +185,32 @@ impl Domain {
             }
         }
         None
+    }
+
+    /// Ends what is under way when no epoch is left, and counts it.
+    pub(super) async fn end_tasks(&mut self) {
+        let (policy, drain_max) = self.bounds.shutdown;
+        self.progress.running.end(policy, drain_max, &self.core.env.executor).await;
+        let mut arrivals = core::mem::take(&mut self.progress.arrivals);
+        self.inboxes[self.index].take(&mut arrivals);
+        for arrival in arrivals.drain(..) {
+            let Arrival::Task { origin, result, .. } = arrival else { continue };
+            let counts = &mut self.progress.tasks_at_end;
+            match result {
+                None => counts.cancelled += 1,
+                Some(Ok(_)) => counts.unseen += 1,
+                Some(Err(failure)) => {
+                    counts.unseen += 1;
+                    let text = alloc::format!("{failure}");
+                    let core = alone(&mut self.core);
+                    let epoch = core.env.epoch;
+                    let node = node_of(core, &self.shared.nodes, origin.component);
+                    node.counts.errors += 1;
+                    let fault = node.fault(Phase::Execute, text, epoch, false);
+                    self.note_fault(fault);
+                }
+            }
+        }
     }
 
     /// Changes settings: all of them or none.
@@ -204,11 +270,7 @@ impl Domain {
         Some(fault)
     }
 
-    fn task_failed(
-        &mut self,
-        component: usize,
-        failure: &clockjack_exec::Failure,
-    ) -> Option<Fault> {
+    fn task_failed(&mut self, component: usize, failure: &Failure) -> Option<Fault> {
         let (_, position, at) = self.shared.nodes[component];
         let core = alone(&mut self.core);
         let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);

@@ -70,6 +70,22 @@ impl Invocations {
         }
     }
 
+    /// Adds a message to the first invocation, after its own.
+    ///
+    /// # Panics
+    ///
+    /// There is none.
+    pub(crate) fn add_to_first(&mut self, port: u16, mut message: Message) {
+        message.meta.port = port;
+        let first = &mut self.list[0];
+        // An input may have several of them.
+        first.is_batch = true;
+        self.messages.insert(first.end, message);
+        for invocation in &mut self.list {
+            invocation.end += 1;
+        }
+    }
+
     /// Drops the first so many.
     pub(crate) fn drop_front(&mut self, n_invocations: usize) {
         let Some(last) = n_invocations.checked_sub(1).and_then(|index| self.list.get(index)) else {

@@ -1,0 +1,153 @@
+//! Actors and a graph together: an actor owns a graph that smooths what it is told, and the graph
+//! asks another actor about each result.
+//!
+//! ```text
+//!  told ─▶ owner ─feed─▶ smooth ─▶ judge ─▶ out ─subscription─▶ owner ─▶ says
+//!                                   ⇅ ask
+//!                                  expert
+//! ```
+//!
+//! `cargo run -p clockjack-graph --example actor_graph`
+#![expect(clippy::print_stdout, reason = "an example shows something")]
+
+use core::error::Error;
+use core::time::Duration;
+
+use clockjack_actor::{Actor, ActorRef, Context, Next, Props, ReplyTo};
+use clockjack_graph::{Failure, Feed, GraphFile, OnRefused, Registry, RunOptions};
+use clockjack_rt::Runtime;
+
+/// The graph. `judge` is of a type that the owner registers.
+const GRAPH: &str = "
+schema_version: 1
+graph: { name: smoothing }
+lanes: { main: { type: event_loop } }
+components:
+  - id: smooth
+    type: estimator
+    event_sources: [{ type: message, input: in }]
+    trigger_policy: { type: any_input }
+    execution: { lane: main }
+    boundary: { role: input }
+  - id: judge
+    type: 'actor:expert'
+    event_sources: [{ type: message, input: in }]
+    trigger_policy: { type: any_input }
+    execution: { lane: main }
+  - id: out
+    type: output
+    event_sources: [{ type: message, input: in }]
+    trigger_policy: { type: any_input }
+    execution: { lane: main }
+    boundary: { role: output }
+edges:
+  - id: smoothed
+    kind: immediate
+    from: smooth.out
+    to: judge.in
+    policy: { mode: queue, capacity: 16 }
+  - id: judged
+    kind: immediate
+    from: judge.out
+    to: out.in
+    policy: { mode: queue, capacity: 16 }
+";
+
+/// What the expert is asked: how far a number is from eight.
+enum Expert {
+    Judge(f64, ReplyTo<f64>),
+}
+
+/// Messages of the owner.
+enum Msg {
+    Measured(f64),
+    Judged(f64),
+}
+
+/// An actor that owns a graph.
+struct Owner {
+    expert: ActorRef<Expert>,
+    says: ActorRef<String>,
+    feed: Option<Feed<f64>>,
+}
+
+impl Actor for Owner {
+    type Msg = Msg;
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        let timeout = Duration::from_secs(1);
+        let types = Registry::standard().register_actor(
+            "actor:expert",
+            &self.expert,
+            Expert::Judge,
+            timeout,
+        );
+        // What comes to the output boundary comes back as messages.
+        let outputs = cx.self_ref().map(Msg::Judged);
+        let options = RunOptions::until_stopped().subscribe("out.in", &outputs, OnRefused::Fail);
+        let graph = GraphFile::parse("smoothing.yaml", GRAPH)?.compile(&types)?;
+        let run = graph.start(cx.system(), options)?;
+        self.feed = Some(run.feed("smooth.in")?);
+        // It ends with this actor; if it ends before, this actor fails.
+        cx.spawn(run.stop_on_drop(), |_, _, ended| {
+            ended?;
+            Ok(Next::Stop)
+        })?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
+        match msg {
+            Msg::Measured(x) => self.feed.as_ref().expect("it was started").publish(x)?,
+            Msg::Judged(off) => self.says.tell(format!("off by {off}"))?,
+        }
+        Ok(Next::Stay)
+    }
+}
+
+/// All that is said of these measurements.
+fn judged(measured: &[f64]) -> Result<Vec<String>, Box<dyn Error>> {
+    let rt = Runtime::new("actor-graph")?;
+    let expert = rt.spawn(
+        "expert",
+        Props::from_fn(|_cx, Expert::Judge(x, reply_to)| {
+            reply_to.reply(8.0 - x);
+            Ok(Next::Stay)
+        }),
+    )?;
+    let (tell, told) = std::sync::mpsc::channel();
+    let says = rt.spawn(
+        "says",
+        Props::from_fn(move |_cx, line: String| {
+            tell.send(line)?;
+            Ok(Next::Stay)
+        }),
+    )?;
+    let owner = rt.spawn("owner", move || Owner {
+        expert: expert.clone(),
+        says: says.clone(),
+        feed: None,
+    })?;
+    for x in measured {
+        owner.tell(Msg::Measured(*x)).map_err(|refused| refused.discard())?;
+    }
+    let lines = measured.iter().map(|_| Ok(told.recv_timeout(Duration::from_secs(60))?)).collect();
+    rt.shutdown(Duration::from_secs(10));
+    lines
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for line in judged(&[8.0, 4.0, 8.0])? {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_measurement_is_smoothed_and_judged_in_its_order() {
+        let lines = super::judged(&[8.0, 4.0, 8.0]).expect("nothing fails");
+        assert_eq!(lines, ["off by 0", "off by 2", "off by 1"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! A component that asks an actor.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+
+use clockjack_actor::{ActorRef, AskError, ReplyTo};
+use clockjack_exec::Failure;
+use clockjack_sync::mutant;
+
+use super::OnRefused;
+use crate::component::{
+    Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute, Input,
+    InputPort, Need, Output, OutputPort,
+};
+use crate::data::{Data, Value};
+use crate::run::GraphContext;
+use crate::run::metrics::Counter;
+use crate::run::tasks::{Begin, Order, Work};
+
+/// Forwards each value to an actor as a request, and publishes the answer when it has come.
+///
+/// Requests are sent when the epoch is over, in the order of components, and each is a task: the
+/// answer is seen at the beginning of an epoch after it. If the mailbox is full, the request waits
+/// for room within its time-out. A request without an answer is a failure of the component: because
+/// its time is over, because the actor has stopped, or because it has dropped the request.
+///
+/// Settings: `timeout_ms` in the place of what it was made with; `max_inflight`, requests under way
+/// at once, zero for as many as the run allows tasks; `on_refused`, what if there are more (`fail`
+/// or `drop`); `ordered`, whether answers are seen in the order of the requests, as they are unless
+/// it is `false`: then each is seen when it has come.
+///
+/// It counts `actor.asked_count`, `actor.answered_count`, `actor.refused_count` and
+/// `actor.failed_count`.
+pub struct ActorCall<M, Q, R> {
+    to: ActorRef<M>,
+    request: fn(Q, ReplyTo<R>) -> M,
+    made_with: Duration,
+    timeout: Duration,
+    max_inflight: usize,
+    on_refused: OnRefused,
+    order: Order,
+    n_open: Arc<AtomicUsize>,
+    counts: Option<Counts>,
+    input: Input<Q>,
+    output: Output<R>,
+}
+
+/// What becomes of requests. Each that is asked is in one of the others in the end.
+#[derive(Clone)]
+struct Counts {
+    asked: Counter,
+    answered: Counter,
+    refused: Counter,
+    failed: Counter,
+}
+
+impl Counts {
+    fn new(cx: &GraphContext<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            asked: cx.counter("actor.asked_count")?,
+            answered: cx.counter("actor.answered_count")?,
+            refused: cx.counter("actor.refused_count")?,
+            failed: cx.counter("actor.failed_count")?,
+        })
+    }
+}
+
+impl<M: 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
+    /// Its input.
+    pub const IN: InputPort<Q> = InputPort::new("in");
+    /// Its output.
+    pub const OUT: OutputPort<R> = OutputPort::new("out");
+
+    /// Asks this actor; `request` makes the message, usually as a variant of its type.
+    #[must_use]
+    pub fn new(to: &ActorRef<M>, request: fn(Q, ReplyTo<R>) -> M, timeout: Duration) -> Self {
+        Self {
+            to: to.clone(),
+            request,
+            made_with: timeout,
+            timeout,
+            max_inflight: 0,
+            on_refused: OnRefused::default(),
+            order: Order::OfBeginning,
+            n_open: Arc::default(),
+            counts: None,
+            input: Input::default(),
+            output: Output::default(),
+        }
+    }
+}
+
+impl<M: Send + 'static, Q: Data + Clone, R: Data> ActorCall<M, Q, R> {
+    /// Hands one request over; false if there are too many.
+    fn ask(&self, cx: &mut GraphContext<'_>, value: Q, counts: &Counts) -> bool {
+        // Relaxed: in simulated time all that were under way have ended before the epoch began,
+        // and else it is a bound and no order.
+        let n_open = self.n_open.load(Ordering::Relaxed);
+        if self.max_inflight > 0 && n_open >= self.max_inflight {
+            return false;
+        }
+        let (to, request, timeout) = (self.to.clone(), self.request, self.timeout);
+        let (on_refused, counts) = (self.on_refused, counts.clone());
+        let open = Open::new(&self.n_open);
+        let make = move || -> Work {
+            let answer = to.ask(|reply_to| request(value, reply_to), timeout);
+            Box::pin(async move {
+                let answer = answer.await;
+                drop(open);
+                settle(answer, on_refused, &counts)
+            })
+        };
+        cx.begin_task(self.output, Begin::Later(Box::new(make), self.order)).is_ok()
+    }
+}
+
+/// What the graph sees of an answer.
+fn settle<R: Data>(
+    answer: Result<R, AskError>,
+    on_refused: OnRefused,
+    counts: &Counts,
+) -> Result<Option<Value>, Failure> {
+    match answer {
+        Ok(answer) => {
+            counts.answered.add(1);
+            Ok(Some(Value::new(answer)))
+        }
+        Err(error) if error.is_refused() => {
+            counts.refused.add(1);
+            if on_refused == OnRefused::Drop { Ok(None) } else { Err(error.into()) }
+        }
+        Err(error) => {
+            counts.failed.add(1);
+            if mutant!("bridge-forgets-failures") { Ok(None) } else { Err(error.into()) }
+        }
+    }
+}
+
+/// One of those that are under way.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn new(n_open: &Arc<AtomicUsize>) -> Self {
+        // Relaxed: as where it is read.
+        n_open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(n_open))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Relaxed: as where it is read.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<M: Send + 'static, Q: Data + Clone, R: Data> Component for ActorCall<M, Q, R> {
+    const TYPE: &'static str = "actor";
+
+    fn describe() -> Descriptor {
+        let on_refused: Vec<&str> = OnRefused::ALL.iter().map(|one| one.name()).collect();
+        Descriptor::new(Self::TYPE)
+            .inputs(Self::IN, Need::Required)
+            .output(Self::OUT)
+            .config(ConfigField::new("timeout_ms", ConfigKind::Int).between(1.0, 86_400_000.0))
+            .config(ConfigField::new("max_inflight", ConfigKind::Int).between(0.0, 1e9))
+            .config(ConfigField::new("on_refused", ConfigKind::Text).one_of(&on_refused))
+            .config(ConfigField::new("ordered", ConfigKind::Bool))
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.input = ports.input(Self::IN);
+        self.output = ports.output(Self::OUT);
+    }
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        let timeout_ms: Option<u64> = config.get("timeout_ms")?;
+        self.timeout = timeout_ms.map_or(self.made_with, Duration::from_millis);
+        self.max_inflight = config.get("max_inflight")?.unwrap_or(0);
+        let is_ordered = config.get("ordered")?.unwrap_or(true);
+        self.order = if is_ordered { Order::OfBeginning } else { Order::OfEnding };
+        let on_refused: Option<String> = config.get("on_refused")?;
+        self.on_refused =
+            on_refused.and_then(|name| OnRefused::from_name(&name)).unwrap_or_default();
+        Ok(())
+    }
+}
+
+impl<M: Send + 'static, Q: Data + Clone, R: Data> Execute for ActorCall<M, Q, R> {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        if self.counts.is_none() {
+            self.counts = Some(Counts::new(cx)?);
+        }
+        let Some(counts) = self.counts.clone() else { return Ok(()) };
+        let requests: Vec<Q> = cx.drain(self.input).cloned().collect();
+        let mut n_refused = 0_u64;
+        for value in requests {
+            counts.asked.add(1);
+            if !self.ask(cx, value, &counts) {
+                counts.refused.add(1);
+                n_refused += 1;
+            }
+        }
+        if n_refused > 0 && self.on_refused == OnRefused::Fail {
+            let text = alloc::format!("{n_refused} requests were too many for {}", self.to.path());
+            return Err(Failure::msg(text));
+        }
+        Ok(())
+    }
+}
+
+impl<M, Q, R> fmt::Debug for ActorCall<M, Q, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActorCall").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}

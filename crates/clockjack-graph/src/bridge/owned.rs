@@ -1,0 +1,51 @@
+//! A run that ends with its owner.
+
+use core::fmt;
+use core::ops::Deref;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::graph::GraphRun;
+use crate::run::{RunError, RunReport};
+
+/// A run that is stopped when this is dropped: by an actor that keeps it in its state, or that
+/// [spawned](clockjack_actor::Context::spawn) it as a future, when that actor stops or restarts.
+///
+/// It is a future of the run's report, as the [`GraphRun`] is that it was made of.
+#[must_use = "dropped, it stops the run"]
+pub struct OwnedRun(GraphRun);
+
+impl GraphRun {
+    /// Makes the run end with its owner.
+    pub fn stop_on_drop(self) -> OwnedRun {
+        OwnedRun(self)
+    }
+}
+
+impl Deref for OwnedRun {
+    type Target = GraphRun;
+
+    fn deref(&self) -> &GraphRun {
+        &self.0
+    }
+}
+
+impl Future for OwnedRun {
+    type Output = Result<RunReport, RunError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl Drop for OwnedRun {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl fmt::Debug for OwnedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OwnedRun").field(&self.0).finish()
+    }
+}

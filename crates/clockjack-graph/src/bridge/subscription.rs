@@ -1,0 +1,221 @@
+//! What comes to an output boundary, told to an actor.
+//!
+//! A subscription stands around the component: it looks at what an invocation has brought, lets the
+//! component work, and tells the actor if that has not failed. So nothing of the graph changes: no
+//! edge is added, and the commit log is the same with subscriptions as without.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use clockjack_actor::ActorRef;
+use clockjack_exec::Failure;
+use clockjack_sync::mutant;
+
+use super::OnRefused;
+use crate::compile::Plan;
+use crate::component::{Binder, Config, ConfigError, Input, Snapshot};
+use crate::data::Data;
+use crate::describe::{BoundaryRole, EdgeSpec};
+use crate::graph::Made;
+use crate::registry::node::{Body, Node};
+use crate::run::metrics::Counter;
+use crate::run::{GraphContext, RunError};
+
+/// A wish to be told, among the options of a run.
+#[derive(Clone)]
+pub(crate) struct Subscription {
+    endpoint: String,
+    schema: &'static str,
+    /// Makes what tells of this input.
+    make: Arc<dyn Fn(u32) -> Box<dyn Tap> + Send + Sync>,
+}
+
+impl Subscription {
+    pub(crate) fn new<T: Data + Clone>(
+        endpoint: &str,
+        to: &ActorRef<T>,
+        on_refused: OnRefused,
+    ) -> Self {
+        let to = to.clone();
+        let make = move |input| -> Box<dyn Tap> {
+            let (to, input) = (to.clone(), Input::<T>::at(input));
+            Box::new(ToActor { input, to, on_refused, seen: Vec::new(), counts: None })
+        };
+        Self { endpoint: endpoint.into(), schema: T::SCHEMA, make: Arc::new(make) }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// Puts subscriptions around the components they are of.
+///
+/// # Errors
+///
+/// [`RunError`], if an endpoint is no input at the output boundary, or carries another type, or is
+/// of a component whose invocations overlap.
+pub(crate) fn subscribe(
+    plan: &Plan,
+    made: Vec<Made>,
+    wanted: &[Subscription],
+) -> Result<Vec<Made>, RunError> {
+    if wanted.is_empty() {
+        return Ok(made);
+    }
+    let mut taps: Vec<Vec<(Subscription, u32)>> = made.iter().map(|_| Vec::new()).collect();
+    for one in wanted {
+        let refuse = |why: String| {
+            RunError::refused(format!("`{}` cannot be subscribed to: {why}", one.endpoint))
+        };
+        let (component, input) = find(plan, one).map_err(refuse)?;
+        taps[component].push((one.clone(), input));
+    }
+    let around = made.into_iter().zip(taps).map(|(made, taps)| match made {
+        made if taps.is_empty() => made,
+        Made::Once(body) => Made::Once(wrap(body, &taps)),
+        Made::Factory(make) => Made::Factory(Arc::new(move || wrap(make(), &taps))),
+    });
+    Ok(around.collect())
+}
+
+fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
+    let (id, port) = EdgeSpec::split(&wanted.endpoint);
+    let component = plan
+        .components
+        .iter()
+        .position(|one| one.spec.id == id)
+        .ok_or_else(|| format!("there is no component `{id}`"))?;
+    let planned = &plan.components[component];
+    if !matches!(planned.spec.boundary.role, BoundaryRole::Output | BoundaryRole::InputOutput) {
+        return Err(format!("`{id}` does not stand at the output boundary"));
+    }
+    let input = planned
+        .inputs
+        .iter()
+        .position(|one| one.name == port)
+        .ok_or_else(|| format!("`{id}` has no input `{port}`"))?;
+    let schema = &planned.inputs[input].schema;
+    if !schema.is_empty() && schema != wanted.schema {
+        return Err(format!("it carries `{schema}`, not `{}`", wanted.schema));
+    }
+    if planned.descriptor.reentrant {
+        return Err(String::from("invocations of its component may overlap"));
+    }
+    Ok((component, u32::try_from(input).expect("ports are few")))
+}
+
+fn wrap(body: Body, taps: &[(Subscription, u32)]) -> Body {
+    match body {
+        Body::Own(inner) => {
+            let taps = taps.iter().map(|(one, input)| (one.make)(*input)).collect();
+            Body::Own(Box::new(Tapped { inner, taps }))
+        }
+        // Refused before.
+        shared @ Body::Shared(_) => shared,
+    }
+}
+
+/// What looks at an invocation and tells of it.
+trait Tap: Send {
+    /// Takes what an invocation has brought, in the place of what is left of an earlier one.
+    fn look(&mut self, cx: &GraphContext<'_>);
+
+    /// Tells of it.
+    fn tell(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure>;
+}
+
+struct ToActor<T> {
+    input: Input<T>,
+    to: ActorRef<T>,
+    on_refused: OnRefused,
+    seen: Vec<T>,
+    /// Told, and refused.
+    counts: Option<(Counter, Counter)>,
+}
+
+impl<T: Data + Clone> Tap for ToActor<T> {
+    fn look(&mut self, cx: &GraphContext<'_>) {
+        self.seen.clear();
+        self.seen.extend(cx.arrived(self.input).cloned());
+    }
+
+    fn tell(&mut self, cx: &GraphContext<'_>) -> Result<(), Failure> {
+        if self.counts.is_none() {
+            let refused = cx.counter("actor.refused_count")?;
+            self.counts = Some((cx.counter("actor.told_count")?, refused));
+        }
+        let Some((told, refused)) = &self.counts else { return Ok(()) };
+        let mut first = None;
+        for value in self.seen.drain(..) {
+            match self.to.tell(value) {
+                Ok(()) => told.add(1),
+                Err(error) => {
+                    refused.add(1);
+                    first.get_or_insert(error.discard());
+                }
+            }
+        }
+        match first {
+            Some(error) if self.on_refused == OnRefused::Fail => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A component with subscriptions around it.
+struct Tapped {
+    inner: Box<dyn Node>,
+    taps: Vec<Box<dyn Tap>>,
+}
+
+impl Node for Tapped {
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.inner.bind(ports);
+    }
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.inner.configure(config)
+    }
+
+    fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
+        self.inner.validate_config(config)
+    }
+
+    fn activate(&mut self) -> Result<(), Failure> {
+        self.inner.activate()
+    }
+
+    fn deactivate(&mut self) -> Result<(), Failure> {
+        self.inner.deactivate()
+    }
+
+    fn reset(&mut self) -> Result<(), Failure> {
+        self.inner.reset()
+    }
+
+    fn snapshot(&mut self) -> Result<Option<Snapshot>, Failure> {
+        self.inner.snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
+        self.inner.restore(snapshot)
+    }
+
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        for tap in &mut self.taps {
+            tap.look(cx);
+        }
+        let worked = self.inner.execute(cx);
+        if worked.is_err() && !mutant!("bridge-tells-what-failed") {
+            return worked;
+        }
+        self.taps.iter_mut().try_for_each(|tap| tap.tell(cx))
+    }
+}

@@ -1,0 +1,374 @@
+//! Numbers of a user's own: counters and histograms that components keep, by name.
+//!
+//! A component asks for one by its name, gets a handle, and may keep it and hand it to its tasks:
+//! from then on nothing is looked up and nothing allocates. The only label is the component, so
+//! their number is that of components times [`NAMES_MAX`]. A name means one kind in a run, whoever
+//! uses it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem::discriminant;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clockjack_sync::mutant;
+
+use super::{MetricKind, UserMetric};
+use crate::compile::Plan;
+
+/// Names that one component may have.
+pub const NAMES_MAX: usize = 64;
+
+/// Bytes of a name.
+const NAME_LEN_MAX: usize = 128;
+
+/// Values of which a histogram knows the quantiles: the newest.
+pub const SAMPLES_MAX: usize = 1024;
+
+/// What names may not begin with: it is the runtime's.
+const RESERVED: &str = "runtime.";
+
+/// A count that only grows. Clones are the same count.
+#[derive(Clone, Debug, Default)]
+pub struct Counter(Arc<AtomicU64>);
+
+impl Counter {
+    /// Counts so many.
+    pub fn add(&self, n: u64) {
+        // Relaxed: a number for people, which publishes nothing.
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// How many were counted.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        // Relaxed: as above.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How values are spread. Clones are the same histogram.
+///
+/// Count, least, greatest and mean are of all values, quantiles of the newest [`SAMPLES_MAX`].
+#[derive(Clone, Debug)]
+pub struct Histogram(Arc<Mutex<Samples>>);
+
+#[derive(Debug)]
+struct Samples {
+    count: u64,
+    min: f64,
+    max: f64,
+    sum: f64,
+    /// A ring: the next value goes to `count % SAMPLES_MAX`.
+    newest: Vec<f64>,
+}
+
+/// A histogram in seven numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// The mean.
+    pub avg: f64,
+    /// Half are not greater.
+    pub p50: f64,
+    /// Of a hundred 95 are not greater.
+    pub p95: f64,
+    /// Of a hundred 99 are not greater.
+    pub p99: f64,
+}
+
+impl Histogram {
+    fn new() -> Self {
+        let newest = Vec::with_capacity(SAMPLES_MAX);
+        Self(Arc::new(Mutex::new(Samples { count: 0, min: 0.0, max: 0.0, sum: 0.0, newest })))
+    }
+
+    /// Takes a value. What is no number is left out.
+    pub fn record(&self, value: f64) {
+        if value.is_nan() {
+            return;
+        }
+        let mut samples = lock(&self.0);
+        let is_first = samples.count == 0;
+        samples.min = if is_first { value } else { samples.min.min(value) };
+        samples.max = if is_first { value } else { samples.max.max(value) };
+        samples.sum += value;
+        if samples.newest.len() < SAMPLES_MAX {
+            samples.newest.push(value);
+        } else {
+            let at = usize::try_from(samples.count % SAMPLES_MAX as u64).unwrap_or(0);
+            samples.newest[at] = value;
+        }
+        samples.count += 1;
+    }
+
+    /// Where it stands; all zero before the first value.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+    pub fn summary(&self) -> Summary {
+        let samples = lock(&self.0);
+        let Samples { count, min, max, sum, .. } = *samples;
+        let mut sorted = samples.newest.clone();
+        drop(samples);
+        sorted.sort_unstable_by(f64::total_cmp);
+        let at = |part| quantile(&sorted, part);
+        let avg = if count == 0 { 0.0 } else { sum / count as f64 };
+        Summary { count, min, max, avg, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+    }
+}
+
+/// The quantile of sorted values, between two of them in proportion; zero if there are none.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a place among a thousand"
+)]
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let place = part * last as f64;
+    let below = place.floor() as usize;
+    let (a, b) = (sorted[below], sorted[(below + 1).min(last)]);
+    if mutant!("metrics-quantile-steps") {
+        return a;
+    }
+    a + (b - a) * (place - place.floor())
+}
+
+/// All counters and histograms of a run.
+#[derive(Clone, Default)]
+pub(crate) struct Registry(Arc<Mutex<Vec<Vec<Entry>>>>);
+
+/// One that a component has asked for.
+struct Entry {
+    name: String,
+    what: What,
+}
+
+enum What {
+    Counter(Counter),
+    Histogram(Histogram),
+}
+
+impl Registry {
+    pub(crate) fn new(n_components: usize) -> Self {
+        Self(Arc::new(Mutex::new((0..n_components).map(|_| Vec::new()).collect())))
+    }
+
+    pub(crate) fn counter(&self, of: usize, name: &str) -> Result<Counter, MetricRefused> {
+        let made = || What::Counter(Counter::default());
+        self.find(of, name, made, |what| match what {
+            What::Counter(counter) => Some(counter.clone()),
+            What::Histogram(_) => None,
+        })
+    }
+
+    pub(crate) fn histogram(&self, of: usize, name: &str) -> Result<Histogram, MetricRefused> {
+        let made = || What::Histogram(Histogram::new());
+        self.find(of, name, made, |what| match what {
+            What::Histogram(histogram) => Some(histogram.clone()),
+            What::Counter(_) => None,
+        })
+    }
+
+    fn find<R>(
+        &self,
+        of: usize,
+        name: &str,
+        make: impl FnOnce() -> What,
+        take: impl FnOnce(&What) -> Option<R>,
+    ) -> Result<R, MetricRefused> {
+        let refuse = |why| MetricRefused { name: name.into(), why };
+        let mut all = lock(&self.0);
+        if let Some(entry) = all[of].iter().find(|entry| entry.name == name) {
+            return take(&entry.what).ok_or_else(|| refuse(Why::OtherKind));
+        }
+        if !is_name(name) {
+            return Err(refuse(Why::Name));
+        }
+        if all[of].len() >= NAMES_MAX {
+            return Err(refuse(Why::Full));
+        }
+        let made = make();
+        let is_other =
+            |entry: &Entry| entry.name == name && discriminant(&entry.what) != discriminant(&made);
+        if all.iter().flatten().any(is_other) {
+            return Err(refuse(Why::OtherKind));
+        }
+        let taken = take(&made).ok_or_else(|| refuse(Why::OtherKind));
+        all[of].push(Entry { name: name.into(), what: made });
+        taken
+    }
+
+    /// All numbers, in the order of components, then of names.
+    pub(crate) fn collect(&self, plan: &Plan) -> Vec<UserMetric> {
+        let mut all = lock(&self.0);
+        let mut list = Vec::new();
+        for (entries, planned) in all.iter_mut().zip(&plan.components) {
+            // By name: which task or invocation asked first is the threads' affair.
+            entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            for Entry { name, what } in entries.iter() {
+                let mut add = |name: String, kind, value| {
+                    list.push(UserMetric { name, kind, component: planned.spec.id.clone(), value });
+                };
+                match what {
+                    What::Counter(counter) => {
+                        add(name.clone(), MetricKind::Counter, as_f64(counter.value()));
+                    }
+                    What::Histogram(histogram) => {
+                        let summary = histogram.summary();
+                        let count = as_f64(summary.count);
+                        add(format!("{name}.count"), MetricKind::Counter, count);
+                        let Summary { min, max, avg, p50, p95, p99, .. } = summary;
+                        let rest = [
+                            ("min", min),
+                            ("max", max),
+                            ("avg", avg),
+                            ("p50", p50),
+                            ("p95", p95),
+                            ("p99", p99),
+                        ];
+                        for (part, value) in rest {
+                            add(format!("{name}.{part}"), MetricKind::Gauge, value);
+                        }
+                    }
+                }
+            }
+        }
+        list
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.len() <= NAME_LEN_MAX
+        && name.chars().all(is_fit)
+        && !name.starts_with(RESERVED)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+fn as_f64(n: u64) -> f64 {
+    n as f64
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Name,
+    Full,
+    OtherKind,
+}
+
+/// A name that a component cannot have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricRefused {
+    name: String,
+    why: Why,
+}
+
+impl MetricRefused {
+    /// Whether the component has as many names as it may. Permanent.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.why == Why::Full
+    }
+
+    /// Whether it is a counter already, of this component or another, and was asked for as a
+    /// histogram, or the other way round.
+    #[must_use]
+    pub fn is_of_other_kind(&self) -> bool {
+        self.why == Why::OtherKind
+    }
+
+    /// Whether it is no name: not of letters, digits, `_` and `.`, too long, or the runtime's.
+    #[must_use]
+    pub fn is_no_name(&self) -> bool {
+        self.why == Why::Name
+    }
+}
+
+impl fmt::Display for MetricRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match self.why {
+            Why::Name => write!(
+                f,
+                "`{name}` is no name: one begins with a letter, but not with `{RESERVED}`, and \
+                 has at most {NAME_LEN_MAX} letters, digits, `_` and `.`"
+            ),
+            Why::Full => write!(f, "`{name}` is one more than the {NAMES_MAX} of a component"),
+            Why::OtherKind => write!(f, "`{name}` is of another kind already"),
+        }
+    }
+}
+
+impl core::error::Error for MetricRefused {}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_values_in_proportion() {
+        let histogram = Histogram::new();
+        for value in [40.0, 10.0, 30.0, 20.0] {
+            histogram.record(value);
+        }
+        let summary = histogram.summary();
+        assert_eq!((summary.count, summary.min, summary.max), (4, 10.0, 40.0));
+        assert_eq!((summary.avg, summary.p50), (25.0, 25.0));
+        assert!((summary.p95 - 38.5).abs() < 1e-9, "{}", summary.p95);
+        assert!((summary.p99 - 39.7).abs() < 1e-9, "{}", summary.p99);
+    }
+
+    #[test]
+    fn a_histogram_without_values_is_all_zero() {
+        let summary = Histogram::new().summary();
+        assert_eq!((summary.count, summary.avg, summary.p99), (0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn quantiles_are_of_the_newest_and_the_rest_of_all() {
+        let histogram = Histogram::new();
+        histogram.record(-1e9);
+        histogram.record(f64::NAN);
+        for _ in 0..SAMPLES_MAX {
+            histogram.record(5.0);
+        }
+        let summary = histogram.summary();
+        assert_eq!(summary.count, SAMPLES_MAX as u64 + 1);
+        assert_eq!((summary.min, summary.p50), (-1e9, 5.0));
+        assert_eq!(quantile(&[5.0; 3], 0.0), 5.0, "the oldest has gone");
+        assert!(!lock(&histogram.0).newest.contains(&-1e9));
+    }
+
+    #[test]
+    fn names_of_a_component_are_bounded_and_of_one_kind() {
+        let registry = Registry::new(2);
+        for n in 0..NAMES_MAX {
+            registry.counter(0, &format!("n{n}")).expect("there is room");
+        }
+        assert!(registry.counter(0, "more").expect_err("it is one too many").is_full());
+        registry.counter(1, "more").expect("each has its own");
+        registry.counter(0, "n0").expect("it is there").add(2);
+        registry.counter(0, "n0").expect("it is the same").add(3);
+        assert_eq!(registry.counter(0, "n0").expect("it is there").value(), 5);
+        assert!(registry.histogram(0, "n0").expect_err("it counts").is_of_other_kind());
+        assert!(registry.histogram(1, "n0").expect_err("there, too").is_of_other_kind());
+        for wrong in ["", "runtime.x", "7up", "a b", &"x".repeat(NAME_LEN_MAX + 1)] {
+            assert!(registry.counter(1, wrong).expect_err(wrong).is_no_name());
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Who looks at a run when it has ended: what was traced, counted, amiss and failed, and how it
+//! ended.
+//!
+//! An observer cannot harm: an error of it is counted and nothing else; after a panic it is not
+//! called again, and what it would have been shown is counted as lost. Both counts are in the
+//! metrics of the report, `runtime.observer.failure_count` and
+//! `runtime.observer.dropped_event_count`, which it is not shown itself.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::panic::catch_unwind;
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use clockjack_exec::Failure;
+
+use super::health::HealthEvent;
+use super::metrics::{Metric, MetricKind, UserMetric};
+use super::report::{Fault, RunReport, StopReason};
+use super::sinks::TraceLog;
+use super::trace::TraceRecord;
+
+/// What a [`MemoryObserver`] keeps unless told otherwise.
+pub const MEMORY_CAPACITY: usize = 256;
+
+/// Something about a run that has ended.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Observation<'a> {
+    /// A record of the trace, if there is one. They come first, the oldest before the others.
+    Trace(&'a TraceRecord),
+    /// A number of the runtime.
+    Metric(&'a Metric),
+    /// A number of a component's own.
+    UserMetric(&'a UserMetric),
+    /// Something was amiss.
+    Health(&'a HealthEvent),
+    /// Something failed. The one that has ended the run comes last.
+    Error(&'a Fault),
+    /// How it ended. This comes last of all.
+    Result(&'a RunReport),
+}
+
+/// Somebody who looks at a run when it has ended.
+///
+/// It is called on a worker of the system before the run is told to have ended, and returns soon.
+pub trait Observer: Send + 'static {
+    /// Takes a look.
+    ///
+    /// # Errors
+    ///
+    /// A failure is counted. The next call is made all the same.
+    fn observe(&mut self, seen: Observation<'_>) -> Result<(), Failure>;
+
+    /// How much it was shown and could not keep.
+    fn n_dropped(&self) -> u64 {
+        0
+    }
+}
+
+/// An observer among the options of a run. Clones are the same observer.
+#[derive(Clone)]
+pub(crate) struct Watching(Arc<Mutex<Box<dyn Observer>>>);
+
+impl Watching {
+    pub(crate) fn new(observer: impl Observer) -> Self {
+        Self(Arc::new(Mutex::new(Box::new(observer))))
+    }
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watching")
+    }
+}
+
+/// Shows a run to all, and adds to its metrics what came of that.
+pub(crate) fn show(
+    observers: &[Watching],
+    report: &mut RunReport,
+    fault: Option<&Fault>,
+    trace: Option<&TraceLog>,
+) {
+    if observers.is_empty() {
+        return;
+    }
+    let records = trace.map(TraceLog::records).unwrap_or_default();
+    let all = || {
+        let report = &*report;
+        records
+            .iter()
+            .map(Observation::Trace)
+            .chain(report.metrics.list.iter().map(Observation::Metric))
+            .chain(report.metrics.user.iter().map(Observation::UserMetric))
+            .chain(report.health.iter().map(Observation::Health))
+            .chain(report.faults.iter().chain(fault).map(Observation::Error))
+            .chain([Observation::Result(report)])
+    };
+    let (mut n_failed, mut n_dropped) = (0_u64, 0_u64);
+    for Watching(observer) in observers {
+        // One that has panicked in another run is called again: this is not that run.
+        let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut has_panicked = false;
+        for seen in all() {
+            if has_panicked {
+                n_dropped += 1;
+                continue;
+            }
+            match catch_unwind(AssertUnwindSafe(|| observer.observe(seen))) {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => n_failed += 1,
+                Err(_) => {
+                    n_failed += 1;
+                    has_panicked = true;
+                }
+            }
+        }
+        let lost = catch_unwind(AssertUnwindSafe(|| observer.n_dropped()));
+        n_dropped += lost.unwrap_or(0);
+    }
+    for (name, n) in [
+        ("runtime.observer.failure_count", n_failed),
+        ("runtime.observer.dropped_event_count", n_dropped),
+    ] {
+        #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+        let value = n as f64;
+        // What is there already was counted before anybody was shown anything.
+        match report.metrics.list.iter_mut().find(|one| one.name == name) {
+            Some(counted) => counted.value += value,
+            None => {
+                let kind = MetricKind::Counter;
+                report.metrics.list.push(Metric { name, kind, label: None, value });
+            }
+        }
+    }
+}
+
+/// What a [`MemoryObserver`] has kept.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Observed {
+    /// A record of the trace.
+    Trace(TraceRecord),
+    /// A number of the runtime.
+    Metric(Metric),
+    /// A number of a component's own.
+    UserMetric(UserMetric),
+    /// Something was amiss.
+    Health(HealthEvent),
+    /// Something failed.
+    Error(Fault),
+    /// How it ended, after how many epochs.
+    Result(StopReason, u64),
+}
+
+/// Keeps the newest of what it is shown. Clones are the same observer.
+///
+/// It never waits: what it is shown while somebody reads it is lost, and counted.
+#[derive(Clone)]
+pub struct MemoryObserver {
+    kept: Arc<Mutex<VecDeque<Observed>>>,
+    capacity: usize,
+    n_dropped: Arc<AtomicU64>,
+}
+
+impl MemoryObserver {
+    /// One that keeps 256.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(MEMORY_CAPACITY)
+    }
+
+    /// One that keeps so many.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let (kept, n_dropped) = (Arc::default(), Arc::default());
+        Self { kept, capacity, n_dropped }
+    }
+
+    /// Looks at what is there, the oldest first.
+    pub fn with<R>(&self, look: impl FnOnce(&VecDeque<Observed>) -> R) -> R {
+        look(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes what is there, the oldest first.
+    #[must_use]
+    pub fn take(&self) -> Vec<Observed> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
+    fn lose(&self) {
+        // Relaxed: a number for people.
+        self.n_dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for MemoryObserver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observer for MemoryObserver {
+    fn observe(&mut self, seen: Observation<'_>) -> Result<(), Failure> {
+        let mut kept = match self.kept.try_lock() {
+            Ok(kept) => kept,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.lose();
+                return Ok(());
+            }
+        };
+        if kept.len() >= self.capacity {
+            kept.pop_front();
+            self.lose();
+        }
+        if self.capacity > 0 {
+            kept.push_back(match seen {
+                Observation::Trace(one) => Observed::Trace(*one),
+                Observation::Metric(one) => Observed::Metric(one.clone()),
+                Observation::UserMetric(one) => Observed::UserMetric(one.clone()),
+                Observation::Health(one) => Observed::Health(one.clone()),
+                Observation::Error(one) => Observed::Error(one.clone()),
+                Observation::Result(one) => Observed::Result(one.stop, one.epochs),
+            });
+        }
+        Ok(())
+    }
+
+    fn n_dropped(&self) -> u64 {
+        // Relaxed: as above.
+        self.n_dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for MemoryObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryObserver")
+            .field("capacity", &self.capacity)
+            .field("n_dropped", &Observer::n_dropped(self))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! Values from outside: to inputs without an edge, refused when there is no room, never lost.
+
+use clockjack_graph::{Clock, GraphRun, Registry, RunOptions, RunReport};
+use clockjack_testkit::ManualTime;
+
+use crate::acts::compile;
+use crate::parts::{Seen, registry};
+use crate::teller::graph;
+
+const LANES: &str = "main: { type: event_loop }, step: { type: manual_step }";
+const OUT: &str = "id: out, type: keep, execution: { lane: main }, boundary: { role: output }, \
+                   event_sources: [{ type: message, input: in }], \
+                   trigger_policy: { type: any_input }";
+
+/// An input that waits for what it is fed with, in this lane, and `out` behind it.
+fn fed(lane: &str) -> String {
+    let input = format!(
+        "id: in, type: add, execution: {{ lane: {lane} }}, boundary: {{ role: input }}, \
+         event_sources: [{{ type: message, input: a }}], trigger_policy: {{ type: any_input }}"
+    );
+    graph(
+        LANES,
+        &[&input, OUT],
+        &["id: e, kind: immediate, from: in.out, to: out.in, \
+           policy: { mode: queue, capacity: 64 }"],
+    )
+}
+
+struct Running {
+    time: ManualTime,
+    seen: Seen,
+    run: GraphRun,
+}
+
+fn start(text: &str, registry: impl FnOnce(&Seen) -> Registry, options: RunOptions) -> Running {
+    let (time, seen) = (ManualTime::start(), Seen::default());
+    let graph = compile(text, &registry(&seen));
+    let run = graph.start(time.system(), options.clock(Clock::Virtual)).expect("it starts");
+    Running { time, seen, run }
+}
+
+impl Running {
+    /// The values that have come out since the last look.
+    fn out(&self) -> Vec<f64> {
+        self.time.settle();
+        self.seen.lock().unwrap().drain(..).map(|(_, _, x)| x).collect()
+    }
+
+    fn stop(self) -> RunReport {
+        self.run.stop();
+        self.time.block_on(self.run).expect("nothing fails")
+    }
+}
+
+#[test]
+fn an_input_at_the_border_needs_no_edge_to_be_fed() {
+    let running = start(&fed("main"), registry, RunOptions::until_stopped());
+    let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
+    assert!(running.out().is_empty());
+    feed.publish(1.0).expect("there is room");
+    feed.publish(2.0).expect("there is room");
+    assert_eq!(running.out(), [1.0, 2.0]);
+    feed.clone().publish(3.0).expect("there is room");
+    assert_eq!(running.out(), [3.0]);
+    let metrics = running.stop().metrics;
+    assert_eq!(metrics.get("runtime.channel.delivery_count", "feed:in.a"), Some(3.0));
+    assert!(feed.publish(4.0).expect_err("it is over").is_ended());
+}
+
+#[test]
+fn all_that_was_fed_beside_the_trigger_is_in_the_invocation() {
+    let text = graph(
+        LANES,
+        &[
+            "id: in, type: input, execution: { lane: main }, boundary: { role: input }, \
+             config: { pattern: none }",
+            OUT,
+        ],
+        &["id: e, kind: immediate, from: in.out, to: out.in, policy: { mode: queue, capacity: 8 }"],
+    );
+    let types = |seen: &Seen| {
+        let seen = seen.clone();
+        Registry::standard().register_with(move || crate::parts::Keep::new(&seen))
+    };
+    let running = start(&text, types, RunOptions::steps(2));
+    let feed = running.run.feed::<f64>("in.feed").expect("it can be fed");
+    for value in [1.0, 2.0, 3.0] {
+        feed.publish(value).expect("there is room");
+    }
+    let Running { time, seen, run } = running;
+    time.block_on(run).expect("nothing fails");
+    let seen: Vec<_> = seen.lock().unwrap().iter().map(|(epoch, _, x)| (*epoch, *x)).collect();
+    assert_eq!(seen, [(1, 1.0), (1, 2.0), (1, 3.0)]);
+}
+
+#[test]
+fn what_a_full_feed_refuses_comes_back() {
+    let running = start(&fed("main"), registry, RunOptions::until_stopped().feed_max(2));
+    let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
+    feed.publish(1.0).expect("there is room");
+    feed.publish(2.0).expect("there is room");
+    let refused = feed.publish(3.0).expect_err("two wait already");
+    assert!(refused.is_full() && !refused.is_ended());
+    assert_eq!(refused.into_inner(), 3.0);
+    assert_eq!(running.out(), [1.0, 2.0]);
+    feed.publish(3.0).expect("there is room again");
+    assert_eq!(running.out(), [3.0]);
+    running.stop();
+}
+
+#[test]
+fn who_sends_waits_for_room() {
+    let running = start(&fed("main"), registry, RunOptions::until_stopped().feed_max(1));
+    let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
+    running.time.block_on(async {
+        for value in [1.0, 2.0, 3.0, 4.0] {
+            feed.send(value).await.expect("the run goes on");
+        }
+    });
+    assert_eq!(running.out(), [1.0, 2.0, 3.0, 4.0]);
+    feed.publish(5.0).expect("there is room");
+    let (waits, run) = (feed.send(6.0), &running.run);
+    let refused = running.time.block_on(async {
+        run.stop();
+        waits.await
+    });
+    // Either it was taken before the end, or it comes back.
+    if let Err(refused) = refused {
+        assert!(refused.is_ended());
+        assert_eq!(refused.into_inner(), 6.0);
+    }
+    running.stop();
+}
+
+#[test]
+fn what_is_fed_waits_while_its_reader_has_no_room_and_keeps_its_order() {
+    let running = start(&fed("step"), registry, RunOptions::until_stopped().feed_max(2));
+    let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
+    let publish = |value: f64| {
+        running.time.settle();
+        feed.publish(value)
+    };
+    // Two in the channel of the input, two before it.
+    for value in [1.0, 2.0, 3.0, 4.0] {
+        publish(value).expect("there is room");
+    }
+    assert!(publish(5.0).expect_err("nobody has read anything").is_full());
+    running.run.step();
+    assert_eq!(running.out(), [1.0, 2.0]);
+    publish(5.0).expect("there is room again");
+    running.run.step();
+    assert_eq!(running.out(), [3.0, 4.0]);
+    running.run.step();
+    assert_eq!(running.out(), [5.0]);
+    let metrics = running.stop().metrics;
+    assert_eq!(metrics.total("runtime.channel.drop_count"), 0.0);
+    assert_eq!(metrics.total("runtime.channel.reject_count"), 0.0);
+}
+
+#[test]
+fn what_cannot_be_fed_is_told() {
+    let running = start(&fed("main"), registry, RunOptions::until_stopped());
+    let wrong = running.run.feed::<u64>("in.a").expect_err("it is a number with a fraction");
+    assert!(wrong.is_of_other_type());
+    for (endpoint, why) in [
+        ("nobody.a", "`nobody.a` cannot be fed: there is no component `nobody`"),
+        ("in.x", "`in.x` cannot be fed: `in` has no port `x`"),
+    ] {
+        let error = running.run.feed::<f64>(endpoint).expect_err("it is not there");
+        assert!(!error.is_of_other_type());
+        assert_eq!(error.to_string(), why);
+    }
+    running.stop();
+}

@@ -1,0 +1,153 @@
+//! Components that are made anew after a failure, and settings that are looked at before the start.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use clockjack_graph::run::Phase;
+use clockjack_graph::{
+    Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
+    Registry, RunError, RunOptions, RunReport,
+};
+use clockjack_testkit::ManualTime;
+
+use crate::acts::compile;
+use crate::teller;
+
+/// What has happened to the components of a run: when, in milliseconds, and what.
+type Diary = Arc<Mutex<Vec<(u64, &'static str)>>>;
+
+/// Fails when it is called.
+struct Fragile {
+    diary: Diary,
+    now_ms: Arc<AtomicU64>,
+    n_good: u64,
+}
+
+impl Fragile {
+    fn note(&self, what: &'static str) {
+        self.diary.lock().unwrap().push((self.now_ms.load(Ordering::Relaxed), what));
+    }
+}
+
+impl Component for Fragile {
+    const TYPE: &'static str = "fragile";
+
+    fn describe() -> Descriptor {
+        Descriptor { open_config: true, ..Descriptor::new(Self::TYPE) }
+    }
+
+    fn bind(&mut self, _ports: &mut Binder<'_>) {}
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.n_good = config.get("n_good")?.unwrap_or(0);
+        Ok(())
+    }
+}
+
+impl Execute for Fragile {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let now_ms = u64::try_from(cx.now().as_millis()).expect("it is small");
+        self.now_ms.store(now_ms, Ordering::Relaxed);
+        if let Some(left) = self.n_good.checked_sub(1) {
+            self.n_good = left;
+            return Ok(());
+        }
+        self.note("fails");
+        Err(Failure::msg("told to fail"))
+    }
+
+    fn activate(&mut self) -> Result<(), Failure> {
+        self.note("active");
+        Ok(())
+    }
+
+    fn deactivate(&mut self) -> Result<(), Failure> {
+        self.note("inactive");
+        Ok(())
+    }
+}
+
+type Ran = (Vec<(u64, &'static str)>, Result<RunReport, RunError>);
+
+/// A component that fails at every tick of one millisecond, for so many epochs.
+fn run(on_error: &str, config: &str, epochs: u64) -> Ran {
+    let (diary, now_ms) = (Diary::default(), Arc::new(AtomicU64::new(0)));
+    let made_with = Arc::clone(&diary);
+    let types = Registry::new().register_with(move || Fragile {
+        diary: Arc::clone(&made_with),
+        now_ms: Arc::clone(&now_ms),
+        n_good: 0,
+    });
+    let component = format!(
+        "id: one, type: fragile, event_sources: [{{ type: timer, period_ms: 1 }}], \
+         execution: {{ lane: main, on_error: {on_error} }}, config: {{ {config} }}"
+    );
+    let text = teller::graph("main: { type: event_loop }", &[&component], &[]);
+    let time = ManualTime::start();
+    let options = RunOptions::steps(epochs).clock(Clock::Virtual);
+    let run = compile(&text, &types).start(time.system(), options).expect("it starts");
+    let result = time.block_on(run);
+    let diary = diary.lock().unwrap().clone();
+    (diary, result)
+}
+
+fn failures((diary, _): &Ran) -> Vec<u64> {
+    diary.iter().filter(|(_, what)| *what == "fails").map(|(at, _)| *at).collect()
+}
+
+#[test]
+fn the_pause_before_a_restart_doubles_up_to_its_limit_and_one_more_failure_ends_the_run() {
+    let policy = "{ policy: restart, max_restarts: 4, backoff_ms: 10, backoff_max_ms: 30 }";
+    let ran = run(policy, "", 1000);
+    let at = failures(&ran);
+    let pauses: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The timer of one that was made anew begins then.
+    let first = pauses[0];
+    assert!((10..=11).contains(&first), "{at:?}");
+    assert_eq!(pauses, [first, first + 10, first + 20, first + 20], "{at:?}");
+    let error = ran.1.as_ref().expect_err("five failures are too many");
+    let fault = error.fault().expect("of a component");
+    assert_eq!(fault.message, "told to fail (after 4 restarts)");
+    let metrics = &error.report().expect("it has begun").metrics;
+    assert_eq!(metrics.get("runtime.component.restart_count", "one"), Some(4.0));
+    assert_eq!(metrics.get("runtime.component.error_count", "one"), Some(5.0));
+}
+
+#[test]
+fn each_that_was_activated_is_deactivated_once() {
+    let policy = "{ policy: restart, max_restarts: 2, backoff_ms: 1 }";
+    let (diary, _) = run(policy, "", 1000);
+    let words: Vec<&str> = diary.iter().map(|(_, what)| *what).collect();
+    let life = ["active", "fails", "inactive"];
+    assert_eq!(words, [life, life, life].concat());
+}
+
+#[test]
+fn failures_that_are_far_apart_do_not_add_up() {
+    // Fifty good calls, then a failure: never two within ten milliseconds.
+    let policy = "{ policy: restart, max_restarts: 1, within_ms: 10, backoff_ms: 1 }";
+    let ran = run(policy, "n_good: 50", 400);
+    let report = ran.1.as_ref().expect("it goes on");
+    assert!(failures(&ran).len() >= 5);
+    assert_eq!(report.faults.len(), failures(&ran).len());
+    let ran = run(policy, "n_good: 3", 400);
+    assert_eq!(failures(&ran).len(), 2, "these are near");
+    ran.1.expect_err("and too many");
+}
+
+#[test]
+fn settings_are_looked_at_before_anything_is_activated() {
+    let text = teller::graph(
+        "main: { type: event_loop }",
+        &["id: c, type: controller, execution: { lane: main }, boundary: { role: input }, \
+           config: { min: 2.0, max: 1.0 }"],
+        &[],
+    );
+    let time = ManualTime::start();
+    let graph = compile(&text, &Registry::standard());
+    let error = graph.start(time.system(), RunOptions::steps(1)).expect_err("min is above max");
+    let fault = error.fault().expect("of a component");
+    assert_eq!((fault.phase, fault.component.as_str()), (Phase::Configure, "c"));
+    assert!(fault.message.contains("below `min`"), "{fault}");
+}
