@@ -31,8 +31,8 @@ pub(crate) const CAPTION: &str = "lateness of a period of 1 ms, percentiles of a
 /// The most periods one may ask for: ten minutes a sleeper.
 pub(crate) const N_MAX: u32 = 600_000;
 
-/// Every sleeper, in the order of the table; the one with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are
-/// compared with.
+/// Every sleeper, in the order of the table; what the others are compared with is the one with
+/// [`Standing::Ours`](crate::report::Standing::Ours).
 const SLEEPERS: &[Sleeper] =
     &[clockjack::SLEEPER, tokio::TIME_ONLY, tokio::WITH_IO, nanosleep::SLEEPER];
 

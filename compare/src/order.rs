@@ -6,8 +6,8 @@ use crate::report::Reporter;
 /// Who ran, and what came out in each round.
 pub(crate) type Results<S, R> = Vec<(S, Vec<R>)>;
 
-/// Runs all subjects interleaved, from round 0 to `n_rounds`; `what` says in the progress line what is
-/// done.
+/// Runs all subjects interleaved, from round 0 to `n_rounds`; `what` says in the progress line
+/// what is done.
 ///
 /// # Errors
 ///

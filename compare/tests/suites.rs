@@ -1,4 +1,5 @@
-//! The program as a whole, with few operations: every suite, case and subject, both forms of output.
+//! The program as a whole, with few operations: every suite, case and subject, both forms of
+//! output.
 //!
 //! One binary for all suites: each one more would be linked and optimised again.
 
