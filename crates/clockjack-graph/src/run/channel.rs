@@ -282,8 +282,8 @@ impl Channel {
         if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
     }
 
-    /// As [`push`](Self::push), of a message in two parts; whether it was taken. It is written where
-    /// it will lie.
+    /// As [`push`](Self::push), of a message in two parts, which is written where it will lie;
+    /// whether it was taken.
     #[inline(always)]
     pub(crate) fn put(&mut self, now_ns: u64, value: Value, meta: &Meta) -> bool {
         // Nearly always what was in it was taken.
@@ -302,8 +302,8 @@ impl Channel {
         true
     }
 
-    /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and to
-    /// be taken. `None` if there is more to it; then it is to be popped.
+    /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and
+    /// to be taken. `None` if there is more to it; then it is to be popped.
     #[inline(always)]
     pub(crate) fn open(&mut self, now_ns: u64) -> Option<&mut Option<Message>> {
         if !self.is_plain {

@@ -2,9 +2,9 @@
 //!
 //! # Protocol
 //!
-//! Roles: the *coordinator* (the domain's future), *helpers* (futures on the same executor, each from
-//! when it is called to when it finds nothing more) and *lane helpers* (futures on the threads of
-//! `isolated_thread` lanes, as long as the run). They share a *board* behind one lock.
+//! Roles: the *coordinator* (the domain's future), *helpers* (futures on the same executor, each
+//! from when it is called to when it finds nothing more) and *lane helpers* (futures on the threads
+//! of `isolated_thread` lanes, as long as the run). They share a *board* behind one lock.
 //!
 //! 1. Between epochs the board has no core: helpers find nothing to do, and the coordinator alone
 //!    has the regions.
@@ -227,8 +227,8 @@ impl Waits {
 }
 
 impl Crew {
-    /// A crew of the coordinator and so many helpers, and one for each isolated lane. The latter are
-    /// started here.
+    /// A crew of the coordinator and so many helpers, and one for each isolated lane. The latter
+    /// are started here.
     pub(crate) fn start(
         waits: Waits,
         parallel: Parallel,
@@ -576,8 +576,9 @@ impl Board {
         Calls { wakers, helpers }
     }
 
-    /// The coordinator, if an epoch is over that it may not know of: who goes may have found nothing
-    /// but jobs that do not count any more, the last ones among them, and nobody else tells of those.
+    /// The coordinator, if an epoch is over that it may not know of: who goes may have found
+    /// nothing but jobs that do not count any more, the last ones among them, and nobody else tells
+    /// of those.
     fn told_of_end(&mut self, waits: &Waits) -> Option<Waker> {
         let is_told = self.is_over(waits) && !mutant!("crew-last-leaves-silently");
         if is_told { self.coordinator.take() } else { None }

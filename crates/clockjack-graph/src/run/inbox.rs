@@ -6,9 +6,8 @@
 //! nothing finds its waker, because both happen under the lock. So the coordinator never sleeps on
 //! something. Wakers are called outside the lock.
 //!
-//! Whether there is anything is also told by a flag, which changes under the lock: an epoch for which
-//! nothing has come does not take it. Who puts something in and then sees an epoch begin finds it
-//! taken, because the flag is set before the lock is given back.
+//! Whether there is anything is also told by a flag, which changes under the lock: an epoch for
+//! which nothing has come does not take it. The coordinator decides to sleep under the lock only.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -1,10 +1,10 @@
 //! The step of most components.
 //!
 //! A component alone in its region, with a trigger that needs nothing kept, no edge that may refuse
-//! and no pool to admit it, does not need most of what a step may have to do. What is left is a look
-//! whether there is something to do, a call, and the move of what was published into the channels
-//! of those who read it. These ways do exactly what [`Region::step_full`] does for such a component,
-//! and go to it whenever something is out of the ordinary.
+//! and no pool to admit it, does not need most of what a step may have to do. What is left is a
+//! look whether there is something to do, a call, and the move of what was published into the
+//! channels of those who read it. These ways do exactly what [`Region::step_full`] does for such a
+//! component, and go to it whenever something is out of the ordinary.
 
 use super::channel::Channel;
 use super::context::is_taken;
