@@ -217,7 +217,15 @@ fn reentrant_invocations_overlap_up_to_the_width_and_commit_in_order() {
         let rejected = |one: &Told| one.metric("runtime.channel.reject_count", "f");
         assert_eq!(rejected(&told), rejected(&alone), "{workers}");
     }
-    assert!(most > 1, "they never overlapped");
+    // On a busy machine those who are called may come when all is done.
+    for _ in 0..200 {
+        if most > 1 {
+            return;
+        }
+        let told = tell_by(&runtime, &text, RunOptions::steps(20), 8);
+        most = most.max(told.story.beside_itself);
+    }
+    panic!("they never overlapped");
 }
 
 #[test]
