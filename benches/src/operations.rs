@@ -1,5 +1,6 @@
 //! All operations, one file a crate.
 
+mod graph;
 mod observe;
 mod sync;
 mod time;
@@ -14,6 +15,7 @@ pub(crate) fn all() -> Vec<Operation> {
     all.extend(sync::all());
     all.extend(time::all());
     all.extend(observe::all());
+    all.extend(graph::all());
     all
 }
 
