@@ -366,6 +366,8 @@ async fn help(shared: Arc<Shared>, worker: u16) {
 fn help_for_a_while(shared: &Arc<Shared>, worker: u16) -> bool {
     let waits = &shared.waits;
     for _ in 0..JOBS_BEFORE_YIELD {
+        // Also before its first job: who comes late for an epoch is there for the next.
+        shared.spin(|board| board.is_closed || board.has_job(waits, Who::Anyone));
         let mut board = shared.lock();
         let job = if board.is_closed { None } else { board.take(waits, Who::Anyone) };
         let Some(job) = job else {
@@ -387,7 +389,6 @@ fn help_for_a_while(shared: &Arc<Shared>, worker: u16) -> bool {
             shared.lock().home.push(worker);
             return false;
         }
-        shared.spin(|board| board.is_closed || board.has_job(waits, Who::Anyone));
     }
     true
 }

@@ -21,11 +21,19 @@ fn independent_regions_overlap_up_to_the_width_of_their_lane() {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     for threads in [1, 2, 3] {
         let text = graph(&pool(threads), &parts, &[]);
-        let told = tell_by(&runtime, &text, RunOptions::steps(50), 8);
-        let (seen, threads) = (told.story.beside_others, threads as usize);
-        assert!(seen <= threads, "{seen} of {threads}");
-        assert!(seen >= threads.min(2), "{seen} of {threads}");
-        assert!(told.report().overlap_max <= threads);
+        let (mut most, threads) = (0, threads as usize);
+        // On a busy machine those who are called may come when all is done: then once more.
+        for _ in 0..200 {
+            let told = tell_by(&runtime, &text, RunOptions::steps(50), 8);
+            let seen = told.story.beside_others;
+            assert!(seen <= threads, "{seen} of {threads}");
+            assert!(told.report().overlap_max <= threads);
+            most = most.max(seen);
+            if most >= threads.min(2) {
+                break;
+            }
+        }
+        assert!(most >= threads.min(2), "{most} of {threads}");
     }
 }
 
