@@ -437,6 +437,30 @@ fn memory_is_reserved_around_what_is_inside() {
 }
 
 #[test]
+fn a_box_that_shrinks_while_many_are_held_goes_on_in_the_middle_of_a_block() {
+    // More than the first directory has room for, and no multiple of a block.
+    const N_HELD: usize = 200;
+    let mailbox = Mailbox::new(1_000);
+    let mut consumer = Consumer(&mailbox);
+    for n in 0..N_HELD {
+        let _ = mailbox.push(n).unwrap();
+    }
+    for n in 0..N_HELD {
+        assert_eq!(consumer.pop_held(), Pop::Item(n));
+    }
+    assert!(consumer.shrink());
+    for n in N_HELD..1_000 {
+        let _ = mailbox.push(n).unwrap();
+    }
+    assert!(mailbox.push(1_000).unwrap_err().is_full(), "what is held takes room");
+    consumer.free(N_HELD);
+    for n in N_HELD..1_000 {
+        assert_eq!(consumer.pop(), Pop::Item(n));
+    }
+    assert_eq!(consumer.pop(), Pop::Empty);
+}
+
+#[test]
 fn shrinking_leaves_one_block_and_releasing_none() {
     let mailbox = Mailbox::new(100_000);
     let (_, full) = allocated(|| fill_and_drain(&mailbox, 100_000 / SHARE));

@@ -172,10 +172,13 @@ impl Tail {
         ((entries(self.level()) - 1) * SLOTS + 1) as Signed
     }
 
-    /// Whether the position's block would take the entry of one that is not yet free.
+    /// Whether a block begins here that would take the entry of one that is not yet free.
+    ///
+    /// A block that has begun has its entry. It may be far ahead of `freed` all the same: a box that
+    /// was renewed while values were held has none of the blocks behind it.
     pub(super) const fn is_beyond_level(self, freed: Word) -> bool {
         let blocks = ahead(block_start(self.position()), block_start(freed)) / SLOTS as Signed;
-        blocks >= entries(self.level()) as Signed
+        slot(self.position()) == 0 && blocks >= entries(self.level()) as Signed
     }
 
     /// One more position is claimed, the consumer is not idle, and the tray is not free.
