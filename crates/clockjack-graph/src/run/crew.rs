@@ -17,6 +17,9 @@
 //!    so that it has the core alone again.
 //! 5. Who finds nothing leaves its waker on the board, or its number if it is a helper that goes
 //!    home, under the same lock: a job that is readied later finds it. So nobody sleeps on a job.
+//! 6. An executor that is full or closing takes no helper. One that was called and does not come is
+//!    at home again, and the coordinator is woken in its place: who called may be of a lane and not
+//!    do the job itself.
 //!
 //! A helper that is called is spawned anew: what is woken runs next where it was woken, behind the
 //! one who has called and goes on to work; what is spawned is for any worker to take. It looks for
@@ -355,9 +358,32 @@ impl Drop for Crew {
     }
 }
 
+/// A helper on its way (rule 6).
+struct Called {
+    /// None once it has come.
+    shared: Option<Arc<Shared>>,
+    worker: u16,
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        let Some(shared) = self.shared.take().filter(|_| !mutant!("crew-called-is-lost")) else {
+            return;
+        };
+        let mut board = shared.lock();
+        board.home.push(self.worker);
+        let coordinator = board.coordinator.take();
+        drop(board);
+        if let Some(coordinator) = coordinator {
+            coordinator.wake();
+        }
+    }
+}
+
 /// A helper: works as long as it finds something.
-async fn help(shared: Arc<Shared>, worker: u16) {
-    while help_for_a_while(&shared, worker) {
+async fn help(mut called: Called) {
+    let Some(shared) = called.shared.take() else { return };
+    while help_for_a_while(&shared, called.worker) {
         super::domain::yield_now().await;
     }
 }
@@ -471,7 +497,8 @@ impl Shared {
             waker.wake();
         }
         for worker in calls.helpers {
-            drop(self.executor.spawn(help(Arc::clone(self), worker)));
+            let called = Called { shared: Some(Arc::clone(self)), worker };
+            drop(self.executor.spawn(help(called)));
         }
     }
 

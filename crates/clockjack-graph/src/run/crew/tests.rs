@@ -1,4 +1,4 @@
-//! Who goes first.
+//! Who goes first, and who comes.
 
 use super::*;
 
@@ -41,4 +41,27 @@ fn the_highest_rank_goes_first_and_equals_in_compiled_order() {
 fn what_was_passed_over_often_enough_goes_first_and_is_counted() {
     // The first waits while two of a higher rank go; then it is its turn, then the rest.
     assert_eq!(picked(&[0, 3, 3, 3, 3], 2), (alloc::vec![1, 2, 0, 3, 4], 1));
+}
+
+#[test]
+fn who_was_called_and_cannot_come_is_at_home_and_sends_the_coordinator() {
+    struct Rung(AtomicU64);
+    impl alloc::task::Wake for Rung {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let time = clockjack_testkit::ManualTime::start();
+    let rung = Arc::new(Rung(AtomicU64::new(0)));
+    let board = Board { coordinator: Some(Arc::clone(&rung).into()), ..Board::default() };
+    let shared = Arc::new(Shared {
+        board: Mutex::new(board),
+        version: AtomicU64::new(0),
+        executor: time.system().executor(),
+        waits: waits(&[0], 0),
+        n_spins: 1,
+    });
+    drop(help(Called { shared: Some(Arc::clone(&shared)), worker: 7 }));
+    assert_eq!(shared.lock().home, [7]);
+    assert_eq!(rung.0.load(Ordering::Relaxed), 1);
 }
