@@ -99,3 +99,28 @@ fn a_lookout_that_is_told_to_end_does_not_sleep_on() {
         lookout.join().unwrap();
     });
 }
+
+/// A lookout that never rests exceeds the steps that loom allows a model.
+#[test]
+fn a_thread_that_has_left_keeps_no_lookout_awake() {
+    loom::model(|| {
+        let (bell, post) = post();
+        let pinned = thread::spawn({
+            let post = Arc::clone(&post);
+            move || {
+                post.count();
+                post.count();
+                post.leave();
+            }
+        });
+        let lookout = thread::spawn(move || {
+            bell.looks();
+            while !bell.rests(|| post.is_awake()) {
+                thread::yield_now();
+                bell.looks();
+            }
+        });
+        pinned.join().unwrap();
+        lookout.join().unwrap();
+    });
+}
