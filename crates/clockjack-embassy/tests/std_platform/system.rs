@@ -33,6 +33,9 @@ impl Actor for Sleeper {
     type Msg = (u64, Instant);
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        // The clock began with this system: now it is in the midst of a tick.
+        let begun = Instant::now();
+        while begun.elapsed().as_micros() % 1_000 < 700 {}
         for delay_us in DELAYS_US {
             // Read before the arming: what is late from here on is late.
             let armed = (delay_us, Instant::now());

@@ -399,7 +399,7 @@ fn help_for_a_while(shared: &Arc<Shared>, worker: u16) -> bool {
         let Some(job) = job else {
             if mutant!("crew-leaves-its-waker-late") {
                 drop(board);
-                shared.spin(|_| false);
+                stall();
                 board = shared.lock();
             }
             board.home.push(worker);
@@ -419,6 +419,11 @@ fn help_for_a_while(shared: &Arc<Shared>, worker: u16) -> bool {
     true
 }
 
+/// Gives others the time to meet a planted fault, about a millisecond.
+fn stall() {
+    (0..20_000).for_each(|_| spin_loop());
+}
+
 /// The helper of a lane with a thread of its own.
 async fn help_lane(shared: Arc<Shared>, lane: usize, worker: u16) {
     let (waits, who) = (&shared.waits, Who::Lane(lane));
@@ -433,7 +438,7 @@ async fn help_lane(shared: Arc<Shared>, lane: usize, worker: u16) {
             }
             if mutant!("crew-leaves-its-waker-late") {
                 drop(board);
-                shared.spin(|_| false);
+                stall();
                 board = shared.lock();
             }
             board.leave_waker(worker, who, cx.waker());
@@ -469,7 +474,7 @@ impl Shared {
                 drop(share);
                 let has_woken = self.done(position, result, who);
                 if kept.is_some() {
-                    self.spin(|_| false);
+                    stall();
                 }
                 has_woken
             }
