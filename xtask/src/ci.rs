@@ -83,7 +83,7 @@ const CI: &[Step] = &[
     shown("compare timers, quick", "xtask compare timers --quick"),
     shown("compare executor, quick", "xtask compare executor --quick"),
     shown("compare graph, quick", "xtask compare graph --quick"),
-    shown("soak, two minutes", "xtask soak --minutes 2"),
+    shown("soak, one minute", "xtask soak --minutes 1"),
 ];
 
 /// What takes long: before a release, and after a change to a protocol.
