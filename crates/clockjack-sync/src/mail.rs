@@ -52,8 +52,9 @@
 //!    same position with the other generation and level 0. It succeeds only if no claim came. Then
 //!    every claim of the old generation was used and none will be made until the next renewal, so
 //!    the old root with all its blocks belongs to the consumer, while producers already build the
-//!    new one. Values may be held meanwhile: `freed` is then far behind, and rule 4 raises the level
-//!    at the next block though the new directory is empty, which costs memory and nothing else.
+//!    new one. Values may be held meanwhile: `freed` is then far behind, and rule 4 raises the
+//!    level at the next block though the new directory is empty; that costs memory and nothing
+//!    else.
 //! 8. Closing sets a bit in the tail. Claims and the closing are ordered by that word: what was
 //!    claimed before is delivered, nothing is claimed afterwards. *Empty* is said only if the tail
 //!    is where the consumer is: on a closed box it is final.

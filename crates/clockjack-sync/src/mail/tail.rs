@@ -174,8 +174,8 @@ impl Tail {
 
     /// Whether a block begins here that would take the entry of one that is not yet free.
     ///
-    /// A block that has begun has its entry. It may be far ahead of `freed` all the same: a box that
-    /// was renewed while values were held has none of the blocks behind it.
+    /// A block that has begun has its entry. It may be far ahead of `freed` all the same: a box
+    /// that was renewed while values were held has none of the blocks behind it.
     pub(super) const fn is_beyond_level(self, freed: Word) -> bool {
         let blocks = ahead(block_start(self.position()), block_start(freed)) / SLOTS as Signed;
         slot(self.position()) == 0 && blocks >= entries(self.level()) as Signed
