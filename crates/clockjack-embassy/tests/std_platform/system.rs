@@ -26,6 +26,8 @@ fn with(builder: SystemBuilder) -> EmbassySystem {
 const DELAYS_US: [u64; 12] = [0, 1, 400, 999, 1_000, 1_001, 2_000, 3_500, 7_000, 9, 20_000, 1_500];
 
 struct Sleeper {
+    /// When the clock of its system began, or a little before.
+    begun: Instant,
     fired: Rc<RefCell<Vec<(u64, u64)>>>,
 }
 
@@ -33,9 +35,8 @@ impl Actor for Sleeper {
     type Msg = (u64, Instant);
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        // The clock began with this system: now it is in the midst of a tick.
-        let begun = Instant::now();
-        while begun.elapsed().as_micros() % 1_000 < 700 {}
+        // In the midst of a tick: at its beginning, a coarse reading would do no harm.
+        while !(600..900).contains(&(self.begun.elapsed().as_micros() % 1_000)) {}
         for delay_us in DELAYS_US {
             // Read before the arming: what is late from here on is late.
             let armed = (delay_us, Instant::now());
@@ -57,15 +58,19 @@ impl Actor for Sleeper {
 #[test]
 fn no_timer_is_early_by_embassys_clock_and_none_is_missing() {
     platform::run(async |_| {
-        let fired = Rc::new(RefCell::new(Vec::new()));
-        let mut system = small();
-        let seen = Rc::clone(&fired);
-        let props = Props::new(move || Sleeper { fired: Rc::clone(&seen) });
-        system.spawn("sleeper", props).expect("there is room");
-        let run = system.run_until(|| fired.borrow().len() == DELAYS_US.len());
-        run.await.expect("nobody stops the driver");
-        for (delay_us, after_us) in fired.take() {
-            assert!(after_us >= delay_us, "{delay_us} us were over after {after_us} us");
+        // Often: where the machine is busy, most timers are late for other reasons.
+        for _ in 0..20 {
+            let fired = Rc::new(RefCell::new(Vec::new()));
+            let begun = Instant::now();
+            let mut system = small();
+            let seen = Rc::clone(&fired);
+            let props = Props::new(move || Sleeper { begun, fired: Rc::clone(&seen) });
+            system.spawn("sleeper", props).expect("there is room");
+            let run = system.run_until(|| fired.borrow().len() == DELAYS_US.len());
+            run.await.expect("nobody stops the driver");
+            for (delay_us, after_us) in fired.take() {
+                assert!(after_us >= delay_us, "{delay_us} us were over after {after_us} us");
+            }
         }
     });
 }
