@@ -155,6 +155,9 @@ fn check_equal(seed: u64, text: &str, one: &Ran, other: &Ran, who: &str) {
     }
 }
 
+/// Seeds that have found something: a task that was begun beside a failure before it.
+const FOUND: [u64; 1] = [595];
+
 /// What was seen of many graphs.
 #[derive(Debug, Default)]
 struct Tally {
@@ -200,7 +203,8 @@ fn the_commit_log_is_the_same_for_any_number_of_workers() {
         println!("{tally:?}");
         return;
     }
-    for seed in 1..=number("CLOCKJACK_GRAPHS").unwrap_or(50) {
+    let n_graphs = number("CLOCKJACK_GRAPHS").unwrap_or(50);
+    for seed in (1..=n_graphs).chain(FOUND.into_iter().filter(|seed| *seed > n_graphs)) {
         check(&runtime, seed, &mut tally);
     }
     println!("{tally:?}");

@@ -453,8 +453,23 @@ impl Domain {
             Some(fault) => Outcome { fault: Some((0, fault)), ..Outcome::default() },
             None => self.run_regions().await,
         };
+        if let Some((failed_at, _)) = &outcome.fault {
+            self.forget_tasks_behind(*failed_at);
+        }
         self.start_tasks();
         self.close_epoch(now_ns, outcome)
+    }
+
+    /// Lets go of tasks of regions that ran beside one before them that failed: they do not count.
+    fn forget_tasks_behind(&mut self, failed_at: usize) {
+        if mutant!("domain-keeps-tasks-beside") {
+            return;
+        }
+        let core = alone(&mut self.core);
+        let behind = core.regions.iter_mut().skip(failed_at + 1).map(own);
+        let behind = behind.flat_map(|region| region.nodes.iter().map(|node| node.component));
+        let behind: Vec<usize> = behind.collect();
+        core.env.tasks.forget(&behind);
     }
 
     async fn run_regions(&mut self) -> Outcome {

@@ -171,6 +171,23 @@ impl Tasks {
         taken
     }
 
+    /// Lets go of what these components have submitted and nobody has taken: it does not count.
+    pub(crate) fn forget(&self, components: &[usize]) {
+        let mut state = self.lock();
+        let is_gone = |one: &mut Submitted| components.contains(&one.from.component);
+        let gone: Vec<Submitted> = state.submitted.extract_if(.., is_gone).collect();
+        drop(state);
+        // Relaxed: as in `submit`.
+        self.shared.n_open.fetch_sub(gone.len(), Ordering::Relaxed);
+        for one in gone {
+            // A drop that panics is the component's affair, whose call does not count either.
+            drop(guarded(move || {
+                drop(one);
+                Ok(())
+            }));
+        }
+    }
+
     /// `n` of them have come back.
     pub(crate) fn closed(&self, n: usize) {
         self.lock().n_open -= n;
