@@ -65,6 +65,7 @@ impl<B: Toolbox> Desk<B> {
 
 /// What a root context needs of its host, whatever its type.
 trait Crank {
+    fn now(&self) -> Tick;
     fn park(&self, until: Option<Tick>);
     /// Wakes this one, once, when there is something to do.
     fn await_work(&self, waker: &Waker);
@@ -72,6 +73,10 @@ trait Crank {
 }
 
 impl<B: Toolbox + Send> Crank for Shared<B> {
+    fn now(&self) -> Tick {
+        self.0.toolbox.clock().now().tick()
+    }
+
     fn park(&self, until: Option<Tick>) {
         self.0.toolbox.park(until);
     }
@@ -255,7 +260,7 @@ impl RootContext {
             (one, other) => one.or(other),
         };
         let steps = jobs.ran + fired + stepped + usize::from(jobs.is_more);
-        Turn { steps, next_wake, is_ready: self.executor.is_ready() }
+        Turn { steps, next_wake, is_ready: jobs.is_more || self.executor.is_ready() }
     }
 
     /// Steps actors until none is ready, or timers are to be looked at again. The clock is read
@@ -278,9 +283,14 @@ impl RootContext {
         steps
     }
 
-    /// When something is due next, after a turn of what is due and ready now.
+    /// When something is due next, after a turn of what is due and ready now. A turn is bounded:
+    /// if it left something, that is due now.
     pub fn next_wake(&mut self) -> Option<Tick> {
-        self.turn().next_wake
+        let turn = self.turn();
+        if turn.is_ready && !mutant!("root-rest-slept-on") {
+            return Some(self.crank.now());
+        }
+        turn.next_wake
     }
 
     /// Runs once what is due or ready, and waits for that if nothing is. False if the system has

@@ -155,3 +155,27 @@ fn a_mailbox_that_overflows_stops_its_actor_also_while_that_waits_for_a_future()
     assert_eq!(seen.take(), ["1"]);
     assert_eq!(lost.take(), ["/user/a"]);
 }
+
+#[test]
+fn what_a_bounded_turn_leaves_is_due_now_and_not_at_the_next_timer() {
+    let ticks = Arc::new(InterruptDriver::new(Resolution::MILLI));
+    let mut root =
+        RootContext::new(Board(Arc::clone(&ticks)), ActorSystem::builder("board")).unwrap();
+    let log = Log::default();
+    let actors: Vec<_> = (0..200)
+        .map(|n| {
+            let to = log.clone();
+            root.spawn(&format!("a{n}"), move || Timed(to.clone())).unwrap()
+        })
+        .collect();
+    root.run_until_idle();
+    let timer = root.next_wake();
+    assert!(timer.is_some_and(|tick| tick > ticks.now().tick()), "{timer:?}");
+    for actor in &actors {
+        actor.tell("now").unwrap();
+    }
+    // A turn of 64 actors: who sleeps until the timer would keep the others waiting.
+    assert_eq!(root.next_wake(), Some(ticks.now().tick()));
+    root.run_until_idle();
+    assert_eq!((log.take().len(), root.next_wake()), (200, timer));
+}

@@ -102,7 +102,7 @@
 //! | [`thread`] | named threads, precise sleeping, one CPU for one thread |
 //! | [`blocking`] | [`BlockingPool`]: threads for closures that wait |
 //! | `TracingBridge` | a system's events for `tracing`, with the feature `tracing` |
-//! | `TokioToolbox`, `TokioExecutor` | an executor inside tokio, with the feature `tokio` |
+//! | `TokioExecutor`, `TokioSystem` | processes, or actors, inside tokio: feature `tokio` |
 //!
 //! # Waiting, and giving it up
 //!
@@ -171,9 +171,9 @@
 //! processes may then outlive that one. tokio's own features, `net` among them, are chosen by who
 //! uses them.
 //!
-//! *Clockjack inside tokio*: `TokioToolbox` makes an executor that is driven by a task of an
-//! existing application, and never blocks its thread. A pool can be used there as well, its joins
-//! awaited in any task; only its shutdown and its drop wait, so they belong into
+//! *Clockjack inside tokio*: `TokioToolbox` makes an executor, or a system of actors, that is driven
+//! by a task of an existing application, and never blocks its thread. A pool can be used there as
+//! well, its joins awaited in any task; only its shutdown and its drop wait, so they belong into
 //! `tokio::task::spawn_blocking` where that matters.
 
 extern crate alloc;
@@ -261,6 +261,6 @@ pub use scheduler::{
 #[cfg(all(feature = "tokio", not(loom)))]
 pub use tokio_scheduler::TokioScheduler;
 #[cfg(all(feature = "tokio", not(loom)))]
-pub use tokio_toolbox::{TokioExecutor, TokioToolbox};
+pub use tokio_toolbox::{TokioExecutor, TokioSystem, TokioToolbox};
 #[cfg(feature = "tracing")]
 pub use tracing_bridge::{InstallError, TracingBridge};

@@ -1,4 +1,5 @@
-//! Clockjack inside a tokio application: an executor that is one of tokio's tasks.
+//! Clockjack inside a tokio application: an executor, or a system of actors ([`system`]), that is
+//! one of tokio's tasks.
 //!
 //! # Roles
 //!
@@ -24,6 +25,7 @@
 //! that was seen already, and then it is the only one.
 
 mod driver;
+mod system;
 
 use alloc::sync::Arc;
 use core::{
@@ -38,6 +40,7 @@ use core::{
 };
 use std::panic::catch_unwind;
 
+use clockjack_actor::SystemBuilder;
 use clockjack_exec::{
     Caught, Commands, Handle, Join, Limits, LocalExecutor, LocalReport, Process, ProcessRef,
     StartError, SubmitError, Toolbox,
@@ -47,6 +50,7 @@ use clockjack_time::{MonotonicClock, Resolution, Tick, TickDriver, TimerInstant}
 use tokio::sync::Notify;
 
 use self::driver::ClockDriver;
+pub use self::system::TokioSystem;
 use crate::{OsClock, OsInstant, current::Entered};
 
 /// How many steps are made between two looks at tokio: some ten microseconds of short ones.
@@ -62,7 +66,7 @@ thread_local! {
 
 /// What an executor inside tokio runs on: the clock of the system, and a bell that tokio waits for.
 ///
-/// [`executor`](Self::executor) makes one. Given to
+/// [`executor`](Self::executor) makes one, [`system`](Self::system) a system of actors. Given to
 /// [`LocalExecutor::new`](clockjack_exec::LocalExecutor::new) instead, it never sleeps: a park
 /// gives the rest of the thread's time away and returns, because the thread may be one of tokio's.
 /// So `LocalExecutor::block_on` would keep both tokio and the processor busy.
@@ -106,6 +110,16 @@ impl TokioToolbox {
         let shared = Arc::clone(&self.shared);
         let local = LocalExecutor::new(self, limits, commands)?;
         Ok(TokioExecutor { local, shared })
+    }
+
+    /// A system of actors for a task of tokio's.
+    ///
+    /// # Errors
+    ///
+    /// If two commands have the same number, there is no room for the guardians, or a hook of the
+    /// start has failed.
+    pub fn system(self, builder: SystemBuilder) -> Result<TokioSystem, StartError> {
+        TokioSystem::new(self, builder)
     }
 }
 
@@ -313,8 +327,7 @@ impl TokioExecutor {
         let wakes = [timers, self.shared.driver.next_tick()];
         let wake = wakes.into_iter().flatten().min();
         let Some(wake) = wake else { return Rest::Bell(None) };
-        let until = self.shared.clock.instant_of(wake);
-        match until.saturating_since(OsInstant::now()) {
+        match self.shared.left_until(wake) {
             // It would end at once, perhaps without tokio having had its turn.
             Duration::ZERO => Rest::Yield,
             left => Rest::Bell(Some(left)),
@@ -333,6 +346,10 @@ impl fmt::Debug for TokioExecutor {
 }
 
 impl Shared {
+    fn left_until(&self, tick: Tick) -> Duration {
+        self.clock.instant_of(tick).saturating_since(OsInstant::now())
+    }
+
     async fn rest(&self, rest: Rest) {
         match rest {
             Rest::Yield => tokio::task::yield_now().await,

@@ -11,10 +11,15 @@ mod failure_bridge;
 mod pool;
 #[path = "tokio/scheduler.rs"]
 mod scheduler;
+#[path = "tokio/system.rs"]
+mod system;
 
 use core::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::timeout,
+};
 
 /// Far beyond what a loaded machine needs; what takes longer hangs.
 const LONG: Duration = Duration::from_secs(20);
@@ -26,4 +31,9 @@ fn one_thread() -> Runtime {
 fn two_threads() -> Runtime {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(2).enable_all().build().expect("a runtime of two threads starts")
+}
+
+/// Runs a test inside tokio, for which hanging is failing.
+fn within(runtime: &Runtime, test: impl Future<Output = ()>) {
+    runtime.block_on(async { timeout(LONG, test).await.expect("it ends in time") });
 }

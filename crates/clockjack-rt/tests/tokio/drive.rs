@@ -10,22 +10,16 @@ use clockjack_rt::{
 };
 use clockjack_time::Resolution;
 use tokio::{
-    runtime::Runtime,
     sync::oneshot,
     task::{LocalSet, yield_now},
     time::timeout,
 };
 
-use crate::{LONG, one_thread, two_threads};
+use crate::{LONG, one_thread, two_threads, within};
 
 fn executor() -> TokioExecutor {
     let toolbox = TokioToolbox::new(Resolution::MILLI);
     toolbox.executor(Limits::DEFAULT, Commands::new()).expect("no handler is there twice")
-}
-
-/// Runs a test inside tokio, for which hanging is failing.
-fn within(runtime: &Runtime, test: impl Future<Output = ()>) {
-    runtime.block_on(async { timeout(LONG, test).await.expect("it ends in time") });
 }
 
 /// Goes on and on, and counts; ends when it is asked to, if it is polite.
