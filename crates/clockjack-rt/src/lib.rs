@@ -171,10 +171,10 @@
 //! processes may then outlive that one. tokio's own features, `net` among them, are chosen by who
 //! uses them.
 //!
-//! *Clockjack inside tokio*: `TokioToolbox` makes an executor, or a system of actors, that is driven
-//! by a task of an existing application, and never blocks its thread. A pool can be used there as
-//! well, its joins awaited in any task; only its shutdown and its drop wait, so they belong into
-//! `tokio::task::spawn_blocking` where that matters.
+//! *Clockjack inside tokio*: `TokioToolbox` makes an executor, or a system of actors, that is
+//! driven by a task of an existing application, and never blocks its thread. A pool can be used
+//! there as well, its joins awaited in any task; only its shutdown and its drop wait, so they
+//! belong into `tokio::task::spawn_blocking` where that matters.
 
 extern crate alloc;
 
