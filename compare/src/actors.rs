@@ -41,6 +41,7 @@ mod clockjack;
 mod kameo;
 mod load;
 mod measure;
+mod on_tokio;
 mod part;
 mod parts;
 mod ractor;
@@ -49,16 +50,16 @@ mod subject;
 mod tokio;
 mod xtra;
 
-use measure::{Entry, Figure, Mode, Run};
+use measure::{Entry, Run};
 pub(crate) use subject::Case;
 use subject::{Load, Threads};
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::{self, in_turns};
+use crate::measure::{Cost, Mode};
+use crate::order::{Results, in_turns};
 use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
-use crate::stats::Quartiles;
 
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "actors";
@@ -119,19 +120,9 @@ const fn n_rounds(effort: Effort, load: Load) -> u32 {
     }
 }
 
-fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
-    selection.subjects(SUBJECTS, |entry| entry.facts.name)
-}
-
 /// What is known about the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    let column = |entry: &Entry| Column {
-        name: entry.facts.name,
-        package: Some(entry.facts.package),
-        standing: entry.facts.standing,
-        note: entry.facts.note.to_owned(),
-    };
-    Ok(subjects(selection)?.iter().map(column).collect())
+    Ok(selection.subjects(SUBJECTS)?.iter().map(|entry| entry.facts.column()).collect())
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -141,10 +132,10 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 /// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
 /// be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = subjects(selection)?;
+    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Process);
     for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
-        let able = |entry: &&Entry| !entry.facts.lacks.contains(&case.load);
+        let able = |entry: &&Entry| !entry.lacks.contains(&case.load);
         let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
         let n = selection.n.unwrap_or_else(|| size(selection.effort, case.load));
         let row = if case.load.is_counted() {
@@ -153,15 +144,12 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
         } else {
             let usual = || n_rounds(selection.effort, case.load);
             let n_rounds = selection.n_rounds.unwrap_or_else(usual);
-            timed_row(case, n, &rounds(case, n, n_rounds, &able, watch, reporter)?)
+            timed_row(case, n, n_rounds, &rounds(case, n, n_rounds, &able, watch, reporter)?)
         };
         reporter.report(row)?;
     }
     Ok(())
 }
-
-/// That of the count first, then those that were timed.
-type Results = order::Results<Entry, Figure>;
 
 fn rounds(
     case: Case,
@@ -170,16 +158,15 @@ fn rounds(
     subjects: &[Entry],
     watch: Watch,
     reporter: &mut Reporter<'_>,
-) -> Result<Results, Failure> {
+) -> Result<Results<Cost>, Failure> {
     let what = format!("{} n={n}", case.name);
-    in_turns(&what, n_rounds, subjects, Entry::name, reporter, |round, entry| {
-        let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
-        (entry.run)(&Run { case, n, mode, watch })
+    in_turns(&what, n_rounds, subjects, reporter, |round, entry| {
+        (entry.run)(&Run { case, n, mode: Mode::of_round(round), watch })
     })
 }
 
 /// A row without figures yet.
-fn row(case: Case, n: u32, n_rounds: usize) -> Row {
+fn row(case: Case, n: u32, n_rounds: u32) -> Row {
     // A tree has full levels only.
     let leaves = || u32::try_from(load::n_leaves(n)).expect("at most the size that was asked for");
     Row {
@@ -187,7 +174,7 @@ fn row(case: Case, n: u32, n_rounds: usize) -> Row {
         n: if case.load == Load::Skynet { leaves() } else { n },
         unit: case.load.unit(),
         figures: Vec::new(),
-        n_rounds,
+        n_rounds: n_rounds as usize,
         target: target(case),
         least: 0.0,
         versus: &[],
@@ -195,79 +182,47 @@ fn row(case: Case, n: u32, n_rounds: usize) -> Row {
     }
 }
 
-fn counted_row(case: Case, n: u32, all: &Results) -> Row {
-    let figure = |(entry, figures): &(Entry, Vec<Figure>)| {
-        let figure = match case.load {
-            Load::Memory => figures[0].live_bytes,
-            _ => figures[0].n_allocs,
-        };
-        (entry.facts.name, Some(figure))
-    };
-    Row { figures: all.iter().map(figure).collect(), ..row(case, n, 1) }
+fn counted_row(case: Case, n: u32, all: &Results<Cost>) -> Row {
+    let figures = all.counted(|cost| match case.load {
+        Load::Memory => Some(cost.live_bytes),
+        _ => Some(cost.n_allocs),
+    });
+    Row { figures, ..row(case, n, 1) }
 }
 
-fn timed_row(case: Case, n: u32, all: &Results) -> Row {
-    let cuts = |figures: &[Figure], pick: fn(&Figure) -> f64| {
-        let samples: Vec<f64> = figures.iter().skip(1).map(pick).collect();
-        Quartiles::of(&samples).expect("there is at least one timed round")
-    };
-    let extra = |name, pick: &dyn Fn(&[Figure]) -> serde_json::Value| {
-        let value = |(entry, figures): &(Entry, Vec<Figure>)| {
-            (entry.facts.name, Some(pick(figures.as_slice())))
-        };
-        Extra::new(name, all.iter().map(value).collect())
-    };
-    let cpu = |figure: &Figure| figure.cpu_ns;
-    let median = |(entry, figures): &(Entry, Vec<Figure>)| {
-        (entry.facts.name, Some(cuts(figures, cpu).median))
-    };
-    let n_timed = all.first().map_or(0, |(_, figures)| figures.len() - 1);
+fn timed_row(case: Case, n: u32, n_rounds: u32, all: &Results<Cost>) -> Row {
+    let cpu = |cost: &Cost| Some(cost.cpu_ns);
     Row {
-        figures: all.iter().map(median).collect(),
+        figures: all.medians(cpu),
         extras: vec![
-            extra("wall_time", &|figures| {
-                Extra::number(cuts(figures, |figure| figure.wall_ns).median)
-            }),
-            extra("quartiles", &|figures| {
-                let cuts = cuts(figures, cpu);
-                Extra::pair(cuts.q1, cuts.q3)
-            }),
-            extra("allocs", &|figures| Extra::number(figures[0].n_allocs)),
+            Extra::numbers("wall_time", all.medians(|cost| Some(cost.wall_ns))),
+            Extra::quartiles(all.quartiles(cpu)),
+            Extra::numbers("allocs", all.counted(|cost| Some(cost.n_allocs))),
         ],
-        ..row(case, n, n_timed)
+        ..row(case, n, n_rounds)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::measure::{Mode, Run};
-    use super::{Case, Effort, Load, SUBJECTS, Scope, Watch, n_rounds};
+    use super::{Case, Effort, Load, Mode, Run, SUBJECTS, Scope, Watch, n_rounds};
 
     #[test]
     fn every_subject_does_every_case_it_claims_also_at_odd_sizes() {
         let watch = Watch::calibrated(Scope::Process);
         for entry in SUBJECTS {
-            for case in Case::ALL.into_iter().filter(|case| !entry.facts.lacks.contains(&case.load))
-            {
+            for case in Case::ALL.into_iter().filter(|case| !entry.lacks.contains(&case.load)) {
                 for n in [1, 2, 65, 1_030] {
                     // More than once round this is only longer.
                     let is_long = matches!(case.load, Load::Ring | Load::Big);
                     let n = if is_long { n.min(2) } else { n };
                     let run = Run { case, n, mode: Mode::Timed, watch };
                     let name = entry.facts.name;
-                    let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
-                    assert!(figure.wall_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+                    let cost = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
+                    assert!(cost.wall_ns > 0.0, "{name} {case:?} {n}: {cost:?}");
                 }
             }
         }
-    }
-
-    #[test]
-    fn subjects_have_different_names() {
-        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), SUBJECTS.len());
     }
 
     #[test]

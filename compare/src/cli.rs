@@ -346,3 +346,38 @@ fn legend(columns: &[Column], out: &mut dyn Write) -> io::Result<()> {
 fn to_stdout(source: io::Error) -> Failure {
     Failure::output("standard output".to_owned(), source)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Column, Failure, Selection, actors, executor, jitter, scheduler, timers};
+    use crate::selection::Effort;
+
+    #[test]
+    fn the_subjects_of_a_suite_have_different_names_and_one_is_ours() {
+        check("timers", timers::columns(&everything()));
+        check("executor", executor::columns(&everything()));
+        check("jitter", jitter::columns(&everything()));
+        check("scheduler", scheduler::columns(&everything()));
+        check("actors", actors::columns(&everything()));
+    }
+
+    fn check(suite: &str, columns: Result<Vec<Column>, Failure>) {
+        let columns = columns.unwrap_or_else(|failure| panic!("{suite}: {failure}"));
+        let mut names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), columns.len(), "{suite}: {columns:?}");
+        let ours = columns.iter().filter(|column| column.standing == super::Standing::Ours);
+        assert_eq!(ours.count(), 1, "{suite}: {columns:?}");
+    }
+
+    fn everything<C>() -> Selection<C> {
+        Selection {
+            effort: Effort::Quick,
+            n_rounds: None,
+            cases: Vec::new(),
+            n: None,
+            only: Vec::new(),
+        }
+    }
+}

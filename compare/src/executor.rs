@@ -33,15 +33,16 @@ mod subject;
 mod tokio;
 
 use idle::Idleness;
-use measure::{Entry, Figure, Mode, Run};
+use measure::{Entry, Run};
 pub(crate) use subject::Case;
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
+use crate::measure::{Cost, Mode};
 use crate::order::in_turns;
 use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
-use crate::stats::Quartiles;
+use crate::stats;
 
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "executor";
@@ -67,8 +68,8 @@ const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Pool>(),
     Entry::of::<tokio::MultiThread>(),
     Entry::of::<smol::TwoThreads>(),
-    Entry::apart(rayon::FACTS, rayon::run),
-    Entry::apart(serial::FACTS, serial::run),
+    Entry::apart(rayon::FACTS, rayon::CASES, rayon::run),
+    Entry::apart(serial::FACTS, serial::CASES, serial::run),
 ];
 
 /// The size of a case if none is given.
@@ -91,27 +92,9 @@ const fn n_rounds(effort: Effort, case: Case) -> u32 {
     }
 }
 
-/// Passes over the load within a run.
-const fn n_passes(effort: Effort) -> u32 {
-    match effort {
-        Effort::Quick => 1,
-        Effort::Full => 3,
-    }
-}
-
-fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
-    selection.subjects(SUBJECTS, |entry| entry.facts.name)
-}
-
 /// What is known about the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    let column = |entry: &Entry| Column {
-        name: entry.facts.name,
-        package: entry.facts.package,
-        standing: entry.facts.standing,
-        note: entry.facts.note.to_owned(),
-    };
-    Ok(subjects(selection)?.iter().map(column).collect())
+    Ok(selection.subjects(SUBJECTS)?.iter().map(|entry| entry.facts.column()).collect())
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -121,10 +104,10 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 /// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
 /// be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = subjects(selection)?;
+    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Process);
     for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
-        let able = |entry: &&Entry| entry.facts.cases.contains(&case);
+        let able = |entry: &&Entry| entry.cases.contains(&case);
         let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
         let row = match case {
             Case::IdleCpu => idle_row(selection, &able, reporter)?,
@@ -158,41 +141,25 @@ fn timed_row(
     let n = selection.n.unwrap_or_else(|| size(effort, case));
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
     let what = format!("{} n={n}", case.name());
-    let all = in_turns(&what, n_rounds, subjects, Entry::name, reporter, |round, entry| {
-        let (mode, n_passes) =
-            if round == 0 { (Mode::Counted, 1) } else { (Mode::Timed, n_passes(effort)) };
+    let all = in_turns(&what, n_rounds, subjects, reporter, |round, entry| {
+        let mode = Mode::of_round(round);
+        let n_passes = effort.n_passes(mode);
         (entry.run)(&Run { case, n, n_passes, mode, watch })
     })?;
-    let cuts = |figures: &[Figure], pick: fn(&Figure) -> f64| {
-        let samples: Vec<f64> = figures.iter().skip(1).map(pick).collect();
-        Quartiles::of(&samples).expect("there is at least one timed round")
-    };
-    let extra = |name, pick: &dyn Fn(&[Figure]) -> serde_json::Value| {
-        let value = |(entry, figures): &(Entry, Vec<Figure>)| {
-            (entry.facts.name, Some(pick(figures.as_slice())))
-        };
-        Extra::new(name, all.iter().map(value).collect())
-    };
-    let wall = |figure: &Figure| figure.wall_ns;
+    let wall = |cost: &Cost| Some(cost.wall_ns);
     Ok(Row {
         case: case.name(),
         n,
         unit: case.unit(),
-        figures: all
-            .iter()
-            .map(|(entry, figures)| (entry.facts.name, Some(cuts(figures, wall).median)))
-            .collect(),
+        figures: all.medians(wall),
         n_rounds: n_rounds as usize,
         target: Some(target(case)),
         least: 0.0,
         versus: &[],
         extras: vec![
-            extra("cpu", &|figures| Extra::number(cuts(figures, |figure| figure.cpu_ns).median)),
-            extra("quartiles", &|figures| {
-                let cuts = cuts(figures, wall);
-                Extra::pair(cuts.q1, cuts.q3)
-            }),
-            extra("allocs", &|figures| Extra::number(figures[0].n_allocs)),
+            Extra::numbers("cpu", all.medians(|cost| Some(cost.cpu_ns))),
+            Extra::quartiles(all.quartiles(wall)),
+            Extra::numbers("allocs", all.counted(|cost| Some(cost.n_allocs))),
         ],
     })
 }
@@ -207,19 +174,11 @@ fn idle_row(
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort, case));
     let what = format!("{} n={millis}", case.name());
     // There is nothing to count in a round before the first.
-    let all = in_turns(&what, n_rounds - 1, subjects, Entry::name, reporter, |_, entry| {
-        idle::measure_apart(&entry.facts, millis)
+    let all = in_turns(&what, n_rounds - 1, subjects, reporter, |_, entry| {
+        idle::measure_apart(entry.facts.name, millis)
     })?;
     let medians = |pick: fn(&Idleness) -> f64| {
-        let median = |(entry, samples): &(Entry, Vec<Idleness>)| {
-            let samples: Vec<f64> = samples.iter().map(pick).collect();
-            (entry.facts.name, Quartiles::of(&samples).map(|cuts| cuts.median))
-        };
-        all.iter().map(median).collect::<Vec<_>>()
-    };
-    let extra = |name, pick| {
-        let number = |(subject, median): (_, Option<f64>)| (subject, median.map(Extra::number));
-        Extra::new(name, medians(pick).into_iter().map(number).collect())
+        all.each(|_, rounds| stats::median(&rounds.iter().map(pick).collect::<Vec<_>>()))
     };
     Ok(Row {
         case: case.name(),
@@ -231,27 +190,26 @@ fn idle_row(
         least: 1.0,
         versus: &[],
         extras: vec![
-            extra("cpu_us", |idleness| idleness.cpu_us),
-            extra("switches", |idleness| idleness.n_switches as f64),
+            Extra::numbers("cpu_us", medians(|idleness| idleness.cpu_us)),
+            Extra::numbers("switches", medians(|idleness| idleness.n_switches as f64)),
         ],
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::measure::{Mode, Run};
-    use super::{Case, Effort, SUBJECTS, Scope, Watch, n_rounds};
+    use super::{Case, Effort, Mode, Run, SUBJECTS, Scope, Watch, n_rounds};
 
     #[test]
     fn every_subject_does_every_case_it_claims_also_at_odd_sizes() {
         let watch = Watch::calibrated(Scope::Process);
         for entry in SUBJECTS {
-            for &case in entry.facts.cases.iter().filter(|&&case| case != Case::IdleCpu) {
+            for &case in entry.cases.iter().filter(|&&case| case != Case::IdleCpu) {
                 for n in [1, 2, 65, 130] {
                     let run = Run { case, n, n_passes: 2, mode: Mode::Timed, watch };
                     let name = entry.facts.name;
-                    let figure = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
-                    assert!(figure.wall_ns > 0.0, "{name} {case:?} {n}: {figure:?}");
+                    let cost = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));
+                    assert!(cost.wall_ns > 0.0, "{name} {case:?} {n}: {cost:?}");
                 }
             }
         }
@@ -260,17 +218,9 @@ mod tests {
     #[test]
     fn who_claims_to_idle_can_be_left_alone() {
         for entry in SUBJECTS {
-            let claims = entry.facts.cases.contains(&Case::IdleCpu);
+            let claims = entry.cases.contains(&Case::IdleCpu);
             assert_eq!(claims, entry.idle.is_some(), "{}", entry.facts.name);
         }
-    }
-
-    #[test]
-    fn subjects_have_different_names() {
-        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), SUBJECTS.len());
     }
 
     #[test]

@@ -33,16 +33,17 @@ use core::time::Duration;
 use std::thread::available_parallelism;
 
 pub(crate) use case::Case;
-use measure::{Figure, Mode, Run};
+use measure::{Figure, Run};
 use shape::{Shape, mix_times};
 use taskflow::{Missing, Program};
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::{self, in_turns};
+use crate::measure::{Cost, Mode};
+use crate::order::{BySubject, Results, in_turns};
 use crate::report::{Column, Extra, Reporter, Row, Standing, Target};
-use crate::selection::Selection;
-use crate::stats::{self, Quartiles};
+use crate::selection::{Named, Selection};
+use crate::stats;
 
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "graph";
@@ -81,15 +82,6 @@ enum Subject {
 
 impl Subject {
     const ALL: [Self; 4] = [Self::Clockjack, Self::Taskflow, Self::StaticLoop, Self::Untraced];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Clockjack => clockjack::NAME,
-            Self::Taskflow => taskflow::NAME,
-            Self::StaticLoop => static_loop::NAME,
-            Self::Untraced => UNTRACED,
-        }
-    }
 
     /// Whether it has a figure in a case, where it is installed.
     const fn can(self, case: Case) -> bool {
@@ -135,8 +127,15 @@ impl Subject {
     }
 }
 
-fn subjects(selection: &Selection<Case>) -> Result<Vec<Subject>, Failure> {
-    selection.subjects(&Subject::ALL, |subject| subject.name())
+impl Named for Subject {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Clockjack => clockjack::NAME,
+            Self::Taskflow => taskflow::NAME,
+            Self::StaticLoop => static_loop::NAME,
+            Self::Untraced => UNTRACED,
+        }
+    }
 }
 
 /// What is known about the subjects, for the head of the table and for `--list`.
@@ -144,7 +143,8 @@ pub(crate) fn columns(
     selection: &Selection<Case>,
     rivals: &Rivals,
 ) -> Result<Vec<Column>, Failure> {
-    Ok(subjects(selection)?.iter().map(|subject| subject.column(rivals)).collect())
+    let subjects = selection.subjects(&Subject::ALL)?;
+    Ok(subjects.iter().map(|subject| subject.column(rivals)).collect())
 }
 
 /// What the project promises of a case.
@@ -194,7 +194,7 @@ pub(crate) fn run(
     rivals: &Rivals,
     reporter: &mut Reporter<'_>,
 ) -> Result<(), Failure> {
-    let subjects = subjects(selection)?;
+    let subjects = selection.subjects(&Subject::ALL)?;
     let watch = Watch::calibrated(Scope::Process);
     for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
         let is_there = |subject: &Subject| {
@@ -212,9 +212,6 @@ pub(crate) fn run(
     }
     Ok(())
 }
-
-/// Who ran, and what came out in each round: that of the count first, then those that were timed.
-type Results = order::Results<Subject, Figure>;
 
 /// One case with graphs that run.
 struct Bench<'a> {
@@ -260,10 +257,7 @@ impl Bench<'_> {
         };
         Ok(match case {
             Case::Allocs => {
-                let counted = |(subject, figures): &(Subject, Vec<Figure>)| {
-                    (subject.name(), Some(figures[0].n_allocs))
-                };
-                Row { figures: all.iter().map(counted).collect(), ..row }
+                Row { figures: all.counted(|figure| Some(figure.cost.n_allocs)), ..row }
             }
             _ => timed_row(row, case, shape.nodes.len(), &all),
         })
@@ -277,7 +271,7 @@ impl Bench<'_> {
         n_rounds: u32,
         subjects: &[Subject],
         reporter: &mut Reporter<'_>,
-    ) -> Result<Results, Failure> {
+    ) -> Result<Results<Figure>, Failure> {
         let case = self.case;
         let n_warm_up = case.n_warm_up();
         let timed = Run {
@@ -292,77 +286,51 @@ impl Bench<'_> {
             taskflow: self.rivals.taskflow.as_ref().ok(),
         };
         let what = format!("{} n={n}", case.name());
-        in_turns(
-            &what,
-            n_rounds,
-            subjects,
-            |subject| subject.name(),
-            reporter,
-            |round, subject| {
-                let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
-                subject.run(&Run { mode, ..timed })
-            },
-        )
+        in_turns(&what, n_rounds, subjects, reporter, |round, subject| {
+            subject.run(&Run { mode: Mode::of_round(round), ..timed })
+        })
     }
 }
 
-/// One of the times of an epoch.
-type Pick = fn(&Figure) -> f64;
-
 /// Fills in what was timed.
-fn timed_row(row: Row, case: Case, n_nodes: usize, all: &Results) -> Row {
+fn timed_row(row: Row, case: Case, n_nodes: usize, all: &Results<Figure>) -> Row {
     let scale = if case.is_parallel() { 1e3 } else { n_nodes as f64 };
-    let cuts = |figures: &[Figure], pick: Pick| {
-        let samples: Vec<f64> = figures.iter().skip(1).map(|one| pick(one) / scale).collect();
-        Quartiles::of(&samples).expect("there is at least one timed round")
-    };
-    let extra = |name, pick: &dyn Fn(&[Figure]) -> serde_json::Value| {
-        let value = |(subject, figures): &(Subject, Vec<Figure>)| {
-            (subject.name(), Some(pick(figures.as_slice())))
-        };
-        Extra::new(name, all.iter().map(value).collect())
-    };
-    let (cpu, wall) = (|one: &Figure| one.cpu_ns, |one: &Figure| one.wall_ns);
-    let (main, beside, name): (Pick, Pick, _) =
+    let of = |pick: fn(&Cost) -> f64| move |figure: &Figure| Some(pick(&figure.cost) / scale);
+    let (cpu, wall) = (of(|cost| cost.cpu_ns), of(|cost| cost.wall_ns));
+    let (main, beside, name) =
         if case.is_parallel() { (wall, cpu, "cpu") } else { (cpu, wall, "wall_time") };
-    let mut extras = vec![
-        extra(name, &|figures| Extra::number(cuts(figures, beside).median)),
-        extra("quartiles", &|figures| {
-            let cuts = cuts(figures, main);
-            Extra::pair(cuts.q1, cuts.q3)
-        }),
-    ];
-    let counted = |(subject, figures): &(Subject, Vec<Figure>)| {
+    let allocs = all.each(|name, figures| {
         // Nobody counts those of another process.
-        let is_here = *subject != Subject::Taskflow;
-        (subject.name(), is_here.then(|| Extra::number(figures[0].n_allocs)))
-    };
-    extras.push(Extra::new("allocs", all.iter().map(counted).collect()));
-    let figures: Vec<(&'static str, Option<f64>)> = all
-        .iter()
-        .map(|(subject, figures)| (subject.name(), Some(cuts(figures, main).median)))
-        .collect();
+        let is_here = name != taskflow::NAME;
+        figures.first().filter(|_| is_here).map(|counted| counted.cost.n_allocs)
+    });
+    let figures = all.medians(main);
+    let mut extras = vec![
+        Extra::numbers(name, all.medians(beside)),
+        Extra::quartiles(all.quartiles(main)),
+        Extra::numbers("allocs", allocs),
+    ];
     if case.is_parallel() {
         extras.push(efficiency(&figures));
-        let overlap = |(subject, figures): &(Subject, Vec<Figure>)| {
+        let overlap = |_, figures: &[Figure]| {
             let most = figures.iter().filter_map(|one| one.overlap).max();
-            (subject.name(), most.map(|most| Extra::number(most as f64)))
+            most.map(|most| most as f64)
         };
-        extras.push(Extra::new("overlap", all.iter().map(overlap).collect()));
+        extras.push(Extra::numbers("overlap", all.each(overlap)));
     }
     Row { figures, extras, ..row }
 }
 
 /// How much of the cores everybody makes use of, in per cent.
-fn efficiency(figures: &[(&'static str, Option<f64>)]) -> Extra {
+fn efficiency(figures: &BySubject<f64>) -> Extra {
     let alone = figures.iter().find(|(name, _)| *name == static_loop::NAME);
     let alone = alone.and_then(|(_, figure)| *figure);
     let of = |&(name, figure): &(&'static str, Option<f64>)| {
         let per_cent = alone.zip(figure).filter(|_| name != static_loop::NAME);
         let per_cent = per_cent.map(|(alone, time)| 100.0 * alone / (time * n_cores() as f64));
-        (name, per_cent.map(Extra::number))
+        (name, per_cent)
     };
-    Extra::new("efficiency", figures.iter().map(of).collect())
+    Extra::numbers("efficiency", figures.iter().map(of).collect())
 }
 
 fn compile_row(
@@ -385,8 +353,7 @@ fn compile_row(
         let samples: Vec<f64> = readings.iter().skip(1).map(pick).collect();
         stats::median(&samples)
     };
-    let extra =
-        |name, pick| Extra::new(name, vec![(clockjack::NAME, median(pick).map(Extra::number))]);
+    let extra = |name, pick| Extra::numbers(name, vec![(clockjack::NAME, median(pick))]);
     Ok(Row {
         case: case.name(),
         n: compile::N_COMPONENTS,
@@ -406,7 +373,7 @@ fn compile_row(
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Mode, Run, Scope, Shape, Subject, Watch, turns_of};
+    use super::{Case, Mode, Named, Run, Scope, Shape, Subject, Watch, turns_of};
     use crate::selection::Effort;
     use core::time::Duration;
 
@@ -435,7 +402,7 @@ mod tests {
                 };
                 for subject in [Subject::Clockjack, Subject::StaticLoop, Subject::Untraced] {
                     let figure = subject.run(&run).unwrap_or_else(|failure| panic!("{failure}"));
-                    assert!(figure.wall_ns > 0.0, "{subject:?} {shape:?} {n}: {figure:?}");
+                    assert!(figure.cost.wall_ns > 0.0, "{subject:?} {shape:?} {n}: {figure:?}");
                     assert_eq!(figure.overlap.is_some(), subject != Subject::StaticLoop);
                     let wrong = Run { expected: expected ^ 1, ..run };
                     let failure = subject.run(&wrong).expect_err("something else comes out");
@@ -447,7 +414,7 @@ mod tests {
 
     #[test]
     fn subjects_have_different_names() {
-        let mut names = Subject::ALL.map(Subject::name).to_vec();
+        let mut names = Subject::ALL.map(|subject| subject.name()).to_vec();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Subject::ALL.len());

@@ -18,7 +18,7 @@ use subject::Sleeper;
 
 use crate::failure::Failure;
 use crate::order::turn_order;
-use crate::report::{Column, Reporter, Row, Target};
+use crate::report::{Column, Facts, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
 use crate::stats::percentile;
 
@@ -80,19 +80,9 @@ impl Case {
     }
 }
 
-fn sleepers(selection: &Selection<Case>) -> Result<Vec<Sleeper>, Failure> {
-    selection.subjects(SLEEPERS, |sleeper| sleeper.name)
-}
-
 /// What is known about the sleepers, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    let column = |sleeper: &Sleeper| Column {
-        name: sleeper.name,
-        package: sleeper.package,
-        standing: sleeper.standing,
-        note: sleeper.note.to_owned(),
-    };
-    Ok(sleepers(selection)?.iter().map(column).collect())
+    Ok(selection.subjects(SLEEPERS)?.iter().map(|sleeper| sleeper.facts.column()).collect())
 }
 
 /// Runs what was selected and reports it.
@@ -101,7 +91,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 ///
 /// If a sleeper is unknown or cannot be started, or the report cannot be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let sleepers = sleepers(selection)?;
+    let sleepers = selection.subjects(SLEEPERS)?;
     let (n_usual, n_rounds) = match selection.effort {
         Effort::Quick => (1_000, 2),
         Effort::Full => (5_000, 5),
@@ -111,7 +101,7 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
     let mut late: Vec<Vec<Duration>> = vec![Vec::new(); sleepers.len()];
     for round in 0..n_rounds {
         for index in turn_order(round as usize, sleepers.len()) {
-            let Sleeper { name, run, .. } = sleepers[index];
+            let Sleeper { facts: Facts { name, .. }, run } = sleepers[index];
             reporter.progress(&format!("1 ms: round {}/{n_rounds}, {name}", round + 1));
             late[index].extend(run(n_ticks)?);
         }
@@ -122,7 +112,7 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
     for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
         let figure = |(sleeper, late): (&Sleeper, &Vec<Duration>)| {
             let late = percentile(late, case.per_cent());
-            (sleeper.name, late.map(|late| late.as_secs_f64() * 1e6))
+            (sleeper.facts.name, late.map(|late| late.as_secs_f64() * 1e6))
         };
         reporter.report(Row {
             case: case.name(),
@@ -147,7 +137,7 @@ mod tests {
     fn every_sleeper_reports_each_period() {
         for sleeper in SLEEPERS {
             let late = (sleeper.run)(5).unwrap_or_else(|failure| panic!("{failure}"));
-            assert_eq!(late.len(), 5, "{}", sleeper.name);
+            assert_eq!(late.len(), 5, "{}", sleeper.facts.name);
         }
     }
 }

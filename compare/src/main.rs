@@ -15,6 +15,7 @@ mod failure;
 mod graph;
 mod jitter;
 mod machine;
+mod measure;
 mod order;
 mod report;
 mod rng;

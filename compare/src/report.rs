@@ -8,7 +8,28 @@ use std::io::{IsTerminal, Write};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
+use crate::order::BySubject;
+use crate::stats::Quartiles;
 use crate::table::Table;
+
+/// What is known about a subject before it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// The name in tables, in JSON and after `--only`.
+    pub(crate) name: &'static str,
+    /// The package it comes from, or the standard library or the system if there is none.
+    pub(crate) package: Option<&'static str>,
+    pub(crate) standing: Standing,
+    /// What a reader of the figures should know, in one line.
+    pub(crate) note: &'static str,
+}
+
+impl Facts {
+    pub(crate) fn column(&self) -> Column {
+        let Self { name, package, standing, note } = *self;
+        Column { name, package, standing, note: note.to_owned() }
+    }
+}
 
 /// A subject as a column of the report.
 #[derive(Clone, Debug)]
@@ -46,7 +67,7 @@ pub(crate) struct Row {
     pub(crate) n: u32,
     pub(crate) unit: &'static str,
     /// The figure of each subject, by name; none if it cannot do the case.
-    pub(crate) figures: Vec<(&'static str, Option<f64>)>,
+    pub(crate) figures: BySubject<f64>,
     /// From how many rounds the figures are the medians.
     pub(crate) n_rounds: usize,
     pub(crate) target: Option<Target>,
@@ -62,24 +83,26 @@ pub(crate) struct Row {
 #[derive(Clone, Debug)]
 pub(crate) struct Extra {
     name: &'static str,
-    values: Vec<(&'static str, Option<Value>)>,
+    values: BySubject<Value>,
 }
 
 impl Extra {
-    pub(crate) const fn new(
-        name: &'static str,
-        values: Vec<(&'static str, Option<Value>)>,
-    ) -> Self {
-        Self { name, values }
+    /// One number a subject.
+    pub(crate) fn numbers(name: &'static str, values: BySubject<f64>) -> Self {
+        let number = |(subject, value): (_, Option<f64>)| (subject, value.map(Self::number));
+        Self { name, values: values.into_iter().map(number).collect() }
+    }
+
+    /// What half of the samples lie between, for each subject.
+    pub(crate) fn quartiles(values: BySubject<Quartiles>) -> Self {
+        let pair = |cuts: Quartiles| json!([Self::number(cuts.q1), Self::number(cuts.q3)]);
+        let pair = |(subject, cuts): (_, Option<Quartiles>)| (subject, cuts.map(pair));
+        Self { name: "quartiles", values: values.into_iter().map(pair).collect() }
     }
 
     /// A number as it is written: three decimals say more than any clock here can.
-    pub(crate) fn number(value: f64) -> Value {
+    fn number(value: f64) -> Value {
         json!((value * 1_000.0).round() / 1_000.0)
-    }
-
-    pub(crate) fn pair(low: f64, high: f64) -> Value {
-        json!([Self::number(low), Self::number(high)])
     }
 
     pub(crate) const fn name(&self) -> &'static str {
@@ -323,7 +346,7 @@ mod tests {
             target,
             least: 0.0,
             versus: &[("vs_tree", "tree")],
-            extras: vec![Extra::new("wall", vec![("us", Some(json!(9.5)))])],
+            extras: vec![Extra::numbers("wall", vec![("us", Some(9.5))])],
         }
     }
 

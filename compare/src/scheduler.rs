@@ -30,15 +30,15 @@ mod tokio;
 use alloc::sync::Arc;
 
 use load::Load;
-use measure::{Entry, Figure, Mode, Run};
+use measure::{Entry, Figure, Run};
 pub(crate) use subject::Case;
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::in_turns;
+use crate::measure::Mode;
+use crate::order::{Results, in_turns};
 use crate::report::{Column, Extra, Reporter, Row, Target};
 use crate::selection::{Effort, Selection};
-use crate::stats::Quartiles;
 
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "scheduler";
@@ -77,27 +77,9 @@ const fn n_rounds(effort: Effort) -> u32 {
     }
 }
 
-/// Passes over the load within a run.
-const fn n_passes(effort: Effort) -> u32 {
-    match effort {
-        Effort::Quick => 1,
-        Effort::Full => 3,
-    }
-}
-
-fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
-    selection.subjects(SUBJECTS, |entry| entry.facts.name)
-}
-
 /// What is known about the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    let column = |entry: &Entry| Column {
-        name: entry.facts.name,
-        package: entry.facts.package,
-        standing: entry.facts.standing,
-        note: entry.facts.note.to_owned(),
-    };
-    Ok(subjects(selection)?.iter().map(column).collect())
+    Ok(selection.subjects(SUBJECTS)?.iter().map(|entry| entry.facts.column()).collect())
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -106,7 +88,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 ///
 /// If a subject is unknown, cannot be started or loses a timer, or the report cannot be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = subjects(selection)?;
+    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Process);
     for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
         let row = row(case, selection, &subjects, watch, reporter)?;
@@ -128,56 +110,39 @@ fn row(
     let n_rounds = selection.n_rounds.unwrap_or_else(|| n_rounds(effort));
     let load = Arc::new(Load::new(case, n));
     let what = format!("{} n={n}", case.name());
-    let all = in_turns(&what, n_rounds, subjects, Entry::name, reporter, |round, entry| {
-        let (mode, n_passes) =
-            if round == 0 { (Mode::Counted, 1) } else { (Mode::Timed, n_passes(effort)) };
+    let all = in_turns(&what, n_rounds, subjects, reporter, |round, entry| {
+        let mode = Mode::of_round(round);
+        let n_passes = effort.n_passes(mode);
         (entry.run)(&Run { load: Arc::clone(&load), n_passes, mode, watch })
     })?;
     Ok(summary(case, n, n_rounds, &all))
 }
 
 /// The medians over all rounds but the first.
-fn summary(case: Case, n: u32, n_rounds: u32, all: &[(Entry, Vec<Figure>)]) -> Row {
-    let cuts = |figures: &[Figure], pick: fn(&Figure) -> Option<f64>| {
-        let samples: Vec<f64> = figures.iter().skip(1).filter_map(pick).collect();
-        Quartiles::of(&samples)
-    };
-    let extra = |name, pick: &dyn Fn(&[Figure]) -> Option<serde_json::Value>| {
-        let value =
-            |(entry, figures): &(Entry, Vec<Figure>)| (entry.facts.name, pick(figures.as_slice()));
-        Extra::new(name, all.iter().map(value).collect())
-    };
-    let median = |figures: &[Figure], pick| cuts(figures, pick).map(|cuts| cuts.median);
-    let number = |figures: &[Figure], pick| median(figures, pick).map(Extra::number);
+fn summary(case: Case, n: u32, n_rounds: u32, all: &Results<Figure>) -> Row {
     let cpu = |figure: &Figure| Some(figure.cpu_ns);
     Row {
         case: case.name(),
         n,
         unit: "ns",
-        figures: all
-            .iter()
-            .map(|(entry, figures)| (entry.facts.name, median(figures, cpu)))
-            .collect(),
+        figures: all.medians(cpu),
         n_rounds: n_rounds as usize,
         target: Some(TARGET),
         least: 0.0,
         versus: &[("vs_sleep", sleep::NAME), ("vs_delay_queue", delay_queue::NAME)],
         extras: vec![
-            extra("schedule", &|figures| number(figures, |figure| Some(figure.schedule_ns))),
-            extra("cancel", &|figures| number(figures, |figure| figure.cancel_ns)),
-            extra("behind", &|figures| number(figures, |figure| Some(figure.behind_us))),
-            extra("quartiles", &|figures| {
-                cuts(figures, cpu).map(|cuts| Extra::pair(cuts.q1, cuts.q3))
-            }),
-            extra("allocs", &|figures| Some(Extra::number(figures[0].n_allocs))),
+            Extra::numbers("schedule", all.medians(|figure| Some(figure.schedule_ns))),
+            Extra::numbers("cancel", all.medians(|figure| figure.cancel_ns)),
+            Extra::numbers("behind", all.medians(|figure| Some(figure.behind_us))),
+            Extra::quartiles(all.quartiles(cpu)),
+            Extra::numbers("allocs", all.counted(|figure| Some(figure.n_allocs))),
         ],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::measure::{Mode, Run};
-    use super::{Arc, Case, Effort, Load, SUBJECTS, Scope, Watch, n_rounds};
+    use super::{Arc, Case, Effort, Load, Mode, Run, SUBJECTS, Scope, Watch, n_rounds};
 
     #[test]
     fn every_subject_does_every_case_also_at_odd_sizes() {
@@ -196,14 +161,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn subjects_have_different_names() {
-        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), SUBJECTS.len());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What of a suite is run, as the command line says it; the same for every suite.
 
 use crate::failure::Failure;
+use crate::measure::Mode;
 
 /// What of a suite is run.
 #[derive(Clone, Debug)]
@@ -25,6 +26,22 @@ pub(crate) enum Effort {
     Full,
 }
 
+impl Effort {
+    /// Passes over the load within a run, where a suite does not know better.
+    pub(crate) const fn n_passes(self, mode: Mode) -> u32 {
+        match (mode, self) {
+            (Mode::Counted, _) | (_, Self::Quick) => 1,
+            (Mode::Timed, Self::Full) => 3,
+        }
+    }
+}
+
+/// A subject in the list of its suite.
+pub(crate) trait Named: Copy {
+    /// The name in tables, in JSON and after `--only`.
+    fn name(&self) -> &'static str;
+}
+
 impl<C: PartialEq> Selection<C> {
     pub(crate) fn has(&self, case: &C) -> bool {
         self.cases.is_empty() || self.cases.contains(case)
@@ -35,27 +52,31 @@ impl<C: PartialEq> Selection<C> {
     /// # Errors
     ///
     /// If a name is nobody's.
-    pub(crate) fn subjects<E: Copy>(
-        &self,
-        all: &[E],
-        name: fn(&E) -> &'static str,
-    ) -> Result<Vec<E>, Failure> {
-        let matches = |entry: &E, wanted: &String| name(entry).eq_ignore_ascii_case(wanted.trim());
+    pub(crate) fn subjects<S: Named>(&self, all: &[S]) -> Result<Vec<S>, Failure> {
+        let matches =
+            |subject: &S, wanted: &String| subject.name().eq_ignore_ascii_case(wanted.trim());
         for wanted in &self.only {
-            if !all.iter().any(|entry| matches(entry, wanted)) {
-                let known: Vec<&str> = all.iter().map(name).collect();
+            if !all.iter().any(|subject| matches(subject, wanted)) {
+                let known: Vec<&str> = all.iter().map(Named::name).collect();
                 return Err(Failure::unknown("subject", wanted.clone(), known.join(", ")));
             }
         }
-        let chosen =
-            |entry: &&E| self.only.is_empty() || self.only.iter().any(|name| matches(entry, name));
+        let chosen = |subject: &&S| {
+            self.only.is_empty() || self.only.iter().any(|name| matches(subject, name))
+        };
         Ok(all.iter().filter(chosen).copied().collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Effort, Selection};
+    use super::{Effort, Named, Selection};
+
+    impl Named for &'static str {
+        fn name(&self) -> &'static str {
+            self
+        }
+    }
 
     #[test]
     fn subjects_are_chosen_by_name_whatever_the_case_and_an_unknown_one_is_refused() {
@@ -67,7 +88,7 @@ mod tests {
             only: only.iter().map(|&name| name.to_owned()).collect(),
         };
         let all = ["nexus-timer", "DelayQueue", "BTreeMap"];
-        let subjects = |only: &[&str]| select(only).subjects(&all, |name| *name);
+        let subjects = |only: &[&str]| select(only).subjects(&all);
         let chosen = subjects(&["btreemap", " nexus-timer"]).expect("both exist");
         assert_eq!(chosen, ["nexus-timer", "BTreeMap"]);
         assert_eq!(subjects(&[]).expect("nothing is asked for"), all);

@@ -21,16 +21,16 @@ mod subject;
 mod targets;
 
 use load::Load;
-use measure::{Entry, Figure, Footprint, Group, Mode, Run};
+use measure::{Entry, Figure, Footprint, Group, Run};
 pub(crate) use subject::Case;
 use subject::{Cancel, Role};
 
 use crate::clock::{Scope, Watch};
 use crate::failure::Failure;
-use crate::order::turn_order;
+use crate::measure::Mode;
+use crate::order::{BySubject, Results, in_turns};
 use crate::report::{Column, Extra, Reporter, Row, Standing};
 use crate::selection::{Effort, Selection};
-use crate::stats::Quartiles;
 
 /// The name of this suite in JSON.
 pub(crate) const NAME: &str = "timers";
@@ -100,11 +100,6 @@ impl Effort {
     }
 }
 
-/// The subjects chosen, in the order of the table.
-fn subjects(selection: &Selection<Case>) -> Result<Vec<Entry>, Failure> {
-    selection.subjects(SUBJECTS, |entry| entry.facts.name)
-}
-
 fn sizes(selection: &Selection<Case>, case: Case) -> Vec<u32> {
     selection.n.map_or_else(|| selection.effort.sizes(case).to_vec(), |n| vec![n])
 }
@@ -124,7 +119,7 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
             Cancel::Lazy => format!("cancel frees nothing; {}", entry.facts.note),
         },
     };
-    Ok(subjects(selection)?.iter().map(column).collect())
+    Ok(selection.subjects(SUBJECTS)?.iter().map(column).collect())
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -133,16 +128,27 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 ///
 /// If a subject is unknown, does not do what the load asks of it, or the report cannot be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = subjects(selection)?;
+    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Thread);
     for group in Group::ALL {
         let cases: Vec<Case> =
             group.cases().iter().copied().filter(|&case| selection.has(&case)).collect();
         let Some(&first) = cases.first() else { continue };
         for n in sizes(selection, first) {
-            let figures = rounds(group, n, &subjects, selection, watch, reporter)?;
+            let n_rounds = selection.n_rounds.unwrap_or_else(|| selection.effort.n_rounds(n));
+            let load = Load::new(n);
+            let what = format!("{} n={n}", first.name());
+            let all = in_turns(&what, n_rounds, &subjects, reporter, |round, entry| {
+                let mode = Mode::of_round(round);
+                let n_repeats = match mode {
+                    Mode::Counted => 1,
+                    Mode::Timed => selection.effort.n_repeats(group, n),
+                };
+                let n_churn_ops = selection.effort.n_churn_ops(n);
+                (entry.run)(&Run { group, load: &load, n_repeats, n_churn_ops, mode, watch })
+            })?;
             for &case in &cases {
-                reporter.report(row(case, n, &figures))?;
+                reporter.report(row(case, n, n_rounds, &all))?;
             }
         }
     }
@@ -152,9 +158,7 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
             let mut footprints = Vec::new();
             for entry in &subjects {
                 reporter.progress(&format!("bytes n={n}: {}", entry.facts.name));
-                let able = !entry.facts.cannot.contains(&Case::Bytes);
-                let footprint = able.then(|| (entry.footprint)(&load)).transpose()?;
-                footprints.push((*entry, footprint));
+                footprints.push((entry.facts.name, (entry.footprint)(&load)?));
             }
             reporter.report(bytes_row(n, &footprints))?;
         }
@@ -162,70 +166,18 @@ pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> R
     Ok(())
 }
 
-/// All figures of one subject in one group at one size.
-struct Gathered {
-    entry: Entry,
-    counted: Vec<Figure>,
-    timed: Vec<Vec<Figure>>,
-}
-
-/// Runs all subjects interleaved, round after round.
-fn rounds(
-    group: Group,
-    n: u32,
-    subjects: &[Entry],
-    selection: &Selection<Case>,
-    watch: Watch,
-    reporter: &mut Reporter<'_>,
-) -> Result<Vec<Gathered>, Failure> {
-    let effort = selection.effort;
-    let load = Load::new(n);
-    let gathered = |&entry: &Entry| Gathered { entry, counted: Vec::new(), timed: Vec::new() };
-    let mut all: Vec<Gathered> = subjects.iter().map(gathered).collect();
-    let n_rounds = selection.n_rounds.unwrap_or_else(|| effort.n_rounds(n));
-    for round in 0..=n_rounds {
-        let mode = if round == 0 { Mode::Counted } else { Mode::Timed };
-        let n_repeats = if round == 0 { 1 } else { effort.n_repeats(group, n) };
-        let n_churn_ops = effort.n_churn_ops(n);
-        let run = Run { group, load: &load, n_repeats, n_churn_ops, mode, watch };
-        for index in turn_order(round as usize, all.len()) {
-            let one = &mut all[index];
-            let facts = &one.entry.facts;
-            if group.cases().iter().all(|case| facts.cannot.contains(case)) {
-                continue;
-            }
-            let case = group.cases()[0].name();
-            reporter.progress(&format!("{case} n={n}: round {round}/{n_rounds}, {}", facts.name));
-            let figures = (one.entry.run)(&run)?;
-            match mode {
-                Mode::Counted => one.counted = figures,
-                Mode::Timed => one.timed.push(figures),
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
-    let able = |one: &&Gathered| !one.entry.facts.cannot.contains(&case);
-    let extra = |name, pick: &dyn Fn(&Gathered) -> Option<serde_json::Value>| {
-        let value = |one| Some(one).filter(able).and_then(pick);
-        let values = gathered.iter().map(|one| (one.entry.facts.name, value(one))).collect();
-        Extra::new(name, values)
+/// A row of one case; a run has figures of all cases of its group.
+fn row(case: Case, n: u32, n_rounds: u32, all: &Results<Vec<Figure>>) -> Row {
+    let of = |figures: &[Figure], pick: fn(&Figure) -> Option<f64>| {
+        figures.iter().find(|figure| figure.case == case).and_then(pick)
     };
-    let quartiles = |one: &Gathered, pick| Quartiles::of(&samples(one, case, pick));
-    let median = |name, pick: fn(&Figure) -> Option<f64>| {
-        extra(name, &|one| Some(Extra::number(quartiles(one, pick)?.median)))
-    };
-    let cpu = |figure: &Figure| Some(figure.cpu_ns);
-    let figure = |one| Some(quartiles(Some(one).filter(able)?, cpu)?.median);
+    let median = |name, pick| Extra::numbers(name, all.medians(|figures| of(figures, pick)));
+    let cpu = |figures: &Vec<Figure>| of(figures, |figure| Some(figure.cost.cpu_ns));
+    let allocs = |figures: &Vec<Figure>| of(figures, |figure| Some(figure.cost.n_allocs));
     let mut extras = vec![
-        median("wall", |figure| Some(figure.wall_ns)),
-        extra("quartiles", &|one| quartiles(one, cpu).map(|cuts| Extra::pair(cuts.q1, cuts.q3))),
-        extra("allocs", &|one| {
-            let counted = one.counted.iter().find(|figure| figure.case == case)?;
-            Some(Extra::number(counted.n_allocs))
-        }),
+        median("wall", |figure| Some(figure.cost.wall_ns)),
+        Extra::quartiles(all.quartiles(cpu)),
+        Extra::numbers("allocs", all.counted(allocs)),
     ];
     if case == Case::Insert {
         extras.push(median("first_fill", |figure| figure.first_ns));
@@ -235,8 +187,8 @@ fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
         case: case.name(),
         n,
         unit: case.unit(),
-        figures: gathered.iter().map(|one| (one.entry.facts.name, figure(one))).collect(),
-        n_rounds: gathered.iter().map(|one| one.timed.len()).max().unwrap_or(0),
+        figures: all.medians(cpu),
+        n_rounds: n_rounds as usize,
         target: targets::target(case, n),
         least: 0.0,
         versus: &[],
@@ -244,50 +196,30 @@ fn row(case: Case, n: u32, gathered: &[Gathered]) -> Row {
     }
 }
 
-fn samples(one: &Gathered, case: Case, pick: fn(&Figure) -> Option<f64>) -> Vec<f64> {
-    one.timed.iter().flatten().filter(|figure| figure.case == case).filter_map(pick).collect()
-}
-
-fn bytes_row(n: u32, footprints: &[(Entry, Option<Footprint>)]) -> Row {
-    let per_subject = |pick: fn(&Footprint) -> f64| {
-        footprints
-            .iter()
-            .map(|(entry, footprint)| {
-                (entry.facts.name, footprint.as_ref().map(|f| Extra::number(pick(f))))
-            })
-            .collect::<Vec<_>>()
+fn bytes_row(n: u32, footprints: &[(&'static str, Footprint)]) -> Row {
+    let each = |pick: fn(&Footprint) -> f64| -> BySubject<f64> {
+        footprints.iter().map(|(name, footprint)| (*name, Some(pick(footprint)))).collect()
     };
     Row {
         case: Case::Bytes.name(),
         n,
         unit: Case::Bytes.unit(),
-        figures: footprints
-            .iter()
-            .map(|(entry, footprint)| (entry.facts.name, footprint.map(|f| f.live)))
-            .collect(),
+        figures: each(|footprint| footprint.live),
         n_rounds: 1,
         target: targets::target(Case::Bytes, n),
         least: 0.0,
         versus: &[],
         extras: vec![
-            Extra::new("after_cancel", per_subject(|footprint| footprint.after_cancel)),
-            Extra::new("refilled", per_subject(|footprint| footprint.refilled)),
-            Extra::new("key_bytes", per_subject(|footprint| footprint.key_len as f64)),
+            Extra::numbers("after_cancel", each(|footprint| footprint.after_cancel)),
+            Extra::numbers("refilled", each(|footprint| footprint.refilled)),
+            Extra::numbers("key_bytes", each(|footprint| footprint.key_len as f64)),
         ],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Effort, SUBJECTS};
-
-    #[test]
-    fn subjects_have_different_names() {
-        let mut names: Vec<&str> = SUBJECTS.iter().map(|entry| entry.facts.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), SUBJECTS.len());
-    }
+    use super::{Case, Effort};
 
     #[test]
     fn churn_ends_before_the_first_timeout_at_every_size() {

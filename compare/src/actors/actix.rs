@@ -3,16 +3,15 @@
 
 use core::cell::RefCell;
 use core::future::Future;
+use std::io;
 
 use actix::prelude::{
     Actor, ActorContext, Addr, Arbiter, ArbiterHandle, Context, Handler, Message, SendError, System,
 };
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Side, Subject, Threads};
-use super::tokio;
-use crate::failure::Failure;
-use crate::report::Standing;
+use super::subject::{Ground, Mailbox, Side, Subject, Threads};
+use crate::report::{Facts, Standing};
 
 thread_local! {
     /// On the thread of the driver the arbiter beside it, if there is one.
@@ -114,37 +113,13 @@ fn start<P: Part<Actix>>(part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>>
 impl Subject for Actix {
     const FACTS: Facts = Facts {
         name: "actix",
-        package: "actix",
+        package: Some("actix"),
         standing: Standing::Rival,
-        lacks: &[],
         note: "actors do not move: the driver's thread and one arbiter share the loads of two \
                threads; a full mailbox is tried again after a yield",
     };
 
     type Ref<P: Part<Self>> = Addr<Host<P>>;
-
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        let system = System::new();
-        let (output, there) = system.block_on(async move {
-            let there = (threads == Threads::Two).then(Arbiter::new);
-            THERE.set(there.as_ref().map(Arbiter::handle));
-            let output = root(Self).await;
-            THERE.set(None);
-            (output, there)
-        });
-        if let Some(there) = there {
-            there.stop();
-            there.join().expect("no load panics");
-        }
-        Ok(output)
-    }
 
     async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, side: Side) -> Addr<Host<P>> {
         start(part, mailbox, side)
@@ -164,7 +139,7 @@ impl Subject for Actix {
                     panic!("nobody is told anything after it has stopped")
                 }
             }
-            tokio::yield_now().await;
+            tokio::task::yield_now().await;
         }
     }
 
@@ -177,6 +152,30 @@ impl Subject for Actix {
             actor.do_send(Stop);
         }
     }
+}
+
+impl Ground for Actix {
+    fn run<F>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> io::Result<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let system = System::new();
+        let (output, there) = system.block_on(async move {
+            let there = (threads == Threads::Two).then(Arbiter::new);
+            THERE.set(there.as_ref().map(Arbiter::handle));
+            let output = root(Self).await;
+            THERE.set(None);
+            (output, there)
+        });
+        if let Some(there) = there {
+            there.stop();
+            there.join().expect("no load panics");
+        }
+        Ok(output)
+    }
 
     fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, side: Side) {
         match arbiter(side) {
@@ -186,6 +185,6 @@ impl Subject for Actix {
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {
-        tokio::yield_now()
+        tokio::task::yield_now()
     }
 }

@@ -13,9 +13,8 @@ use clockjack_actor::{
 use clockjack_rt::{PoolConfig, Runtime};
 
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Side, Subject, Threads};
-use crate::failure::Failure;
-use crate::report::Standing;
+use super::subject::{Ground, Mailbox, Side, Subject, Threads};
+use crate::report::{Facts, Standing};
 
 /// Every load waits for the end of its actors, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -99,35 +98,12 @@ fn tell<P: Part<Clockjack>>(to: &ActorRef<Mail<P>>, message: P::Message) {
 impl Subject for Clockjack {
     const FACTS: Facts = Facts {
         name: "clockjack",
-        package: "clockjack-actor",
+        package: Some("clockjack-actor"),
         standing: Standing::Ours,
-        lacks: &[],
         note: "children are supervised, and each question has a time-out",
     };
 
     type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
-
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        let n_workers = match threads {
-            Threads::One => 1,
-            Threads::Two => 2,
-        };
-        let config = PoolConfig { workers: Some(n_workers), ..PoolConfig::DEFAULT };
-        let runtime = Runtime::start_with(ActorSystem::builder("compare").limits(LIMITS), config);
-        let refused = |source| Failure::start(Self::FACTS.name, io::Error::other(source));
-        let runtime = runtime.map_err(refused)?;
-        let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };
-        let joined = runtime.block_on(runtime.pool().spawn(root(subject)));
-        runtime.shutdown(STOP_DEADLINE);
-        Ok(joined.expect("no load panics or is cancelled"))
-    }
 
     async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> ActorRef<Mail<P>> {
         // Relaxed: only the numbers have to differ.
@@ -170,6 +146,28 @@ impl Subject for Clockjack {
         for actor in &all {
             self.system.stop(actor).expect("the driver started it");
         }
+    }
+}
+
+impl Ground for Clockjack {
+    fn run<F>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> io::Result<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let n_workers = match threads {
+            Threads::One => 1,
+            Threads::Two => 2,
+        };
+        let config = PoolConfig { workers: Some(n_workers), ..PoolConfig::DEFAULT };
+        let runtime = Runtime::start_with(ActorSystem::builder("compare").limits(LIMITS), config);
+        let runtime = runtime.map_err(io::Error::other)?;
+        let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };
+        let joined = runtime.block_on(runtime.pool().spawn(root(subject)));
+        runtime.shutdown(STOP_DEADLINE);
+        Ok(joined.expect("no load panics or is cancelled"))
     }
 
     fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {

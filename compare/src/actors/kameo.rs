@@ -1,19 +1,20 @@
 //! kameo on tokio.
 
-use core::future::Future;
-
 use kameo::error::Infallible;
 use kameo::mailbox;
 use kameo::prelude::{Actor, ActorRef, Context, Message, Spawn};
 
+use super::on_tokio::OnTokio;
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Side, Subject, Threads};
-use super::tokio;
-use crate::failure::Failure;
-use crate::report::Standing;
+use super::subject::{Mailbox, Side, Subject};
+use crate::report::{Facts, Standing};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Kameo;
+
+impl OnTokio for Kameo {
+    const SELF: Self = Self;
+}
 
 /// The actor that plays a part.
 pub(crate) struct Host<P>(P);
@@ -74,24 +75,12 @@ fn spawn<P: Part<Kameo>>(part: P, mailbox: Mailbox) -> ActorRef<Host<P>> {
 impl Subject for Kameo {
     const FACTS: Facts = Facts {
         name: "kameo",
-        package: "kameo",
+        package: Some("kameo"),
         standing: Standing::Rival,
-        lacks: &[],
         note: "without its feature `tracing`; told by `tell(..).await`, which boxes a future",
     };
 
     type Ref<P: Part<Self>> = ActorRef<Host<P>>;
-
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        tokio::block_on(Self::FACTS.name, threads, root(Self))
-    }
 
     async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> ActorRef<Host<P>> {
         spawn(part, mailbox)
@@ -115,13 +104,5 @@ impl Subject for Kameo {
         for actor in &all {
             actor.stop_gracefully().await.expect("it is stopped once");
         }
-    }
-
-    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
-        tokio::spawn(task);
-    }
-
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        tokio::yield_now()
     }
 }

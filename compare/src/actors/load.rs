@@ -6,10 +6,11 @@
 
 use alloc::sync::Arc;
 
-use super::measure::{Pass, Spent};
+use super::measure::Pass;
 use super::parts::{Ball, Chat, Chatter, Counter, Growth, Idler, N_BRANCHES, Node, Player};
 use super::roll::Roll;
 use super::subject::{Load, Mailbox, Side, Subject};
+use crate::measure::Spent;
 
 /// Actors in the ring.
 const N_RING: u64 = 1_000;

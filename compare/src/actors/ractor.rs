@@ -1,19 +1,21 @@
 //! ractor on tokio.
 
-use core::future::Future;
 use core::marker::PhantomData;
 
 use ractor::rpc::CallResult;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
+use super::on_tokio::OnTokio;
 use super::part::{Next, Part};
-use super::subject::{Facts, Load, Mailbox, Side, Subject, Threads};
-use super::tokio;
-use crate::failure::Failure;
-use crate::report::Standing;
+use super::subject::{Load, Mailbox, Side, Subject};
+use crate::report::{Facts, Standing};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Ractor;
+
+impl OnTokio for Ractor {
+    const SELF: Self = Self;
+}
 
 /// The actor that plays a part; the part is its state.
 struct Host<P>(PhantomData<fn() -> P>);
@@ -75,24 +77,14 @@ fn cast<P: Part<Ractor>>(to: &ActorRef<Mail<P>>, message: P::Message) {
 impl Subject for Ractor {
     const FACTS: Facts = Facts {
         name: "ractor",
-        package: "ractor",
+        package: Some("ractor"),
         standing: Standing::Rival,
-        lacks: &[Load::TellBounded],
         note: "has no bounded mailboxes: its allocations are those of an unbounded one",
     };
 
-    type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
+    const LACKS: &'static [Load] = &[Load::TellBounded];
 
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        tokio::block_on(Self::FACTS.name, threads, root(Self))
-    }
+    type Ref<P: Part<Self>> = ActorRef<Mail<P>>;
 
     async fn spawn<P: Part<Self>>(&self, part: P, _: Mailbox, _: Side) -> ActorRef<Mail<P>> {
         let spawned = Actor::spawn(None, Host(PhantomData), part).await;
@@ -118,13 +110,5 @@ impl Subject for Ractor {
         for actor in &all {
             actor.stop(None);
         }
-    }
-
-    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
-        tokio::spawn(task);
-    }
-
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        tokio::yield_now()
     }
 }

@@ -4,32 +4,21 @@
 //! is stopped behind it. The driver is a task of the subject, no actor.
 
 use core::future::Future;
+use std::io;
 
 use super::part::Part;
-use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::Facts;
 
 /// An actor crate under measurement; a value of it is what the driver holds of a running one.
-pub(crate) trait Subject: Clone + Send + Sync + 'static {
+pub(crate) trait Subject: Ground {
     /// What is known about this subject before it runs.
     const FACTS: Facts;
 
+    /// The loads it cannot do.
+    const LACKS: &'static [Load] = &[];
+
     /// What one needs to talk to an actor that plays `P`.
     type Ref<P: Part<Self>>: Clone + Send + Sync + Unpin + 'static;
-
-    /// Starts the subject, runs the driver that `root` makes and stops it again. With two threads
-    /// the driver is on one of those that run the actors.
-    ///
-    /// # Errors
-    ///
-    /// If the system refuses a thread or what else it needs.
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static;
 
     /// Starts an actor. It may not have begun yet.
     fn spawn<P: Part<Self>>(
@@ -59,6 +48,22 @@ pub(crate) trait Subject: Clone + Send + Sync + 'static {
 
     /// Stops all of them the way the crate has for it and forgets them. They may not be gone yet.
     fn stop<P: Part<Self>>(&self, all: Vec<Self::Ref<P>>) -> impl Future<Output = ()> + Send;
+}
+
+/// What the tasks and actors of a subject run on.
+pub(crate) trait Ground: Clone + Send + Sync + 'static {
+    /// Starts the subject, runs the driver that `root` makes and stops it again. With two threads
+    /// the driver is on one of those that run the actors.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a thread or what else it needs.
+    fn run<F>(
+        threads: Threads,
+        root: impl FnOnce(Self) -> F + Send + 'static,
+    ) -> io::Result<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static;
 
     /// Starts a plain task, for loads with more than one driver.
     fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, side: Side);
@@ -98,20 +103,6 @@ pub(crate) enum Mailbox {
     Usual,
     Unbounded,
     Bounded(usize),
-}
-
-/// What is known about a subject before it runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    /// The name in tables, in JSON and after `--only`.
-    pub(crate) name: &'static str,
-    /// The package it comes from.
-    pub(crate) package: &'static str,
-    pub(crate) standing: Standing,
-    /// The loads it cannot do.
-    pub(crate) lacks: &'static [Load],
-    /// What a reader of the figures should know, in one line.
-    pub(crate) note: &'static str,
 }
 
 /// What is done. The definitions are those of the suite.

@@ -1,18 +1,18 @@
-//! Actors by hand: a tokio task each and a channel of tokio's. And tokio's runtimes, on which three
-//! of the crates stand.
+//! Actors by hand: a tokio task each and a channel of tokio's.
 
-use core::future::Future;
-
-use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 
+use super::on_tokio::OnTokio;
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Side, Subject, Threads};
-use crate::failure::Failure;
-use crate::report::Standing;
+use super::subject::{Mailbox, Side, Subject};
+use crate::report::{Facts, Standing};
 
 #[derive(Clone, Copy)]
 pub(crate) struct TokioMpsc;
+
+impl OnTokio for TokioMpsc {
+    const SELF: Self = Self;
+}
 
 pub(crate) enum Mail<P: Part<TokioMpsc>> {
     Told(P::Message),
@@ -117,24 +117,12 @@ fn start<P: Part<TokioMpsc>>(mut part: P, mailbox: Mailbox) -> Sender<Mail<P>> {
 impl Subject for TokioMpsc {
     const FACTS: Facts = Facts {
         name: "tokio-mpsc",
-        package: "tokio",
+        package: Some("tokio"),
         standing: Standing::Reference,
-        lacks: &[],
         note: "no actor crate: a task and a channel an actor, `oneshot` to answer",
     };
 
     type Ref<P: Part<Self>> = Sender<Mail<P>>;
-
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        block_on(Self::FACTS.name, threads, root(Self))
-    }
 
     async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> Sender<Mail<P>> {
         start(part, mailbox)
@@ -158,42 +146,4 @@ impl Subject for TokioMpsc {
         // An actor stops when nobody can reach it any more.
         drop(all);
     }
-
-    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
-        spawn(task);
-    }
-
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        yield_now()
-    }
-}
-
-/// Runs `root` on tokio for the subject of this name, with everything enabled, as `#[tokio::main]`
-/// does it.
-pub(crate) fn block_on<F>(
-    subject: &'static str,
-    threads: Threads,
-    root: F,
-) -> Result<F::Output, Failure>
-where
-    F: Future<Output: Send + 'static> + Send + 'static,
-{
-    let runtime = match threads {
-        Threads::One => Builder::new_current_thread().enable_all().build(),
-        Threads::Two => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
-    };
-    let runtime = runtime.map_err(|source| Failure::start(subject, source))?;
-    Ok(match threads {
-        Threads::One => runtime.block_on(root),
-        Threads::Two => runtime.block_on(runtime.spawn(root)).expect("no load panics"),
-    })
-}
-
-/// Starts a task that nobody waits for.
-pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::spawn(task));
-}
-
-pub(crate) fn yield_now() -> impl Future<Output = ()> + Send {
-    tokio::task::yield_now()
 }

@@ -1,17 +1,18 @@
 //! xtra on tokio.
 
-use core::future::Future;
-
 use xtra::prelude::{Actor, Address, Context, Handler};
 
+use super::on_tokio::OnTokio;
 use super::part::{Next, Part};
-use super::subject::{Facts, Mailbox, Side, Subject, Threads};
-use super::tokio;
-use crate::failure::Failure;
-use crate::report::Standing;
+use super::subject::{Mailbox, Side, Subject};
+use crate::report::{Facts, Standing};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Xtra;
+
+impl OnTokio for Xtra {
+    const SELF: Self = Self;
+}
 
 /// The actor that plays a part.
 pub(crate) struct Host<P>(P);
@@ -73,24 +74,12 @@ fn spawn<P: Part<Xtra>>(part: P, mailbox: Mailbox) -> Address<Host<P>> {
 impl Subject for Xtra {
     const FACTS: Facts = Facts {
         name: "xtra",
-        package: "xtra",
+        package: Some("xtra"),
         standing: Standing::Rival,
-        lacks: &[],
         note: "does not keep the order of messages: its mailbox is a heap without numbers",
     };
 
     type Ref<P: Part<Self>> = Address<Host<P>>;
-
-    fn run<F, T>(
-        threads: Threads,
-        root: impl FnOnce(Self) -> F + Send + 'static,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        tokio::block_on(Self::FACTS.name, threads, root(Self))
-    }
 
     async fn spawn<P: Part<Self>>(&self, part: P, mailbox: Mailbox, _: Side) -> Address<Host<P>> {
         spawn(part, mailbox)
@@ -112,13 +101,5 @@ impl Subject for Xtra {
     async fn stop<P: Part<Self>>(&self, all: Vec<Address<Host<P>>>) {
         // An actor stops when nobody can reach it any more.
         drop(all);
-    }
-
-    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static, _: Side) {
-        tokio::spawn(task);
-    }
-
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        tokio::yield_now()
     }
 }

@@ -9,9 +9,9 @@ use std::io;
 use clockjack_exec::Commands;
 use clockjack_rt::{PoolConfig, WorkerPool};
 
-use super::subject::{Case, Facts, N_WORKERS, Subject};
+use super::subject::{N_WORKERS, Subject};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 /// No task is left when a pool is stopped, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -25,7 +25,6 @@ impl Subject for Pool {
         name: "clockjack",
         package: Some("clockjack-rt"),
         standing: Standing::Ours,
-        cases: &Case::ALL,
         note: "`WorkerPool` with two workers and no commands",
     };
 

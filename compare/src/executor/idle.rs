@@ -12,7 +12,7 @@ use std::process::Command;
 use std::{env, fs, io, process, thread};
 
 use super::load::HOUR;
-use super::subject::{Facts, Subject};
+use super::subject::Subject;
 use crate::failure::Failure;
 
 /// How long a started runtime may still be busy with itself.
@@ -71,17 +71,17 @@ pub(crate) fn measure<S: Subject>(millis: u32) -> Result<Idleness, Failure> {
 /// # Errors
 ///
 /// If that cannot be started or says something else than its two numbers.
-pub(crate) fn measure_apart(facts: &Facts, millis: u32) -> Result<Idleness, Failure> {
-    let refused = |source| Failure::start(facts.name, source);
+pub(crate) fn measure_apart(name: &'static str, millis: u32) -> Result<Idleness, Failure> {
+    let refused = |source| Failure::start(name, source);
     let program = env::current_exe().map_err(refused)?;
     let mut command = Command::new(program);
-    let output = command.args(["idle", facts.name, &millis.to_string()]).output();
+    let output = command.args(["idle", name, &millis.to_string()]).output();
     let output = output.map_err(refused)?;
     let told = String::from_utf8_lossy(&output.stdout);
     let parsed = Idleness::parse(&told).filter(|_| output.status.success());
     parsed.ok_or_else(|| {
         let said = format!("{}, {told}{}", output.status, String::from_utf8_lossy(&output.stderr));
-        Failure::child(facts.name, said)
+        Failure::child(name, said)
     })
 }
 

@@ -9,10 +9,12 @@ use core::future::Future;
 
 use super::idle::{self, Idleness};
 use super::load;
-use super::subject::{Case, Facts, Subject};
-use crate::clock::{Elapsed, Started, Watch};
+use super::subject::{Case, Subject};
+use crate::clock::Watch;
 use crate::failure::Failure;
-use crate::tally::CountingAll;
+use crate::measure::{Begun, Cost, Mode, Spent};
+use crate::report::Facts;
+use crate::selection::Named;
 
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
@@ -33,24 +35,6 @@ impl Run {
     }
 }
 
-/// Counting costs time, so a run either counts or is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Timed,
-    /// Counts allocations.
-    Counted,
-}
-
-/// What a run says about its case, for one operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Figure {
-    /// CPU time of all threads together.
-    pub(crate) cpu_ns: f64,
-    pub(crate) wall_ns: f64,
-    /// Allocations; zero in a timed run.
-    pub(crate) n_allocs: f64,
-}
-
 /// One pass over a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
@@ -60,43 +44,23 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Measures work that blocks.
-    pub(crate) fn measure(self, work: impl FnOnce() -> u64) -> Spent {
+    /// Measures work that blocks, and gives its sum as well.
+    pub(crate) fn measure(self, work: impl FnOnce() -> u64) -> (u64, Spent) {
         let begun = self.begin();
         let sum = work();
-        begun.end(sum)
+        (sum, begun.end())
     }
 
-    async fn measure_task(self, task: impl Future<Output = u64> + Send) -> Spent {
+    async fn measure_task(self, task: impl Future<Output = u64> + Send) -> (u64, Spent) {
         let begun = self.begin();
         let sum = task.await;
-        begun.end(sum)
+        (sum, begun.end())
     }
 
     fn begin(self) -> Begun {
-        let counting = (self.mode == Mode::Counted && !self.is_warm_up).then(CountingAll::begin);
-        Begun { counting, started: self.watch.start() }
+        // What warming up takes is nobody's.
+        Begun::new(if self.is_warm_up { Mode::Timed } else { self.mode }, self.watch)
     }
-}
-
-struct Begun {
-    counting: Option<CountingAll>,
-    started: Started,
-}
-
-impl Begun {
-    fn end(self, sum: u64) -> Spent {
-        let elapsed = self.started.stop();
-        Spent { sum, elapsed, n_allocs: self.counting.map_or(0, |all| all.stop().n_allocs) }
-    }
-}
-
-/// What a pass came to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
-    sum: u64,
-    elapsed: Elapsed,
-    n_allocs: u64,
 }
 
 /// Adds up the passes of a run.
@@ -105,8 +69,7 @@ pub(crate) struct Meter {
     subject: &'static str,
     expected: u64,
     n_ops: f64,
-    total: Elapsed,
-    n_allocs: u64,
+    total: Spent,
 }
 
 impl Meter {
@@ -115,8 +78,7 @@ impl Meter {
             subject,
             expected: load::expected(run.case, run.n),
             n_ops: load::n_ops(run.case, run.n) as f64 * f64::from(run.n_passes),
-            total: Elapsed::default(),
-            n_allocs: 0,
+            total: Spent::default(),
         }
     }
 
@@ -125,25 +87,19 @@ impl Meter {
     /// # Errors
     ///
     /// If something of the load was lost.
-    pub(crate) fn note(&mut self, pass: Pass, spent: Spent) -> Result<(), Failure> {
-        if spent.sum != self.expected {
+    pub(crate) fn note(&mut self, pass: Pass, (sum, spent): (u64, Spent)) -> Result<(), Failure> {
+        if sum != self.expected {
             let what = "the sum over all tasks";
-            return Err(Failure::miscount(self.subject, what, spent.sum, self.expected));
+            return Err(Failure::miscount(self.subject, what, sum, self.expected));
         }
         if !pass.is_warm_up {
-            self.total.cpu_ns += spent.elapsed.cpu_ns;
-            self.total.wall_ns += spent.elapsed.wall_ns;
-            self.n_allocs += spent.n_allocs;
+            self.total += spent;
         }
         Ok(())
     }
 
-    pub(crate) fn figure(&self) -> Figure {
-        Figure {
-            cpu_ns: self.total.cpu_ns / self.n_ops,
-            wall_ns: self.total.wall_ns / self.n_ops,
-            n_allocs: self.n_allocs as f64 / self.n_ops,
-        }
+    pub(crate) fn cost(&self) -> Cost {
+        self.total.per(self.n_ops)
     }
 }
 
@@ -152,17 +108,17 @@ impl Meter {
 /// # Errors
 ///
 /// If it cannot be started, or lost something of the load.
-pub(crate) fn run<S: Subject>(run: &Run) -> Result<Figure, Failure> {
+pub(crate) fn run<S: Subject>(run: &Run) -> Result<Cost, Failure> {
     let subject = S::start()?;
     let mut meter = Meter::new(S::FACTS.name, run);
     for pass in run.passes() {
         meter.note(pass, one_pass(&subject, run, pass))?;
     }
     subject.stop();
-    Ok(meter.figure())
+    Ok(meter.cost())
 }
 
-fn one_pass<S: Subject>(subject: &S, run: &Run, pass: Pass) -> Spent {
+fn one_pass<S: Subject>(subject: &S, run: &Run, pass: Pass) -> (u64, Spent) {
     let n = run.n;
     match run.case {
         Case::Spawn => subject.block_on(pass.measure_task(load::spawn::<S>(n))),
@@ -180,22 +136,31 @@ fn one_pass<S: Subject>(subject: &S, run: &Run, pass: Pass) -> Spent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) facts: Facts,
-    pub(crate) run: fn(&Run) -> Result<Figure, Failure>,
+    /// The cases it can do.
+    pub(crate) cases: &'static [Case],
+    pub(crate) run: fn(&Run) -> Result<Cost, Failure>,
     /// None if it cannot sleep.
     pub(crate) idle: Option<fn(u32) -> Result<Idleness, Failure>>,
 }
 
 impl Entry {
-    pub(crate) const fn name(&self) -> &'static str {
-        self.facts.name
-    }
-
     pub(crate) const fn of<S: Subject>() -> Self {
-        Self { facts: S::FACTS, run: run::<S>, idle: Some(idle::measure::<S>) }
+        let idle: fn(u32) -> Result<Idleness, Failure> = idle::measure::<S>;
+        Self { facts: S::FACTS, cases: &Case::ALL, run: run::<S>, idle: Some(idle) }
     }
 
     /// One that is no executor of tasks and brings its own runner.
-    pub(crate) const fn apart(facts: Facts, run: fn(&Run) -> Result<Figure, Failure>) -> Self {
-        Self { facts, run, idle: None }
+    pub(crate) const fn apart(
+        facts: Facts,
+        cases: &'static [Case],
+        run: fn(&Run) -> Result<Cost, Failure>,
+    ) -> Self {
+        Self { facts, cases, run, idle: None }
+    }
+}
+
+impl Named for Entry {
+    fn name(&self) -> &'static str {
+        self.facts.name
     }
 }

@@ -3,25 +3,28 @@
 use rayon::ThreadPoolBuilder;
 
 use super::load;
-use super::measure::{Figure, Meter, Run};
-use super::subject::{Case, Facts, N_WORKERS};
+use super::measure::{Meter, Run};
+use super::subject::{Case, N_WORKERS};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::measure::Cost;
+use crate::report::{Facts, Standing};
 
 pub(crate) const FACTS: Facts = Facts {
     name: "rayon",
     package: Some("rayon"),
     standing: Standing::Rival,
-    cases: &[Case::ForkJoin],
     note: "`rayon::join` in a pool of its own; nothing is spawned, boxed or awaited",
 };
+
+/// The cases it can do.
+pub(crate) const CASES: &[Case] = &[Case::ForkJoin];
 
 /// Runs the case.
 ///
 /// # Errors
 ///
 /// If the pool cannot be started, or lost a leaf.
-pub(crate) fn run(run: &Run) -> Result<Figure, Failure> {
+pub(crate) fn run(run: &Run) -> Result<Cost, Failure> {
     let pool = ThreadPoolBuilder::new().num_threads(N_WORKERS).build();
     let refused = |source| Failure::start(FACTS.name, std::io::Error::other(source));
     let pool = pool.map_err(refused)?;
@@ -30,7 +33,7 @@ pub(crate) fn run(run: &Run) -> Result<Figure, Failure> {
         let depth = load::depth(u64::from(run.n));
         meter.note(pass, pool.install(|| pass.measure(|| fork(0, depth))))?;
     }
-    Ok(meter.figure())
+    Ok(meter.cost())
 }
 
 fn fork(first: u64, depth: u32) -> u64 {

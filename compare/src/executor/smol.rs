@@ -12,9 +12,9 @@ use std::thread::{self, JoinHandle};
 use smol::channel::{Receiver, Sender, unbounded};
 use smol::{Executor, Task, Timer};
 
-use super::subject::{Case, Facts, N_WORKERS, Subject};
+use super::subject::{N_WORKERS, Subject};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 static EXECUTOR: Executor<'static> = Executor::new();
 
@@ -29,7 +29,6 @@ impl Subject for TwoThreads {
         name: "smol",
         package: Some("smol"),
         standing: Standing::Rival,
-        cases: &Case::ALL,
         note: "a static `smol::Executor` run by two threads in `smol::block_on`; its timers have \
                a thread of their own besides",
     };

@@ -7,7 +7,7 @@ use core::future::Future;
 use core::time::Duration;
 
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::Facts;
 
 /// How many threads run the tasks of a subject.
 pub(crate) const N_WORKERS: usize = 2;
@@ -46,20 +46,6 @@ pub(crate) trait Subject: Sized + 'static {
 
     /// Stops the workers; no task is left.
     fn stop(self);
-}
-
-/// What is known about a subject before it runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    /// The name in tables, in JSON and after `--only`.
-    pub(crate) name: &'static str,
-    /// The package it comes from, or the standard library if there is none.
-    pub(crate) package: Option<&'static str>,
-    pub(crate) standing: Standing,
-    /// The cases it can do.
-    pub(crate) cases: &'static [Case],
-    /// What a reader of the figures should know, in one line.
-    pub(crate) note: &'static str,
 }
 
 /// What is measured. The definitions are those of the suite.

@@ -8,9 +8,9 @@ use core::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use super::subject::{Case, Facts, N_WORKERS, Subject};
+use super::subject::{N_WORKERS, Subject};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 pub(crate) struct MultiThread {
     runtime: Runtime,
@@ -21,7 +21,6 @@ impl Subject for MultiThread {
         name: "tokio",
         package: Some("tokio"),
         standing: Standing::Rival,
-        cases: &Case::ALL,
         note: "multi_thread with timers and without I/O, which would cost it a system call now \
                and then",
     };

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use super::shape::Shape;
 use super::taskflow::Program;
-use crate::clock::{Elapsed, Started, Watch};
+use crate::clock::Watch;
 use crate::failure::Failure;
-use crate::tally::CountingAll;
+use crate::measure::{Begun, Cost, Mode, Spent};
 
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
@@ -57,41 +57,16 @@ impl Run<'_> {
         let Some(spent) = spent else {
             return Err(Failure::miscount(subject, "the number of measures", 0, 1));
         };
-        let n = f64::from(self.n);
-        Ok(Figure {
-            cpu_ns: spent.elapsed.cpu_ns / n,
-            wall_ns: spent.elapsed.wall_ns / n,
-            n_allocs: spent.n_allocs as f64 / n,
-            overlap: None,
-        })
+        Ok(Figure { cost: spent.per(f64::from(self.n)), overlap: None })
     }
-}
-
-/// Counting costs time, so a run either counts or is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Timed,
-    /// Counts allocations.
-    Counted,
 }
 
 /// What an epoch takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
-    /// CPU time of all threads together.
-    pub(crate) cpu_ns: f64,
-    pub(crate) wall_ns: f64,
-    /// Allocations; zero in a timed run.
-    pub(crate) n_allocs: f64,
+    pub(crate) cost: Cost,
     /// The most nodes that were seen at work at once, where somebody looks.
     pub(crate) overlap: Option<usize>,
-}
-
-/// What the measured epochs of a run took.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
-    pub(crate) elapsed: Elapsed,
-    pub(crate) n_allocs: u64,
 }
 
 /// Reads the clocks at the first and behind the last of the measured epochs.
@@ -101,7 +76,7 @@ pub(crate) struct Gauge {
     end: u64,
     mode: Mode,
     watch: Watch,
-    begun: Option<(Started, Option<CountingAll>)>,
+    begun: Option<Begun>,
     spent: Arc<OnceLock<Spent>>,
 }
 
@@ -125,8 +100,7 @@ impl Gauge {
     #[inline]
     pub(crate) fn at(&mut self, epoch: u64) {
         if epoch == self.first {
-            let counting = (self.mode == Mode::Counted).then(CountingAll::begin);
-            self.begun = Some((self.watch.start(), counting));
+            self.begun = Some(Begun::new(self.mode, self.watch));
         } else if epoch == self.end {
             self.end();
         }
@@ -134,11 +108,10 @@ impl Gauge {
 
     #[cold]
     fn end(&mut self) {
-        if let Some((started, counting)) = self.begun.take() {
-            let elapsed = started.stop();
-            let n_allocs = counting.map_or(0, |counting| counting.stop().n_allocs);
+        if let Some(begun) = self.begun.take() {
+            let spent = begun.end();
             // There is one end, and so nothing there yet.
-            let _first = self.spent.set(Spent { elapsed, n_allocs });
+            let _first = self.spent.set(spent);
         }
     }
 }

@@ -11,9 +11,11 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{self, Command};
 
-use super::measure::{Figure, Run, Spent};
+use super::measure::{Figure, Run};
 use crate::clock::Elapsed;
 use crate::failure::Failure;
+use crate::measure::Spent;
+use crate::tally::Tally;
 
 pub(crate) const NAME: &str = "taskflow";
 
@@ -133,7 +135,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Figure, Failure> {
             // One epoch behind the last that is measured, as for all others. Its allocations are
             // not counted.
             let elapsed = Elapsed { cpu_ns: cpu_ns as f64, wall_ns: wall_ns as f64 };
-            run.figure(NAME, total, Some(Spent { elapsed, n_allocs: 0 }))
+            run.figure(NAME, total, Some(Spent { elapsed, tally: Tally::default() }))
         }
         _ => Err(failed(format!("{said}{}", String::from_utf8_lossy(&output.stderr)))),
     }

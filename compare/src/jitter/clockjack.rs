@@ -15,7 +15,7 @@ use clockjack_time::{Resolution, Tick};
 
 use super::subject::{PERIOD, Sleeper};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 /// Two workers, as in the suite `executor`.
 const N_WORKERS: usize = 2;
@@ -27,10 +27,12 @@ const RESOLUTION: Resolution = Resolution::MILLI;
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) const SLEEPER: Sleeper = Sleeper {
-    name: NAME,
-    package: Some("clockjack-rt"),
-    standing: Standing::Ours,
-    note: "interval in a pool with two workers, measured from its tick",
+    facts: Facts {
+        name: NAME,
+        package: Some("clockjack-rt"),
+        standing: Standing::Ours,
+        note: "interval in a pool with two workers, measured from its tick",
+    },
     run,
 };
 

@@ -11,13 +11,15 @@ use rustix::time::{Timespec, clock_gettime};
 
 use super::subject::{PERIOD, Sleeper};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 pub(crate) const SLEEPER: Sleeper = Sleeper {
-    name: NAME,
-    package: None,
-    standing: Standing::Reference,
-    note: "a thread of its own, absolute times, timer slack of 1 ns",
+    facts: Facts {
+        name: NAME,
+        package: None,
+        standing: Standing::Reference,
+        note: "a thread of its own, absolute times, timer slack of 1 ns",
+    },
     run,
 };
 

@@ -12,7 +12,7 @@ use tokio::time::interval_at;
 
 use super::subject::{PERIOD, Sleeper};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 /// Two workers, as in the suite `executor`.
 const N_WORKERS: usize = 2;
@@ -21,18 +21,22 @@ const N_WORKERS: usize = 2;
 const N_LEAD: u32 = 20;
 
 pub(crate) const TIME_ONLY: Sleeper = Sleeper {
-    name: NAME,
-    package: Some("tokio"),
-    standing: Standing::Rival,
-    note: "interval in multi_thread without I/O, aligned to its tick",
+    facts: Facts {
+        name: NAME,
+        package: Some("tokio"),
+        standing: Standing::Rival,
+        note: "interval in multi_thread without I/O, aligned to its tick",
+    },
     run: |n_ticks| run(n_ticks, Builder::enable_time),
 };
 
 pub(crate) const WITH_IO: Sleeper = Sleeper {
-    name: "tokio-io",
-    package: Some("tokio"),
-    standing: Standing::Rival,
-    note: "the same with I/O, whose poll waits in whole milliseconds",
+    facts: Facts {
+        name: "tokio-io",
+        package: Some("tokio"),
+        standing: Standing::Rival,
+        note: "the same with I/O, whose poll waits in whole milliseconds",
+    },
     run: |n_ticks| run(n_ticks, Builder::enable_all),
 };
 

@@ -11,9 +11,9 @@ use clockjack_rt::{
 };
 
 use super::receiver::Shot;
-use super::subject::{Facts, N_WORKERS, Subject, Timers};
+use super::subject::{N_WORKERS, Subject, Timers};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 /// No timer is left when a pool is stopped, so that this is never waited for.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);

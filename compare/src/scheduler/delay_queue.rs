@@ -15,10 +15,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::time::{DelayQueue, delay_queue};
 
 use super::receiver::Shot;
-use super::subject::{Facts, Subject, Timers};
+use super::subject::{Subject, Timers};
 use super::tokio::MultiThread;
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "DelayQueue";
 

@@ -14,9 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::receiver::Shot;
-use super::subject::{Facts, Subject, Timers};
+use super::subject::{Subject, Timers};
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 const NAME: &str = "heap_thread";
 

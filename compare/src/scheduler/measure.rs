@@ -12,10 +12,12 @@ use std::thread;
 
 use super::load::{self, Load};
 use super::receiver::{Ends, Receiver};
-use super::subject::{Case, Facts, Subject};
-use crate::clock::{Elapsed, Watch};
+use super::subject::{Case, Subject};
+use crate::clock::Watch;
 use crate::failure::Failure;
-use crate::tally::CountingAll;
+use crate::measure::{Begun, Mode, Spent};
+use crate::report::Facts;
+use crate::selection::Named;
 
 /// How long scheduled timers are left alone before they are cancelled. Who arms a timer by a task
 /// that must run first has done so by then; who has not is spared the work.
@@ -32,14 +34,6 @@ pub(crate) struct Run {
     pub(crate) n_passes: u32,
     pub(crate) mode: Mode,
     pub(crate) watch: Watch,
-}
-
-/// Counting costs time, so a run either counts or is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Timed,
-    /// Counts allocations.
-    Counted,
 }
 
 /// What a run says about its case.
@@ -59,12 +53,11 @@ pub(crate) struct Figure {
 
 /// What passes came to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
-    elapsed: Elapsed,
+struct Course {
+    spent: Spent,
     scheduling: Duration,
     cancelling: Duration,
     behind: Duration,
-    n_allocs: u64,
 }
 
 /// Starts a subject, runs it through one case and stops it.
@@ -75,35 +68,34 @@ struct Spent {
 pub(crate) fn run<S: Subject>(run: &Run) -> Result<Figure, Failure> {
     let subject = S::start()?;
     one_pass(&subject, run, Mode::Timed)?;
-    let mut total = Spent::default();
+    let mut total = Course::default();
     for _ in 0..run.n_passes {
-        let spent = one_pass(&subject, run, run.mode)?;
-        total.elapsed.cpu_ns += spent.elapsed.cpu_ns;
-        total.scheduling += spent.scheduling;
-        total.cancelling += spent.cancelling;
-        total.behind += spent.behind;
-        total.n_allocs += spent.n_allocs;
+        let course = one_pass(&subject, run, run.mode)?;
+        total.spent += course.spent;
+        total.scheduling += course.scheduling;
+        total.cancelling += course.cancelling;
+        total.behind += course.behind;
     }
     subject.stop();
     let n_ops = f64::from(run.load.n) * f64::from(run.n_passes);
+    let cost = total.spent.per(n_ops);
     let nanos = |duration: Duration| duration.as_nanos() as f64 / n_ops;
     Ok(Figure {
-        cpu_ns: total.elapsed.cpu_ns / n_ops,
+        cpu_ns: cost.cpu_ns,
         schedule_ns: nanos(total.scheduling),
         cancel_ns: (run.load.case == Case::ScheduleCancel).then(|| nanos(total.cancelling)),
         behind_us: total.behind.as_secs_f64() * 1e6 / f64::from(run.n_passes),
-        n_allocs: total.n_allocs as f64 / n_ops,
+        n_allocs: cost.n_allocs,
     })
 }
 
-fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Spent, Failure> {
+fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Course, Failure> {
     let Load { case, n, .. } = *run.load;
     let load = || Arc::clone(&run.load);
     let receiver = Receiver::leaked(n);
     // The keys are the user's and not part of the cost.
     let keys = Vec::with_capacity(if case == Case::ScheduleCancel { n as usize } else { 0 });
-    let counting = (mode == Mode::Counted).then(CountingAll::begin);
-    let started = run.watch.start();
+    let begun = Begun::new(mode, run.watch);
     let scheduled =
         subject.block_on(load::schedule_all::<S>(subject.timers(), load(), receiver, keys));
     let (cancelling, due) = match case {
@@ -117,10 +109,9 @@ fn one_pass<S: Subject>(subject: &S, run: &Run, mode: Mode) -> Result<Spent, Fai
     };
     let ends = receiver.wait(due + PATIENCE);
     let behind = due.elapsed();
-    let elapsed = started.stop();
-    let n_allocs = counting.map_or(0, |all| all.stop().n_allocs);
+    let spent = begun.end();
     check(&S::FACTS, case, n, ends)?;
-    Ok(Spent { elapsed, scheduling: scheduled.in_calls, cancelling, behind, n_allocs })
+    Ok(Course { spent, scheduling: scheduled.in_calls, cancelling, behind })
 }
 
 fn check(facts: &Facts, case: Case, n: u32, ends: Ends) -> Result<(), Failure> {
@@ -149,11 +140,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) const fn name(&self) -> &'static str {
-        self.facts.name
-    }
-
     pub(crate) const fn of<S: Subject>() -> Self {
         Self { facts: S::FACTS, run: run::<S> }
+    }
+}
+
+impl Named for Entry {
+    fn name(&self) -> &'static str {
+        self.facts.name
     }
 }

@@ -6,10 +6,10 @@ use core::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::receiver::Shot;
-use super::subject::{Facts, Subject, Timers};
+use super::subject::{Subject, Timers};
 use super::tokio::MultiThread;
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "tokio-sleep";
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::receiver::Shot;
 use crate::failure::Failure;
-use crate::report::Standing;
+use crate::report::Facts;
 
 /// How many threads run the tasks of a subject that has any.
 pub(crate) const N_WORKERS: usize = 2;
@@ -54,18 +54,6 @@ pub(crate) trait Timers: Send + 'static {
 
     /// Cancels a one-shot that has not fired: it will not, and its shot is dropped soon.
     fn cancel(&self, key: Self::Key);
-}
-
-/// What is known about a subject before it runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    /// The name in tables, in JSON and after `--only`.
-    pub(crate) name: &'static str,
-    /// The package it comes from, or the standard library if there is none.
-    pub(crate) package: Option<&'static str>,
-    pub(crate) standing: Standing,
-    /// What a reader of the figures should know, in one line.
-    pub(crate) note: &'static str,
 }
 
 /// What is measured. The definitions are those of the suite.

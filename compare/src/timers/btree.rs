@@ -6,7 +6,6 @@ use super::subject::{Cancel, Facts, Fired, Ids, Role, Subject};
 
 pub(crate) struct Tree {
     timers: BTreeMap<(u64, u32), u32>,
-    now_ms: u64,
 }
 
 impl Subject for Tree {
@@ -16,14 +15,13 @@ impl Subject for Tree {
         role: Role::Reference,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "key is deadline and id, value the payload",
     };
 
     type Key = (u64, u32);
 
     fn new() -> Self {
-        Self { timers: BTreeMap::new(), now_ms: 0 }
+        Self { timers: BTreeMap::new() }
     }
 
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
@@ -36,21 +34,12 @@ impl Subject for Tree {
     }
 
     fn jump(&mut self, to_ms: u64) -> Fired {
-        self.now_ms = to_ms;
         let mut fired = Fired::default();
         while let Some(first) = self.timers.first_entry() {
             if first.key().0 > to_ms {
                 break;
             }
             fired.note(first.remove());
-        }
-        fired
-    }
-
-    fn steps(&mut self, to_ms: u64) -> Fired {
-        let mut fired = Fired::default();
-        for at_ms in self.now_ms + 1..=to_ms {
-            fired += self.jump(at_ms);
         }
         fired
     }

@@ -12,19 +12,6 @@ const CAPACITY: usize = 10_000_000 + 64;
 /// A wheel that its owner holds, as a worker does between two tasks.
 pub(crate) struct Owned {
     wheel: GrowingWheel<u32>,
-    now_ms: u64,
-}
-
-impl Owned {
-    #[inline]
-    fn advance(&mut self, to_ms: u64) -> Fired {
-        self.now_ms = to_ms;
-        let mut fired = Fired::default();
-        for timer in self.wheel.advance(Tick::new(to_ms), usize::MAX) {
-            fired.note(timer.value);
-        }
-        fired
-    }
 }
 
 impl Subject for Owned {
@@ -34,7 +21,6 @@ impl Subject for Owned {
         role: Role::Ours,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "growing wheel, 1 ms tick; bytes are those of a shard, with cancel from any thread",
     };
 
@@ -42,7 +28,7 @@ impl Subject for Owned {
 
     fn new() -> Self {
         let config = WheelConfig { capacity: CAPACITY, ..WheelConfig::DEFAULT };
-        Self { wheel: Wheel::new(config), now_ms: 0 }
+        Self { wheel: Wheel::new(config) }
     }
 
     #[inline]
@@ -55,14 +41,11 @@ impl Subject for Owned {
         core::hint::black_box(self.wheel.cancel(key));
     }
 
+    #[inline]
     fn jump(&mut self, to_ms: u64) -> Fired {
-        self.advance(to_ms)
-    }
-
-    fn steps(&mut self, to_ms: u64) -> Fired {
         let mut fired = Fired::default();
-        for at_ms in self.now_ms + 1..=to_ms {
-            fired += self.advance(at_ms);
+        for timer in self.wheel.advance(Tick::new(to_ms), usize::MAX) {
+            fired.note(timer.value);
         }
         fired
     }
@@ -71,17 +54,6 @@ impl Subject for Owned {
 /// The same behind a lease that is taken for every single operation.
 pub(crate) struct Shared {
     shard: Shard<u32>,
-    now_ms: u64,
-}
-
-impl Shared {
-    fn poll(&mut self, to_ms: u64) -> Fired {
-        self.now_ms = to_ms;
-        let mut fired = Fired::default();
-        let mut lease = self.shard.lease().expect("there is one thread");
-        lease.poll(Tick::new(to_ms), usize::MAX, |timer: Expired<u32>| fired.note(timer.value));
-        fired
-    }
 }
 
 impl Subject for Shared {
@@ -91,7 +63,6 @@ impl Subject for Shared {
         role: Role::Reference,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "the same wheel behind a lease that every operation takes anew",
     };
 
@@ -99,7 +70,7 @@ impl Subject for Shared {
 
     fn new() -> Self {
         let config = ShardConfig { capacity: CAPACITY, ..ShardConfig::DEFAULT };
-        Self { shard: Shard::new(config), now_ms: 0 }
+        Self { shard: Shard::new(config) }
     }
 
     #[inline]
@@ -114,14 +85,9 @@ impl Subject for Shared {
     }
 
     fn jump(&mut self, to_ms: u64) -> Fired {
-        self.poll(to_ms)
-    }
-
-    fn steps(&mut self, to_ms: u64) -> Fired {
         let mut fired = Fired::default();
-        for at_ms in self.now_ms + 1..=to_ms {
-            fired += self.poll(at_ms);
-        }
+        let mut lease = self.shard.lease().expect("there is one thread");
+        lease.poll(Tick::new(to_ms), usize::MAX, |timer: Expired<u32>| fired.note(timer.value));
         fired
     }
 }

@@ -34,7 +34,6 @@ impl Subject for TokioDelayQueue {
         role: Role::Crate,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "inside a paused current-thread runtime; a step includes tokio's own clock",
     };
 

@@ -36,7 +36,6 @@ impl Subject for HashWheel {
         role: Role::Crate,
         cancel: Cancel::Lazy,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "cancellable quad wheel with overflow; a cancelled entry stays until its slot comes",
     };
 

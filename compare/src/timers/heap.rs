@@ -10,7 +10,6 @@ pub(crate) struct Heap {
     entries: BinaryHeap<Reverse<Entry>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    now_ms: u64,
 }
 
 /// Names a slot for one generation.
@@ -52,14 +51,13 @@ impl Subject for Heap {
         role: Role::Reference,
         cancel: Cancel::Lazy,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "lazy delete by generation; a cancelled entry stays until it reaches the top",
     };
 
     type Key = SlotKey;
 
     fn new() -> Self {
-        Self { entries: BinaryHeap::new(), slots: Vec::new(), free: Vec::new(), now_ms: 0 }
+        Self { entries: BinaryHeap::new(), slots: Vec::new(), free: Vec::new() }
     }
 
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
@@ -80,7 +78,6 @@ impl Subject for Heap {
     }
 
     fn jump(&mut self, to_ms: u64) -> Fired {
-        self.now_ms = to_ms;
         let mut fired = Fired::default();
         while let Some(&Reverse(entry)) = self.entries.peek() {
             if entry.deadline_ms > to_ms {
@@ -90,14 +87,6 @@ impl Subject for Heap {
             if let Some(id) = self.take(entry.key) {
                 fired.note(id);
             }
-        }
-        fired
-    }
-
-    fn steps(&mut self, to_ms: u64) -> Fired {
-        let mut fired = Fired::default();
-        for at_ms in self.now_ms + 1..=to_ms {
-            fired += self.jump(at_ms);
         }
         fired
     }

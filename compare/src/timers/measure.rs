@@ -5,9 +5,11 @@ use core::hint::black_box;
 
 use super::load::{ALL_DUE_MS, CHURN_OPS_PER_MS, CHURN_TIMEOUT_MS, Load, check_fired};
 use super::subject::{Cancel, Case, Facts, Fired, Subject};
-use crate::clock::{Elapsed, Watch};
+use crate::clock::Watch;
 use crate::failure::Failure;
-use crate::tally::Counting;
+use crate::measure::{Cost, Mode, Spent};
+use crate::selection::Named;
+use crate::tally::{Counting, Tally};
 
 /// Cases that are measured in one run, because one prepares the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,22 +45,11 @@ pub(crate) struct Run<'a> {
     pub(crate) watch: Watch,
 }
 
-/// Counting costs time, so a run either counts or is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Timed,
-    /// Counts allocations.
-    Counted,
-}
-
 /// What a run says about a case, for one operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
     pub(crate) case: Case,
-    pub(crate) cpu_ns: f64,
-    pub(crate) wall_ns: f64,
-    /// Allocations; zero in a timed run.
-    pub(crate) n_allocs: f64,
+    pub(crate) cost: Cost,
     /// Of an insert: CPU time while the store grows.
     pub(crate) first_ns: Option<f64>,
     /// Of an insert: CPU time into a store that was emptied in random order.
@@ -299,39 +290,28 @@ fn retire_all<S: Subject>(subject: &mut S, keys: &mut Vec<Option<S::Key>>) {
 struct Meter {
     watch: Watch,
     mode: Mode,
-    total: Elapsed,
-    n_allocs: u64,
+    total: Spent,
 }
 
 impl Meter {
     fn new(run: &Run<'_>) -> Self {
-        Self { watch: run.watch, mode: run.mode, total: Elapsed::default(), n_allocs: 0 }
+        Self { watch: run.watch, mode: run.mode, total: Spent::default() }
     }
 
     fn time<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let counting = (self.mode == Mode::Counted).then(Counting::begin);
         let (result, elapsed) = self.watch.time(work);
-        if let Some(counting) = counting {
-            self.n_allocs += counting.tally().n_allocs;
-        }
-        self.total.cpu_ns += elapsed.cpu_ns;
-        self.total.wall_ns += elapsed.wall_ns;
+        let tally = counting.map_or(Tally::default(), |counting| counting.tally());
+        self.total += Spent { elapsed, tally };
         result
     }
 
     fn figure(&self, case: Case, n_ops: f64) -> Figure {
-        Figure {
-            case,
-            cpu_ns: self.cpu_ns(n_ops),
-            wall_ns: self.total.wall_ns / n_ops,
-            n_allocs: self.n_allocs as f64 / n_ops,
-            first_ns: None,
-            scattered_ns: None,
-        }
+        Figure { case, cost: self.total.per(n_ops), first_ns: None, scattered_ns: None }
     }
 
     fn cpu_ns(&self, n_ops: f64) -> f64 {
-        self.total.cpu_ns / n_ops
+        self.total.per(n_ops).cpu_ns
     }
 }
 
@@ -351,5 +331,11 @@ impl Entry {
     /// The same, with the memory of another form of it: one that can do more and holds more.
     pub(crate) const fn with_footprint_of<S: Subject>(self) -> Self {
         Self { footprint: footprint::<S>, ..self }
+    }
+}
+
+impl Named for Entry {
+    fn name(&self) -> &'static str {
+        self.facts.name
     }
 }

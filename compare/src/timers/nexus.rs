@@ -14,26 +14,12 @@ const CHUNK_LEN: usize = 65_536;
 pub(crate) struct NexusTimer {
     wheel: Wheel<u32>,
     start: Instant,
-    now_ms: u64,
     due: Vec<u32>,
 }
 
 impl NexusTimer {
     fn instant(&self, at_ms: u64) -> Instant {
         self.start + Duration::from_millis(at_ms)
-    }
-
-    /// `poll_and_rebalance` is the poll its documentation advises for a running program; a plain
-    /// `poll` never moves an entry to a finer level and degrades to a scan of all timers.
-    fn poll(&mut self, to_ms: u64) -> Fired {
-        self.now_ms = to_ms;
-        let now = self.instant(to_ms);
-        self.wheel.poll_and_rebalance(now, &mut self.due);
-        let mut fired = Fired::default();
-        for id in self.due.drain(..) {
-            fired.note(id);
-        }
-        fired
     }
 }
 
@@ -44,7 +30,6 @@ impl Subject for NexusTimer {
         role: Role::Crate,
         cancel: Cancel::Frees,
         ids: Ids::HandedBack,
-        cannot: &[],
         note: "unbounded wheel, default levels, 1 ms tick; freeing the handle of a fired timer \
                is not charged to it",
     };
@@ -53,7 +38,7 @@ impl Subject for NexusTimer {
 
     fn new() -> Self {
         let start = Instant::now();
-        Self { wheel: Wheel::unbounded(CHUNK_LEN, start), start, now_ms: 0, due: Vec::new() }
+        Self { wheel: Wheel::unbounded(CHUNK_LEN, start), start, due: Vec::new() }
     }
 
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
@@ -64,14 +49,14 @@ impl Subject for NexusTimer {
         core::hint::black_box(self.wheel.cancel(key));
     }
 
+    /// `poll_and_rebalance` is the poll its documentation advises for a running program; a plain
+    /// `poll` never moves an entry to a finer level and degrades to a scan of all timers.
     fn jump(&mut self, to_ms: u64) -> Fired {
-        self.poll(to_ms)
-    }
-
-    fn steps(&mut self, to_ms: u64) -> Fired {
+        let now = self.instant(to_ms);
+        self.wheel.poll_and_rebalance(now, &mut self.due);
         let mut fired = Fired::default();
-        for at_ms in self.now_ms + 1..=to_ms {
-            fired += self.poll(at_ms);
+        for id in self.due.drain(..) {
+            fired.note(id);
         }
         fired
     }

@@ -34,7 +34,6 @@ impl Subject for TokioSleep {
         role: Role::Crate,
         cancel: Cancel::Frees,
         ids: Ids::Lost,
-        cannot: &[],
         note: "boxed, inside a paused current-thread runtime; a fire is the wake alone",
     };
 

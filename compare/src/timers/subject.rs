@@ -25,8 +25,14 @@ pub(crate) trait Subject: Sized {
     /// Moves the clock to `to_ms` in one go and fires what is due on the way.
     fn jump(&mut self, to_ms: u64) -> Fired;
 
-    /// Moves the clock to `to_ms` millisecond by millisecond, as a running program does.
-    fn steps(&mut self, to_ms: u64) -> Fired;
+    /// Moves the clock from 0 to `to_ms` millisecond by millisecond, as a running program does.
+    fn steps(&mut self, to_ms: u64) -> Fired {
+        let mut fired = Fired::default();
+        for at_ms in 1..=to_ms {
+            fired += self.jump(at_ms);
+        }
+        fired
+    }
 
     /// Takes back a key that is not needed any more, whether or not its timer fired. Not timed.
     fn retire(&mut self, key: Self::Key) {
@@ -51,8 +57,6 @@ pub(crate) struct Facts {
     pub(crate) cancel: Cancel,
     /// Whether `Fired::id_sum` is filled in.
     pub(crate) ids: Ids,
-    /// Cases it cannot do.
-    pub(crate) cannot: &'static [Case],
     /// What a reader of the figures should know, in one line.
     pub(crate) note: &'static str,
 }

@@ -1,0 +1,108 @@
+//! What a piece of work took: clocks and allocations read together, the same for every suite whose
+//! subjects have threads of their own.
+
+use core::ops::AddAssign;
+
+use crate::clock::{Elapsed, Started, Watch};
+use crate::tally::{CountingAll, Tally};
+
+/// Counting costs time, so a run either counts or is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Timed,
+    /// Counts allocations and the bytes that stay.
+    Counted,
+}
+
+impl Mode {
+    /// Round 0 counts, all others are timed.
+    pub(crate) const fn of_round(round: u32) -> Self {
+        if round == 0 { Self::Counted } else { Self::Timed }
+    }
+}
+
+/// A piece of work under way.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    counting: Option<CountingAll>,
+    started: Started,
+}
+
+impl Begun {
+    /// Begins to count, where that is the mode, and then to take the time.
+    #[inline]
+    pub(crate) fn new(mode: Mode, watch: Watch) -> Self {
+        let counting = (mode == Mode::Counted).then(CountingAll::begin);
+        Self { counting, started: watch.start() }
+    }
+
+    /// Ends both, the other way round.
+    #[inline]
+    pub(crate) fn end(self) -> Spent {
+        let elapsed = self.started.stop();
+        Spent { elapsed, tally: self.counting.map_or(Tally::default(), CountingAll::stop) }
+    }
+}
+
+/// What work took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub(crate) elapsed: Elapsed,
+    /// All zero where nobody counted.
+    pub(crate) tally: Tally,
+}
+
+impl Spent {
+    /// The share of one of `n_ops` operations.
+    pub(crate) fn per(self, n_ops: f64) -> Cost {
+        Cost {
+            cpu_ns: self.elapsed.cpu_ns / n_ops,
+            wall_ns: self.elapsed.wall_ns / n_ops,
+            n_allocs: self.tally.n_allocs as f64 / n_ops,
+            live_bytes: self.tally.live_bytes as f64 / n_ops,
+        }
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.elapsed.cpu_ns += other.elapsed.cpu_ns;
+        self.elapsed.wall_ns += other.elapsed.wall_ns;
+        self.tally.n_allocs += other.tally.n_allocs;
+        self.tally.live_bytes += other.tally.live_bytes;
+    }
+}
+
+/// What one operation took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    pub(crate) cpu_ns: f64,
+    pub(crate) wall_ns: f64,
+    /// Allocations; zero in a timed run.
+    pub(crate) n_allocs: f64,
+    /// Bytes given out and not given back; zero in a timed run.
+    pub(crate) live_bytes: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cost, Elapsed, Mode, Spent, Tally};
+
+    #[test]
+    fn what_was_spent_is_added_up_and_shared_by_the_operations() {
+        let once = Spent {
+            elapsed: Elapsed { cpu_ns: 10.0, wall_ns: 20.0 },
+            tally: Tally { n_allocs: 3, live_bytes: -4 },
+        };
+        let mut total = Spent::default();
+        total += once;
+        total += once;
+        let Cost { cpu_ns, wall_ns, n_allocs, live_bytes } = total.per(4.0);
+        assert_eq!([cpu_ns, wall_ns, n_allocs, live_bytes], [5.0, 10.0, 1.5, -2.0]);
+    }
+
+    #[test]
+    fn only_the_first_round_counts() {
+        assert_eq!([0, 1, 2].map(Mode::of_round), [Mode::Counted, Mode::Timed, Mode::Timed]);
+    }
+}
