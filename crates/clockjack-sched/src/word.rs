@@ -207,20 +207,33 @@ impl JobWord {
         self.0.store(word, Ordering::Release);
     }
 
-    /// Rule 1: from exactly one state to another, whatever flags and pins there are meanwhile.
-    fn exchange(&self, from: JobState, to: JobState) -> bool {
-        let mut seen = self.peek();
-        while seen.state() == from {
-            let new = seen.with(to);
+    /// Every transition that is decided by an exchange: `step` gives the word that follows the one
+    /// seen and what the winner says, or by its error what is said where nothing changes. Whoever
+    /// comes second asks again.
+    ///
+    /// What is seen is read by `read`, also after a loss.
+    #[inline(always)]
+    fn change<T>(&self, read: Ordering, step: impl Fn(Seen) -> Result<(u32, T), T>) -> T {
+        let mut seen = Seen(self.0.load(read));
+        loop {
+            let (new, won) = match step(seen) {
+                Ok(step) => step,
+                Err(stays) => return stays,
+            };
             // AcqRel: the winner sees what the last one did, and the next sees what this one did.
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Relaxed);
-            match swap {
-                Ok(_) => return true,
+            match self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, read) {
+                Ok(_) => return won,
                 Err(now) => seen = Seen(now),
             }
         }
-        false
+    }
+
+    /// Rule 1: from exactly one state to another, whatever flags and pins there are meanwhile.
+    fn exchange(&self, from: JobState, to: JobState) -> bool {
+        // Relaxed: who does not win does nothing.
+        self.change(Ordering::Relaxed, |seen| {
+            if seen.state() == from { Ok((seen.with(to), true)) } else { Err(false) }
+        })
     }
 
     /// Scheduled → Queued.
@@ -282,25 +295,17 @@ impl JobWord {
             self.0.store(seen.with(to), Ordering::Release);
             return true;
         }
-        let mut seen = self.peek();
-        while seen.state().is_handed_over() {
-            let new = seen.with(to);
-            // AcqRel: as in `exchange`.
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Relaxed);
-            match swap {
-                Ok(_) => return true,
-                Err(now) => seen = Seen(now),
-            }
-        }
-        false
+        // Relaxed: as in `exchange`.
+        self.change(Ordering::Relaxed, |seen| {
+            if seen.state().is_handed_over() { Ok((seen.with(to), true)) } else { Err(false) }
+        })
     }
 
     /// Any state from which a cancel wins → Cancelled, with a note if the job waits and `note` says
     /// so. `None` if it is too late, or was done before.
     pub(crate) fn cancel(&self, note: bool) -> Option<Won> {
-        let mut seen = self.peek();
-        loop {
+        // Relaxed: as in `exchange`.
+        self.change(Ordering::Relaxed, |seen| {
             let (won, noted) = match seen.state() {
                 JobState::Scheduled => {
                     let push = note && !seen.is_noted();
@@ -308,17 +313,10 @@ impl JobWord {
                 }
                 JobState::Queued | JobState::Sent => (Won::HandedOver, 0),
                 JobState::Executing if seen.is_periodic() => (Won::HandedOver, 0),
-                _ => return None,
+                _ => return Err(None),
             };
-            let new = seen.with(JobState::Cancelled) | noted;
-            // AcqRel: as in `exchange`.
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Relaxed);
-            match swap {
-                Ok(_) => return Some(won),
-                Err(now) => seen = Seen(now),
-            }
-        }
+            Ok((seen.with(JobState::Cancelled) | noted, Some(won)))
+        })
     }
 
     /// At the close, what waits is queued if it is marked and cancelled else, and a periodic job
@@ -326,10 +324,10 @@ impl JobWord {
     /// it is marked (rule 5). One exchange decides also between the mark and the cancel: a mark
     /// that was granted is kept.
     pub(crate) fn close(&self) -> Closing {
-        let mut seen = self.look();
-        loop {
+        // Acquire: what is left alone is looked at by the caller.
+        self.change(Ordering::Acquire, |seen| {
             let (to, closing) = match seen.state() {
-                JobState::Scheduled if seen.is_noted() => return Closing::Left,
+                JobState::Scheduled if seen.is_noted() => return Err(Closing::Left),
                 JobState::Scheduled if seen.runs_on_close() && !mutant!("job-close-drops-mark") => {
                     (JobState::Queued, Closing::Queued)
                 }
@@ -341,25 +339,18 @@ impl JobWord {
                     (JobState::Executing, Closing::Left)
                 }
                 JobState::Queued if !seen.is_parcel() || seen.runs_on_close() => {
-                    return Closing::Left;
+                    return Err(Closing::Left);
                 }
                 JobState::Queued | JobState::Sent if !mutant!("parcel-close-leaves-sent") => {
                     (JobState::Cancelled, Closing::Left)
                 }
                 JobState::Cancelled if !mutant!("job-close-skips-cancelled") => {
-                    return Closing::WasCancelled;
+                    return Err(Closing::WasCancelled);
                 }
-                _ => return Closing::Left,
+                _ => return Err(Closing::Left),
             };
-            // AcqRel: as in `exchange`.
-            let new = seen.with(to);
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Acquire);
-            match swap {
-                Ok(_) => return closing,
-                Err(now) => seen = Seen(now),
-            }
-        }
+            Ok((seen.with(to), closing))
+        })
     }
 
     /// Rule 3: the slot was taken off the stack. What the word said then, NOTED included.
@@ -371,60 +362,37 @@ impl JobWord {
     /// Rule 4: as [`take_up`](Self::take_up), but a job that is not accepted yet is put back to
     /// Pending, for its poster.
     pub(crate) fn take_up_closed(&self) -> Seen {
-        let mut seen = self.peek();
-        loop {
+        // Relaxed: it changes the word in any case, and what counts is what it was then.
+        self.change(Ordering::Relaxed, |seen| {
             let new = if seen.state() == JobState::Scheduled {
                 seen.with(JobState::Pending) & !NOTED
             } else {
                 seen.0 & !NOTED
             };
-            // AcqRel: as in `take_up`.
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Relaxed);
-            match swap {
-                Ok(_) => return seen,
-                Err(now) => seen = Seen(now),
-            }
-        }
+            Ok((new, seen))
+        })
     }
 
     /// Rule 4, by the poster after the close: true if the job was not accepted, and all that is in
     /// the slot is the poster's again.
     pub(crate) fn withdraw(&self) -> bool {
-        let mut seen = self.look();
-        loop {
-            match seen.state() {
-                JobState::Pending => return true,
-                JobState::Scheduled if seen.is_noted() || mutant!("job-withdraw-late") => {}
-                _ => return false,
+        // Acquire: what is in the slot is touched next, also if another has put it back.
+        self.change(Ordering::Acquire, |seen| match seen.state() {
+            JobState::Pending => Err(true),
+            JobState::Scheduled if seen.is_noted() || mutant!("job-withdraw-late") => {
+                Ok((seen.with(JobState::Pending), true))
             }
-            let new = seen.with(JobState::Pending);
-            // AcqRel: as in `exchange`.
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, Ordering::Acquire);
-            match swap {
-                Ok(_) => return true,
-                Err(now) => seen = Seen(now),
-            }
-        }
+            _ => Err(false),
+        })
     }
 
     /// Marks a one-shot that waits to be run at the close. False if it waits no more.
     pub(crate) fn mark_run_on_close(&self) -> bool {
-        let mut seen = self.peek();
-        loop {
-            if seen.state() != JobState::Scheduled || seen.is_periodic() {
-                return false;
-            }
-            let new = seen.0 | RUN_ON_CLOSE;
-            // Relaxed: the holder that closes reads it by an exchange of this word.
-            let swap =
-                self.0.compare_exchange_weak(seen.0, new, Ordering::Relaxed, Ordering::Relaxed);
-            match swap {
-                Ok(_) => return true,
-                Err(now) => seen = Seen(now),
-            }
-        }
+        // Relaxed: the holder that closes reads the mark by an exchange of this word.
+        self.change(Ordering::Relaxed, |seen| {
+            let waits = seen.state() == JobState::Scheduled && !seen.is_periodic();
+            if waits { Ok((seen.0 | RUN_ON_CLOSE, true)) } else { Err(false) }
+        })
     }
 
     /// One more handle.
