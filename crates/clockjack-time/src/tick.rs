@@ -52,10 +52,7 @@ impl Tick {
     /// The point `span` later, or `None` if it lies beyond [`Tick::MAX`].
     #[inline]
     pub const fn checked_add(self, span: TickSpan) -> Option<Self> {
-        match self.0.checked_add(span.0) {
-            Some(ticks) => Some(Self(ticks)),
-            None => None,
-        }
+        Self::of(self.0.checked_add(span.0))
     }
 
     /// The point `span` later, or [`Tick::MAX`] if it lies beyond.
@@ -67,10 +64,7 @@ impl Tick {
     /// The point `span` earlier, or `None` if it lies before [`Tick::ZERO`].
     #[inline]
     pub const fn checked_sub(self, span: TickSpan) -> Option<Self> {
-        match self.0.checked_sub(span.0) {
-            Some(ticks) => Some(Self(ticks)),
-            None => None,
-        }
+        Self::of(self.0.checked_sub(span.0))
     }
 
     /// The point `span` earlier, or [`Tick::ZERO`] if it lies before.
@@ -82,16 +76,22 @@ impl Tick {
     /// The distance from `earlier`, or `None` if `earlier` is in truth later.
     #[inline]
     pub const fn checked_since(self, earlier: Self) -> Option<TickSpan> {
-        match self.0.checked_sub(earlier.0) {
-            Some(ticks) => Some(TickSpan(ticks)),
-            None => None,
-        }
+        TickSpan::of(self.0.checked_sub(earlier.0))
     }
 
     /// The distance from `earlier`, zero if `earlier` is in truth later.
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> TickSpan {
         TickSpan(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The point of a sum that may have left the range. `Option::map` is not `const`.
+    #[inline]
+    const fn of(ticks: Option<u64>) -> Option<Self> {
+        match ticks {
+            Some(ticks) => Some(Self(ticks)),
+            None => None,
+        }
     }
 }
 
@@ -135,10 +135,7 @@ impl TickSpan {
     /// Both distances together, or `None` on overflow.
     #[inline]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
-        match self.0.checked_add(other.0) {
-            Some(ticks) => Some(Self(ticks)),
-            None => None,
-        }
+        Self::of(self.0.checked_add(other.0))
     }
 
     /// Both distances together, [`TickSpan::MAX`] on overflow.
@@ -150,16 +147,19 @@ impl TickSpan {
     /// What is left after `other` is taken away, or `None` if `other` is longer.
     #[inline]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
-        match self.0.checked_sub(other.0) {
-            Some(ticks) => Some(Self(ticks)),
-            None => None,
-        }
+        Self::of(self.0.checked_sub(other.0))
     }
 
     /// The distance `times` over, or `None` on overflow.
     #[inline]
     pub const fn checked_mul(self, times: u64) -> Option<Self> {
-        match self.0.checked_mul(times) {
+        Self::of(self.0.checked_mul(times))
+    }
+
+    /// The distance of a sum that may have left the range, as [`Tick::of`].
+    #[inline]
+    const fn of(ticks: Option<u64>) -> Option<Self> {
+        match ticks {
             Some(ticks) => Some(Self(ticks)),
             None => None,
         }

@@ -156,6 +156,14 @@ impl<T> Leased<T> {
         }
     }
 
+    #[inline(always)]
+    fn add_slot(&mut self, timer: u32) {
+        if (timer as usize).is_multiple_of(WORDS) {
+            self.words.add_chunk(timer);
+        }
+        self.seats.push(Seat::VACANT);
+    }
+
     pub(super) fn words(&self) -> &Counted<Words> {
         &self.words
     }
@@ -182,37 +190,11 @@ impl<T> Leased<T> {
 impl<T> Storage<T> for Leased<T> {}
 
 impl<T> Columns<T> for Leased<T> {
-    const CHUNK_BITS: u32 = Chunks::BITS;
-
     #[inline(always)]
     fn slots(&self) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "at most slots_max, which is a u32")]
         let slots = self.seats.len() as u32;
         slots
-    }
-
-    fn slots_max(&self) -> u32 {
-        self.slots_max
-    }
-
-    fn has_slot(&self) -> bool {
-        !self.free.is_empty() || self.slots() < self.slots_max
-    }
-
-    #[inline(always)]
-    fn take_slot(&mut self) -> Option<u32> {
-        if let Some(timer) = self.free.pop() {
-            return Some(timer);
-        }
-        let timer = self.slots();
-        if timer == self.slots_max {
-            return None;
-        }
-        if (timer as usize).is_multiple_of(WORDS) {
-            self.words.add_chunk(timer);
-        }
-        self.seats.push(Seat::VACANT);
-        Some(timer)
     }
 
     #[inline(always)]

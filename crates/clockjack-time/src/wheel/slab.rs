@@ -112,9 +112,33 @@ impl Chunks {
     }
 }
 
-/// What [`Columns`] asks of a store with [`Chunks`] and an overflow that grow.
+/// What [`Columns`] asks of a store whose slots, [`Chunks`] and overflow grow. It adds a slot by a
+/// method `add_slot` of its own.
 macro_rules! grown_columns {
     () => {
+        const CHUNK_BITS: u32 = Chunks::BITS;
+
+        fn slots_max(&self) -> u32 {
+            self.slots_max
+        }
+
+        fn has_slot(&self) -> bool {
+            !self.free.is_empty() || self.slots() < self.slots_max
+        }
+
+        #[inline(always)]
+        fn take_slot(&mut self) -> Option<u32> {
+            if let Some(timer) = self.free.pop() {
+                return Some(timer);
+            }
+            let timer = self.slots();
+            if timer == self.slots_max {
+                return None;
+            }
+            self.add_slot(timer);
+            Some(timer)
+        }
+
         #[inline]
         fn take_chunk(&mut self) -> u32 {
             self.chunks.take()
@@ -194,6 +218,11 @@ impl<T> Slab<T> {
         }
     }
 
+    #[inline(always)]
+    fn add_slot(&mut self, _timer: u32) {
+        self.records.push(Record::VACANT);
+    }
+
     fn reserve(&mut self) {
         let slots_max = self.slots_max as usize;
         self.records.reserve_exact(slots_max - self.records.len());
@@ -233,34 +262,11 @@ impl<T> Wheel<T, Slab<T>> {
 impl<T> Storage<T> for Slab<T> {}
 
 impl<T> Columns<T> for Slab<T> {
-    const CHUNK_BITS: u32 = Chunks::BITS;
-
     #[inline(always)]
     fn slots(&self) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "at most slots_max, which is a u32")]
         let slots = self.records.len() as u32;
         slots
-    }
-
-    fn slots_max(&self) -> u32 {
-        self.slots_max
-    }
-
-    fn has_slot(&self) -> bool {
-        !self.free.is_empty() || self.slots() < self.slots_max
-    }
-
-    #[inline(always)]
-    fn take_slot(&mut self) -> Option<u32> {
-        if let Some(timer) = self.free.pop() {
-            return Some(timer);
-        }
-        let timer = self.slots();
-        if timer == self.slots_max {
-            return None;
-        }
-        self.records.push(Record::VACANT);
-        Some(timer)
     }
 
     #[inline(always)]
