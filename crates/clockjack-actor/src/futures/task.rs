@@ -45,6 +45,37 @@ struct Table<A: Actor> {
     name: fn() -> &'static str,
 }
 
+impl<A: Actor> Table<A> {
+    const fn of<B: Body<A>>() -> &'static Self {
+        const {
+            &Self {
+                run: B::run,
+                drop_in_place: drop_in_place::<B>,
+                drop_box: drop_box::<B>,
+                name: type_name::<B::Named>,
+            }
+        }
+    }
+}
+
+/// What a task of an actor is made of.
+trait Body<A: Actor>: Sized {
+    /// The type by whose name it is known.
+    type Named;
+
+    /// Polls it, and does what comes after it.
+    ///
+    /// # Safety
+    ///
+    /// The body is one of this type, pinned, and belongs to the task that its actor polls now.
+    unsafe fn run(
+        body: NonNull<()>,
+        waker: &mut task::Context<'_>,
+        actor: &mut Option<A>,
+        cx: &mut Context<'_, A>,
+    ) -> Poll<Result<Next, Failure>>;
+}
+
 /// A task, owned.
 pub(crate) struct Task<A: Actor> {
     body: NonNull<()>,
@@ -59,9 +90,7 @@ impl<A: Actor> Task<A> {
         F: Future + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
     {
-        let body = Then { future: Some(future), then: Some(then) };
-        // SAFETY: the functions are those for this type.
-        unsafe { Self::put(room, body, Then::<F, T>::table::<A>()) }
+        Self::put(room, Then { future: Some(future), then: Some(then) })
     }
 
     /// A future that will borrow the actor.
@@ -69,15 +98,11 @@ impl<A: Actor> Task<A> {
     where
         F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
     {
-        let body = Lent { future: None, make: Some(make) };
-        // SAFETY: the functions are those for this type.
-        unsafe { Self::put(room, body, Lent::<F>::table::<A>()) }
+        Self::put(room, Lent { future: None, make: Some(make) })
     }
 
-    /// # Safety
-    ///
-    /// The table is for bodies of this type.
-    unsafe fn put<B>(room: &mut Room, body: B, table: &'static Table<A>) -> Self {
+    fn put<B: Body<A>>(room: &mut Room, body: B) -> Self {
+        let table = Table::of::<B>();
         match room.claim::<B>() {
             Some(place) => {
                 // SAFETY: the room is large enough, aligned, and empty.
@@ -139,37 +164,20 @@ pub(super) struct Then<F, T> {
     then: Option<T>,
 }
 
-impl<F, T> Then<F, T> {
-    fn table<A>() -> &'static Table<A>
-    where
-        A: Actor,
-        F: Future + 'static,
-        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
-    {
-        const {
-            &Table {
-                run: Self::run::<A>,
-                drop_in_place: drop_in_place::<Self>,
-                drop_box: drop_box::<Self>,
-                name: type_name::<F>,
-            }
-        }
-    }
+impl<A, F, T> Body<A> for Then<F, T>
+where
+    A: Actor,
+    F: Future + 'static,
+    T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
+{
+    type Named = F;
 
-    /// # Safety
-    ///
-    /// The body is one of this type, pinned, and belongs to the task that its actor polls now.
-    unsafe fn run<A>(
+    unsafe fn run(
         body: NonNull<()>,
         waker: &mut task::Context<'_>,
         actor: &mut Option<A>,
         cx: &mut Context<'_, A>,
-    ) -> Poll<Result<Next, Failure>>
-    where
-        A: Actor,
-        F: Future + 'static,
-        T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
-    {
+    ) -> Poll<Result<Next, Failure>> {
         // SAFETY: by the contract; the borrow ends before the task is dropped below.
         let body = unsafe { body.cast::<Self>().as_mut() };
         // SAFETY: the body is not moved before it is dropped.
@@ -194,35 +202,19 @@ pub(super) struct Lent<F> {
     make: Option<F>,
 }
 
-impl<F> Lent<F> {
-    fn table<A>() -> &'static Table<A>
-    where
-        A: Actor,
-        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
-    {
-        const {
-            &Table {
-                run: Self::run::<A>,
-                drop_in_place: drop_in_place::<Self>,
-                drop_box: drop_box::<Self>,
-                name: type_name::<F>,
-            }
-        }
-    }
+impl<A, F> Body<A> for Lent<F>
+where
+    A: Actor,
+    F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
+{
+    type Named = F;
 
-    /// # Safety
-    ///
-    /// As for [`Then::run`].
-    unsafe fn run<A>(
+    unsafe fn run(
         body: NonNull<()>,
         waker: &mut task::Context<'_>,
         actor: &mut Option<A>,
         cx: &mut Context<'_, A>,
-    ) -> Poll<Result<Next, Failure>>
-    where
-        A: Actor,
-        F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
-    {
+    ) -> Poll<Result<Next, Failure>> {
         // SAFETY: by the contract; the borrow ends before the task is dropped below.
         let body = unsafe { body.cast::<Self>().as_mut() };
         if let Some(make) = body.make.take()
