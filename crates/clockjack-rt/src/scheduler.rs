@@ -54,6 +54,7 @@
 //! is woken for that. With one worker there is nobody to fire the watch.
 
 mod config;
+pub(crate) mod driven;
 mod pool;
 pub(crate) mod round;
 mod thread;

@@ -1,11 +1,7 @@
 //! A scheduler with a thread of its own.
 
 use alloc::sync::Arc;
-use core::{
-    fmt,
-    panic::AssertUnwindSafe,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+use core::{fmt, panic::AssertUnwindSafe};
 use std::{
     panic::catch_unwind,
     sync::{Mutex, PoisonError},
@@ -17,12 +13,12 @@ use clockjack_sched::{CloseReport, HandlerError, Scheduler, SchedulerConfig, Sch
 use clockjack_time::{ClockKind, TimerInstant};
 
 use super::{
-    Timebase,
+    driven::Driven,
     round::{self, Round},
-    watchdog::{self, Watchdog},
+    watchdog,
 };
 use crate::{
-    OsClock, Parker, blocking,
+    Parker,
     thread::{self, ThreadConfig},
 };
 
@@ -50,19 +46,11 @@ use crate::{
 /// ```
 pub struct ThreadScheduler {
     scheduler: Scheduler,
-    shared: Arc<Shared>,
+    shared: Arc<Driven<Parker>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    time: Timebase,
-    bell: Parker,
-    watchdog: Arc<Watchdog>,
-    restarts: AtomicU64,
-}
-
-struct Host(Arc<Shared>);
+struct Host(Arc<Driven<Parker>>);
 
 impl SchedulerHost for Host {
     #[inline]
@@ -103,18 +91,14 @@ impl ThreadScheduler {
     ///
     /// If the system gives no thread, or the number of shards cannot be.
     pub fn start(config: SchedulerConfig) -> Result<Self, StartError> {
-        let clock = OsClock::new(config.resolution);
-        let time = Timebase::new(clock, config.start, config.resolution);
-        let watchdog = Arc::new(Watchdog::new(config.driver_silence));
-        let shared =
-            Arc::new(Shared { time, bell: Parker::new(), watchdog, restarts: AtomicU64::new(0) });
+        let shared = Driven::new(&config, Parker::new());
         let scheduler = Scheduler::new(config, Host(Arc::clone(&shared)));
         let scheduler = scheduler.map_err(|refused| StartError::thread(&refused))?;
         // From here on a failure ends what was started, by the drop.
         let this = Self { scheduler, shared, threads: Mutex::default() };
         let driver = this.start_driver();
         this.lock().push(driver.map_err(|refused| StartError::thread(&refused))?);
-        let watchdog = watchdog::start(&this.shared.watchdog, &this.scheduler, time);
+        let watchdog = watchdog::start(&this.shared.watchdog, &this.scheduler, this.shared.time);
         this.lock().push(watchdog.map_err(|refused| StartError::thread(&refused))?);
         Ok(this)
     }
@@ -126,10 +110,7 @@ impl ThreadScheduler {
             thread::sleep_precisely();
             let drive = || catch_unwind(AssertUnwindSafe(|| shared.drive(&scheduler)));
             while let Err(payload) = drive() {
-                // Handlers are guarded, so this is a waker of who reads diagnostics.
-                blocking::discard(payload);
-                // Relaxed: statistics.
-                shared.restarts.fetch_add(1, Relaxed);
+                shared.restarted(payload);
             }
         })
     }
@@ -148,8 +129,7 @@ impl ThreadScheduler {
     /// How often the driver had to be started again, because it panicked outside of a handler.
     #[must_use]
     pub fn restarts(&self) -> u64 {
-        // Relaxed: statistics.
-        self.shared.restarts.load(Relaxed)
+        self.shared.restarts()
     }
 
     /// [Shuts the scheduler down](Scheduler::shutdown), and waits for the handler that is running.
@@ -169,7 +149,7 @@ impl ThreadScheduler {
     }
 }
 
-impl Shared {
+impl Driven<Parker> {
     fn drive(&self, scheduler: &Scheduler) {
         loop {
             match round::take(scheduler, &self.watchdog) {

@@ -1,12 +1,7 @@
 //! A scheduler that is driven by a task of tokio's.
 
 use alloc::sync::Arc;
-use core::{
-    fmt,
-    panic::AssertUnwindSafe,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Duration,
-};
+use core::{fmt, panic::AssertUnwindSafe, time::Duration};
 use std::panic::catch_unwind;
 
 use clockjack_exec::StartError;
@@ -17,11 +12,11 @@ use clockjack_time::{ClockKind, TimerInstant};
 use tokio::{runtime, sync::Notify};
 
 use crate::{
-    BLOCKING_DISPATCHER, OsClock, OsInstant, blocking, catch_panic,
+    BLOCKING_DISPATCHER, OsInstant, catch_panic,
     scheduler::{
-        Timebase,
+        driven::Driven,
         round::{self, Round},
-        watchdog::{self, Watchdog},
+        watchdog,
     },
 };
 
@@ -52,18 +47,11 @@ use crate::{
 /// ```
 pub struct TokioScheduler {
     scheduler: Scheduler,
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    time: Timebase,
-    bell: Notify,
-    watchdog: Arc<Watchdog>,
-    restarts: AtomicU64,
+    shared: Arc<Driven<Notify>>,
 }
 
 struct Host {
-    shared: Arc<Shared>,
+    shared: Arc<Driven<Notify>>,
     runtime: runtime::Handle,
 }
 
@@ -121,15 +109,12 @@ impl TokioScheduler {
     /// If the runtime has no timer, the system gives no thread, or the number of shards cannot be.
     pub fn spawn(config: SchedulerConfig, runtime: &runtime::Handle) -> Result<Self, StartError> {
         check_timer(runtime)?;
-        let time = Timebase::new(OsClock::new(config.resolution), config.start, config.resolution);
-        let watchdog = Arc::new(Watchdog::new(config.driver_silence));
-        let shared =
-            Arc::new(Shared { time, bell: Notify::new(), watchdog, restarts: AtomicU64::new(0) });
+        let shared = Driven::new(&config, Notify::new());
         let host = Host { shared: Arc::clone(&shared), runtime: runtime.clone() };
         let scheduler = Scheduler::new(config, host);
         let scheduler = scheduler.map_err(|refused| StartError::thread(&refused))?;
         // Nobody waits for the thread: it ends with the scheduler.
-        watchdog::start(&shared.watchdog, &scheduler, time)
+        watchdog::start(&shared.watchdog, &scheduler, shared.time)
             .map_err(|refused| StartError::thread(&refused))?;
         let driver = Driver { scheduler: scheduler.clone(), shared: Arc::clone(&shared) };
         drop(runtime.spawn(driver.drive()));
@@ -145,8 +130,7 @@ impl TokioScheduler {
     /// How often the driver had to be started again, because it panicked outside of a handler.
     #[must_use]
     pub fn restarts(&self) -> u64 {
-        // Relaxed: statistics.
-        self.shared.restarts.load(Relaxed)
+        self.shared.restarts()
     }
 
     /// [Shuts the scheduler down](Scheduler::shutdown). A handler that another thread is running is
@@ -168,7 +152,7 @@ fn check_timer(runtime: &runtime::Handle) -> Result<(), StartError> {
 /// Takes the turns. Dropped with its runtime, it closes the scheduler: nobody else would come.
 struct Driver {
     scheduler: Scheduler,
-    shared: Arc<Shared>,
+    shared: Arc<Driven<Notify>>,
 }
 
 impl Driver {
@@ -177,10 +161,7 @@ impl Driver {
             let take = || round::take(&self.scheduler, &self.shared.watchdog);
             let round = catch_unwind(AssertUnwindSafe(take));
             let round = round.unwrap_or_else(|payload| {
-                // Handlers are guarded, so this is a waker of who reads diagnostics.
-                blocking::discard(payload);
-                // Relaxed: statistics.
-                self.shared.restarts.fetch_add(1, Relaxed);
+                self.shared.restarted(payload);
                 Round::More
             });
             match round {
