@@ -10,6 +10,7 @@ mod lane;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::fields::{self, Field, Kind};
 use super::reader::{Reader, Step, key_text};
@@ -45,9 +46,9 @@ pub(super) fn root<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> GraphSpec
         "schema_version" => version(reader, value),
         "graph" => self::graph(reader, value, &mut graph, &mut graph_marks),
         "lanes" => lanes(reader, field, value, &mut graph),
-        "components" => component::list(reader, field, value, &mut graph),
-        "edges" => edge::list(reader, field, value, &mut graph),
-        "composite_loops" => edge::loops(reader, field, value, &mut graph),
+        "components" => each(reader, field, value, &mut graph.components, component::one),
+        "edges" => each(reader, field, value, &mut graph.edges, edge::one),
+        "composite_loops" => each(reader, field, value, &mut graph.loops, edge::loop_of),
         "subgraphs" => groups.subgraphs = items(reader, field, value),
         "templates" => groups.templates = items(reader, field, value),
         "template_instances" => groups.instances = items(reader, field, value),
@@ -66,6 +67,24 @@ fn items<'t>(reader: &mut Reader<'t>, field: &'static Field, node: &'t Node<'t>)
     };
     let max = max(reader.limits);
     reader.list(node, min, max, field.name)
+}
+
+/// All items of a list that say enough, with their namespace.
+fn each<'t, T>(
+    reader: &mut Reader<'t>,
+    field: &'static Field,
+    node: &'t Node<'t>,
+    all: &mut Vec<T>,
+    one: fn(&mut Reader<'t>, &'t Node<'t>) -> Option<T>,
+) {
+    let items = items(reader, field, node);
+    all.reserve(items.len());
+    for (index, item) in items.iter().enumerate() {
+        match reader.below(Step::Item(index, item), |reader| one(reader, item)) {
+            Some(one) => all.push(one),
+            None => reader.has_gaps = true,
+        }
+    }
 }
 
 fn version<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) {

@@ -10,29 +10,12 @@ use crate::describe::fields::{self, Field};
 use crate::describe::reader::{Reader, Step};
 use crate::describe::spec::{
     BoundaryRole, BoundarySpec, ComponentSpec, Condition, ErrorPolicy, ErrorPolicySpec,
-    EventSourceSpec, ExecutionSpec, GraphSpec, Marks, Priority, SourceType, TriggerSpec,
-    TriggerType,
+    EventSourceSpec, ExecutionSpec, Marks, Priority, SourceType, TriggerSpec, TriggerType,
 };
 use crate::describe::tree::{Node, What};
 
-/// All components of a list, with their namespace.
-pub(super) fn list<'t>(
-    reader: &mut Reader<'t>,
-    field: &'static Field,
-    node: &'t Node<'t>,
-    graph: &mut GraphSpec,
-) {
-    let items = items(reader, field, node);
-    graph.components.reserve(items.len());
-    for (index, item) in items.iter().enumerate() {
-        match reader.below(Step::Item(index, item), |reader| component(reader, item)) {
-            Some(component) => graph.components.push(component),
-            None => reader.has_gaps = true,
-        }
-    }
-}
-
-fn component<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<ComponentSpec> {
+/// A component, unless it has no id.
+pub(super) fn one<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<ComponentSpec> {
     let mut one = ComponentSpec::default();
     let mut marks = Marks { item: node.span, ..Marks::default() };
     let mut below = Marks::default();

@@ -1,32 +1,16 @@
 //! `edges[]` and `composite_loops[]`.
 
-use super::{items, not_taken, pick, set, some_text};
-use crate::describe::fields::{self, Field};
-use crate::describe::reader::{Reader, Step};
+use super::{not_taken, pick, set, some_text};
+use crate::describe::fields;
+use crate::describe::reader::Reader;
 use crate::describe::spec::{
-    Convergence, CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, GraphSpec, LoopMode, LoopSpec,
-    LoopType, Marks, Mode, Overflow, Owner, PartialSuccess, Readers,
+    Convergence, CopyPolicy, Domain, EdgeKind, EdgePolicy, EdgeSpec, LoopMode, LoopSpec, LoopType,
+    Marks, Mode, Overflow, Owner, PartialSuccess, Readers,
 };
 use crate::describe::tree::Node;
 
-/// All edges of a list, with their namespace.
-pub(super) fn list<'t>(
-    reader: &mut Reader<'t>,
-    field: &'static Field,
-    node: &'t Node<'t>,
-    graph: &mut GraphSpec,
-) {
-    let items = items(reader, field, node);
-    graph.edges.reserve(items.len());
-    for (index, item) in items.iter().enumerate() {
-        match reader.below(Step::Item(index, item), |reader| edge(reader, item)) {
-            Some(edge) => graph.edges.push(edge),
-            None => reader.has_gaps = true,
-        }
-    }
-}
-
-fn edge<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<EdgeSpec> {
+/// An edge, unless it lacks its id, its kind or an end.
+pub(super) fn one<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<EdgeSpec> {
     let (mut id, mut kind, mut from, mut to) = (None, None, None, None);
     let mut policy = EdgePolicy::default();
     let mut marks = Marks { item: node.span, ..Marks::default() };
@@ -70,22 +54,8 @@ fn policy<'t>(
     });
 }
 
-/// All loops of a list, with their namespace.
-pub(super) fn loops<'t>(
-    reader: &mut Reader<'t>,
-    field: &'static Field,
-    node: &'t Node<'t>,
-    graph: &mut GraphSpec,
-) {
-    for (index, item) in items(reader, field, node).iter().enumerate() {
-        match reader.below(Step::Item(index, item), |reader| loop_of(reader, item)) {
-            Some(one) => graph.loops.push(one),
-            None => reader.has_gaps = true,
-        }
-    }
-}
-
-fn loop_of<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<LoopSpec> {
+/// A loop, unless it has no id, no type or no components.
+pub(super) fn loop_of<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Option<LoopSpec> {
     let mut one = LoopSpec::new("", LoopType::FixedPoint);
     let mut has_type = false;
     let mut marks = Marks { item: node.span, ..Marks::default() };

@@ -11,7 +11,7 @@ use alloc::string::String;
 
 use clockjack_sync::mutant;
 
-use super::{component, edge, not_taken};
+use super::{component, each, edge, not_taken};
 use crate::describe::fields::{self, Field, Section};
 use crate::describe::reader::{Bindings, Reader, Space, Step, brief, key_text};
 use crate::describe::spec::{GraphSpec, HierarchyEntry, Marks, Span};
@@ -292,9 +292,9 @@ fn fill<'t>(
             "parameters" => {
                 reader.ids(field, value);
             }
-            "components" => component::list(reader, field, value, graph),
-            "edges" => edge::list(reader, field, value, graph),
-            "composite_loops" => edge::loops(reader, field, value, graph),
+            "components" => each(reader, field, value, &mut graph.components, component::one),
+            "edges" => each(reader, field, value, &mut graph.edges, edge::one),
+            "composite_loops" => each(reader, field, value, &mut graph.loops, edge::loop_of),
             _ => not_taken(field),
         }
     });
