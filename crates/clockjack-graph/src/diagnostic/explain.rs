@@ -83,6 +83,33 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
+/// A page whose example is written once: a line behind `-` is only in the wrong one, a line behind
+/// `+` only in the right one.
+macro_rules! entry {
+    ($code:ident, means: $means:literal, $($lines:tt)*) => {
+        entry!(@ [$code $means] [] [] $($lines)*)
+    };
+    (@ $about:tt [$($wrong:tt)*] $right:tt - $line:literal $($rest:tt)*) => {
+        entry!(@ $about [$($wrong)* $line] $right $($rest)*)
+    };
+    (@ $about:tt $wrong:tt [$($right:tt)*] + $line:literal $($rest:tt)*) => {
+        entry!(@ $about $wrong [$($right)* $line] $($rest)*)
+    };
+    (@ $about:tt [$($wrong:tt)*] [$($right:tt)*] $line:literal $($rest:tt)*) => {
+        entry!(@ $about [$($wrong)* $line] [$($right)* $line] $($rest)*)
+    };
+    (@ [$code:ident $means:literal] [$($wrong:tt)*] [$($right:tt)*] why: $why:literal) => {
+        Page {
+            code: $crate::diagnostic::Code::$code,
+            means: $means,
+            wrong: concat!($($wrong, "\n"),*),
+            right: concat!($($right, "\n"),*),
+            why: $why,
+        }
+    };
+}
+use entry;
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
