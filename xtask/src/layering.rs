@@ -45,30 +45,10 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ),
     ("clockjack-macros", Host, &[]),
     ("clockjack-graph", Host, &["clockjack-actor"]),
-    (
-        "clockjack-rt",
-        Host,
-        &[
-            "clockjack-actor",
-            "clockjack-sched",
-            "clockjack-exec",
-            "clockjack-time",
-            "clockjack-sync",
-        ],
-    ),
+    ("clockjack-rt", Host, ACTOR_AND_BELOW),
     ("clockjack-sim", Host, GRAPH_AND_CORE),
     // Not graph, whose own tests run in the virtual time of this one.
-    (
-        "clockjack-testkit",
-        Host,
-        &[
-            "clockjack-actor",
-            "clockjack-sched",
-            "clockjack-exec",
-            "clockjack-time",
-            "clockjack-sync",
-        ],
-    ),
+    ("clockjack-testkit", Host, ACTOR_AND_BELOW),
     ("clockjack-record", Host, &["clockjack-observe"]),
     ("clockjack-console", Host, &["clockjack-record"]),
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
@@ -82,6 +62,9 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-soak", Tool, SHIPPED),
     ("xtask", Tool, &[]),
 ];
+
+const ACTOR_AND_BELOW: &[&str] =
+    &["clockjack-actor", "clockjack-sched", "clockjack-exec", "clockjack-time", "clockjack-sync"];
 
 const GRAPH_AND_CORE: &[&str] = &[
     "clockjack-graph",
