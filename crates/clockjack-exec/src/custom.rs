@@ -33,7 +33,7 @@ use core::{
     mem::ManuallyDrop,
     ops::Deref,
     ptr::NonNull,
-    task::{Context, Waker},
+    task::Waker,
 };
 
 #[cfg(loom)]
@@ -205,12 +205,6 @@ impl<'t, F: 'static> Turn<'t, F> {
             }
         });
         cancelled
-    }
-
-    /// Polls a future that the process owns, with a waker that gives the process another turn.
-    pub fn with_waker<R>(&self, poll: impl FnOnce(&mut Context<'_>) -> R) -> R {
-        let waker = cell::borrowed_waker(self.head);
-        poll(&mut Context::from_waker(&waker))
     }
 
     /// Calls something of the user's, and catches a panic in it, where the host can.
@@ -417,13 +411,6 @@ impl<F> fmt::Debug for CustomRef<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("CustomRef").field(&self.cell.pid()).finish()
     }
-}
-
-/// The address of the process that a waker wakes, as [`CustomRef::as_raw`] has it; none if the
-/// waker is not one of an executor of this crate.
-#[must_use]
-pub fn address_of(waker: &Waker) -> Option<NonNull<()>> {
-    cell::head_of(waker).map(|head| NonNull::from(head).cast())
 }
 
 /// Why a custom process was not started.
