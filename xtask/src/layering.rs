@@ -114,6 +114,11 @@ const EXTRA: &[(&str, &str, &str)] = &[
         "`jobs` drives a scheduler in virtual time, without the threads of a runtime",
     ),
     (
+        "clockjack-cli",
+        "clockjack-sync",
+        "`splitmix`: the loads of `timers` and `jobs` are drawn from a seed",
+    ),
+    (
         "clockjack-graph",
         "clockjack-exec",
         "an epoch is run by futures on the executor of the system, beside its actors",

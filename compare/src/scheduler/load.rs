@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::receiver::Receiver;
 use super::subject::{Case, Subject, Timers};
-use crate::rng::Rng;
+use crate::rng::{Rng, permutation};
 
 /// The seed of all loads. Another one gives other delays and, within noise, equal figures.
 const SEED: u64 = 42;
@@ -46,7 +46,7 @@ impl Load {
         let spread_us = u32::try_from(spread.as_micros()).expect("it is a minute at most");
         let mut delay = || min + Duration::from_micros(u64::from(rng.below(spread_us + 1)));
         let delays = (0..n).map(|_| delay()).collect();
-        Self { case, n, delays, cancels: rng.permutation(n) }
+        Self { case, n, delays, cancels: permutation(&mut rng, n) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::subject::{Facts, Fired, Ids};
 use crate::failure::Failure;
-use crate::rng::Rng;
+use crate::rng::{Rng, permutation};
 
 /// The seed of all loads. Another one gives other deadlines and, within noise, equal figures.
 const SEED: u64 = 42;
@@ -33,7 +33,7 @@ impl Load {
     pub(crate) fn new(n: u32) -> Self {
         let mut rng = Rng::new(SEED);
         let deadlines_ms = (0..n).map(|_| 1 + rng.below(DEADLINES_END_MS - 1)).collect();
-        let cancels = rng.permutation(n);
+        let cancels = permutation(&mut rng, n);
         Self { n, deadlines_ms, cancels }
     }
 

@@ -11,6 +11,8 @@ use core::{
     hash::{Hash, Hasher},
 };
 
+use clockjack_sync::splitmix::{STEP, mix};
+
 /// Each routee in its turn. It goes on where it was if routees come or go.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
@@ -102,7 +104,7 @@ impl Random {
         if n_routees == 0 {
             return None;
         }
-        self.state = self.state.wrapping_add(GOLDEN);
+        self.state = self.state.wrapping_add(STEP);
         // The high half of the product is below the factor, and even to within 2^-64 of it.
         let product = u128::from(mix(self.state)) * (n_routees as u128);
         Some(usize::try_from(product >> 64).expect("it is below a usize"))
@@ -336,7 +338,7 @@ impl StableHasher {
     /// A hasher that has seen nothing.
     #[must_use]
     pub const fn new() -> Self {
-        Self { state: GOLDEN }
+        Self { state: STEP }
     }
 
     fn word(&mut self, word: u64) {
@@ -405,8 +407,6 @@ pub fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
     hasher.finish()
 }
 
-/// 2^64 divided by the golden ratio, odd.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The fraction of the square root of 7 in 64 bits, which is odd.
 const FACTOR: u64 = 0xa54f_f53a_5f1d_36f1;
 /// The same of 3: it keeps keys apart from routees of the same number.
@@ -414,14 +414,7 @@ const KEYS: u64 = 0xbb67_ae85_84ca_a73b;
 
 /// The nth place of a routee.
 fn place(routee: u64, nth: u64) -> u64 {
-    mix(mix(routee.wrapping_add(GOLDEN)).wrapping_add(nth.wrapping_mul(GOLDEN)))
-}
-
-/// Spreads each bit over all: the finish of `SplitMix64`.
-const fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    mix(mix(routee.wrapping_add(STEP)).wrapping_add(nth.wrapping_mul(STEP)))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use clockjack_sync::{
         AtomicBool, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
+    splitmix,
 };
 
 use self::listed::Listed;
@@ -559,22 +560,15 @@ impl SystemInner {
 
     /// The `n`th number of the stream that belongs to a path.
     pub(crate) fn random(&self, path: &ActorPath, n: u64) -> u64 {
-        let mut state = self.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut state = self.seed ^ n.wrapping_mul(splitmix::STEP);
         for above in path.up() {
             for &byte in above.name().as_bytes() {
                 state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
-            state = mix(state);
+            state = splitmix::mix(state);
         }
-        mix(state)
+        splitmix::mix(state)
     }
-}
-
-/// The finalizer of splitmix64 (Steele, Lea and Flood).
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 /// Whether this is `/user`. Its end, for whatever reason, is that of the system.

@@ -25,7 +25,7 @@ use self::{
 use crate::{
     failure::Failure,
     progress::Progress,
-    rng::{Choice, Rng},
+    rng::{Choice, Rng, shuffle},
 };
 
 /// Operations between two looks at the stopwatch: what they leave behind fits the second-level
@@ -135,7 +135,7 @@ impl Simulation<'_> {
             let chosen = (first..).zip(ids.drain(..)).filter(|_| choice.takes_next(rng));
             doomed.extend(chosen.map(|(number, id)| Doomed { number, id }));
         }
-        rng.shuffle(&mut doomed);
+        shuffle(rng, &mut doomed);
         Ok(doomed)
     }
 

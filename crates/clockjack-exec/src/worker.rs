@@ -41,6 +41,7 @@ use clockjack_sync::{
         hint,
     },
     ring::{Owner, Steal},
+    splitmix,
 };
 use clockjack_time::Tick;
 
@@ -528,9 +529,6 @@ impl<'e> Worker<'e> {
 }
 
 /// One step of a generator of random numbers: an addition, and a scrambling of its sum.
-pub(crate) fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+pub(crate) const fn mix(state: u64) -> u64 {
+    splitmix::mix(state.wrapping_add(splitmix::STEP))
 }

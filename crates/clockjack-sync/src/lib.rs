@@ -123,6 +123,8 @@ mod push_error;
 pub mod return_stack;
 #[cfg(feature = "alloc")]
 pub mod ring;
+#[doc(hidden)]
+pub mod splitmix;
 pub mod waker;
 
 #[cfg(feature = "alloc")]

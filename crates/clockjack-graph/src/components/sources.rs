@@ -6,7 +6,7 @@
 use alloc::string::String;
 
 use clockjack_exec::Failure;
-use clockjack_sync::mutant;
+use clockjack_sync::{mutant, splitmix};
 
 use super::boundary::to_f64;
 use super::state::keeps;
@@ -165,10 +165,7 @@ impl Noise {
 
 /// The `n`-th number of a seed's row, `0 <= x < 1`: splitmix64, which can be asked for any place.
 pub(super) fn unit(seed: u64, n: u64) -> f64 {
-    let mut word = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^= word >> 31;
+    let word = splitmix::mix(seed.wrapping_add(n.wrapping_mul(splitmix::STEP)));
     // 53 bits fit a number exactly, and so does their quotient.
     to_f64(word >> 11) / to_f64(1 << 53)
 }
