@@ -123,7 +123,11 @@ const EXTRA: &[(&str, &str, &str)] = &[
         "clockjack-exec",
         "an epoch is run by futures on the executor of the system, beside its actors",
     ),
-    ("clockjack-graph", "clockjack-sync", "`mutant!`: the faults that are planted in it"),
+    (
+        "clockjack-graph",
+        "clockjack-sync",
+        "`mutant!`: the faults that are planted in it; `splitmix`: noise from a seed",
+    ),
     ("clockjack-graph", "clockjack-macros", "`#[derive(Component)]` is part of a component"),
 ];
 
