@@ -60,6 +60,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-own-components", Tool, SHIPPED),
     ("clockjack-scenario", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
+    (FOR_TESTS, Tool, &["clockjack-exec", "clockjack-time"]),
     ("xtask", Tool, &[]),
 ];
 
@@ -95,6 +96,10 @@ const SHIPPED: &[&str] = &[
 
 /// Every crate above it may report through this one.
 const FOR_ALL: &str = "clockjack-observe";
+
+/// What tests share: every crate may use it for its tests, the tools also for what they do. Its own
+/// arrows are behind a feature that only crates from the executor upwards switch on.
+const FOR_TESTS: &str = "clockjack-testing";
 
 /// Arrows beside the plan, each with its reason.
 const EXTRA: &[(&str, &str, &str)] = &[
@@ -236,7 +241,12 @@ fn check_ours(
     if may_use(from, to) {
         return None;
     }
-    if dependency.kind.as_deref() == Some("dev") {
+    let is_dev = dependency.kind.as_deref() == Some("dev");
+    if to == FOR_TESTS {
+        let is_allowed = is_dev || row(from).is_some_and(|(_, tier, _)| *tier == Tool);
+        return (!is_allowed).then(|| "a crate that is published uses it in tests only".to_owned());
+    }
+    if is_dev {
         let is_at_or_below = heights.get(to) <= heights.get(from) && heights.contains_key(to);
         let why = "a dev-dependency points to a crate at or below its own height";
         return (!is_at_or_below).then(|| why.to_owned());
@@ -378,6 +388,15 @@ mod tests {
         arrow("clockjack-time", dev("clockjack-observe"), Ok(()));
         arrow("clockjack-time", dev("clockjack-actor"), Err("at or below"));
         arrow("clockjack-sync", dev("clockjack-observe"), Err("at or below"));
+    }
+
+    #[test]
+    fn what_tests_share_is_for_tests_and_tools() {
+        arrow("clockjack-sync", dev("clockjack-testing"), Ok(()));
+        arrow("clockjack-soak", on("clockjack-testing"), Ok(()));
+        arrow("clockjack-testing", on("clockjack-exec"), Ok(()));
+        arrow("clockjack-sync", on("clockjack-testing"), Err("in tests only"));
+        arrow("clockjack-rt", on("clockjack-testing"), Err("in tests only"));
     }
 
     #[test]

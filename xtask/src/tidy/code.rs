@@ -65,8 +65,9 @@ pub(super) fn forbidden_macros(source: &Source) -> Vec<Fault> {
 
 /// A value that must be there says why.
 pub(super) fn unwraps(source: &Source) -> Vec<Fault> {
-    let is_ours =
-        ["crates/", "xtask/", "benches/", "soak/"].iter().any(|dir| source.path.starts_with(dir));
+    let is_ours = ["crates/", "xtask/", "benches/", "soak/", "testing/"]
+        .iter()
+        .any(|dir| source.path.starts_with(dir));
     if !is_ours || source.is_test_file() {
         return Vec::new();
     }
