@@ -5,43 +5,20 @@ extern crate alloc;
 
 use alloc::rc::Rc;
 use core::{
-    alloc::{GlobalAlloc, Layout},
     cell::{Cell, RefCell},
     error::Error,
     fmt,
     num::ParseIntError,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
-use std::alloc::System;
 
 use clockjack_exec::failure::{Coded, Failure, Kind};
+use clockjack_testing::allocation::Counting;
 
 static SILENT: Coded = Coded::new(7, "sensor silent");
 
-std::thread_local! {
-    static N_ALLOCS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts for the thread that asks, so tests do not count each other.
-struct Counting;
-
-// SAFETY: all calls go to the system's allocator with the arguments as they came.
-#[expect(unsafe_code, reason = "an allocator that counts")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        N_ALLOCS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and `alloc` got it from there.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 /// Not `Sync`, says how many of its kind there are, and has a source.
 struct Lost {
@@ -131,18 +108,18 @@ fn a_text_is_a_failure_too() {
 
 #[test]
 fn a_coded_failure_allocates_nothing() {
-    let before = N_ALLOCS.get();
+    let before = COUNTING.allocations();
     let failure = SILENT.failure();
     let code = failure.code();
     let failure = failure.downcast::<ParseIntError>().expect_err("it is a code");
     let out = failure.downcast::<Coded>();
-    let after = N_ALLOCS.get();
+    let after = COUNTING.allocations();
 
     assert_eq!(after, before);
     assert_eq!(code, Some(7));
     assert_eq!(out.expect("it is a code"), SILENT);
     drop(Failure::msg("this one does"));
-    assert!(N_ALLOCS.get() > after, "the counter counts");
+    assert!(COUNTING.allocations() > after, "the counter counts");
 }
 
 #[test]

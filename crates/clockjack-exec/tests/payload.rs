@@ -5,48 +5,19 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::Cell,
-    fmt::Debug,
-    panic::AssertUnwindSafe,
-};
-use std::{alloc::System, panic};
+use core::{cell::Cell, fmt::Debug, panic::AssertUnwindSafe};
+use std::panic;
 
 use clockjack_exec::payload::{Payload, Payloads};
-
-std::thread_local! {
-    static N_ALLOCS: Cell<usize> = const { Cell::new(0) };
-    static N_FREES: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts for the thread that asks, so tests do not count each other.
-struct Counting;
-
-// SAFETY: all calls go to the system's allocator with the arguments as they came.
-#[expect(unsafe_code, reason = "an allocator that counts")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        N_ALLOCS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        N_FREES.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller keeps the contract of `dealloc`, and `alloc` got it from there.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
+use clockjack_testing::allocation::Counting;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 /// What `work` gives, and how many blocks it got and gave back.
-fn counted<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
-    let (allocs, frees) = (N_ALLOCS.get(), N_FREES.get());
-    let result = work();
-    (result, N_ALLOCS.get() - allocs, N_FREES.get() - frees)
+fn counted<R>(work: impl FnOnce() -> R) -> (R, u64, u64) {
+    let (result, counts) = COUNTING.during(work);
+    (result, counts.allocations, counts.frees)
 }
 
 /// Alive as long as the counter is shared; the extra makes it of any size and alignment.
@@ -121,7 +92,7 @@ fn every_block_that_a_payload_gets_it_gives_back() {
 
 #[test]
 fn three_words_are_inline_and_more_or_stricter_are_boxed() {
-    fn check<T: Send + 'static>(value: T, blocks: usize) {
+    fn check<T: Send + 'static>(value: T, blocks: u64) {
         let name = core::any::type_name::<T>();
         let (payload, allocs, _) = counted(|| Payload::new(value));
         assert_eq!(allocs, blocks, "{name}");
@@ -139,7 +110,7 @@ fn three_words_are_inline_and_more_or_stricter_are_boxed() {
     check(Aligned(7), 1);
     // Boxed as well, though a box of nothing takes no memory.
     check(AlignedNothing, 0);
-    check(7_u128, usize::from(align_of::<u128>() > align_of::<usize>()));
+    check(7_u128, u64::from(align_of::<u128>() > align_of::<usize>()));
 }
 
 #[test]

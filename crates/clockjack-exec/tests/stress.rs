@@ -24,42 +24,14 @@ use clockjack_exec::{
     Commands, Event, Events, Failure, Handle, Join, Limits, LocalExecutor, Payload, Process,
     ProcessRef, StepOutput, Toolbox,
 };
+use clockjack_testing::{
+    Patience, Random,
+    post::{self, Post},
+};
 use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
-
-/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
-const IDLE_MAX: u32 = 20_000_000;
 
 /// Threads that disturb.
 const THREADS: usize = 3;
-
-/// Waits by yielding, not for ever.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Patience {
-    fn wait(&mut self) {
-        self.0 += 1;
-        assert!(self.0 < IDLE_MAX, "something is lost");
-        thread::yield_now();
-    }
-}
-
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % (n as u64)).unwrap_or(0)
-    }
-}
 
 struct Bench {
     clock: Arc<ManualClock>,
@@ -127,7 +99,7 @@ fn run_until_over(executor: &mut LocalExecutor, at_work: &AtomicUsize, each: imp
         if turn.steps == 0 && turn.fired == 0 {
             patience.wait();
         } else {
-            patience = Patience::default();
+            patience.renew();
         }
     }
     executor.run_until_idle();
@@ -227,41 +199,12 @@ fn a_wake_from_another_thread_leads_to_a_turn() {
     assert_eq!((stats.spawned, stats.finished), (GATES as u64, GATES as u64));
 }
 
-/// What became of all letters.
-#[derive(Default)]
-struct Post {
-    written: AtomicUsize,
-    handled: AtomicUsize,
-    returned: AtomicUsize,
-    discarded: AtomicUsize,
-    closed: AtomicUsize,
-}
-
-struct Letter {
-    post: Arc<Post>,
-    from: usize,
-    number: usize,
-    is_settled: bool,
-}
-
-impl Letter {
-    fn settle(mut self, count: impl Fn(&Post) -> &AtomicUsize) {
-        self.is_settled = true;
-        count(&self.post).fetch_add(1, SeqCst);
-    }
-}
-
-impl Drop for Letter {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            self.post.discarded.fetch_add(1, SeqCst);
-        }
-    }
-}
+/// Who sends it, and which of its letters it is.
+type Letter = post::Letter<(usize, usize)>;
 
 /// Takes letters, in each sender's order, until it is cancelled.
 struct Sink {
-    post: Arc<Post>,
+    n_closed: Arc<AtomicUsize>,
     last: [usize; THREADS],
 }
 
@@ -277,11 +220,12 @@ impl Process for Sink {
         for event in events {
             match event {
                 Event::Message(letter) => {
-                    if letter.number <= self.last[letter.from] {
+                    let (from, number) = letter.text;
+                    if number <= self.last[from] {
                         return Err(Failure::msg("a letter has overtaken another"));
                     }
-                    self.last[letter.from] = letter.number;
-                    letter.settle(|post| &post.handled);
+                    self.last[from] = number;
+                    letter.handle();
                 }
                 Event::Cancel { .. } => {
                     out.done(Payload::new(()));
@@ -294,12 +238,12 @@ impl Process for Sink {
     }
 
     fn close(&mut self) {
-        self.post.closed.fetch_add(1, SeqCst);
+        self.n_closed.fetch_add(1, SeqCst);
     }
 }
 
-fn sink(handle: &Handle, post: &Arc<Post>) -> ProcessRef<Letter> {
-    let sink = Sink { post: Arc::clone(post), last: [0; THREADS] };
+fn sink(handle: &Handle, n_closed: &Arc<AtomicUsize>) -> ProcessRef<Letter> {
+    let sink = Sink { n_closed: Arc::clone(n_closed), last: [0; THREADS] };
     handle.submit(sink).expect("there is room, and nobody stops")
 }
 
@@ -307,26 +251,24 @@ fn sink(handle: &Handle, post: &Arc<Post>) -> ProcessRef<Letter> {
 fn write(
     (from, kills): (usize, bool),
     handle: &Handle,
-    post: &Arc<Post>,
+    (post, n_closed): (&Arc<Post>, &Arc<AtomicUsize>),
     sinks: &[Mutex<ProcessRef<Letter>>],
 ) {
-    let mut random = Random(from as u64 + 1);
+    let mut random = Random::new(from as u64 + 1);
     for number in 1..=15_000 {
-        let place = &sinks[random.below(sinks.len())];
+        let place = &sinks[random.index(sinks.len())];
         let to = place.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        post.written.fetch_add(1, SeqCst);
-        let letter = Letter { post: Arc::clone(post), from, number, is_settled: false };
-        if let Err(refused) = to.tell(letter) {
+        if let Err(refused) = to.tell(post.write((from, number))) {
             let is_stopped = refused.is_stopped();
-            refused.into_inner().settle(|post| &post.returned);
+            refused.into_inner().come_back();
             let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
             if is_stopped && *place == to {
-                *place = sink(handle, post);
+                *place = sink(handle, n_closed);
             }
         }
-        if kills && random.below(200) == 0 {
+        if kills && random.index(200) == 0 {
             // Whether it was alive is for others to know.
-            let _ = if random.below(2) == 0 { to.terminate() } else { to.cancel("enough") };
+            let _ = if random.index(2) == 0 { to.terminate() } else { to.cancel("enough") };
         }
     }
 }
@@ -334,15 +276,16 @@ fn write(
 fn letters_are_conserved(kills: bool) {
     let (mut executor, _clock) = bench();
     let (handle, post) = (executor.handle(), Arc::new(Post::default()));
-    let sinks: Vec<_> = (0..12).map(|_| Mutex::new(sink(&handle, &post))).collect();
+    let n_closed = Arc::new(AtomicUsize::new(0));
+    let sinks: Vec<_> = (0..12).map(|_| Mutex::new(sink(&handle, &n_closed))).collect();
     let at_work = AtomicUsize::new(1);
     thread::scope(|scope| {
-        let (handle, post, sinks, at_work) = (&handle, &post, &sinks, &at_work);
+        let (handle, books, sinks, at_work) = (&handle, (&post, &n_closed), &sinks, &at_work);
         scope.spawn(move || {
             let _at_work = AtWork(at_work);
             thread::scope(|scope| {
                 for from in 0..THREADS {
-                    scope.spawn(move || write((from, kills), handle, post, sinks));
+                    scope.spawn(move || write((from, kills), handle, books, sinks));
                 }
             });
             // What was accepted is handled before a cancel that comes later is; wait for the mail.
@@ -362,16 +305,13 @@ fn letters_are_conserved(kills: bool) {
         run_until_over(&mut executor, at_work, || {});
     });
     drop(sinks);
-    let count = |counter: &AtomicUsize| counter.load(SeqCst);
-    let settled = count(&post.handled) + count(&post.returned) + count(&post.discarded);
-    assert_eq!(settled, count(&post.written));
-    assert_eq!(count(&post.written), THREADS * 15_000);
+    post.assert_conserved(THREADS * 15_000);
     if !kills {
-        assert_eq!(count(&post.discarded), 0, "nobody was ended with mail");
+        assert_eq!(post.discarded(), 0, "nobody was ended with mail");
     }
     let stats = handle.stats();
     assert_eq!(stats.spawned, stats.finished);
-    assert_eq!(stats.finished, count(&post.closed) as u64, "closed once each");
+    assert_eq!(stats.finished, n_closed.load(SeqCst) as u64, "closed once each");
 }
 
 #[test]
@@ -404,17 +344,17 @@ impl Wake for Shot {
 }
 
 fn shoot(seed: u64, handle: &Handle, clock: &Arc<ManualClock>) -> Vec<Arc<Shot>> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut shots: Vec<Arc<Shot>> = Vec::new();
     let mut timers: Vec<_> = (0..64).map(|_| (handle.timer(), None::<usize>)).collect();
     for number in 0..6_000 {
-        let at = random.below(timers.len());
+        let at = random.index(timers.len());
         let (timer, armed) = &mut timers[at];
         if let Some(before) = armed.take() {
             shots[before].is_cancelled.store(timer.cancel(), SeqCst);
         }
         // Now and then a far one, so that timers move between the levels.
-        let delay = if number % 16 == 0 { random.below(5_000) } else { random.below(40) } as u64;
+        let delay = if number % 16 == 0 { random.index(5_000) } else { random.index(40) } as u64;
         let shot = Arc::new(Shot {
             clock: Arc::clone(clock),
             not_before: clock.now().ticks + delay,

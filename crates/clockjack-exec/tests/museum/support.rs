@@ -15,11 +15,12 @@ use core::{
 use std::panic::catch_unwind;
 
 use clockjack_exec::{
-    Caught, Commands, Handle, Host, Limits, LocalExecutor, Toolbox,
+    Caught, Commands, Handle, Host, Limits, LocalExecutor,
     engine::{Engine, EngineConfig},
     worker::{self, Local},
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::ByHand;
+use clockjack_time::{ManualClock, Resolution, Tick};
 
 /// Counts how often it was woken.
 #[derive(Default)]
@@ -51,36 +52,10 @@ pub(crate) const fn ticks(ticks: u64) -> Duration {
     Duration::from_millis(ticks)
 }
 
-/// A host of one thread, whose clock the test holds too.
-pub(crate) struct Bench {
-    clock: Arc<ManualClock>,
-    driver: ManualDriver,
-}
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &*self.clock
-    }
-
-    fn driver(&self) -> &dyn TickDriver {
-        &self.driver
-    }
-
-    fn park(&self, _until: Option<Tick>) {}
-
-    fn unpark(&self) {}
-
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
-    }
-}
-
 /// An executor of one thread, and the hand of its clock.
 pub(crate) fn bench() -> (LocalExecutor, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new(Resolution::MILLI));
-    let driver = ManualDriver::new(Resolution::MILLI);
-    let bench = Bench { clock: Arc::clone(&clock), driver };
-    let executor = LocalExecutor::new(bench, Limits::DEFAULT, Commands::new());
+    let (host, clock) = ByHand::new(Resolution::MILLI);
+    let executor = LocalExecutor::new(host, Limits::DEFAULT, Commands::new());
     (executor.expect("there are no commands to clash"), clock)
 }
 

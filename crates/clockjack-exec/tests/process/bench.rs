@@ -1,45 +1,15 @@
 //! A host whose time passes by hand, and processes that write down what they are told.
 
 use alloc::sync::Arc;
-use core::{any::type_name, marker::PhantomData, panic::AssertUnwindSafe, time::Duration};
-use std::{panic::catch_unwind, sync::Mutex};
+use core::{any::type_name, marker::PhantomData, time::Duration};
+use std::sync::Mutex;
 
 use clockjack_exec::{
-    Caught, Commands, Event, Events, ExitReason, Failure, Handle, IntervalTick, Limits,
-    LocalExecutor, Payload, Pid, Process, StartError, StepOutput, Toolbox,
+    Commands, Event, Events, ExitReason, Failure, Handle, IntervalTick, Limits, LocalExecutor,
+    Payload, Pid, Process, StartError, StepOutput,
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
-
-/// A toolbox in virtual time: who parks until a tick is there at once.
-pub(crate) struct Bench {
-    clock: Arc<ManualClock>,
-    driver: ManualDriver,
-    seed: u64,
-}
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &*self.clock
-    }
-
-    fn driver(&self) -> &dyn TickDriver {
-        &self.driver
-    }
-
-    fn park(&self, until: Option<Tick>) {
-        self.clock.advance_to(until.expect("nobody would end this sleep"));
-    }
-
-    fn unpark(&self) {}
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
-    }
-}
+use clockjack_testing::toolbox::{ByHand, Parking};
+use clockjack_time::{ManualClock, MonotonicClock as _, Resolution, Tick};
 
 /// An executor in virtual time, and the hand on its clock.
 pub(crate) struct Run {
@@ -65,10 +35,10 @@ impl Run {
         commands: Commands,
         seed: u64,
     ) -> Result<Self, StartError> {
-        let clock = Arc::new(ManualClock::new(Resolution::MILLI));
-        let driver = ManualDriver::new(Resolution::MILLI);
-        let bench = Bench { clock: Arc::clone(&clock), driver, seed };
-        Ok(Self { exec: LocalExecutor::new(bench, limits, commands)?, clock })
+        let (mut host, clock) = ByHand::new(Resolution::MILLI);
+        host.seed = seed;
+        host.parking = Parking::MovesTime;
+        Ok(Self { exec: LocalExecutor::new(host, limits, commands)?, clock })
     }
 
     pub(crate) fn handle(&self) -> Handle {

@@ -1,48 +1,15 @@
 //! Both ends of a tie forget each other: what comes and goes leaves nothing behind.
 
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::Cell,
-};
-use std::alloc::System;
-
 use clockjack_exec::{
     Event, Events, Failure, Payload, Pid, Process, StepOutput, Tag,
     builtin::{Link, Monitor, Sleep, Spawn, Unlink, Unmonitor},
 };
+use clockjack_testing::allocation::Counting;
 
 use crate::bench::{Mortal, Run, millis};
 
-std::thread_local! {
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-}
-
-/// Counts for the thread that asks, so tests do not count each other.
-struct Counting;
-
-fn count(bytes: usize, sign: isize) {
-    // A thread that ends frees what it had, its counter included.
-    let _ = BYTES.try_with(|n| n.set(n.get() + sign * bytes.cast_signed()));
-}
-
-// SAFETY: all calls go to the system's allocator with the arguments as they came.
-#[expect(unsafe_code, reason = "an allocator that counts")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size(), 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count(layout.size(), -1);
-        // SAFETY: the caller keeps the contract of `dealloc`, and `alloc` got it from there.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 /// What a round of a [`Rounds`] is.
 #[derive(Clone, Copy)]
@@ -132,7 +99,7 @@ fn check(n_rounds: u32, round: impl FnOnce(Pid) -> Round) {
         it.tell(n).unwrap();
         run.run_for(u64::from(n) + 1);
         assert!(!it.is_finished(), "a round failed");
-        *left = BYTES.get();
+        *left = COUNTING.counts().live_bytes;
     }
     assert_eq!(left[1] - left[0], 0, "bytes are left behind");
     let stats = run.handle().stats();
