@@ -3,70 +3,27 @@
 //!
 //! Counted for each thread, so that tests beside one another do not disturb.
 #![cfg(not(loom))]
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 extern crate alloc;
 
 use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::Cell,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
     task::Waker,
     time::Duration,
 };
-use std::alloc::System;
 
 use clockjack_sched::{
     Cancellable, CatchUp, Class, DispatcherId, FireContext, HandlerError, JobId, JobSpec, JobTable,
     LogKind, LogRecord, ManualRunner, Policy, PolicyRegistry, RunnerLoop, ScheduleErrorKind,
     SchedulerConfig, SchedulerTask, Task,
 };
+use clockjack_testing::{Random, allocation::Counting};
 use clockjack_time::{
     ClockKind, GrowingWheel, InterruptDriver, ManualClock, MonotonicClock, Resolution, WheelConfig,
 };
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Allocations and re-allocations of this thread so far.
-fn allocations() -> u64 {
-    ALLOCATIONS.get()
-}
-
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // A thread that is past its thread-local storage is not measured any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-    }
-}
-
-// SAFETY: every call goes to `System` with the same arguments; counting touches no memory of the
-// caller and neither allocates nor unwinds (the cell is const-initialised, without destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: the caller's promise (`layout` is not of size zero) is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` through `alloc` or `realloc` with this `layout`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count();
-        // SAFETY: `pointer` came from `System` with this `layout`; the caller promises that `size`
-        // is not zero and does not overflow when rounded up to the alignment.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+static COUNTING: Counting = Counting::new();
 
 const DEFAULT: DispatcherId = DispatcherId::DEFAULT;
 /// How many jobs the schedulers of this file have room for.
@@ -91,49 +48,36 @@ fn manual(config: SchedulerConfig) -> ManualRunner {
 /// Does `f`, without warming up.
 #[track_caller]
 fn allocates_nothing<R>(f: impl FnOnce() -> R) -> R {
-    let before = allocations();
+    let before = COUNTING.allocations();
     let result = f();
-    assert_eq!(allocations() - before, 0, "allocations");
+    assert_eq!(COUNTING.allocations() - before, 0, "allocations");
     result
 }
 
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    /// A delay on any level of the wheel, or beyond.
-    fn delay(&mut self) -> Duration {
-        let bits = 1 + self.below(22);
-        ms(10 * self.below(1 << bits))
-    }
+/// A delay on any level of the wheel, or beyond.
+fn delay(random: &mut Random) -> Duration {
+    let bits = 1 + random.below(22);
+    ms(10 * random.below(1 << bits))
 }
 
 #[test]
 fn the_counter_counts() {
-    let before = allocations();
+    let before = COUNTING.allocations();
     drop(Box::new(1));
-    assert_eq!(allocations() - before, 1);
+    assert_eq!(COUNTING.allocations() - before, 1);
 }
 
 #[test]
 fn one_shots_are_scheduled_run_and_cancelled_without_an_allocation() {
     static RAN: AtomicU32 = AtomicU32::new(0);
     let manual = manual(FIXED);
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut jobs: Vec<Cancellable> = Vec::with_capacity(N);
     let mut cancelled = 0;
     allocates_nothing(|| {
         for _ in 0..200 {
             for _ in 0..N {
-                let job = manual.scheduler().schedule_once_fn(random.delay(), DEFAULT, |_| {
+                let job = manual.scheduler().schedule_once_fn(delay(&mut random), DEFAULT, |_| {
                     RAN.fetch_add(1, SeqCst);
                 });
                 jobs.push(job.expect("there is room"));
@@ -362,12 +306,12 @@ fn a_handle_that_is_kept_is_a_used_place_until_it_is_dropped() {
 fn a_closure_that_is_too_large_for_its_job_is_one_allocation() {
     let manual = manual(FIXED);
     let large = [1_u64; 16];
-    let before = allocations();
+    let before = COUNTING.allocations();
     let job = manual.scheduler().schedule_once_fn(ms(10), DEFAULT, move |_| {
         assert_eq!(large.iter().sum::<u64>(), 16);
     });
     assert!(job.is_ok());
-    assert_eq!(allocations() - before, 1);
+    assert_eq!(COUNTING.allocations() - before, 1);
 }
 
 /// Periodic jobs that are cancelled while they are handed over, and one-shots that are cancelled
@@ -413,7 +357,7 @@ fn a_table_of_fixed_size_allocates_nothing_once_it_is_made() {
     use_fixed(&mut JobTable::new(&config, 0, ClockKind::Deterministic), &mut wheel);
     let mut wheel_of_table = wheel;
     let mut jobs = JobTable::new(&config, 0, ClockKind::Deterministic);
-    let before = allocations();
+    let before = COUNTING.allocations();
     use_fixed(&mut jobs, &mut wheel_of_table);
-    assert_eq!(allocations() - before, 0, "allocations");
+    assert_eq!(COUNTING.allocations() - before, 0, "allocations");
 }

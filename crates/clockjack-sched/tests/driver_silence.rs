@@ -3,43 +3,18 @@
 
 extern crate alloc;
 
-use alloc::sync::Arc;
-use core::{
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
-    time::Duration,
-};
+#[path = "support/host.rs"]
+mod host;
+
+use core::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use clockjack_sched::{
-    DiagnosticEvent, DispatcherId, EventKinds, Scheduler, SchedulerConfig, SchedulerHost,
-    Subscription, Warning,
+    DiagnosticEvent, DispatcherId, EventKinds, Scheduler, SchedulerConfig, Subscription, Warning,
 };
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use clockjack_time::{Resolution, Tick};
+use host::Host;
 
 const ANY: DispatcherId = DispatcherId::DEFAULT;
-
-#[derive(Clone, Default)]
-struct Host {
-    now: Arc<AtomicU64>,
-    calls: Arc<AtomicUsize>,
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "test"
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.calls.fetch_add(1, SeqCst);
-    }
-}
 
 fn scheduler() -> (Scheduler, Host, Subscription) {
     let host = Host::default();

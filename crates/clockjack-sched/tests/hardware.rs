@@ -11,5 +11,7 @@ mod runner;
 mod support;
 #[path = "hardware/threads.rs"]
 mod threads;
+#[path = "support/told.rs"]
+mod told;
 #[path = "hardware/watch.rs"]
 mod watch;

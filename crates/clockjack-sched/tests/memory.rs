@@ -3,47 +3,22 @@
 //! The allocator counts what all threads do, the test harness included, so this is the only test
 //! of its binary.
 #![cfg(not(loom))]
-#![expect(unsafe_code, reason = "an allocator that counts is an unsafe impl")]
 
 extern crate alloc;
 
-use alloc::sync::Arc;
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
-    time::Duration,
-};
-use std::{
-    alloc::System,
-    thread::{self, ScopedJoinHandle},
-};
+#[path = "support/host.rs"]
+mod host;
 
-use clockjack_sched::{Cancellable, DispatcherId, Scheduler, SchedulerConfig, SchedulerHost};
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use core::{sync::atomic::Ordering::SeqCst, time::Duration};
+use std::thread::{self, ScopedJoinHandle};
 
-/// The system's allocator, and a count of the bytes that are out.
-struct Counting;
-
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: each call goes to the system's allocator with what it was given; the count touches none
-// of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        BYTES.fetch_add(layout.size(), SeqCst);
-        // SAFETY: the caller keeps to the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        BYTES.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: the caller keeps to the contract of `GlobalAlloc`.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use clockjack_sched::{Cancellable, DispatcherId, Scheduler, SchedulerConfig};
+use clockjack_testing::allocation::Counting;
+use clockjack_time::Resolution;
+use host::Host;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 const TIMERS: usize = 1_000_000;
 const THREADS: usize = 4;
@@ -51,31 +26,6 @@ const THREADS: usize = 4;
 const KEPT_MAX: usize = 256 * 1024;
 /// What the test harness may take beside the test.
 const HARNESS_MAX: usize = 16 * 1024;
-
-#[derive(Clone, Default)]
-struct Host {
-    now: Arc<AtomicU64>,
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    fn call_runner(&self, _shard: usize) {}
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-}
 
 /// Arms so many timers from several threads, cancels every second of them from several threads
 /// while a runner turns, and lets the others run.
@@ -115,7 +65,7 @@ fn load(scheduler: &Scheduler, host: &Host, timers: usize) {
 
 #[test]
 fn memory_of_a_million_timers_returns() {
-    let at_first = BYTES.load(SeqCst);
+    let at_first = COUNTING.used_bytes();
     let host = Host::default();
     let config = SchedulerConfig {
         resolution: Resolution::MILLI,
@@ -126,16 +76,16 @@ fn memory_of_a_million_timers_returns() {
     };
     let scheduler = Scheduler::new(config, host.clone()).expect("a sound configuration");
     load(&scheduler, &host, 64);
-    let before = BYTES.load(SeqCst);
+    let before = COUNTING.used_bytes();
     load(&scheduler, &host, TIMERS);
-    let after = BYTES.load(SeqCst);
+    let after = COUNTING.used_bytes();
     assert!(after <= before + KEPT_MAX, "{before} bytes before, {after} after");
     // And once more: what is kept does not add up.
     load(&scheduler, &host, TIMERS / 4);
-    let again = BYTES.load(SeqCst);
+    let again = COUNTING.used_bytes();
     assert!(again <= before + KEPT_MAX, "{before} bytes before, {again} after");
     drop((scheduler, host));
-    let in_the_end = BYTES.load(SeqCst);
+    let in_the_end = COUNTING.used_bytes();
     assert!(
         in_the_end <= at_first + HARNESS_MAX,
         "{at_first} bytes at first, {in_the_end} in the end"

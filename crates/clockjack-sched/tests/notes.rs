@@ -3,20 +3,26 @@
 
 extern crate alloc;
 
+#[path = "support/host.rs"]
+mod host;
+#[path = "support/told.rs"]
+mod told;
+
 use alloc::sync::Arc;
 use core::{
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::Duration,
 };
 use std::{sync::Mutex, thread};
 
 use clockjack_sched::{
-    Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext,
-    HandlerError, JobState, Policy, PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig,
-    SchedulerHost, SchedulerTask, Warning, Work,
+    Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext, JobState,
+    Policy, PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig, Warning, Work,
     model::{held, while_leased},
 };
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use clockjack_time::{Resolution, Tick};
+use host::Host;
+use told::Told;
 
 const D: DispatcherId = DispatcherId::DEFAULT;
 
@@ -24,57 +30,11 @@ const fn ticks(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-#[derive(Clone, Default)]
-struct Host {
-    now: Arc<AtomicU64>,
-    calls: Arc<AtomicU32>,
-    /// How often somebody has waited for a lease.
-    waits: Arc<AtomicU32>,
-    /// The shard in which jobs are registered.
-    shard: Arc<AtomicU32>,
-    /// What was handed to dispatchers.
-    works: Arc<Mutex<Vec<Work>>>,
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "notes"
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.calls.fetch_add(1, SeqCst);
-    }
-
-    fn relax(&self) {
-        self.waits.fetch_add(1, SeqCst);
-        thread::yield_now();
-    }
-
-    fn shard(&self) -> usize {
-        self.shard.load(SeqCst) as usize
-    }
-
-    fn has_dispatcher(&self, _dispatcher: DispatcherId) -> bool {
-        true
-    }
-
-    fn dispatch(&self, _dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
-        self.works.lock().expect("no panic").push(work);
-        Ok(())
-    }
-}
-
 struct World {
     scheduler: Scheduler,
     host: Host,
+    /// What was handed to dispatchers.
+    works: Arc<Mutex<Vec<Work>>>,
     order: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -84,10 +44,12 @@ impl World {
     }
 
     fn with(config: SchedulerConfig) -> Self {
-        let host = Host::default();
+        let works = Arc::default();
+        let host =
+            Host { has_dispatchers: true, works: Some(Arc::clone(&works)), ..Host::default() };
         let config = SchedulerConfig { resolution: Resolution::MILLI, ..config };
         let scheduler = Scheduler::new(config, host.clone()).expect("a sound configuration");
-        Self { scheduler, host, order: Arc::default() }
+        Self { scheduler, host, works, order: Arc::default() }
     }
 
     /// Takes a turn at a tick, and says when the runner wakes.
@@ -252,35 +214,18 @@ fn a_post_spends_credits_that_its_shard_has_before_it_is_refused() {
     assert_eq!(world.order(), [0, 2]);
 }
 
-/// Counts how often it ran and was told.
-struct Told {
-    ran: Arc<AtomicU32>,
-    told: Arc<AtomicU32>,
-}
-
-impl SchedulerTask for Told {
-    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
-        self.ran.fetch_add(1, SeqCst);
-        Ok(())
-    }
-
-    fn cancelled(&mut self) {
-        self.told.fetch_add(1, SeqCst);
-    }
-}
-
 #[test]
 fn a_periodic_task_on_another_dispatcher_is_told_of_a_close_that_came_while_it_ran() {
     let world = World::new();
-    let (ran, told) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let task = Told { ran: ran.clone(), told: told.clone() };
+    let task = Told::default();
+    let Told { ran, told } = task.clone();
     let schedule = Scheduler::schedule_at_fixed_rate_task;
     let job = schedule(&world.scheduler, ticks(5), ticks(5), DispatcherId(1), task).expect("open");
     world.turn_at(5);
     let report = world.scheduler.shutdown();
     assert_eq!((report.accepted, report.cancelled, report.still_running), (1, 1, 1));
     assert!(job.is_cancelled());
-    let work = world.host.works.lock().expect("no panic").pop().expect("it was handed over");
+    let work = world.works.lock().expect("no panic").pop().expect("it was handed over");
     work.run();
     assert_eq!((ran.load(SeqCst), told.load(SeqCst)), (1, 1), "nobody takes a turn any more");
     assert_eq!(Arc::strong_count(&told), 1, "the task was dropped");
@@ -294,8 +239,8 @@ fn a_task_that_goes_for_one_of_a_higher_class_calls_the_runner_to_be_told() {
     let policies = PolicyRegistry::new().set(Affinity::Dispatcher(DispatcherId(1)), low);
     let config = SchedulerConfig { capacity: 1, policies, ..SchedulerConfig::DEFAULT };
     let world = World::with(config);
-    let (ran, told) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let task = Told { ran: ran.clone(), told: told.clone() };
+    let task = Told::default();
+    let Told { ran, told } = task.clone();
     let schedule = Scheduler::schedule_once_task;
     let job = schedule(&world.scheduler, ticks(50), DispatcherId(1), task).expect("open");
     world.turn_at(0);

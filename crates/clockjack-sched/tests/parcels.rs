@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "parcels/close.rs"]
 mod close;
+#[path = "support/host.rs"]
+mod host;
 #[path = "parcels/once.rs"]
 mod once;
 #[path = "parcels/periodic.rs"]

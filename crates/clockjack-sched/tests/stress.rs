@@ -6,6 +6,9 @@
 
 extern crate alloc;
 
+#[path = "support/host.rs"]
+mod host;
+
 use alloc::sync::Arc;
 use core::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
@@ -18,9 +21,10 @@ use std::{
 
 use clockjack_sched::{
     Cancellable, DispatcherId, FireContext, ScheduleErrorKind, Scheduler, SchedulerConfig,
-    SchedulerHost, model::held,
+    model::held,
 };
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use clockjack_time::Resolution;
+use host::Host;
 
 const D: DispatcherId = DispatcherId::DEFAULT;
 
@@ -28,47 +32,8 @@ const fn ticks(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A host whose time is an atomic, and whose runners are threads of the test.
-#[derive(Clone)]
-struct Host {
-    now: Arc<AtomicU64>,
-    calls: Arc<AtomicU32>,
-}
-
-impl Host {
-    fn new() -> Self {
-        Self { now: Arc::new(AtomicU64::new(0)), calls: Arc::new(AtomicU32::new(0)) }
-    }
-
-    fn advance(&self, by: u64) {
-        self.now.fetch_add(by, SeqCst);
-    }
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "stress"
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.calls.fetch_add(1, SeqCst);
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-}
-
 fn scheduler(capacity: usize) -> (Scheduler, Host) {
-    let host = Host::new();
+    let host = Host::default();
     let config = SchedulerConfig {
         resolution: Resolution::MILLI,
         quota: capacity,
@@ -119,7 +84,7 @@ fn start_runners<'scope>(
 ) -> Vec<ScopedJoinHandle<'scope, ()>> {
     let turn = move |executor| {
         while !stop.load(SeqCst) {
-            host.advance(1);
+            host.now.fetch_add(1, SeqCst);
             scheduler.turn(0, executor, 64);
             thread::yield_now();
         }
@@ -262,12 +227,12 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
             parts.into_iter().map(|part| scope.spawn(move || cancel(part))).collect();
         start.wait();
         while !cancellers.iter().all(ScopedJoinHandle::is_finished) {
-            host.advance(1);
+            host.now.fetch_add(1, SeqCst);
             scheduler.turn(0, 0, usize::MAX);
         }
         cancellers.into_iter().map(|one| one.join().expect("no panic")).sum()
     });
-    host.advance(2_000);
+    host.now.fetch_add(2_000, SeqCst);
     run_out(&scheduler);
     let delivered = delivered.load(SeqCst);
     assert_eq!(delivered, TIMERS as u64 - cancelled);
@@ -375,7 +340,7 @@ fn a_close_of_a_scheduler_that_cannot_keep_up_comes_to_an_end() {
             }
             // Each run takes longer than its period, until the closer has gone too far.
             if own[0].load(SeqCst) <= own[1].load(SeqCst) || own[1].load(SeqCst) == 0 {
-                host.advance(5);
+                host.now.fetch_add(5, SeqCst);
             }
         };
         drop(scheduler.schedule_at_fixed_rate_fn(ticks(1), ticks(1), D, run).expect("room"));

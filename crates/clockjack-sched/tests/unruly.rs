@@ -4,10 +4,13 @@
 
 extern crate alloc;
 
+#[path = "support/host.rs"]
+mod host;
+
 use alloc::{sync::Arc, task::Wake};
 use core::{
     panic::AssertUnwindSafe,
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
     task::Context,
     time::Duration,
 };
@@ -15,11 +18,11 @@ use std::{panic::catch_unwind, sync::Mutex};
 
 use clockjack_sched::{
     Affinity, Class, DispatcherId, EventKinds, FireContext, HandlerError, ManualRunner, Policy,
-    PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerHost, SchedulerTask,
-    Subscription,
+    PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask, Subscription,
     model::{held, while_leased},
 };
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use clockjack_time::{Resolution, Tick};
+use host::{Host, guard};
 
 const ANY: DispatcherId = DispatcherId::DEFAULT;
 const LOW: DispatcherId = DispatcherId(1);
@@ -29,62 +32,20 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-fn guard(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|_| HandlerError::panic("caught"))
+/// A host that catches panics, and a scheduler on it with a dispatcher for each class.
+fn scheduler(config: SchedulerConfig) -> (Scheduler, Host) {
+    let host = Host { is_guarding: true, has_dispatchers: true, ..Host::default() };
+    let class =
+        |dispatcher, class| (Affinity::Dispatcher(dispatcher), Policy::DEFAULT.priority(class));
+    let (low, high) = (class(LOW, Class::Low), class(HIGH, Class::High));
+    let policies = PolicyRegistry::new().set(low.0, low.1).set(high.0, high.1);
+    let config = SchedulerConfig { resolution: Resolution::MILLI, policies, ..config };
+    (Scheduler::new(config, host.clone()).expect("a sound configuration"), host)
 }
 
-/// A host with ticks of a millisecond, which counts how often its runner is called.
-#[derive(Clone, Default)]
-struct Host {
-    now: Arc<AtomicU64>,
-    calls: Arc<AtomicU32>,
-    is_interrupt: Arc<AtomicBool>,
-}
-
-impl Host {
-    fn scheduler(&self, config: SchedulerConfig) -> Scheduler {
-        let class =
-            |dispatcher, class| (Affinity::Dispatcher(dispatcher), Policy::DEFAULT.priority(class));
-        let (low, high) = (class(LOW, Class::Low), class(HIGH, Class::High));
-        let policies = PolicyRegistry::new().set(low.0, low.1).set(high.0, high.1);
-        let config = SchedulerConfig { resolution: Resolution::MILLI, policies, ..config };
-        Scheduler::new(config, self.clone()).expect("a sound configuration")
-    }
-
-    /// How often the runner was called since this was asked last.
-    fn calls(&self) -> u32 {
-        self.calls.swap(0, SeqCst)
-    }
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "unruly"
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.calls.fetch_add(1, SeqCst);
-    }
-
-    fn can_wait(&self) -> bool {
-        !self.is_interrupt.load(SeqCst)
-    }
-
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        guard(call)
-    }
-
-    fn has_dispatcher(&self, _dispatcher: DispatcherId) -> bool {
-        true
-    }
+/// How often the runner was called since this was asked last.
+fn calls(host: &Host) -> u32 {
+    host.calls.swap(0, SeqCst)
 }
 
 /// Panics when it is dropped, after it has counted that.
@@ -145,21 +106,20 @@ fn wait(stream: &mut Subscription) {
 
 #[test]
 fn a_waker_that_panics_keeps_no_call_from_the_runner() {
-    let host = Host::default();
-    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
     let mut stream = listen(&scheduler);
     let once = || drop(scheduler.schedule_once_fn(ms(5), ANY, |_| ()).unwrap());
     assert!(catch_unwind(AssertUnwindSafe(once)).is_err(), "the waker was woken");
-    assert_eq!(host.calls(), 1, "the runner knows of no job");
+    assert_eq!(calls(&host), 1, "the runner knows of no job");
     assert_eq!(held(&scheduler).slots, 1, "a job, and no handle");
     drop(stream);
     let dropped = Arc::new(AtomicU32::new(0));
     let job = scheduler.schedule_once_task(ms(9), ANY, Bomb(Arc::clone(&dropped))).unwrap();
     scheduler.turn(0, 0, 64);
-    host.calls();
+    calls(&host);
     stream = listen(&scheduler);
     assert!(catch_unwind(AssertUnwindSafe(|| job.cancel())).is_err(), "the waker was woken");
-    assert_eq!(host.calls(), 1, "it wants to be told");
+    assert_eq!(calls(&host), 1, "it wants to be told");
     drop(stream);
     host.now.store(5, SeqCst);
     assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
@@ -203,8 +163,7 @@ fn a_handler_that_takes_its_caller_along_does_not_keep_others_from_running_at_on
 
 #[test]
 fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
-    let host = Host::default();
-    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
     let (inner, clock) = (scheduler.clone(), Arc::clone(&host.now));
     let slow = move |_: &FireContext| {
         clock.store(7, SeqCst);
@@ -231,17 +190,16 @@ fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
 #[test]
 fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up() {
     for taker in 0..4 {
-        let host = Host::default();
         let config = SchedulerConfig { capacity: 2, ..SchedulerConfig::DEFAULT };
-        let scheduler = host.scheduler(config);
+        let (scheduler, host) = scheduler(config);
         let token = Arc::new(());
         let held = Arc::clone(&token);
         let low = scheduler.schedule_once_fn(ms(50), LOW, move |_| drop(held)).unwrap();
         let other = scheduler.schedule_once_fn(ms(50), HIGH, |_| ()).unwrap();
         scheduler.turn(0, 0, 64);
-        host.calls();
+        calls(&host);
         while_leased(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), HIGH, |_| ())));
-        assert_eq!(host.calls(), 0, "the runner wakes before it is due");
+        assert_eq!(calls(&host), 0, "the runner wakes before it is due");
         match taker {
             0 => assert!(other.cancel()),
             1 => assert_eq!(scheduler.metrics().dropped_total, 1),
@@ -249,18 +207,17 @@ fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up()
             _ => assert_eq!(scheduler.diagnostics().trace().records(), []),
         }
         assert!(low.is_cancelled());
-        assert_eq!(host.calls(), 1, "by taker {taker}");
+        assert_eq!(calls(&host), 1, "by taker {taker}");
         scheduler.turn(0, 0, 64);
         assert_eq!(Arc::strong_count(&token), 1);
         drop(scheduler.metrics());
-        assert_eq!(host.calls(), 0, "nothing is left to be called for");
+        assert_eq!(calls(&host), 0, "nothing is left to be called for");
     }
 }
 
 #[test]
 fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
-    let host = Host::default();
-    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
     host.is_interrupt.store(true, SeqCst);
     let (taken, refused) = while_leased(&scheduler, || {
         let once = || scheduler.schedule_once_fn(ms(5), ANY, |_| ());
@@ -277,9 +234,8 @@ fn an_interrupt_is_refused_and_does_not_wait_for_what_it_has_interrupted() {
 #[test]
 fn no_job_is_given_up_for_one_that_cannot_be_taken_all_the_same() {
     const FAR: Duration = Duration::from_secs(1 << 12);
-    let host = Host::default();
     let config = SchedulerConfig { capacity: 3, overflow_capacity: 1, ..SchedulerConfig::DEFAULT };
-    let scheduler = host.scheduler(config);
+    let (scheduler, host) = scheduler(config);
     let inner = scheduler.clone();
     let tried = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&tried);
@@ -301,8 +257,7 @@ fn no_job_is_given_up_for_one_that_cannot_be_taken_all_the_same() {
 
 #[test]
 fn places_that_nobody_has_are_not_counted() {
-    let host = Host::default();
-    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
     assert_eq!(scheduler.metrics().slots_total, 0);
     let job = scheduler.schedule_once_fn(ms(1), ANY, |_| ()).unwrap();
     assert_eq!(scheduler.metrics().slots_total, 1);

@@ -10,16 +10,20 @@ use core::{
 use std::sync::Mutex;
 
 use clockjack_sched::{
-    CatchUp, Class, FireContext, HandlerError, HardwareHost, JobSpec, Policy, PolicyRegistry,
-    RunnerLoop, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerTask, Task, Warning,
+    CatchUp, Class, HandlerError, HardwareHost, JobSpec, Policy, PolicyRegistry, RunnerLoop,
+    ScheduleErrorKind, Scheduler, SchedulerConfig, Task, Warning,
 };
 use clockjack_time::{
     DriverError, DriverStatus, InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver,
     TickToken,
 };
 
-use crate::support::{
-    DEFAULT, Interrupted, MILLIS, Mark, board, interrupts, leak, ms, next_warning, once, warnings,
+use crate::{
+    support::{
+        DEFAULT, Interrupted, MILLIS, Mark, board, interrupts, leak, ms, next_warning, once,
+        warnings,
+    },
+    told::Told,
 };
 
 fn start(driver: &'static InterruptDriver) -> Result<RunnerLoop, DriverError> {
@@ -169,27 +173,13 @@ fn who_schedules_something_due_soon_ends_the_sleep() {
     assert_eq!((turn.ran, turn.ticks), (1, 0), "no tick is needed");
 }
 
-/// A task that counts that it was cancelled.
-struct Told(Arc<AtomicU32>);
-
-impl SchedulerTask for Told {
-    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
-        Ok(())
-    }
-
-    fn cancelled(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
 #[test]
 fn a_job_that_is_given_up_for_room_ends_the_sleep_to_be_told() {
     let (_, mut runner, mark) = board(SchedulerConfig { capacity: 2, ..MILLIS });
-    let told = Arc::new(AtomicU32::new(0));
+    let task = Told::default();
     let schedule = |runner: &RunnerLoop, delay, class| {
         let job = JobSpec::once(delay).policy(Policy::DEFAULT.priority(class));
-        let task = Task::new(Told(Arc::clone(&told)));
-        runner.scheduler().schedule(job, DEFAULT, task).expect("there is room")
+        runner.scheduler().schedule(job, DEFAULT, Task::new(task.clone())).expect("there is room")
     };
     schedule(&runner, ms(10), Class::High);
     let low = schedule(&runner, ms(20), Class::Low);
@@ -198,7 +188,7 @@ fn a_job_that_is_given_up_for_room_ends_the_sleep_to_be_told() {
     assert!(low.is_cancelled());
     assert!(mark.take(), "though nothing is due sooner than before");
     runner.poll();
-    assert_eq!(told.load(SeqCst), 1);
+    assert_eq!(task.told.load(SeqCst), 1);
 }
 
 /// A loop that was away for 30 s, with a job each second.

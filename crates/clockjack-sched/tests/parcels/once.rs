@@ -7,7 +7,7 @@ use clockjack_sched::{
     ScheduleErrorKind, Warning, model::held,
 };
 
-use crate::support::{Host, Mailbox, manual, ms, text, told};
+use crate::support::{Mailbox, advance, manual, ms, scheduler, text, told};
 
 #[test]
 fn a_message_arrives_when_its_parcel_is_opened() {
@@ -117,13 +117,13 @@ fn a_refused_task_comes_back() {
 
 #[test]
 fn the_log_tells_when_it_was_sent_and_by_whom_and_that_it_was_discarded() {
-    let (host, mailbox) = (Host::default(), Mailbox::default());
-    let scheduler = host.scheduler(1);
+    let (scheduler, host) = scheduler(1);
+    let mailbox = Mailbox::default();
     scheduler.diagnostics().enable_log(100);
     let job = scheduler.schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it")).expect("open");
-    host.advance(7);
+    advance(&host, 7);
     scheduler.turn(0, 3, 10);
-    host.advance(2);
+    advance(&host, 2);
     assert!(job.cancel());
     drop(mailbox.take());
     let trace = scheduler.diagnostics().trace();

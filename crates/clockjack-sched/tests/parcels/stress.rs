@@ -13,7 +13,7 @@ use clockjack_sched::{
     Cancellable, CloseReport, Courier, JobSpec, Parcel, ParcelTask, Scheduler, model::held,
 };
 
-use crate::support::{Host, Mailbox, folded, ms};
+use crate::support::{Mailbox, advance, folded, ms, scheduler};
 
 const JOBS: usize = 24;
 
@@ -105,8 +105,8 @@ fn receive_one(parcel: Parcel, work: impl FnOnce()) {
 }
 
 fn round(seed: u64, shards: u32) {
-    let (host, mailbox) = (Host::default(), Mailbox::default());
-    let scheduler = host.scheduler(shards);
+    let (scheduler, host) = scheduler(shards);
+    let mailbox = Mailbox::default();
     let fates: Vec<_> = (0..JOBS).map(|_| Arc::new(Fate::default())).collect();
     let letter = |n: usize| Letter { to: mailbox.clone(), fate: Arc::clone(&fates[n]) };
     let jobs: Vec<_> = (0..JOBS)
@@ -122,7 +122,7 @@ fn round(seed: u64, shards: u32) {
         let runner = scope.spawn(|| {
             start.wait();
             while !scheduler.is_closed() {
-                host.advance(1);
+                advance(&host, 1);
                 for shard in 0..shards as usize {
                     scheduler.turn(shard, 1, 16);
                 }

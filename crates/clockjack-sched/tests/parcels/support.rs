@@ -2,17 +2,18 @@
 
 use alloc::{collections::VecDeque, sync::Arc};
 use core::{
-    panic::AssertUnwindSafe,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::Duration,
 };
-use std::{panic::catch_unwind, sync::Mutex, thread};
+use std::sync::Mutex;
 
 use clockjack_sched::{
-    CatchUp, Courier, HandlerError, JobSpec, ManualRunner, OpenParcel, Parcel, ParcelTask, Policy,
-    Scheduler, SchedulerConfig, SchedulerHost,
+    CatchUp, Courier, JobSpec, ManualRunner, OpenParcel, Parcel, ParcelTask, Policy, Scheduler,
+    SchedulerConfig,
 };
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use clockjack_time::Resolution;
+
+use crate::host::{Host, guard};
 
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -20,9 +21,6 @@ pub(crate) const fn ms(n: u64) -> Duration {
 
 /// A scheduler in virtual time with ticks of a millisecond, which catches panics and logs.
 pub(crate) fn manual() -> ManualRunner {
-    let guard = |call: &mut dyn FnMut()| {
-        catch_unwind(AssertUnwindSafe(call)).map_err(|_| HandlerError::panic("caught"))
-    };
     let config = SchedulerConfig {
         resolution: Resolution::MILLI,
         log_capacity: 1_000,
@@ -113,54 +111,14 @@ pub(crate) fn folded(initial: u64, period: u64) -> JobSpec {
     JobSpec::fixed_rate(ms(initial), ms(period)).policy(policy)
 }
 
-/// A host whose time is an atomic, and whose runners are threads of the test.
-#[derive(Clone, Default)]
-pub(crate) struct Host {
-    now: Arc<AtomicU64>,
-    calls: Arc<AtomicU32>,
-    next_shard: Arc<AtomicU32>,
+/// A host that registers in one shard after the other, and a scheduler on it.
+pub(crate) fn scheduler(shards: u32) -> (Scheduler, Host) {
+    let host = Host { takes_shards_in_turn: true, ..Host::default() };
+    let config =
+        SchedulerConfig { resolution: Resolution::MILLI, shards, ..SchedulerConfig::DEFAULT };
+    (Scheduler::new(config, host.clone()).expect("a sound configuration"), host)
 }
 
-impl Host {
-    pub(crate) fn scheduler(&self, shards: u32) -> Scheduler {
-        let config =
-            SchedulerConfig { resolution: Resolution::MILLI, shards, ..SchedulerConfig::DEFAULT };
-        Scheduler::new(config, self.clone()).expect("a sound configuration")
-    }
-
-    pub(crate) fn advance(&self, by: u64) {
-        self.now.fetch_add(by, SeqCst);
-    }
-
-    /// Whether the runner was called since this was last asked.
-    pub(crate) fn was_called(&self) -> bool {
-        self.calls.swap(0, SeqCst) > 0
-    }
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "parcels"
-    }
-
-    /// One after the other.
-    fn shard(&self) -> usize {
-        self.next_shard.fetch_add(1, SeqCst) as usize
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.calls.fetch_add(1, SeqCst);
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
+pub(crate) fn advance(host: &Host, by: u64) {
+    host.now.fetch_add(by, SeqCst);
 }
