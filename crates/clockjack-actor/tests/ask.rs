@@ -1,51 +1,32 @@
 //! Asking, and what becomes of it.
-#![expect(unsafe_code, reason = "counts allocations")]
 
 #[path = "support/bench.rs"]
 mod bench;
+#[path = "support/losses.rs"]
+mod losses;
 
 extern crate alloc;
 
 use alloc::{sync::Arc, task::Wake};
 use core::{
-    alloc::{GlobalAlloc, Layout},
     cell::Cell,
     pin::Pin,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     task::{Context as Cx, Poll, Waker},
     time::Duration,
 };
-use std::{alloc::System, thread};
+use std::thread;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, Context, EventKinds, Failure, Mailbox,
-    Next, Props, ReplyTo, RootContext, Strategy, SystemEvent, SystemMessage,
+    Actor, ActorRef, ActorSystem, Ask, AskError, Backoff, Context, Failure, Mailbox, Next, Props,
+    ReplyTo, RootContext, Strategy, SystemMessage,
 };
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts what this thread allocates.
-struct Counting;
-
-// SAFETY: passes everything on.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use clockjack_testing::allocation::Counting;
+use losses::listen;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -115,35 +96,6 @@ fn ready<F: Future + Unpin>(mut future: F) -> F::Output {
     }
 }
 
-struct Letters(Log);
-
-impl Actor for Letters {
-    type Msg = SystemEvent;
-
-    fn receive(&mut self, _: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
-        match event {
-            SystemEvent::DeadLetter(letter) => {
-                let kind = letter.message_type.rsplit("::").next().unwrap();
-                self.0.add(format!("{} {} {:?}", letter.recipient, kind, letter.reason));
-            }
-            SystemEvent::AskCycle(cycle) => {
-                let paths: Vec<_> = cycle.paths.iter().map(ToString::to_string).collect();
-                self.0.add(format!("cycle {}", paths.join(" ")));
-            }
-            _ => {}
-        }
-        Ok(Next::Stay)
-    }
-}
-
-fn letters(root: &mut RootContext) -> Log {
-    let log = Log::default();
-    let to = log.clone();
-    let letters = root.spawn("letters", move || Letters(to.clone())).unwrap();
-    root.system().events().subscribe(EventKinds::DEAD_LETTER | EventKinds::ASK_CYCLE, letters);
-    log
-}
-
 #[test]
 fn an_answer_comes_small_or_large() {
     let (mut root, _) = start(ActorSystem::builder("t"));
@@ -173,7 +125,7 @@ fn a_request_is_sent_at_the_call_and_keeps_its_place() {
 #[test]
 fn the_time_counts_from_the_call_and_a_late_answer_is_a_dead_letter() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
-    let log = letters(&mut root);
+    let log = listen(&mut root);
     let actor = server(&mut root);
     let mut ask = actor.ask(Msg::Keep, SECOND);
     root.run_until_idle();
@@ -247,7 +199,7 @@ fn a_time_out_of_zero_is_refused_and_nothing_is_sent() {
 #[test]
 fn a_stopped_actor_is_told_of_at_once() {
     let (mut root, _) = start(ActorSystem::builder("t"));
-    let log = letters(&mut root);
+    let log = listen(&mut root);
     let actor = server(&mut root);
     actor.tell(Msg::Stop).unwrap();
     root.run_until_idle();
@@ -265,7 +217,7 @@ fn a_stopped_actor_is_told_of_at_once() {
 #[test]
 fn what_waits_in_the_mailbox_when_the_actor_stops_is_told_of_at_once() {
     let (mut root, _) = start(ActorSystem::builder("t"));
-    let log = letters(&mut root);
+    let log = listen(&mut root);
     let actor = server(&mut root);
     actor.tell(Msg::Stop).unwrap();
     let ask = actor.ask(|to| Msg::Double(1, to), SECOND);
@@ -359,7 +311,7 @@ fn a_full_mailbox_is_waited_for_within_the_time_out() {
 #[test]
 fn a_request_that_waits_for_room_is_taken_back_when_its_time_is_over() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
-    let log = letters(&mut root);
+    let log = listen(&mut root);
     let props = Props::new(Server::default).mailbox(Mailbox::bounded(1));
     let actor = root.spawn("server", props).unwrap();
     // Nothing is taken from its mailbox.
@@ -404,7 +356,7 @@ fn a_request_that_waits_for_room_gets_it_when_a_restart_that_waits_keeps_the_mai
 #[test]
 fn what_waits_for_room_when_the_actor_stops_is_told_of_and_is_a_dead_letter() {
     let (mut root, _) = start(ActorSystem::builder("t"));
-    let log = letters(&mut root);
+    let log = listen(&mut root);
     let props = Props::new(Server::default).mailbox(Mailbox::bounded(1));
     let actor = root.spawn("server", props).unwrap();
     actor.tell(Msg::Answer(0)).unwrap();
@@ -464,9 +416,9 @@ fn an_ask_allocates_nothing_in_the_long_run() {
         assert_eq!(root.block_on(ask), Ok(n * 2));
     };
     (0..100).for_each(&mut round);
-    let before = ALLOCATIONS.get();
+    let before = COUNTING.allocations();
     (0..1000).for_each(&mut round);
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(COUNTING.allocations() - before, 0);
 }
 
 #[test]

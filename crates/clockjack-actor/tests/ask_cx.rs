@@ -11,13 +11,14 @@ mod mapped;
 
 #[path = "support/bench.rs"]
 mod bench;
+#[path = "support/losses.rs"]
+mod losses;
 
 use core::time::Duration;
 
 use bench::Log;
-use clockjack_actor::{
-    Actor, ActorRef, Context, EventKinds, Failure, Next, ReplyTo, RootContext, Signal, SystemEvent,
-};
+use clockjack_actor::{Actor, Context, Failure, Next, ReplyTo, Signal};
+use losses::listen;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -84,34 +85,4 @@ fn stop() -> Msg {
 
 fn say(text: &str) -> Msg {
     Msg::Say(text.to_owned())
-}
-
-/// Logs the losses and cycles of a system.
-struct Listener(Log);
-
-impl Actor for Listener {
-    type Msg = SystemEvent;
-
-    fn receive(&mut self, _: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
-        match event {
-            SystemEvent::DeadLetter(letter) => {
-                let kind = letter.message_type.rsplit("::").next().unwrap();
-                self.0.add(format!("{} {} {:?}", letter.recipient, kind, letter.reason));
-            }
-            SystemEvent::AskCycle(cycle) => {
-                let paths: Vec<_> = cycle.paths.iter().map(ToString::to_string).collect();
-                self.0.add(format!("cycle {}", paths.join(" ")));
-            }
-            _ => {}
-        }
-        Ok(Next::Stay)
-    }
-}
-
-fn listen(root: &mut RootContext) -> Log {
-    let log = Log::default();
-    let to = log.clone();
-    let listener: ActorRef<_> = root.spawn("listener", move || Listener(to.clone())).unwrap();
-    root.system().events().subscribe(EventKinds::DEAD_LETTER | EventKinds::ASK_CYCLE, listener);
-    log
 }

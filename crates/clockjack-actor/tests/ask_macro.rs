@@ -2,8 +2,10 @@
 
 #[path = "support/bench.rs"]
 mod bench;
+#[path = "support/pause.rs"]
+mod pause;
 
-use core::{fmt, future::poll_fn, task::Poll, time::Duration};
+use core::{fmt, time::Duration};
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -11,22 +13,9 @@ use clockjack_actor::{
     Strategy, SystemEvent,
 };
 use clockjack_macros::actor;
+use pause::pause;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Is ready at the second poll.
-async fn pause() {
-    let mut is_second = false;
-    poll_fn(move |cx| {
-        if is_second {
-            return Poll::Ready(());
-        }
-        is_second = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 /// There is too little in the account.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //!
 //! Counted for each thread, so that tests beside one another do not disturb.
 #![cfg(not(loom))]
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 extern crate alloc;
 
@@ -11,53 +10,14 @@ extern crate alloc;
 #[path = "support/bench.rs"]
 mod bench;
 
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::Cell,
-    future::poll_fn,
-    task::Poll,
-};
-use std::alloc::System;
+use core::{future::poll_fn, task::Poll};
 
 use bench::start;
 use clockjack_actor::{Actor, ActorSystem, Context, Failure, FutureRefusedKind, Next, Props};
+use clockjack_testing::allocation::Counting;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // A thread that is past its thread-local storage is not measured any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-    }
-}
-
-// SAFETY: every call goes to `System` with the same arguments; counting touches no memory of the
-// caller and neither allocates nor unwinds (the cell is const-initialised, without destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(ptr, layout) };
-    }
-}
+static COUNTING: Counting = Counting::new();
 
 /// Starts a future for each message, in the way that it is told.
 struct Starter {
@@ -133,9 +93,9 @@ fn allocations_of(msg: Msg, room_bytes: usize) -> u64 {
         }
     };
     run(20);
-    let before = ALLOCATIONS.get();
+    let before = COUNTING.allocations();
     run(100);
-    let counted = ALLOCATIONS.get() - before;
+    let counted = COUNTING.allocations() - before;
     actor.tell(Msg::Report).unwrap();
     root.run_until_idle();
     assert!(!actor.is_stopped(), "not all futures have ended");
@@ -181,7 +141,7 @@ fn messages_allocate_nothing() {
         }
     };
     run(20);
-    let before = ALLOCATIONS.get();
+    let before = COUNTING.allocations();
     run(100);
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(COUNTING.allocations() - before, 0);
 }

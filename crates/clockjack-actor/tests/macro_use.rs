@@ -2,30 +2,17 @@
 
 #[path = "support/bench.rs"]
 mod bench;
-
-use core::{future::poll_fn, task::Poll};
+#[path = "support/pause.rs"]
+mod pause;
 
 use bench::{Log, start};
 use clockjack_actor::{ActorSystem, Context, Failure, Next, Props, Signal, Strategy};
 use clockjack_macros::actor;
+use pause::pause;
 
 struct Clerk {
     log: Log,
     n: u32,
-}
-
-/// Is ready at the second poll.
-async fn pause() {
-    let mut is_second = false;
-    poll_fn(move |cx| {
-        if is_second {
-            return Poll::Ready(());
-        }
-        is_second = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 #[actor]

@@ -3,7 +3,6 @@
 //!
 //! Counted for each thread, so that tests beside one another do not disturb.
 #![cfg(not(loom))]
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 extern crate alloc;
 
@@ -11,55 +10,17 @@ extern crate alloc;
 #[path = "support/bench.rs"]
 mod bench;
 
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::Cell,
-    time::Duration,
-};
-use std::alloc::System;
+use core::time::Duration;
 
 use bench::start;
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Coded, Context, DispatcherId, Failure, Mailbox, Next, Props,
     RootContext, Scope, Signal, Strategy,
 };
+use clockjack_testing::allocation::Counting;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // A thread that is past its thread-local storage is not measured any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-    }
-}
-
-// SAFETY: every call goes to `System` with the same arguments; counting touches no memory of the
-// caller and neither allocates nor unwinds (the cell is const-initialised, without destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(ptr, layout) };
-    }
-}
+static COUNTING: Counting = Counting::new();
 
 /// How often it allocates in a hundred runs, after some by which all is warm.
 fn allocations(mut run: impl FnMut()) -> u64 {
@@ -69,9 +30,7 @@ fn allocations(mut run: impl FnMut()) -> u64 {
 
 /// How often it allocates in its first run.
 fn allocations_cold(run: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    run();
-    ALLOCATIONS.get() - before
+    COUNTING.during(run).1.allocations
 }
 
 static NO_PAPER: Coded = Coded::new(1, "no paper");

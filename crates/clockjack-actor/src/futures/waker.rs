@@ -94,28 +94,15 @@ mod tests {
     use core::{future::poll_fn, task::Poll};
     use std::sync::Mutex;
 
-    use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+    use clockjack_testing::toolbox::ByHand;
+    use clockjack_time::Resolution;
 
     use super::*;
-    use crate::{ActorSystem, Next, Props, RootContext, Toolbox};
-
-    struct Hands(ManualClock, ManualDriver);
-
-    impl Toolbox for Hands {
-        fn clock(&self) -> &dyn MonotonicClock {
-            &self.0
-        }
-        fn driver(&self) -> &dyn TickDriver {
-            &self.1
-        }
-        fn park(&self, _until: Option<Tick>) {}
-        fn unpark(&self) {}
-    }
+    use crate::{ActorSystem, Next, Props, RootContext};
 
     #[test]
     fn a_waker_tells_whose_future_it_wakes_and_whether_the_actor_waits_for_it_alone() {
-        let hands =
-            Hands(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+        let (hands, _clock) = ByHand::new(Resolution::MILLI);
         let mut root = RootContext::new(hands, ActorSystem::builder("t")).unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&seen);

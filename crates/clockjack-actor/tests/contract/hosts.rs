@@ -9,9 +9,10 @@ use core::{
 };
 use std::panic::catch_unwind;
 
-use clockjack_actor::{ActorSystem, Failure, Next, Props, RootContext, Strategy, Toolbox};
+use clockjack_actor::{ActorSystem, Failure, Next, Props, RootContext, Strategy};
 use clockjack_sched::TaskRunPriority;
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::{ByHand, Panics};
+use clockjack_time::Resolution;
 
 use crate::{
     bench::{Log, start},
@@ -19,27 +20,19 @@ use crate::{
 };
 
 /// A host that cannot catch panics.
-struct Bare(ManualClock, ManualDriver);
-
-impl Toolbox for Bare {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &self.0
-    }
-    fn driver(&self) -> &dyn TickDriver {
-        &self.1
-    }
-    fn park(&self, _until: Option<Tick>) {}
-    fn unpark(&self) {}
+fn bare() -> ByHand {
+    let (mut bare, _clock) = ByHand::new(Resolution::MILLI);
+    bare.panics = Panics::GoThrough;
+    bare
 }
 
-fn bare() -> RootContext {
-    let bare = Bare(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
-    RootContext::new(bare, ActorSystem::builder("t")).unwrap()
+fn on_bare() -> RootContext {
+    RootContext::new(bare(), ActorSystem::builder("t")).unwrap()
 }
 
 #[test]
 fn without_a_host_that_catches_a_failure_is_an_error_and_is_supervised() {
-    let mut root = bare();
+    let mut root = on_bare();
     let log = Log::default();
     let a = root.spawn("a", props(&log).supervise(Strategy::restart())).unwrap();
     a.tell(Msg::Fail).unwrap();
@@ -50,7 +43,7 @@ fn without_a_host_that_catches_a_failure_is_an_error_and_is_supervised() {
 
 #[test]
 fn what_the_host_does_not_catch_no_strategy_is_asked_about() {
-    let mut root = bare();
+    let mut root = on_bare();
     let log = Log::default();
     let a = root.spawn("a", props(&log).supervise(Strategy::restart())).unwrap();
     a.tell(Msg::Panic).unwrap();
@@ -151,8 +144,7 @@ fn hooks_of_the_start_have_the_scheduler_and_may_start_system_actors() {
 
 #[test]
 fn a_hook_of_the_start_that_fails_is_the_failure_of_the_start() {
-    let bare = Bare(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
     let builder = ActorSystem::builder("t").on_start(|_| Err(Failure::msg("not today")));
-    let refused = RootContext::new(bare, builder).unwrap_err();
+    let refused = RootContext::new(bare(), builder).unwrap_err();
     assert!(refused.to_string().contains("not today"), "{refused}");
 }

@@ -3,36 +3,11 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{any::Any, panic::AssertUnwindSafe};
-use std::{panic::catch_unwind, sync::Mutex};
+use std::sync::Mutex;
 
-use clockjack_actor::{RootContext, SystemBuilder, Toolbox};
-use clockjack_exec::Caught;
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
-
-pub(crate) struct Bench {
-    clock: Arc<ManualClock>,
-    driver: ManualDriver,
-    seed: u64,
-}
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &*self.clock
-    }
-    fn driver(&self) -> &dyn TickDriver {
-        &self.driver
-    }
-    fn park(&self, _until: Option<Tick>) {}
-    fn unpark(&self) {}
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn))
-            .map_err(|payload: Box<dyn Any + Send>| Caught::new(payload))
-    }
-}
+use clockjack_actor::{RootContext, SystemBuilder};
+use clockjack_testing::toolbox::ByHand;
+use clockjack_time::{ManualClock, Resolution};
 
 /// A system in virtual time, and its clock.
 pub(crate) fn start(builder: SystemBuilder) -> (RootContext, Arc<ManualClock>) {
@@ -48,10 +23,9 @@ pub(crate) fn start_ticking(
     seed: u64,
     resolution: Resolution,
 ) -> (RootContext, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new(resolution));
-    let driver = ManualDriver::new(resolution);
-    let bench = Bench { clock: Arc::clone(&clock), driver, seed };
-    (RootContext::new(bench, builder).expect("it fits"), clock)
+    let (mut host, clock) = ByHand::new(resolution);
+    host.seed = seed;
+    (RootContext::new(host, builder).expect("it fits"), clock)
 }
 
 /// What has happened, in order.

@@ -14,23 +14,20 @@ use core::time::Duration;
 fn a_single_timer_comes_once_and_when_it_is_due() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("tick"))?;
         assert!(cx.timers().is_active("k"));
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(9);
-    assert!(stage.heard().is_empty());
-    stage.pass(100);
-    assert_eq!(stage.heard(), ["10 tick x1"]);
+    stage.hears_in(9, &[]);
+    stage.hears_in(100, &["10 tick x1"]);
 }
 
 #[test]
 fn a_single_timer_is_inactive_before_its_message_is_handled() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         let check = Msg::Do(Box::new(|cx| {
             assert!(!cx.timers().is_active("k"));
             assert!(!cx.timers().cancel("k"));
@@ -40,9 +37,7 @@ fn a_single_timer_is_inactive_before_its_message_is_handled() {
         cx.timers().single("k", ms(10), check)?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(20);
-    assert_eq!(stage.heard(), ["15 again x1"]);
+    stage.hears_in(20, &["15 again x1"]);
 }
 
 #[test]
@@ -50,32 +45,28 @@ fn a_timer_at_an_instant_comes_then_and_at_once_if_that_is_past() {
     let mut stage = Stage::new();
     stage.pass(5);
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         let now = cx.now();
         cx.timers().at("later", now + ms(7), Msg::Say("later"))?;
         let past = clockjack_time::TimerInstant { ticks: 1, resolution_ns: 1_000_000 };
         cx.timers().at("past", past, Msg::Say("past"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     assert_eq!(stage.heard(), ["5 past x1"]);
-    stage.pass(10);
-    assert_eq!(stage.heard(), ["12 later x1"]);
+    stage.hears_in(10, &["12 later x1"]);
 }
 
 #[test]
 fn a_key_that_is_set_again_has_only_the_new_timer() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("old"))?;
         cx.timers().single("k", ms(20), Msg::Say("new"))?;
         cx.timers().single(("k", 1), ms(10), Msg::Say("other"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert_eq!(stage.heard(), ["10 other x1", "20 new x1"]);
+    stage.hears_in(50, &["10 other x1", "20 new x1"]);
 }
 
 /// Two timers are due in the same tick; the handler of the first meets the fire of the second,
@@ -83,7 +74,7 @@ fn a_key_that_is_set_again_has_only_the_new_timer() {
 fn second_while_first(deed: fn(&mut Context<'_, Puppet>)) -> Vec<String> {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, move |cx| {
+    stage.act(&a, move |cx| {
         let first = Msg::Do(Box::new(move |cx| {
             assert!(cx.timers().is_active("second"));
             deed(cx);
@@ -93,7 +84,6 @@ fn second_while_first(deed: fn(&mut Context<'_, Puppet>)) -> Vec<String> {
         cx.timers().single("second", ms(10), Msg::Say("second"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.pass(30);
     assert_eq!(stage.root.system().scheduler().metrics().discarded_total, 1);
     stage.heard()
@@ -126,49 +116,41 @@ fn a_slot_that_another_timer_has_by_now_does_not_take_an_old_fire() {
 fn a_fixed_rate_begins_after_one_period_or_as_it_is_told() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().fixed_rate("a", ms(10), || Msg::Say("a"))?;
         cx.timers().fixed_rate_after("b", ms(3), ms(10), || Msg::Say("b"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(25);
-    assert_eq!(stage.heard(), ["3 b x1", "10 a x1", "13 b x1", "20 a x1", "23 b x1"]);
+    stage.hears_in(25, &["3 b x1", "10 a x1", "13 b x1", "20 a x1", "23 b x1"]);
 }
 
 #[test]
 fn a_fixed_delay_begins_after_one_delay_or_as_it_is_told() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().fixed_delay("a", ms(10), || Msg::Say("a"))?;
         cx.timers().fixed_delay_after("b", ms(3), ms(10), || Msg::Say("b"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(25);
-    assert_eq!(stage.heard(), ["3 b x1", "10 a x1", "13 b x1", "20 a x1", "23 b x1"]);
+    stage.hears_in(25, &["3 b x1", "10 a x1", "13 b x1", "20 a x1", "23 b x1"]);
 }
 
 #[test]
 fn a_fixed_rate_goes_on_by_its_grid_and_a_fixed_delay_counts_from_the_handlers_return() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().fixed_rate("rate", ms(10), || Msg::Work("rate", 4))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(26);
-    assert_eq!(stage.heard(), ["10 rate x1", "20 rate x1", "30 rate x1"]);
-    act(&a, |cx| {
+    stage.hears_in(26, &["10 rate x1", "20 rate x1", "30 rate x1"]);
+    stage.act(&a, |cx| {
         assert!(cx.timers().cancel("rate"));
         cx.timers().fixed_delay("delay", ms(10), || Msg::Work("delay", 4))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(35);
-    assert_eq!(stage.heard(), ["48 delay x1", "62 delay x1", "76 delay x1"]);
+    stage.hears_in(35, &["48 delay x1", "62 delay x1", "76 delay x1"]);
 }
 
 #[test]
@@ -180,11 +162,10 @@ fn one_fire_of_a_timer_is_under_way_and_what_is_missed_is_told() {
         let policies = PolicyRegistry::new().set_default(Policy::DEFAULT.catch_up(catch_up));
         let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
         let a = stage.puppet();
-        act(&a, |cx| {
+        stage.act(&a, |cx| {
             cx.timers().fixed_rate("k", ms(10), || Msg::Say("tick"))?;
             Ok(Next::Stay)
         });
-        stage.root.run_until_idle();
         stage.clock.advance(ms(35));
         stage.root.run_until_idle();
         stage.pass(5);
@@ -196,7 +177,7 @@ fn one_fire_of_a_timer_is_under_way_and_what_is_missed_is_told() {
 fn a_periodic_timer_is_cancelled_or_replaced_by_its_own_handler() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         let mut n = 0;
         cx.timers().fixed_rate("k", ms(10), move || {
             n += 1;
@@ -216,9 +197,7 @@ fn a_periodic_timer_is_cancelled_or_replaced_by_its_own_handler() {
         })?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(100);
-    assert_eq!(stage.heard(), ["10 tick x1", "20 tick x1", "36 last x1"]);
+    stage.hears_in(100, &["10 tick x1", "20 tick x1", "36 last x1"]);
 }
 
 #[test]
@@ -232,15 +211,14 @@ fn a_full_mailbox_loses_no_timer() {
     stage.root.run_until_idle();
     tell(&a, Msg::Say("user"));
     assert!(a.tell(Msg::Say("more")).is_err());
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["1 tick x1", "1 user"]);
+    stage.hears_in(1, &["1 tick x1", "1 user"]);
 }
 
 #[test]
 fn a_refused_timer_comes_back_and_leaves_the_old_one_as_it_was() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("old"))?;
         let refused = cx.timers().single("k", Duration::MAX, Msg::Say("new")).unwrap_err();
         assert_eq!(refused.kind(), ScheduleErrorKind::InvalidDelay);
@@ -252,9 +230,7 @@ fn a_refused_timer_comes_back_and_leaves_the_old_one_as_it_was() {
         assert!(!cx.timers().is_active("other"));
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(20);
-    assert_eq!(stage.heard(), ["10 old x1"]);
+    stage.hears_in(20, &["10 old x1"]);
 }
 
 #[test]
@@ -262,16 +238,14 @@ fn a_timer_that_the_quota_has_no_room_for_comes_back() {
     let config = SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT };
     let mut stage = Stage::with(ActorSystem::builder("t").scheduler(config));
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().single("k", ms(10), Msg::Say("one"))?;
         let refused = cx.timers().single("l", ms(10), Msg::Say("two")).unwrap_err();
         assert_eq!(refused.kind(), ScheduleErrorKind::QuotaExceeded);
         assert!(matches!(refused.into_inner(), Msg::Say("two")));
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(20);
-    assert_eq!(stage.heard(), ["10 one x1"]);
+    stage.hears_in(20, &["10 one x1"]);
 }
 
 #[test]
@@ -280,18 +254,16 @@ fn a_timer_of_a_year_comes_and_one_beyond_the_longest_delay_is_refused() {
     let mut stage = Stage::ticking(ActorSystem::builder("t"), tick);
     let a = stage.puppet();
     let year = Duration::from_secs(365 * 24 * 3600);
-    act(&a, move |cx| {
+    stage.act(&a, move |cx| {
         cx.timers().single("k", year, Msg::Say("at last"))?;
         cx.timers().single("longest", 20 * ms(i32::MAX as u64), Msg::Say("never here"))?;
         assert!(cx.timers().single("k", 20 * ms(1 << 31), Msg::Say("never")).is_err());
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.clock.advance(year - ms(20));
     stage.root.run_until_idle();
     assert!(stage.heard().is_empty());
-    stage.pass(20);
-    assert_eq!(stage.heard(), ["31536000000 at last x1"]);
+    stage.hears_in(20, &["31536000000 at last x1"]);
 }
 
 #[test]
@@ -309,23 +281,19 @@ fn a_restart_cancels_all_timers_before_the_hook_and_old_fires_never_surface() {
             },
         );
         let a = stage.root.spawn("a", props.supervise(Strategy::restart())).unwrap();
-        act(&a, move |cx| {
+        stage.act(&a, move |cx| {
             // Due in the same tick, and so in the lane when the actor fails.
             cx.timers().single("fails", ms(10), fault())?;
             cx.timers().single("k", ms(10), Msg::Say("old"))?;
             cx.timers().fixed_rate("every", ms(10), || Msg::Say("old"))?;
             Ok(Next::Stay)
         });
-        stage.root.run_until_idle();
-        stage.pass(50);
-        assert_eq!(stage.heard(), ["10 PreRestart"]);
-        act(&a, |cx| {
+        stage.hears_in(50, &["10 PreRestart"]);
+        stage.act(&a, |cx| {
             cx.timers().single("k", ms(1), Msg::Say("new"))?;
             Ok(Next::Stay)
         });
-        stage.root.run_until_idle();
-        stage.pass(1);
-        assert_eq!(stage.heard(), ["51 new x1"]);
+        stage.hears_in(1, &["51 new x1"]);
     }
 }
 
@@ -361,18 +329,16 @@ fn a_stop_cancels_all_timers_before_the_hook_and_makes_no_dead_letters() {
         },
     );
     let a = stage.root.spawn("a", props).unwrap();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().single("stops", ms(10), Msg::Stop)?;
         cx.timers().single("k", ms(10), Msg::Say("old"))?;
         cx.timers().fixed_rate("every", ms(10), || Msg::Say("old"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.pass(10);
     let metrics = stage.root.system().scheduler().metrics();
     assert_eq!(metrics.active_total, 0, "{metrics:?}");
-    stage.pass(40);
-    assert_eq!(stage.heard(), ["10 PostStop"]);
+    stage.hears_in(40, &["10 PostStop"]);
     assert!(stage.dead.take().is_empty());
 }
 
@@ -381,7 +347,7 @@ fn timers_go_on_after_a_resume_and_a_panic_completes_its_run() {
     let mut stage = Stage::new();
     let props = stage.props(|_| Ok(Next::Stay)).supervise(Strategy::resume());
     let a = stage.root.spawn("a", props).unwrap();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         let mut n = 0;
         cx.timers().fixed_delay("k", ms(10), move || {
             n += 1;
@@ -394,9 +360,7 @@ fn timers_go_on_after_a_resume_and_a_panic_completes_its_run() {
         })?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert_eq!(stage.heard(), ["40 tick x1", "50 tick x1"]);
+    stage.hears_in(50, &["40 tick x1", "50 tick x1"]);
 }
 
 /// Does with its timers something else in each of its states.
@@ -444,8 +408,7 @@ fn timers_are_of_the_actor_whatever_it_has_become() {
     stage.root.run_until_idle();
     machine.tell(Step::Open).unwrap();
     stage.root.run_until_idle();
-    stage.pass(50);
-    assert_eq!(stage.heard(), ["open kept", "open replacing"]);
+    stage.hears_in(50, &["open kept", "open replacing"]);
 }
 
 #[test]
@@ -463,11 +426,10 @@ fn a_timer_message_that_fails_is_told_of_as_the_message_that_it_is() {
     let props = stage.props_with(|_| Ok(Next::Stay), |_, _| Some(Next::Stay));
     let a = stage.root.spawn("a", props.supervise(Strategy::restart())).unwrap();
     for fault in [|| Msg::Fail, || Msg::Panic] {
-        act(&a, move |cx| {
+        stage.act(&a, move |cx| {
             cx.timers().single("k", ms(1), fault())?;
             Ok(Next::Stay)
         });
-        stage.root.run_until_idle();
         stage.pass(1);
         assert_eq!(stage.heard(), [core::any::type_name::<Msg>()]);
     }
@@ -479,7 +441,7 @@ fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
     let mut stage = Stage::with(ActorSystem::builder("t").policies(policies));
     let props = stage.props(|_| Ok(Next::Stay)).stash(10);
     let a = stage.root.spawn("a", props).unwrap();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().fixed_rate("k", ms(10), || {
             Msg::Do(Box::new(|cx| {
                 cx.timers().cancel("k");
@@ -489,7 +451,6 @@ fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
         })?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.clock.advance(ms(35));
     stage.root.run_until_idle();
     tell(&a, Msg::Say("user"));
@@ -498,8 +459,7 @@ fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
         cx.unstash_all();
         Ok(Next::Stay)
     });
-    tell(&a, Msg::Say("later"));
-    stage.root.run_until_idle();
+    stage.tell(&a, Msg::Say("later"));
     assert_eq!(stage.heard(), ["35 user", "35 stashed x3", "35 later"]);
 }
 
@@ -507,29 +467,26 @@ fn a_stashed_timer_message_is_the_message_itself_with_its_batch() {
 fn the_shutdown_of_the_scheduler_ends_timers() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().fixed_rate("k", ms(10), || Msg::Say("tick"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.pass(10);
     stage.root.system().scheduler().shutdown();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         assert!(!cx.timers().is_active("k") && !cx.timers().cancel("k"));
         let refused = cx.timers().single("k", ms(1), Msg::Say("late")).unwrap_err();
         assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(30);
-    assert_eq!(stage.heard(), ["10 tick x1"]);
+    stage.hears_in(30, &["10 tick x1"]);
 }
 
 #[test]
 fn many_timers_of_one_actor_come_in_order() {
     let mut stage = Stage::new();
     let a = stage.puppet();
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         for n in (1..=500_u64).rev() {
             cx.timers().single(n, ms(n), Msg::Say("tick"))?;
         }
@@ -538,7 +495,6 @@ fn many_timers_of_one_actor_come_in_order() {
         }
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.pass(600);
     let expected: Vec<_> = (1..=500).step_by(2).map(|n| format!("{n} tick x1")).collect();
     assert_eq!(stage.heard(), expected);

@@ -169,8 +169,30 @@ impl Stage {
         }
     }
 
+    /// Tells a puppet something, and runs until all is quiet.
+    pub(crate) fn tell(&mut self, to: &ActorRef<Msg>, msg: Msg) {
+        tell(to, msg);
+        self.root.run_until_idle();
+    }
+
+    /// Lets a puppet do something, and runs until all is quiet.
+    pub(crate) fn act(
+        &mut self,
+        to: &ActorRef<Msg>,
+        deed: impl FnOnce(&mut Context<'_, Puppet>) -> Result<Next, Failure> + Send + 'static,
+    ) {
+        self.tell(to, Msg::Do(Box::new(deed)));
+    }
+
     pub(crate) fn heard(&self) -> Vec<String> {
         self.log.take()
+    }
+
+    /// So many milliseconds pass, and this is all that was heard until then.
+    #[track_caller]
+    pub(crate) fn hears_in(&mut self, n: u64, expected: &[&str]) {
+        self.pass(n);
+        assert_eq!(self.heard(), expected);
     }
 }
 

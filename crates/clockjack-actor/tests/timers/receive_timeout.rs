@@ -32,15 +32,12 @@ fn timers_fired(stage: &Stage) -> u64 {
 fn it_comes_again_and_again_until_it_is_cancelled() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
-    stage.pass(35);
-    assert_eq!(stage.heard(), ["10 ReceiveTimeout", "20 ReceiveTimeout", "30 ReceiveTimeout"]);
-    act(&a, |cx| {
+    stage.hears_in(35, &["10 ReceiveTimeout", "20 ReceiveTimeout", "30 ReceiveTimeout"]);
+    stage.act(&a, |cx| {
         cx.cancel_receive_timeout();
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert!(stage.heard().is_empty());
+    stage.hears_in(50, &[]);
 }
 
 #[test]
@@ -48,15 +45,11 @@ fn it_counts_from_the_return_of_the_last_handler_and_to_the_tick() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
     stage.pass(9);
-    tell(&a, Msg::Say("one"));
-    stage.root.run_until_idle();
+    stage.tell(&a, Msg::Say("one"));
     stage.pass(7);
-    tell(&a, Msg::Work("two", 3));
-    stage.root.run_until_idle();
-    stage.pass(9);
-    assert_eq!(stage.heard(), ["9 one", "16 two"]);
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["29 ReceiveTimeout"]);
+    stage.tell(&a, Msg::Work("two", 3));
+    stage.hears_in(9, &["9 one", "16 two"]);
+    stage.hears_in(1, &["29 ReceiveTimeout"]);
 }
 
 #[test]
@@ -64,12 +57,9 @@ fn a_handler_that_takes_longer_than_the_time_out_is_no_silence() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
     stage.pass(5);
-    tell(&a, Msg::Work("long", 50));
-    stage.root.run_until_idle();
-    stage.pass(9);
-    assert_eq!(stage.heard(), ["5 long"]);
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["65 ReceiveTimeout"]);
+    stage.tell(&a, Msg::Work("long", 50));
+    stage.hears_in(9, &["5 long"]);
+    stage.hears_in(1, &["65 ReceiveTimeout"]);
 }
 
 #[test]
@@ -77,17 +67,14 @@ fn what_is_set_in_a_handler_begins_when_that_returns() {
     let mut stage = Stage::new();
     let a = stage.puppet();
     let clock = alloc::sync::Arc::clone(&stage.clock);
-    act(&a, move |cx| {
+    stage.act(&a, move |cx| {
         cx.set_receive_timeout(ms(10));
         clock.advance(ms(30));
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     assert!(stage.heard().is_empty());
-    stage.pass(9);
-    assert!(stage.heard().is_empty());
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["40 ReceiveTimeout"]);
+    stage.hears_in(9, &[]);
+    stage.hears_in(1, &["40 ReceiveTimeout"]);
 }
 
 #[test]
@@ -102,10 +89,8 @@ fn a_busy_actor_has_one_job_for_each_time_out_and_not_for_each_message() {
     stage.heard();
     assert!(timers_fired(&stage) - fired <= 11, "{}", timers_fired(&stage));
     assert!(self::accepted(&stage) - accepted <= 11);
-    stage.pass(99);
-    assert!(stage.heard().is_empty());
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["1100 ReceiveTimeout"]);
+    stage.hears_in(99, &[]);
+    stage.hears_in(1, &["1100 ReceiveTimeout"]);
 }
 
 fn accepted(stage: &Stage) -> u64 {
@@ -117,46 +102,39 @@ fn an_ignored_message_neither_ends_nor_begins_the_wait() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
     stage.pass(8);
-    tell(&a, Msg::Quiet("quiet"));
-    stage.root.run_until_idle();
-    stage.pass(4);
-    assert_eq!(stage.heard(), ["8 quiet", "10 ReceiveTimeout"]);
+    stage.tell(&a, Msg::Quiet("quiet"));
+    stage.hears_in(4, &["8 quiet", "10 ReceiveTimeout"]);
 }
 
 #[test]
 fn an_ignored_message_is_one_also_by_a_timer_and_from_the_stash() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().fixed_rate("k", ms(4), || Msg::Quiet("tick"))?;
         let _ = cx.stash(Msg::Quiet("stashed"));
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
     stage.pass(9);
-    tell(
+    stage.tell(
         &a,
         Msg::QuietDo(Box::new(|cx| {
             cx.unstash_all();
             Ok(Next::Stay)
         })),
     );
-    stage.root.run_until_idle();
-    stage.pass(2);
-    assert_eq!(stage.heard(), ["4 tick x1", "8 tick x1", "9 stashed", "10 ReceiveTimeout"]);
+    stage.hears_in(2, &["4 tick x1", "8 tick x1", "9 stashed", "10 ReceiveTimeout"]);
 }
 
 #[test]
 fn a_timers_message_that_is_not_ignored_begins_the_wait_anew() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.timers().single("k", ms(8), Msg::Say("tick"))?;
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(18);
-    assert_eq!(stage.heard(), ["8 tick x1", "18 ReceiveTimeout"]);
+    stage.hears_in(18, &["8 tick x1", "18 ReceiveTimeout"]);
 }
 
 #[test]
@@ -164,58 +142,49 @@ fn setting_and_cancelling_in_the_handler_of_an_ignored_message_act_at_once() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
     stage.pass(5);
-    tell(
+    stage.tell(
         &a,
         Msg::QuietDo(Box::new(|cx| {
             cx.set_receive_timeout(ms(3));
             Ok(Next::Stay)
         })),
     );
-    stage.root.run_until_idle();
-    stage.pass(3);
-    assert_eq!(stage.heard(), ["8 ReceiveTimeout"]);
-    tell(
+    stage.hears_in(3, &["8 ReceiveTimeout"]);
+    stage.tell(
         &a,
         Msg::QuietDo(Box::new(|cx| {
             cx.cancel_receive_timeout();
             Ok(Next::Stay)
         })),
     );
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert!(stage.heard().is_empty());
+    stage.hears_in(50, &[]);
 }
 
 #[test]
 fn the_last_of_several_changes_in_one_handler_wins() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
-    act(&a, |cx| {
+    stage.act(&a, |cx| {
         cx.set_receive_timeout(ms(1));
         cx.cancel_receive_timeout();
         cx.set_receive_timeout(ms(30));
         cx.set_receive_timeout(ms(20));
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(25);
-    assert_eq!(stage.heard(), ["20 ReceiveTimeout"]);
-    act(&a, |cx| {
+    stage.hears_in(25, &["20 ReceiveTimeout"]);
+    stage.act(&a, |cx| {
         cx.set_receive_timeout(ms(1));
         cx.cancel_receive_timeout();
         Ok(Next::Stay)
     });
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert!(stage.heard().is_empty());
+    stage.hears_in(50, &[]);
 }
 
 #[test]
 fn a_nanosecond_is_a_tick() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, Duration::from_nanos(1));
-    stage.pass(2);
-    assert_eq!(stage.heard(), ["1 ReceiveTimeout", "2 ReceiveTimeout"]);
+    stage.hears_in(2, &["1 ReceiveTimeout", "2 ReceiveTimeout"]);
     drop(a);
 }
 
@@ -240,7 +209,7 @@ fn a_cancel_makes_one_that_is_due_already_disappear() {
     let mut stage = Stage::new();
     let a = waiting(&mut stage, ms(10));
     // Due in the same tick and set earlier, so the time-out lies behind it in the lane.
-    tell(
+    stage.tell(
         &a,
         Msg::QuietDo(Box::new(|cx| {
             let cancel: Msg = Msg::QuietDo(Box::new(|cx| {
@@ -253,9 +222,7 @@ fn a_cancel_makes_one_that_is_due_already_disappear() {
             Ok(Next::Stay)
         })),
     );
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert!(stage.heard().is_empty());
+    stage.hears_in(50, &[]);
 }
 
 #[test]
@@ -265,12 +232,9 @@ fn a_message_that_waits_goes_first_and_begins_the_wait_anew() {
     set(&a, ms(10));
     stage.root.run_until_idle();
     stage.clock.advance(ms(15));
-    tell(&a, Msg::Say("waits"));
-    stage.root.run_until_idle();
-    stage.pass(9);
-    assert_eq!(stage.heard(), ["15 waits"]);
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["25 ReceiveTimeout"]);
+    stage.tell(&a, Msg::Say("waits"));
+    stage.hears_in(9, &["15 waits"]);
+    stage.hears_in(1, &["25 ReceiveTimeout"]);
 }
 
 #[test]
@@ -285,14 +249,10 @@ fn a_restart_cancels_it_and_a_start_may_set_it() {
     });
     let a = stage.root.spawn("a", props.supervise(Strategy::restart())).unwrap();
     set(&a, ms(10));
-    tell(&a, Msg::Fail);
-    stage.root.run_until_idle();
-    stage.pass(7);
-    assert_eq!(stage.heard(), ["0 PreRestart", "7 ReceiveTimeout"]);
-    tell(&a, Msg::Panic);
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert_eq!(stage.heard(), ["7 PreRestart"]);
+    stage.tell(&a, Msg::Fail);
+    stage.hears_in(7, &["0 PreRestart", "7 ReceiveTimeout"]);
+    stage.tell(&a, Msg::Panic);
+    stage.hears_in(50, &["7 PreRestart"]);
 }
 
 #[test]
@@ -306,8 +266,7 @@ fn a_failure_that_is_resumed_begins_the_wait_anew() {
         stage.pass(6);
         tell(&a, fault());
         stage.root.run_until_idle();
-        stage.pass(10);
-        assert_eq!(stage.heard(), ["16 ReceiveTimeout"]);
+        stage.hears_in(10, &["16 ReceiveTimeout"]);
     }
 }
 
@@ -326,10 +285,8 @@ fn a_stop_cancels_it_and_nothing_is_a_dead_letter() {
     let a = stage.root.spawn("a", props).unwrap();
     set(&a, ms(10));
     stage.root.run_until_idle();
-    tell(&a, Msg::Stop);
-    stage.root.run_until_idle();
-    stage.pass(50);
-    assert_eq!(stage.heard(), ["0 PostStop"]);
+    stage.tell(&a, Msg::Stop);
+    stage.hears_in(50, &["0 PostStop"]);
     assert!(stage.dead.take().is_empty());
     assert_eq!(stage.root.system().scheduler().metrics().active_total, 0);
 }

@@ -1,7 +1,7 @@
 //! The scheduler over refs, with the calls of Pekko's, in virtual time.
 
 use crate::bench::Log;
-use crate::puppet::{Msg, Stage, act, ms, tell};
+use crate::puppet::{Msg, Stage, ms};
 use alloc::sync::Arc;
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Backoff, Cancellable, Context, DispatcherId, Failure, Mailbox,
@@ -129,8 +129,7 @@ fn a_message_that_comes_due_while_its_receiver_fails_waits_for_what_becomes_of_i
     stage.root.run_until_idle();
     stage.pass(99);
     assert!(stage.heard().is_empty(), "the scheduler has run the actor past its supervisor");
-    stage.pass(1);
-    assert_eq!(stage.heard(), ["100 due x1"]);
+    stage.hears_in(1, &["100 due x1"]);
 }
 
 #[test]
@@ -238,8 +237,7 @@ fn a_cancel_wins_until_the_message_is_taken_out_of_the_mailbox() {
     assert_eq!(s.metrics().fired_total, 3);
     assert!(once.cancel() && every.cancel());
     stage.root.run_until_idle();
-    stage.pass(20);
-    assert_eq!(stage.heard(), ["5 kept x1"]);
+    stage.hears_in(20, &["5 kept x1"]);
     assert!(once.is_cancelled() && every.is_cancelled() && kept.is_completed());
     assert_eq!(s.metrics().discarded_total, 2);
     assert!(stage.dead.take().is_empty());
@@ -265,8 +263,7 @@ fn a_fixed_delay_counts_from_the_return_of_the_handler_and_a_rate_keeps_its_grid
     let mut stage = Stage::new();
     let ear = ear(&mut stage, 100);
     let job = DELAY(&jobs(&stage), ms(125), ms(125), &ear, Say("d"), None).unwrap();
-    stage.pass(450);
-    assert_eq!(stage.heard(), ["125 d x1", "350 d x1", "575 d x1"]);
+    stage.hears_in(450, &["125 d x1", "350 d x1", "575 d x1"]);
     job.cancel();
     let at = stage.clock.now().ticks;
     RATE(&jobs(&stage), ms(225), ms(225), &ear, Say("r"), None).unwrap();
@@ -305,8 +302,7 @@ fn what_the_mailbox_has_no_room_for_is_a_dead_letter_and_does_not_end_the_job() 
         jobs(&stage).turn(0, 0, 10);
         stage.root.run_until_idle();
         assert_eq!(stage.dead.take(), ["full"]);
-        stage.pass(10);
-        assert_eq!(stage.heard(), ["10 full x0", "20 tick x1"]);
+        stage.hears_in(10, &["10 full x0", "20 tick x1"]);
     }
 }
 
@@ -320,8 +316,7 @@ fn an_evicted_message_completes_its_run() {
     stage.clock.advance(ms(10));
     jobs(&stage).turn(0, 0, 10);
     ear.tell(Say("newer")).unwrap();
-    stage.pass(10);
-    assert_eq!(stage.heard(), ["11 newer x0", "20 tick x1"]);
+    stage.hears_in(10, &["11 newer x0", "20 tick x1"]);
     assert_eq!(stage.dead.take(), ["other"]);
 }
 
@@ -339,8 +334,7 @@ fn a_mapped_ref_makes_each_message() {
         ANY,
         None,
     );
-    stage.pass(2);
-    assert_eq!(stage.heard(), ["1 made x1", "2 1 x1", "2 made x1"]);
+    stage.hears_in(2, &["1 made x1", "2 1 x1", "2 made x1"]);
     assert!(once.unwrap().is_completed());
 }
 
@@ -379,11 +373,10 @@ fn a_context_schedules_in_the_name_of_its_actor_and_beyond_its_life() {
     let ear = ear(&mut stage, 0);
     let puppet = stage.puppet();
     let to = ear.clone();
-    act(&puppet, move |cx| {
+    stage.act(&puppet, move |cx| {
         drop(cx.schedule_once(ms(10), &to, Say("posthumous"))?);
         Ok(Next::Stop)
     });
-    stage.root.run_until_idle();
     stage.heard();
     stage.pass(10);
     assert_eq!(stage.heard(), [format!("10 posthumous x1 from {}", puppet.pid())]);
@@ -402,14 +395,13 @@ fn a_stashed_message_keeps_its_batch_and_is_no_parcel_any_more() {
     let job = jobs(&stage).schedule_once(ms(1), &a, deed, ANY, None).unwrap();
     stage.pass(1);
     assert!(job.is_completed());
-    tell(
+    stage.tell(
         &a,
         Msg::Do(Box::new(|cx| {
             cx.unstash_all();
             Ok(Next::Stay)
         })),
     );
-    stage.root.run_until_idle();
     assert_eq!(stage.heard(), ["1 stashed x1"]);
 }
 

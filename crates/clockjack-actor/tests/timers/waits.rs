@@ -114,8 +114,7 @@ fn a_wait_behind_a_wait_is_waited_for_too() {
     let mut stage = Stage::new();
     let waiter = waiter(&mut stage);
     every(&stage, ms(10), &waiter, Msg::Chain);
-    stage.pass(30);
-    assert_eq!(stage.heard(), ["10 begins in a run", "17 ends", "27 begins in a run"]);
+    stage.hears_in(30, &["10 begins in a run", "17 ends", "27 begins in a run"]);
 }
 
 #[test]
@@ -123,8 +122,7 @@ fn a_panic_behind_the_wait_completes_the_run() {
     let mut stage = Stage::new();
     let waiter = waiter(&mut stage);
     every(&stage, ms(10), &waiter, Msg::Panic);
-    stage.pass(25);
-    assert_eq!(stage.heard(), ["10 begins in a run", "24 begins in a run"]);
+    stage.hears_in(25, &["10 begins in a run", "24 begins in a run"]);
 }
 
 #[test]
@@ -135,8 +133,6 @@ fn a_run_that_comes_in_a_wait_completes_by_itself() {
     stage.pass(12);
     waiter.tell_control(Msg::Say("control")).unwrap();
     waiter.tell(Msg::Say("user")).unwrap();
-    stage.pass(30);
-    assert_eq!(stage.heard(), ["10 begins in a run", "13 control", "40 ends", "40 user"]);
-    stage.pass(8);
-    assert_eq!(stage.heard(), ["50 begins in a run"]);
+    stage.hears_in(30, &["10 begins in a run", "13 control", "40 ends", "40 user"]);
+    stage.hears_in(8, &["50 begins in a run"]);
 }
