@@ -2,61 +2,27 @@
 //!
 //! Counted for each thread, so that tests beside one another do not disturb. A run in manual time
 //! is on the thread of its test; what is counted is all between two calls of its first component.
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 extern crate alloc;
 
-use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::fmt::Write as _;
-use std::alloc::System;
 use std::io;
 
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
-    Binder, CommitLog, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
-    Input, InputPort, Need, Output, OutputPort, Registry, RunOptions, RunReport, TraceLog,
+    CommitLog, Component, Execute, Failure, GraphContext, Input, Output, Registry, RunOptions,
+    RunReport, TraceLog,
 };
+use clockjack_testing::allocation::Counting;
 use clockjack_testkit::ManualTime;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
     static AT_FIRST: Cell<u64> = const { Cell::new(0) };
     static AT_LAST: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // A thread that is past its thread-local storage is not measured any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-    }
-}
-
-// SAFETY: every call goes to `System` with the same arguments; counting touches no memory of the
-// caller and neither allocates nor unwinds (the cell is const-initialised, without destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: the caller's promise (`layout` is not of size zero) is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` through `alloc` or `realloc` with this `layout`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count();
-        // SAFETY: `pointer` came from `System` with this `layout`; the caller promises that `size`
-        // is not zero and does not overflow when rounded up to the alignment.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
 }
 
 /// Epochs before anything is counted.
@@ -66,36 +32,18 @@ const WARM_UP: u64 = 100;
 const COUNTED: u64 = 10_000;
 
 /// Publishes the number of its epoch, and looks how much was allocated.
-#[derive(Default)]
+#[derive(Component, Default)]
+#[component(type = "meter")]
 struct Meter {
+    #[output]
     out: Output<f64>,
-}
-
-impl Meter {
-    const OUT: OutputPort<f64> = OutputPort::new("out");
-}
-
-impl Component for Meter {
-    const TYPE: &'static str = "meter";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).output(Self::OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.out = ports.output(Self::OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Meter {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         match cx.epoch() {
-            WARM_UP => AT_FIRST.set(ALLOCATIONS.get()),
-            epoch if epoch == WARM_UP + COUNTED => AT_LAST.set(ALLOCATIONS.get()),
+            WARM_UP => AT_FIRST.set(COUNTING.allocations()),
+            epoch if epoch == WARM_UP + COUNTED => AT_LAST.set(COUNTING.allocations()),
             _ => {}
         }
         #[expect(clippy::cast_precision_loss, reason = "epochs are few")]
@@ -105,32 +53,13 @@ impl Execute for Meter {
 }
 
 /// Adds up what comes.
-#[derive(Default)]
+#[derive(Component, Default)]
+#[component(type = "sum")]
 struct Sum {
+    #[input(multiple)]
     a: Input<f64>,
+    #[output]
     out: Output<f64>,
-}
-
-impl Sum {
-    const A: InputPort<f64> = InputPort::new("a");
-    const OUT: OutputPort<f64> = OutputPort::new("out");
-}
-
-impl Component for Sum {
-    const TYPE: &'static str = "sum";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).inputs(Self::A, Need::Required).output(Self::OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.a = ports.input(Self::A);
-        self.out = ports.output(Self::OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Sum {

@@ -4,37 +4,18 @@ use core::time::Duration;
 
 use clockjack_graph::describe::{ErrorPolicy, OverrunPolicy, Priority};
 use clockjack_graph::{
-    Binder, Code, Component, Config, ConfigError, Descriptor, Edge, Execute, Failure, Graph,
-    GraphContext, Input, InputPort, Lane, Need, Output, OutputPort, Setup, Trigger,
+    Code, Component, Edge, Execute, Failure, Graph, GraphContext, Input, InputPort, Lane, Output,
+    Setup, Trigger,
 };
 
 /// Multiplies.
-#[derive(Default)]
+#[derive(Component, Default)]
+#[component(type = "gain")]
 struct Gain {
+    #[input]
     x: Input<f64>,
+    #[output]
     y: Output<f64>,
-}
-
-impl Gain {
-    const X: InputPort<f64> = InputPort::new("x");
-    const Y: OutputPort<f64> = OutputPort::new("y");
-}
-
-impl Component for Gain {
-    const TYPE: &'static str = "gain";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).input(Self::X, Need::Required).output(Self::Y)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.x = ports.input(Self::X);
-        self.y = ports.output(Self::Y);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Gain {

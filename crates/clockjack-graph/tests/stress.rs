@@ -12,11 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use clockjack_actor::ActorSystem;
-use clockjack_graph::describe::{BoundaryRole, GraphFile};
+use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
-    Binder, Clock, CommitLog, Component, Config, ConfigError, Descriptor, Execute, ExecuteShared,
-    Failure, Graph, GraphContext, Input, InputPort, Need, Output, OutputPort, Parallel, Registry,
-    RunOptions, StopReason, TraceLog,
+    Clock, CommitLog, Component, Execute, ExecuteShared, Failure, Graph, GraphContext, Input,
+    Output, Parallel, Registry, RunOptions, StopReason, TraceLog,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 
@@ -28,29 +27,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Publishes one number after the other.
-#[derive(Default)]
+#[derive(Component, Default)]
+#[component(type = "count")]
 struct Count {
     n: f64,
+    #[output]
     out: Output<f64>,
-}
-
-const IN: InputPort<f64> = InputPort::new("in");
-const OUT: OutputPort<f64> = OutputPort::new("out");
-
-impl Component for Count {
-    const TYPE: &'static str = "count";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).output(OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.out = ports.output(OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Count {
@@ -62,28 +44,14 @@ impl Execute for Count {
 }
 
 /// Hands on what comes; its invocations may overlap.
-#[derive(Default)]
+#[derive(Component, Default)]
+#[component(type = "pass")]
 struct Pass {
     n_calls: AtomicU64,
-    x: Input<f64>,
+    #[input(multiple)]
+    r#in: Input<f64>,
+    #[output]
     out: Output<f64>,
-}
-
-impl Component for Pass {
-    const TYPE: &'static str = "pass";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).inputs(IN, Need::Required).output(OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.x = ports.input(IN);
-        self.out = ports.output(OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl ExecuteShared for Pass {
@@ -92,7 +60,7 @@ impl ExecuteShared for Pass {
         if self.n_calls.fetch_add(1, Relaxed).is_multiple_of(3) {
             thread::yield_now();
         }
-        let values: Vec<f64> = cx.drain(self.x).copied().collect();
+        let values: Vec<f64> = cx.drain(self.r#in).copied().collect();
         for value in values {
             cx.publish(self.out, value)?;
         }
@@ -101,31 +69,18 @@ impl ExecuteShared for Pass {
 }
 
 /// Keeps what comes.
+#[derive(Component)]
+#[component(type = "keep", role = "input")]
 struct Keep {
     books: Books,
-    x: Input<f64>,
-}
-
-impl Component for Keep {
-    const TYPE: &'static str = "keep";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).role(BoundaryRole::Input).inputs(IN, Need::Required)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.x = ports.input(IN);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
+    #[input(multiple)]
+    r#in: Input<f64>,
 }
 
 impl Execute for Keep {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         let id = cx.component_id().to_owned();
-        let values: Vec<f64> = cx.drain(self.x).copied().collect();
+        let values: Vec<f64> = cx.drain(self.r#in).copied().collect();
         lock(&self.books).entry(id).or_default().extend(values);
         Ok(())
     }
@@ -141,7 +96,7 @@ fn compile(text: &str, books: &Books) -> Graph {
     let registry = Registry::new()
         .register::<Count>()
         .register_shared::<Pass>()
-        .register_with(move || Keep { books: Arc::clone(&books), x: Input::default() });
+        .register_with(move || Keep { books: Arc::clone(&books), r#in: Input::default() });
     let file = GraphFile::parse("s.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"))
 }

@@ -3,10 +3,7 @@
 use alloc::sync::Arc;
 
 use clockjack_graph::describe::GraphFile;
-use clockjack_graph::{
-    Binder, Component, Config, ConfigError, Descriptor, Execute, Failure, Graph, GraphContext,
-    Input, InputPort, Need, Output, OutputPort, Registry,
-};
+use clockjack_graph::{Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry};
 
 /// What it does when it is called.
 pub(crate) type Act = Arc<
@@ -14,32 +11,14 @@ pub(crate) type Act = Arc<
 >;
 
 /// A component that does what a test tells it.
+#[derive(Component)]
+#[component(type = "acts")]
 pub(crate) struct Acts {
     act: Act,
+    #[input(optional, multiple)]
     a: Input<f64>,
+    #[output]
     out: Output<f64>,
-}
-
-impl Acts {
-    const A: InputPort<f64> = InputPort::new("a");
-    const OUT: OutputPort<f64> = OutputPort::new("out");
-}
-
-impl Component for Acts {
-    const TYPE: &'static str = "acts";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).inputs(Self::A, Need::Optional).output(Self::OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.a = ports.input(Self::A);
-        self.out = ports.output(Self::OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Acts {

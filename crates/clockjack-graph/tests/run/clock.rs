@@ -6,38 +6,16 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::sync::Mutex;
 
-use clockjack_actor::{ActorSystem, RootContext, Toolbox};
+use clockjack_actor::{ActorSystem, RootContext};
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::{
     Binder, Clock, Component, Config, ConfigError, Descriptor, Execute, Failure, GraphContext,
     InputPort, Need, Output, OutputPort, Registry, RunError, RunOptions, RunReport, Stopper,
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::{ByHand, Panics, Parking};
+use clockjack_time::{ManualClock, MonotonicClock as _, Resolution};
 
 const MS: u64 = 1_000_000;
-
-/// The host: when it would sleep, its clock jumps to what is due.
-struct Jumping {
-    clock: Arc<ManualClock>,
-    driver: ManualDriver,
-}
-
-impl Toolbox for Jumping {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &*self.clock
-    }
-
-    fn driver(&self) -> &dyn TickDriver {
-        &self.driver
-    }
-
-    fn park(&self, until: Option<Tick>) {
-        let until = until.expect("something is due, or nobody would ever wake");
-        self.clock.advance_ticks(until.saturating_since(self.clock.now().tick()));
-    }
-
-    fn unpark(&self) {}
-}
 
 /// What a slow component is told, and what it tells.
 #[derive(Default)]
@@ -129,9 +107,10 @@ impl Ran {
 
 /// Runs a text by the clock of that host.
 pub(crate) fn run(text: &str, options: RunOptions, diary: Diary) -> Ran {
-    let clock = Arc::new(ManualClock::new(Resolution::MILLI));
-    let driver = ManualDriver::new(Resolution::MILLI);
-    let host = Jumping { clock: Arc::clone(&clock), driver };
+    let (mut host, clock) = ByHand::new(Resolution::MILLI);
+    host.panics = Panics::GoThrough;
+    // When it would sleep, its clock jumps to what is due.
+    host.parking = Parking::MovesTime;
     let mut root = RootContext::new(host, ActorSystem::builder("jumps")).expect("it starts");
     let diary: Shared = Arc::new(Mutex::new(diary));
     let told = Arc::clone(&diary);

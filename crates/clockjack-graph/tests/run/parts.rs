@@ -16,30 +16,12 @@ use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
 
 /// Publishes 1, 2, 3 and so on.
-#[derive(Default)]
+#[derive(Component, Default)]
+#[component(type = "count", role = "input")]
 pub(crate) struct Count {
     n: f64,
+    #[output]
     out: Output<f64>,
-}
-
-impl Count {
-    const OUT: OutputPort<f64> = OutputPort::new("out");
-}
-
-impl Component for Count {
-    const TYPE: &'static str = "count";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).role(BoundaryRole::Input).output(Self::OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.out = ports.output(Self::OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Count {

@@ -15,9 +15,8 @@ use clockjack_graph::describe::GraphFile;
 use clockjack_graph::run::LaneReport;
 use clockjack_graph::run::commit_log::MAGIC;
 use clockjack_graph::{
-    Binder, Clock, CommitLog, Component, Config, ConfigError, Descriptor, Execute, Failure, Graph,
-    GraphContext, Input, InputPort, Need, Output, OutputPort, Registry, RunError, RunOptions,
-    RunReport, StopReason,
+    Clock, CommitLog, Component, Execute, Failure, Graph, GraphContext, Input, Output, Registry,
+    RunError, RunOptions, RunReport, StopReason,
 };
 use clockjack_rt::{PoolConfig, Runtime};
 use clockjack_testkit::ManualTime;
@@ -62,33 +61,15 @@ thread_local! {
 }
 
 /// A component that looks where it is called, and hands a number on.
+#[derive(Component)]
+#[component(type = "look")]
 struct Look {
     log: Shared,
     n: f64,
+    #[input(optional, multiple)]
     a: Input<f64>,
+    #[output]
     out: Output<f64>,
-}
-
-impl Look {
-    const A: InputPort<f64> = InputPort::new("a");
-    const OUT: OutputPort<f64> = OutputPort::new("out");
-}
-
-impl Component for Look {
-    const TYPE: &'static str = "look";
-
-    fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).inputs(Self::A, Need::Optional).output(Self::OUT)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.a = ports.input(Self::A);
-        self.out = ports.output(Self::OUT);
-    }
-
-    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
-        Ok(())
-    }
 }
 
 impl Execute for Look {
