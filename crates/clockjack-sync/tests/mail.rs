@@ -2,126 +2,40 @@
 //! what they cost in memory.
 #![cfg(not(any(loom, shuttle)))]
 #![cfg(feature = "alloc")]
-#![expect(unsafe_code, reason = "the tests are the only consumer, and count allocations")]
+#![expect(unsafe_code, reason = "the tests are the only consumer")]
 
 extern crate alloc;
 
-use alloc::{collections::VecDeque, rc::Rc};
+#[path = "mail/pair.rs"]
+mod pair;
+
 use core::{
-    alloc::{GlobalAlloc, Layout},
     cell::Cell,
     panic::AssertUnwindSafe,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 use std::{
-    alloc::System,
     panic::{catch_unwind, resume_unwind},
     thread,
 };
 
 use clockjack_sync::mail::{Bar, CAPACITY_MAX, Mailbox, Pop, Popped, RESERVE_MAX};
+use clockjack_testing::{Patience, allocation::Counting};
+use pair::{Consumer, Pair, Step};
 use proptest::prelude::*;
 
 /// Divides the work where an interpreter does it.
 const SHARE: usize = if cfg!(miri) { 500 } else { 1 };
 /// How often a box is filled and drained: enough for positions to pass several blocks.
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 100 };
-/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
-const IDLE_MAX: u32 = 5_000_000;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-}
-
-/// Counts for each thread what it allocates.
-struct Counting;
-
-// SAFETY: all is handed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        BYTES.set(BYTES.get() + layout.size().cast_signed());
-        // SAFETY: by the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        BYTES.set(BYTES.get() - layout.size().cast_signed());
-        // SAFETY: by the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 /// What `f` allocates on this thread: how often, and how many bytes more are left than before.
-fn allocated(f: impl FnOnce()) -> (usize, isize) {
-    let before = (ALLOCATIONS.get(), BYTES.get());
-    f();
-    (ALLOCATIONS.get() - before.0, BYTES.get() - before.1)
-}
-
-/// The consumer's view of a mailbox.
-struct Consumer<'a, T>(&'a Mailbox<T>);
-
-impl<T> Consumer<'_, T> {
-    fn pop(&mut self) -> Pop<T> {
-        // SAFETY: each test makes one consumer of a mailbox.
-        unsafe { self.0.pop() }
-    }
-
-    fn pop_held(&mut self) -> Pop<T> {
-        // SAFETY: as above.
-        unsafe { self.0.pop_held() }
-    }
-
-    fn free(&mut self, n: usize) {
-        // SAFETY: as above.
-        unsafe { self.0.free(n) }
-    }
-
-    fn try_idle(&mut self) -> bool {
-        // SAFETY: as above.
-        unsafe { self.0.try_idle() }
-    }
-
-    fn shrink(&mut self) -> bool {
-        // SAFETY: as above.
-        unsafe { self.0.shrink() }
-    }
-
-    fn release(&mut self) -> bool {
-        // SAFETY: as above.
-        unsafe { self.0.release() }
-    }
-}
-
-/// Waits by yielding, not for ever.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Patience {
-    fn wait(&mut self) {
-        self.0 += 1;
-        assert!(self.0 < IDLE_MAX, "something is lost");
-        thread::yield_now();
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Push(usize),
-    Pop(usize),
-    Hold(usize),
-    Free,
-    Claim,
-    GiveUp,
-    Idle,
-    Shrink,
-    Release,
-    Close,
+fn allocated(f: impl FnOnce()) -> (u64, isize) {
+    let ((), counts) = COUNTING.during(f);
+    (counts.allocations, counts.live_bytes)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -138,132 +52,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A mailbox beside the deque that says what it should do. `None` is a claim that was given up.
-struct Pair {
-    mailbox: Mailbox<Rc<u32>>,
-    model: VecDeque<Option<Rc<u32>>>,
-    held: usize,
-    idle: bool,
-    closed: bool,
-    next: u32,
-}
-
-impl Pair {
-    fn room(&self) -> usize {
-        self.mailbox.capacity() - self.model.len() - self.held
-    }
-
-    fn pushed(&mut self, wake: bool) {
-        assert_eq!(wake, self.idle);
-        self.idle = false;
-    }
-
-    fn push(&mut self) {
-        let value = Rc::new(self.next);
-        self.next += 1;
-        match self.mailbox.push(Rc::clone(&value)) {
-            Ok(pushed) => {
-                assert!(self.room() > 0 && !self.closed);
-                self.pushed(pushed.wake);
-                self.model.push_back(Some(value));
-            }
-            Err(refused) => {
-                assert_eq!(refused.is_closed(), self.closed);
-                assert_eq!(refused.is_full(), !self.closed && self.room() == 0);
-                assert_eq!(refused.into_inner(), value);
-            }
-        }
-    }
-
-    fn claim(&mut self, write: bool) {
-        let value = Rc::new(self.next);
-        self.next += 1;
-        let Ok(permit) = self.mailbox.claim() else {
-            assert!(self.closed || self.room() == 0);
-            return;
-        };
-        let (wake, entered) = if write {
-            (permit.write(Rc::clone(&value)).wake, Some(value))
-        } else {
-            (permit.cancel().wake, None)
-        };
-        self.pushed(wake);
-        self.model.push_back(entered);
-    }
-
-    /// What a pop should give; marks of claims that were given up go with it.
-    fn expected(&mut self) -> Pop<Rc<u32>> {
-        while let Some(front) = self.model.pop_front() {
-            if let Some(value) = front {
-                return Pop::Item(value);
-            }
-        }
-        Pop::Empty
-    }
-
-    fn step(&mut self, step: Step) {
-        match step {
-            Step::Push(n) => (0..n).for_each(|_| self.push()),
-            Step::Claim => self.claim(true),
-            Step::GiveUp => self.claim(false),
-            Step::Pop(n) => {
-                for _ in 0..n {
-                    let expected = self.expected();
-                    assert_eq!(Consumer(&self.mailbox).pop(), expected);
-                }
-            }
-            Step::Hold(n) => {
-                for _ in 0..n {
-                    let expected = self.expected();
-                    let popped = Consumer(&self.mailbox).pop_held();
-                    self.held += usize::from(popped != Pop::Empty);
-                    assert_eq!(popped, expected);
-                }
-            }
-            Step::Free => {
-                Consumer(&self.mailbox).free(self.held);
-                self.held = 0;
-            }
-            Step::Idle => {
-                let idle = Consumer(&self.mailbox).try_idle();
-                assert_eq!(idle, self.model.is_empty());
-                self.idle |= idle;
-            }
-            Step::Shrink => {
-                assert_eq!(Consumer(&self.mailbox).shrink(), self.model.is_empty());
-            }
-            Step::Release => {
-                assert_eq!(Consumer(&self.mailbox).release(), self.model.is_empty());
-            }
-            Step::Close => {
-                assert_eq!(self.mailbox.close(), !self.closed);
-                self.closed = true;
-            }
-        }
-        assert_eq!(self.mailbox.len(), self.model.len() + self.held);
-        assert_eq!(self.mailbox.is_idle(), self.idle);
-        assert_eq!(self.mailbox.is_closed(), self.closed);
-    }
-}
-
 /// A mailbox against a deque, with positions that begin at `start`.
 fn agrees(capacity: usize, start: isize, steps: &[Step]) {
-    let mut pair = Pair {
-        mailbox: Mailbox::with_start(capacity, start),
-        model: VecDeque::new(),
-        held: 0,
-        idle: false,
-        closed: false,
-        next: 0,
-    };
+    let mut pair = Pair::new(capacity, start);
     steps.iter().for_each(|step| pair.step(*step));
     for step in [Step::Free, Step::Close, Step::Push(1), Step::Pop(3)] {
         pair.step(step);
     }
-    // The rest is dropped with the mailbox, each once.
-    let Pair { mailbox, model, .. } = pair;
-    drop(mailbox);
-    assert!(model.iter().flatten().all(|value| Rc::strong_count(value) == 1));
+    pair.finish();
 }
 
 proptest! {
@@ -606,7 +402,7 @@ fn stress(mailbox: &Mailbox<(usize, usize)>, n_each: usize, mut now_and_then: im
                             }
                         }
                     }
-                    patience = Patience::default();
+                    patience.renew();
                 }
             });
         }
@@ -618,7 +414,7 @@ fn stress(mailbox: &Mailbox<(usize, usize)>, n_each: usize, mut now_and_then: im
                 Pop::Item((id, n)) => {
                     assert_eq!(n, expected[id]);
                     expected[id] += 1;
-                    patience = Patience::default();
+                    patience.renew();
                 }
                 Pop::Busy => patience.wait(),
                 Pop::Empty => {

@@ -19,28 +19,10 @@ use clockjack_sync::{
     return_stack::{Links, NIL},
     ring::{Owner, Steal},
 };
+use clockjack_testing::Patience;
 
 /// Divides the work where an interpreter does it.
 const SHARE: usize = if cfg!(miri) { 200 } else { 1 };
-
-/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
-const IDLE_MAX: u32 = 5_000_000;
-
-/// Waits by yielding, not for ever.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Patience {
-    fn wait(&mut self) {
-        self.0 += 1;
-        assert!(self.0 < IDLE_MAX, "something is lost");
-        thread::yield_now();
-    }
-
-    fn renew(&mut self) {
-        self.0 = 0;
-    }
-}
 
 /// Counts how often each item was seen, and all together.
 struct Ledger {
