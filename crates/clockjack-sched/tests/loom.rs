@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "loom/close.rs"]
 mod close;
+#[path = "support/host.rs"]
+mod host;
 #[path = "loom/jobs.rs"]
 mod jobs;
 #[path = "loom/parcels.rs"]
@@ -13,6 +15,8 @@ mod parcels;
 mod quota;
 #[path = "loom/stream.rs"]
 mod stream;
+#[path = "support/told.rs"]
+mod told;
 
 /// Explores `f` with at most so many preemptions, or fewer if the environment says so.
 fn model_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {

@@ -22,7 +22,7 @@ use std::{
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Ask, Context, Failure, Limits, Mailbox, Next, Overflow, Props,
-    ReplyTo, RootContext, Sending, Toolbox,
+    ReplyTo, RootContext, Sending,
 };
 use clockjack_exec::{Handle, custom::run_next};
 use clockjack_sync::{
@@ -36,7 +36,8 @@ use clockjack_sync::{
     },
     waker::AtomicWaker,
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::{ByHand, Panics};
+use clockjack_time::Resolution;
 use loom::thread;
 
 /// After so many turns at the end of a model somebody spins.
@@ -45,20 +46,6 @@ const TURNS_MAX: usize = 24;
 const OPENED: u32 = 100;
 /// What a request is written down as.
 const ASKED: u32 = 200;
-
-/// A host in which nothing passes by itself.
-struct Bench(ManualClock, ManualDriver);
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &self.0
-    }
-    fn driver(&self) -> &dyn TickDriver {
-        &self.1
-    }
-    fn park(&self, _until: Option<Tick>) {}
-    fn unpark(&self) {}
-}
 
 /// A future that is ready once it was opened.
 #[derive(Clone)]
@@ -138,10 +125,10 @@ struct Scene {
 
 impl Scene {
     fn new(mailbox: Mailbox) -> (Self, ActorRef<Msg>) {
-        let bench =
-            Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+        let (mut host, _clock) = ByHand::new(Resolution::MILLI);
+        host.panics = Panics::GoThrough;
         let builder = ActorSystem::builder("t").limits(Limits::SMALL.processes(8));
-        let mut root = RootContext::new(bench, builder).unwrap();
+        let mut root = RootContext::new(host, builder).unwrap();
         let (handle, log) = (root.executor(), Log::default());
         let n_live = handle.engine().live_len();
         let of_clerk = Arc::clone(&log);
@@ -165,8 +152,29 @@ impl Scene {
         panic!("it goes on and on");
     }
 
+    /// Waits for both, and runs what they have left.
+    fn join<A, B>(&self, one: thread::JoinHandle<A>, other: thread::JoinHandle<B>) -> (A, B) {
+        let ends = (one.join().unwrap(), other.join().unwrap());
+        self.settle();
+        ends
+    }
+
+    /// Somebody does something, and then runs the actor so many times, beside one who gives it a
+    /// turn.
+    fn beside_a_turn<R: 'static>(&self, turns: usize, what: impl FnOnce() -> R + 'static) -> R {
+        let somebody = act(self, turns, what);
+        let runner = act(self, 1, || ());
+        self.join(somebody, runner).0
+    }
+
     fn seen(&self) -> Vec<u32> {
         self.log.lock().unwrap().clone()
+    }
+
+    fn seen_in_any_order(&self) -> Vec<u32> {
+        let mut seen = self.seen();
+        seen.sort_unstable();
+        seen
     }
 
     /// How many messages are accounted for: handled, or dead letters.
@@ -246,9 +254,7 @@ fn what_two_send_while_the_runner_goes_idle_is_handled() {
         let refs = tellers.map(|teller| teller.join().unwrap().unwrap());
         runner.join().unwrap();
         scene.settle();
-        let mut seen = scene.seen();
-        seen.sort_unstable();
-        assert_eq!(seen, [0, 1, 2]);
+        assert_eq!(scene.seen_in_any_order(), [0, 1, 2]);
         drop(refs);
     });
 }
@@ -259,11 +265,8 @@ fn a_cell_that_sleeps_and_is_woken_has_one_runner_at_a_time() {
         let (scene, actor) = Scene::new(Mailbox::bounded(4));
         actor.tell(Msg::Note(0)).unwrap();
         let of_teller = actor.clone();
-        let teller = act(&scene, 1, move || of_teller.tell(Msg::Note(1)).map(|()| of_teller));
-        let runner = act(&scene, 1, || ());
-        let _ref = teller.join().unwrap().unwrap();
-        runner.join().unwrap();
-        scene.settle();
+        let told = scene.beside_a_turn(1, move || of_teller.tell(Msg::Note(1)).map(|()| of_teller));
+        let _ref = told.unwrap();
         assert_eq!(scene.seen(), [0, 1]);
     });
 }
@@ -274,15 +277,10 @@ fn a_control_message_beside_a_turn_is_handled_and_the_runner_sleeps() {
         let (scene, actor) = Scene::new(Mailbox::bounded(4));
         actor.tell(Msg::Note(0)).unwrap();
         let of_teller = actor.clone();
-        let teller =
-            act(&scene, 0, move || of_teller.tell_control(Msg::Note(1)).map(|()| of_teller));
-        let runner = act(&scene, 1, || ());
-        let _ref = teller.join().unwrap().unwrap();
-        runner.join().unwrap();
-        scene.settle();
-        let mut seen = scene.seen();
-        seen.sort_unstable();
-        assert_eq!(seen, [0, 1]);
+        let told = scene
+            .beside_a_turn(0, move || of_teller.tell_control(Msg::Note(1)).map(|()| of_teller));
+        let _ref = told.unwrap();
+        assert_eq!(scene.seen_in_any_order(), [0, 1]);
     });
 }
 
@@ -296,9 +294,7 @@ fn a_message_that_meets_a_stop_has_one_end() {
         let teller = act(&scene, 0, move || of_teller.tell(Msg::Note(1)).is_err());
         let system = scene.root.system().clone();
         let stopper = act(&scene, 1, move || system.stop(&of_stopper).unwrap());
-        let came_back = teller.join().unwrap();
-        stopper.join().unwrap();
-        scene.settle();
+        let (came_back, ()) = scene.join(teller, stopper);
         assert_eq!(scene.n_ends() + usize::from(came_back), 1);
         scene.assert_gone();
     });
@@ -313,9 +309,7 @@ fn an_actor_that_is_ended_by_force_in_its_turn_ends() {
         drop(actor);
         let runner = act(&scene, 1, || ());
         let killer = act(&scene, 0, move || assert!(handle.engine().terminate(pid)));
-        runner.join().unwrap();
-        killer.join().unwrap();
-        scene.settle();
+        scene.join(runner, killer);
         assert_eq!(scene.n_ends(), 1);
         scene.assert_gone();
     });
@@ -328,9 +322,7 @@ fn a_message_that_meets_an_end_by_force_has_one_end() {
         let (pid, handle) = (actor.pid(), scene.handle.clone());
         let teller = act(&scene, 0, move || actor.tell(Msg::Note(1)).is_err());
         let killer = act(&scene, 1, move || assert!(handle.engine().terminate(pid)));
-        let came_back = teller.join().unwrap();
-        killer.join().unwrap();
-        scene.settle();
+        let (came_back, ()) = scene.join(teller, killer);
         assert_eq!(scene.n_ends() + usize::from(came_back), 1);
         scene.assert_gone();
     });
@@ -342,16 +334,12 @@ fn who_waits_for_room_is_let_in_and_woken() {
         let (scene, actor) = Scene::new(Mailbox::bounded(1));
         actor.tell(Msg::Note(0)).unwrap();
         let of_sender = actor.clone();
-        let sender = act(&scene, 0, move || {
+        let (sending, woken, _ref) = scene.beside_a_turn(0, move || {
             let woken = Arc::new(Woken::default());
             let mut sending = of_sender.send(Msg::Note(1));
             let polled = poll(&mut sending, &woken);
             (polled.is_pending().then_some(sending), woken, of_sender)
         });
-        let runner = act(&scene, 1, || ());
-        let (sending, woken, _ref) = sender.join().unwrap();
-        runner.join().unwrap();
-        scene.settle();
         assert_eq!(scene.seen(), [0, 1]);
         if let Some(mut sending) = sending {
             assert!(woken.0.load(SeqCst) > 0, "it sleeps for ever");
@@ -374,9 +362,7 @@ fn who_waits_for_room_of_an_actor_that_stops_is_woken_and_has_its_message_or_not
         });
         let system = scene.root.system().clone();
         let stopper = act(&scene, 1, move || system.stop(&actor).unwrap());
-        let (mut sending, mut polled, woken) = sender.join().unwrap();
-        stopper.join().unwrap();
-        scene.settle();
+        let ((mut sending, mut polled, woken), ()) = scene.join(sender, stopper);
         if polled.is_pending() {
             assert!(woken.0.load(SeqCst) > 0, "it sleeps for ever");
             polled = poll(&mut sending, &woken);
@@ -410,14 +396,10 @@ fn who_waits_for_room_is_let_in_when_a_claim_is_given_up() {
         let sending = Arc::default();
         let probe = Probe { to: actor.clone(), sending: Arc::clone(&sending) };
         let of_teller = actor.clone();
-        let teller = act(&scene, 0, move || {
+        scene.beside_a_turn(0, move || {
             let tells = AssertUnwindSafe(|| of_teller.map(never).tell(probe));
             assert!(catch_unwind(tells).is_err());
         });
-        let runner = act(&scene, 1, || ());
-        teller.join().unwrap();
-        runner.join().unwrap();
-        scene.settle();
         assert_eq!(scene.seen(), [1]);
     });
 }
@@ -436,9 +418,7 @@ fn an_actor_that_waits_takes_control_messages_and_then_the_others() {
             of_teller
         });
         let opener = act(&scene, 1, move || gate.open());
-        let _ref = teller.join().unwrap();
-        opener.join().unwrap();
-        scene.settle();
+        let (_ref, ()) = scene.join(teller, opener);
         let mut seen = scene.seen();
         let place = |n| seen.iter().position(|one| *one == n);
         assert!(place(OPENED) < place(1), "{seen:?}");
@@ -454,11 +434,7 @@ fn a_future_that_is_ready_while_its_actor_goes_to_sleep_is_polled() {
         let gate = Gate::new();
         actor.tell(Msg::WaitFor(gate.clone())).unwrap();
         actor.tell(Msg::Note(1)).unwrap();
-        let opener = act(&scene, 0, move || gate.open());
-        let runner = act(&scene, 1, || ());
-        opener.join().unwrap();
-        runner.join().unwrap();
-        scene.settle();
+        scene.beside_a_turn(0, move || gate.open());
         assert_eq!(scene.seen(), [OPENED, 1]);
     });
 }
@@ -469,11 +445,8 @@ fn what_is_evicted_is_not_handled_and_what_is_handled_not_evicted() {
         let (scene, actor) = Scene::new(Mailbox::bounded(1).overflow(Overflow::DropOldest));
         actor.tell(Msg::Note(0)).unwrap();
         let of_teller = actor.clone();
-        let teller = act(&scene, 1, move || (of_teller.tell(Msg::Note(1)).is_err(), of_teller));
-        let runner = act(&scene, 1, || ());
-        let (came_back, _ref) = teller.join().unwrap();
-        runner.join().unwrap();
-        scene.settle();
+        let (came_back, _ref) =
+            scene.beside_a_turn(1, move || (of_teller.tell(Msg::Note(1)).is_err(), of_teller));
         assert_eq!(scene.n_ends() + usize::from(came_back), 2);
         let seen = scene.seen();
         assert!(seen.is_sorted() && (came_back || seen.contains(&1)), "{seen:?}");

@@ -4,27 +4,14 @@
 use core::{any::TypeId, ptr::NonNull};
 
 use clockjack_exec::{
-    Commands, Limits, LocalExecutor, Toolbox,
+    Commands, Limits, LocalExecutor,
     custom::{self, Body, CustomRef, Outcome, Turn, run_next},
     exit::Caught,
 };
 use clockjack_sync::mail::{Mailbox, Pop, Popped, Seen};
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::{ByHand, Panics};
+use clockjack_time::Resolution;
 use loom::thread;
-
-/// A host in which nothing passes by itself.
-struct Bench(ManualClock, ManualDriver);
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &self.0
-    }
-    fn driver(&self) -> &dyn TickDriver {
-        &self.1
-    }
-    fn park(&self, _until: Option<Tick>) {}
-    fn unpark(&self) {}
-}
 
 /// Takes what comes, and sleeps.
 struct Taker;
@@ -80,9 +67,10 @@ impl Body for Taker {
 
 /// An executor without workers of its own, and a cell that sleeps.
 fn asleep() -> (LocalExecutor, CustomRef<Mailbox<u32>>) {
-    let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+    let (mut host, _clock) = ByHand::new(Resolution::MILLI);
+    host.panics = Panics::GoThrough;
     let limits = Limits::SMALL.processes(4);
-    let mut executor = LocalExecutor::new(bench, limits, Commands::new()).unwrap();
+    let mut executor = LocalExecutor::new(host, limits, Commands::new()).unwrap();
     let make = || (Mailbox::new(4), Taker);
     // SAFETY: the body is `Send`.
     let cell = unsafe { custom::start(executor.handle().engine(), make, |_| ()) }.unwrap();

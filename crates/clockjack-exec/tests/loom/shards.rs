@@ -31,6 +31,28 @@ fn spawn<R: 'static>(shards: &Table, run: impl FnOnce(&Table) -> R + 'static) ->
     thread::spawn(move || run(&shards))
 }
 
+/// Explores what is done with a [`table`] and values of a token. In the end none of them is left.
+fn model(
+    seats: usize,
+    attached: &'static [usize],
+    scene: impl Fn(&Table, &Arc<()>) + Sync + Send + 'static,
+) {
+    loom::model(move || {
+        let (shards, token) = (table(seats, attached), Arc::new(()));
+        scene(&shards, &token);
+        drop(shards);
+        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+    });
+}
+
+/// Does something while the lease of shard 0 is held, by one whose timer fires.
+fn while_leased<R>(shards: &Table, token: &Arc<()>, act: impl FnOnce() -> R) -> R {
+    arm(shards, 1, (7, token.clone())).expect("room");
+    let (mut act, mut done) = (Some(act), None);
+    shards.poll(0, Tick::new(1), 100, |_| done = act.take().map(|act| act()));
+    done.expect("it fired")
+}
+
 /// What fired up to `now`, if the lease could be had.
 fn poll(shards: &Table, shard: u32, now: u64) -> Vec<u32> {
     let mut fired = Vec::new();
@@ -48,36 +70,38 @@ fn drain(shards: &Table) -> (Vec<u32>, usize) {
     (drained, closed.left)
 }
 
+/// What a close has left behind, as it said.
+fn rest(shards: &Table, left: usize) -> Vec<u32> {
+    let (rest, _) = drain(shards);
+    assert!(left > 0 || rest.is_empty(), "the close said that nothing was left");
+    rest
+}
+
 #[test]
 fn an_adoption_and_a_remote_cancel_end_a_timer_once() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(2, &[0, 1]);
-        let id = arm(&shards, 5, (1, token.clone())).expect("room").id;
+    model(2, &[0, 1], |shards, token| {
+        let id = arm(shards, 5, (1, token.clone())).expect("room").id;
         shards.detach(0);
-        let canceller = spawn(&shards, move |shards| shards.cancel(id));
-        let adopter = spawn(&shards, |shards| {
+        let canceller = spawn(shards, move |shards| shards.cancel(id));
+        let adopter = spawn(shards, |shards| {
             let mut fired = Vec::new();
             assert_eq!(shards.adopt(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
             fired
         });
         let cancelled = canceller.join().expect("no panic");
         let mut fired = adopter.join().expect("no panic");
-        fired.extend(poll(&shards, 0, 9));
+        fired.extend(poll(shards, 0, 9));
         assert_eq!(fired.len() + usize::from(cancelled), 1, "fired {fired:?}, {cancelled}");
-        drop(shards);
-        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }
 
 /// One thread adopts, one attaches: an orphan has one keeper, and each knows who it is.
 #[test]
 fn an_orphan_gets_one_keeper() {
-    loom::model(|| {
-        let shards = table(3, &[0, 1]);
+    model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(&shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
-        let comer = spawn(&shards, |shards| shards.attach(2));
+        let adopter = spawn(shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let comer = spawn(shards, |shards| shards.attach(2));
         adopter.join().expect("no panic");
         let home = comer.join().expect("no panic");
         let keepers = [1, 2].map(|seat| shards.keeps(seat).filter(|shard| *shard == 0).count());
@@ -91,11 +115,10 @@ fn an_orphan_gets_one_keeper() {
 /// A worker comes and goes while its shard is adopted: what is an orphan in the end is found.
 #[test]
 fn an_orphan_is_in_the_queue_or_in_somebodys_hands() {
-    loom::model(|| {
-        let shards = table(3, &[0, 1]);
+    model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(&shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
-        let guest = spawn(&shards, |shards| {
+        let adopter = spawn(shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let guest = spawn(shards, |shards| {
             shards.attach(2);
             shards.detach(2);
         });
@@ -110,11 +133,10 @@ fn an_orphan_is_in_the_queue_or_in_somebodys_hands() {
 /// The worker that was chosen leaves at that moment.
 #[test]
 fn a_worker_that_leaves_keeps_nothing() {
-    loom::model(|| {
-        let shards = table(3, &[0, 1, 2]);
+    model(3, &[0, 1, 2], |shards, _token| {
         shards.detach(0);
-        let leaver = spawn(&shards, |shards| shards.detach(1));
-        let adopter = spawn(&shards, |shards| {
+        let leaver = spawn(shards, |shards| shards.detach(1));
+        let adopter = spawn(shards, |shards| {
             let mut seats = [1, 2].into_iter();
             shards.adopt(|| seats.next(), |_, _| ())
         });
@@ -129,12 +151,10 @@ fn a_worker_that_leaves_keeps_nothing() {
 
 #[test]
 fn an_arm_in_a_shard_that_changes_hands_is_known_to_the_new_keeper_or_its_caller() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(2, &[0, 1]);
-        let value = (1, token);
-        let arming = spawn(&shards, move |shards| arm(shards, 20, value).expect("room"));
-        let leaver = spawn(&shards, |shards| {
+    model(2, &[0, 1], |shards, token| {
+        let value = (1, token.clone());
+        let arming = spawn(shards, move |shards| arm(shards, 20, value).expect("room"));
+        let leaver = spawn(shards, |shards| {
             assert_eq!(shards.detach(0), 1);
             assert_eq!(shards.adopt(|| Some(1), |_, _| ()), 1);
             // The new keeper is awake now; it is about to sleep until this.
@@ -146,20 +166,18 @@ fn an_arm_in_a_shard_that_changes_hands_is_known_to_the_new_keeper_or_its_caller
         let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
         let is_woken = armed.keeper == Some(1);
         assert!(is_covered || is_woken, "sleeps until {wake:?}, woken is {:?}", armed.keeper);
-        assert_eq!(poll(&shards, 0, 20), [1]);
+        assert_eq!(poll(shards, 0, 20), [1]);
     });
 }
 
 /// As above, with a worker that comes instead of an adopter.
 #[test]
 fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(2, &[0]);
+    model(2, &[0], |shards, token| {
         shards.detach(0);
-        let value = (1, token);
-        let arming = spawn(&shards, move |shards| arm(shards, 20, value).expect("room"));
-        let comer = spawn(&shards, |shards| {
+        let value = (1, token.clone());
+        let arming = spawn(shards, move |shards| arm(shards, 20, value).expect("room"));
+        let comer = spawn(shards, |shards| {
             assert_eq!(shards.attach(1), 0);
             shards.next_wake(1)
         });
@@ -173,11 +191,9 @@ fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
 /// The fires of the owner and of one who takes over stand in one log, in order.
 #[test]
 fn a_takeover_beside_the_owner_keeps_the_order() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(2, &[0, 1]);
+    model(2, &[0, 1], |shards, token| {
         for number in [1, 2, 3] {
-            arm(&shards, u64::from(number), (number, token.clone())).expect("room");
+            arm(shards, u64::from(number), (number, token.clone())).expect("room");
         }
         let log = Arc::new(Mutex::new(Vec::new()));
         let hand_over = |log: &Mutex<Vec<u32>>, value: Value| {
@@ -185,13 +201,13 @@ fn a_takeover_beside_the_owner_keeps_the_order() {
         };
         let owner = {
             let log = log.clone();
-            spawn(&shards, move |shards| {
+            spawn(shards, move |shards| {
                 shards.poll(0, Tick::new(2), 100, |timer| hand_over(&log, timer.value)).fired
             })
         };
         let other = {
             let log = log.clone();
-            spawn(&shards, move |shards| {
+            spawn(shards, move |shards| {
                 let Some(shard) = shards.overdue(Tick::new(3), Some(1), 0) else { return 0 };
                 let fire = |timer: clockjack_time::Expired<Value>| hand_over(&log, timer.value);
                 shards.take_over(shard, Tick::new(3), 100, fire).fired
@@ -206,12 +222,13 @@ fn a_takeover_beside_the_owner_keeps_the_order() {
 
 /// The end of a timer that was armed beside a close.
 fn settle(
-    shards: Table,
-    token: &Arc<()>,
-    armed: Result<Armed, Refused<Value>>,
-    (drained, left): (Vec<u32>, usize),
+    shards: &Table,
+    arming: JoinHandle<Result<Armed, Refused<Value>>>,
+    closer: JoinHandle<(Vec<u32>, usize)>,
 ) {
-    let (rest, left_now) = drain(&shards);
+    let armed = arming.join().expect("no panic");
+    let (drained, left) = closer.join().expect("no panic");
+    let (rest, left_now) = drain(shards);
     assert_eq!(left_now, 0, "nobody else is there");
     let times = drained.iter().chain(&rest).filter(|number| **number == 1).count();
     match armed {
@@ -224,106 +241,76 @@ fn settle(
             assert_eq!(times, 0, "refused, and handed out all the same");
         }
     }
-    drop(shards);
-    assert_eq!(Arc::strong_count(token), 1, "every value was dropped");
 }
 
 #[test]
 fn a_timer_that_is_armed_beside_a_close_is_handed_out_or_refused() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(1, &[0]);
+    model(1, &[0], |shards, token| {
         let value = (1, token.clone());
-        let arming = spawn(&shards, move |shards| arm(shards, 20, value));
-        let closer = spawn(&shards, drain);
-        let armed = arming.join().expect("no panic");
-        let closed = closer.join().expect("no panic");
-        settle(shards, &token, armed, closed);
+        let arming = spawn(shards, move |shards| arm(shards, 20, value));
+        let closer = spawn(shards, drain);
+        settle(shards, arming, closer);
     });
 }
 
 /// The lease is held when both begin, so that the arm may go by the inbox.
 #[test]
 fn a_timer_that_is_posted_beside_a_close_is_handed_out_or_refused() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(1, &[0]);
-        arm(&shards, 1, (7, token.clone())).expect("room");
-        let mut threads = None;
-        shards.poll(0, Tick::new(1), 100, |_| {
+    model(1, &[0], |shards, token| {
+        let (arming, closer) = while_leased(shards, token, || {
             let value = (1, token.clone());
-            let arming = spawn(&shards, move |shards| arm(shards, 20, value));
-            threads = Some((arming, spawn(&shards, drain)));
+            let arming = spawn(shards, move |shards| arm(shards, 20, value));
+            (arming, spawn(shards, drain))
         });
-        let (arming, closer) = threads.expect("it fired");
-        let armed = arming.join().expect("no panic");
-        let closed = closer.join().expect("no panic");
-        settle(shards, &token, armed, closed);
+        settle(shards, arming, closer);
     });
 }
 
 /// A poster may be between its two steps when the close comes to what was posted behind it.
 #[test]
 fn a_close_beside_a_poster_leaves_nothing_unsaid() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(1, &[0]);
-        arm(&shards, 1, (7, token.clone())).expect("room");
-        let mut poster = None;
-        shards.poll(0, Tick::new(1), 100, |_| {
+    model(1, &[0], |shards, token| {
+        let poster = while_leased(shards, token, || {
             let (one, two) = ((1, token.clone()), (2, token.clone()));
-            poster = Some(spawn(&shards, move |shards| arm(shards, 20, one).is_ok()));
-            arm(&shards, 20, two).expect("a cell for each");
+            let poster = spawn(shards, move |shards| arm(shards, 20, one).is_ok());
+            arm(shards, 20, two).expect("a cell for each");
+            poster
         });
-        let (drained, left) = drain(&shards);
-        let accepted = poster.expect("it fired").join().expect("no panic");
-        let (rest, _) = drain(&shards);
-        assert!(left > 0 || rest.is_empty(), "the close said that nothing was left");
-        let mut all = [drained, rest].concat();
+        let (drained, left) = drain(shards);
+        let accepted = poster.join().expect("no panic");
+        let mut all = [drained, rest(shards, left)].concat();
         all.sort_unstable();
         assert_eq!(all, if accepted { vec![1, 2] } else { vec![2] });
-        drop(shards);
-        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }
 
 /// The shard is made beside the close: either the closer finds it or the arm is refused.
 #[test]
 fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(1, &[]);
+    model(1, &[], |shards, token| {
         let value = (1, token.clone());
-        let arming = spawn(&shards, move |shards| {
+        let arming = spawn(shards, move |shards| {
             assert_eq!(shards.attach(0), 0);
             arm(shards, 20, value)
         });
-        let closer = spawn(&shards, drain);
-        let armed = arming.join().expect("no panic");
-        let closed = closer.join().expect("no panic");
-        settle(shards, &token, armed, closed);
+        let closer = spawn(shards, drain);
+        settle(shards, arming, closer);
     });
 }
 
 /// A poll beside the close: what it does not fire is handed out.
 #[test]
 fn a_poll_beside_a_close_ends_every_timer_once() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(1, &[0]);
-        arm(&shards, 5, (1, token.clone())).expect("room");
-        arm(&shards, 50, (2, token.clone())).expect("room");
-        let poller = spawn(&shards, |shards| poll(shards, 0, 9));
-        let closer = spawn(&shards, drain);
+    model(1, &[0], |shards, token| {
+        arm(shards, 5, (1, token.clone())).expect("room");
+        arm(shards, 50, (2, token.clone())).expect("room");
+        let poller = spawn(shards, |shards| poll(shards, 0, 9));
+        let closer = spawn(shards, drain);
         let fired = poller.join().expect("no panic");
         let (drained, left) = closer.join().expect("no panic");
-        let (rest, _) = drain(&shards);
-        assert!(left > 0 || rest.is_empty(), "the close said that nothing was left");
-        let mut all = [fired, drained, rest].concat();
+        let mut all = [fired, drained, rest(shards, left)].concat();
         all.sort_unstable();
         assert_eq!(all, [1, 2]);
-        drop(shards);
-        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
     });
 }
 
@@ -331,25 +318,20 @@ fn a_poll_beside_a_close_ends_every_timer_once() {
 /// second is behind it, where no holder reaches it yet.
 #[test]
 fn a_timer_that_is_cancelled_on_its_way_is_freed_once() {
-    loom::model(|| {
-        let token = Arc::new(());
-        let shards = table(1, &[0]);
-        arm(&shards, 1, (7, token.clone())).expect("room");
-        let mut threads = None;
-        shards.poll(0, Tick::new(1), 100, |_| {
+    model(1, &[0], |shards, token| {
+        let (first, second) = while_leased(shards, token, || {
             let (one, two) = ((1, token.clone()), (2, token.clone()));
-            let first = spawn(&shards, move |shards| arm(shards, 20, one).is_ok());
-            let second = spawn(&shards, move |shards| {
+            let first = spawn(shards, move |shards| arm(shards, 20, one).is_ok());
+            let second = spawn(shards, move |shards| {
                 let id = arm(shards, 20, two).expect("a cell for each").id;
                 shards.cancel_take(id) != Cancelled::Lost
             });
-            threads = Some((first, second));
+            (first, second)
         });
-        let (first, second) = threads.expect("it fired");
         assert!(first.join().expect("no panic"));
         assert!(second.join().expect("no panic"), "nobody else ends it");
-        assert_eq!(poll(&shards, 0, 30), [1]);
+        assert_eq!(poll(shards, 0, 30), [1]);
         assert_eq!(shards.len(0), Some(0), "a slot is left");
-        assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
+        assert_eq!(Arc::strong_count(token), 1, "every value was dropped");
     });
 }

@@ -3,22 +3,22 @@
 //! The law: of each job that was accepted, either it ran or a cancel of it said true, once; what
 //! was refused came back; and in the end no slot, no credit and no payload is left. loom itself
 //! reports two threads that touch a table or a slot at a time.
-//!
-//! The host has nothing that loom sees: time stands where a test puts it before the threads start.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::{
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
     time::Duration,
 };
 
 use clockjack_sched::{
-    Cancellable, CloseReport, DispatcherId, FireContext, HandlerError, ScheduleErrorKind,
-    Scheduler, SchedulerConfig, SchedulerHost, SchedulerTask,
+    Cancellable, CloseReport, DispatcherId, FireContext, ScheduleErrorKind, Scheduler,
+    SchedulerConfig,
     model::{Held, held},
 };
-use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
+use clockjack_time::{Resolution, Tick};
 use loom::thread;
+
+use crate::{host::Host, told::Told};
 
 const D: DispatcherId = DispatcherId::DEFAULT;
 
@@ -26,47 +26,18 @@ pub(crate) const fn ticks(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-struct Host {
-    now: Arc<AtomicU64>,
-    calls: Arc<AtomicU32>,
-}
-
-impl SchedulerHost for Host {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.now.load(SeqCst)), Resolution::MILLI)
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "loom"
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.calls.fetch_add(1, SeqCst);
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-}
-
 /// A scheduler, its time and what it has done. The counters are not loom's, so that they add no
 /// order of their own.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler,
-    now: Arc<AtomicU64>,
-    pub(crate) calls: Arc<AtomicU32>,
+    pub(crate) host: Host,
     pub(crate) ran: Arc<AtomicU32>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        let (now, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(0)));
-        let host = Host { now: now.clone(), calls: calls.clone() };
+        let host = Host::default();
         let config = SchedulerConfig {
             resolution: Resolution::MILLI,
             quota: 8,
@@ -74,12 +45,12 @@ impl World {
             overflow_capacity: 8,
             ..SchedulerConfig::DEFAULT
         };
-        let scheduler = Scheduler::new(config, host).expect("a sound configuration");
-        Self { scheduler, now, calls, ran: Arc::new(AtomicU32::new(0)) }
+        let scheduler = Scheduler::new(config, host.clone()).expect("a sound configuration");
+        Self { scheduler, host, ran: Arc::default() }
     }
 
     pub(crate) fn at(&self, tick: u64) {
-        self.now.store(tick, SeqCst);
+        self.host.now.store(tick, SeqCst);
     }
 
     /// What a job does: it counts. What it captures is counted by the `Arc`.
@@ -120,7 +91,7 @@ impl World {
     }
 
     /// Nothing is left: all handles must be gone, all jobs over.
-    pub(crate) fn settle(self) {
+    fn settle(self) {
         self.turn();
         let left = held(&self.scheduler);
         let nothing = Held { slots: 0, credits: 0, garbage: 0, notes: 0, ..left };
@@ -132,14 +103,22 @@ impl World {
     }
 }
 
+/// Explores what is done in a new world, of which nothing must be left in the end.
+pub(crate) fn model(scene: impl Fn(&World) + Sync + Send + 'static) {
+    loom::model(move || {
+        let world = World::new();
+        scene(&world);
+        world.settle();
+    });
+}
+
 pub(crate) fn once_each(report: &CloseReport) {
     assert_eq!(report.accepted, report.executed + report.cancelled, "{report}");
 }
 
 #[test]
 fn a_cancel_by_note_against_the_close_is_reported_as_a_cancel() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(5).expect("open");
         let canceller = world.spawn(move |_| job.cancel());
         let report = world.scheduler.shutdown();
@@ -147,14 +126,12 @@ fn a_cancel_by_note_against_the_close_is_reported_as_a_cancel() {
         once_each(&report);
         assert_eq!((report.accepted, report.cancelled, report.still_running), (1, 1, 0));
         assert_eq!(world.ran(), 0);
-        world.settle();
     });
 }
 
 #[test]
 fn a_mark_that_is_granted_during_the_close_is_kept() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(5).expect("open");
         let marker = world.spawn(move |_| job.run_on_close());
         let report = world.scheduler.shutdown();
@@ -165,14 +142,12 @@ fn a_mark_that_is_granted_during_the_close_is_kept() {
             (u64::from(is_marked), u64::from(is_marked))
         );
         assert_eq!(world.ran(), u32::from(is_marked));
-        world.settle();
     });
 }
 
 #[test]
 fn of_a_schedule_with_the_lease_and_one_by_note_against_a_turn_each_runs_once() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         world.at(5);
         let posters: Vec<_> =
             (0..2).map(|_| world.spawn(|world| drop(world.once(0).expect("open")))).collect();
@@ -182,14 +157,12 @@ fn of_a_schedule_with_the_lease_and_one_by_note_against_a_turn_each_runs_once() 
         }
         world.turn();
         assert_eq!(world.ran(), 2);
-        world.settle();
     });
 }
 
 #[test]
 fn two_posts_during_one_lease_find_one_slot_in_stock_each_or_wait() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let posters: Vec<_> =
             (0..2).map(|_| world.spawn(|world| drop(world.once(3).expect("open")))).collect();
         drop(world.once(3).expect("open"));
@@ -199,14 +172,12 @@ fn two_posts_during_one_lease_find_one_slot_in_stock_each_or_wait() {
         world.at(3);
         world.turn();
         assert_eq!(world.ran(), 3);
-        world.settle();
     });
 }
 
 #[test]
 fn a_cancel_against_the_expiry_is_a_run_or_a_cancel() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(2).expect("open");
         world.at(2);
         let canceller = world.spawn(move |_| (job.cancel(), job.is_cancelled()));
@@ -215,14 +186,12 @@ fn a_cancel_against_the_expiry_is_a_run_or_a_cancel() {
         assert_eq!(cancelled, is_cancelled);
         world.turn();
         assert_eq!(world.ran(), u32::from(!cancelled));
-        world.settle();
     });
 }
 
 #[test]
 fn of_two_cancels_against_a_turn_at_most_one_wins() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(2).expect("open");
         world.at(2);
         let cancellers: Vec<_> = (0..2)
@@ -236,14 +205,12 @@ fn of_two_cancels_against_a_turn_at_most_one_wins() {
         let won: u32 = cancellers.into_iter().map(|one| one.join().expect("no panic")).sum();
         world.turn();
         assert_eq!(world.ran() + won, 1);
-        world.settle();
     });
 }
 
 #[test]
 fn two_turns_run_a_job_once() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         drop(world.once(2).expect("open"));
         world.at(2);
         let turner = world.spawn(|world| {
@@ -252,14 +219,12 @@ fn two_turns_run_a_job_once() {
         world.turn();
         turner.join().expect("no panic");
         assert_eq!(world.ran(), 1);
-        world.settle();
     });
 }
 
 #[test]
 fn a_post_against_the_close_is_in_the_report_or_refused() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let poster = world.spawn(|world| {
             let ran = world.ran.clone();
             let run = move |_: &FireContext| {
@@ -281,14 +246,12 @@ fn a_post_against_the_close_is_in_the_report_or_refused() {
         assert!(job.as_ref().is_none_or(Cancellable::is_cancelled));
         drop(job);
         assert_eq!(world.ran(), 0);
-        world.settle();
     });
 }
 
 #[test]
 fn a_post_against_the_close_and_a_lease_between_them_is_exact() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let poster = world.spawn(|world| world.once(3).is_ok());
         let other = world.spawn(|world| world.once(3).is_ok());
         let report = world.scheduler.shutdown();
@@ -296,44 +259,40 @@ fn a_post_against_the_close_and_a_lease_between_them_is_exact() {
         once_each(&report);
         assert_eq!(report.accepted, accepted.iter().sum::<u64>());
         assert_eq!(world.ran(), 0);
-        world.settle();
     });
 }
 
 /// A runner that was to wake early, and for nothing by now, retires; a post against that.
-fn retire_against_a_post(later: Option<u64>) {
-    let world = World::new();
+fn retire_against_a_post(world: &World, later: Option<u64>) {
     let early = world.once(3).expect("open");
     let late = later.map(|delay| world.once(delay).expect("open"));
     assert_eq!(world.turn(), Some(Tick::new(3)));
     assert!(early.cancel());
     drop((early, late));
-    world.calls.store(0, SeqCst);
+    world.host.calls.store(0, SeqCst);
     let poster = world.spawn(|world| drop(world.once(5).expect("open")));
     let next = world.turn();
     poster.join().expect("no panic");
-    let called = world.calls.load(SeqCst) > 0;
+    let called = world.host.calls.load(SeqCst) > 0;
     assert!(called || next == Some(Tick::new(5)), "the runner sleeps until {next:?}");
     world.at(9);
     world.turn();
     assert_eq!(world.ran(), 1 + u32::from(later.is_some()));
-    world.settle();
 }
 
 #[test]
 fn a_runner_that_retires_until_it_is_called_sees_a_note_or_is_called() {
-    loom::model(|| retire_against_a_post(None));
+    model(|world| retire_against_a_post(world, None));
 }
 
 #[test]
 fn a_runner_that_retires_for_long_sees_a_note_or_is_called() {
-    loom::model(|| retire_against_a_post(Some(9)));
+    model(|world| retire_against_a_post(world, Some(9)));
 }
 
 #[test]
 fn a_slot_is_freed_once_when_handles_drop_while_the_job_completes() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(2).expect("open");
         let other = job.clone();
         world.at(2);
@@ -343,14 +302,12 @@ fn a_slot_is_freed_once_when_handles_drop_while_the_job_completes() {
         first.join().expect("no panic");
         second.join().expect("no panic");
         assert_eq!(world.ran(), 1);
-        world.settle();
     });
 }
 
 #[test]
 fn a_slot_is_freed_once_when_a_cancel_notes_it_and_handles_drop() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(9).expect("open");
         let other = job.clone();
         let canceller = world.spawn(move |_| job.cancel());
@@ -359,14 +316,12 @@ fn a_slot_is_freed_once_when_a_cancel_notes_it_and_handles_drop() {
         assert!(canceller.join().expect("no panic"), "nothing is due");
         dropper.join().expect("no panic");
         assert_eq!(world.ran(), 0);
-        world.settle();
     });
 }
 
 #[test]
 fn a_slot_that_is_freed_by_note_is_used_again_by_another_job() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.once(2).expect("open");
         world.at(2);
         let dropper = world.spawn(move |_| drop(job));
@@ -376,14 +331,12 @@ fn a_slot_that_is_freed_by_note_is_used_again_by_another_job() {
         poster.join().expect("no panic");
         world.turn();
         assert_eq!(world.ran(), 2);
-        world.settle();
     });
 }
 
 #[test]
 fn a_cancel_of_a_periodic_job_against_its_completion_ends_it() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let job = world.every(2);
         world.at(2);
         let canceller = world.spawn(move |_| job.cancel());
@@ -394,14 +347,12 @@ fn a_cancel_of_a_periodic_job_against_its_completion_ends_it() {
         world.at(9);
         world.turn();
         assert_eq!(world.ran(), before, "it runs no more");
-        world.settle();
     });
 }
 
 #[test]
 fn a_cancel_from_a_periodic_handler_against_another_is_won_once() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let (won, ran) = (Arc::new(AtomicU32::new(0)), world.ran.clone());
         let own = Arc::new(std::sync::Mutex::new(None::<Cancellable>));
         let (won_inside, own_inside) = (won.clone(), own.clone());
@@ -424,14 +375,12 @@ fn a_cancel_from_a_periodic_handler_against_another_is_won_once() {
         assert_eq!(won.load(SeqCst) + won_outside, 1);
         assert!(world.ran() <= 1, "cancelled in its first run at the latest");
         drop(own.lock().expect("no panic").take());
-        world.settle();
     });
 }
 
 #[test]
 fn a_periodic_job_that_runs_is_cancelled_by_the_close() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         drop(world.every(2));
         world.at(2);
         let turner = world.spawn(|world| {
@@ -445,14 +394,12 @@ fn a_periodic_job_that_runs_is_cancelled_by_the_close() {
         world.at(9);
         world.turn();
         assert_eq!(world.ran(), ran);
-        world.settle();
     });
 }
 
 #[test]
 fn a_one_shot_that_is_due_at_the_close_runs_once() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         drop(world.once(2).expect("open"));
         world.at(2);
         let turner = world.spawn(|world| {
@@ -462,31 +409,12 @@ fn a_one_shot_that_is_due_at_the_close_runs_once() {
         turner.join().expect("no panic");
         assert_eq!((report.accepted, report.executed, report.cancelled), (1, 1, 0));
         assert_eq!(world.ran(), 1);
-        world.settle();
     });
-}
-
-/// Counts how often it was told.
-struct Told {
-    ran: Arc<AtomicU32>,
-    told: Arc<AtomicU32>,
-}
-
-impl SchedulerTask for Told {
-    fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
-        self.ran.fetch_add(1, SeqCst);
-        Ok(())
-    }
-
-    fn cancelled(&mut self) {
-        self.told.fetch_add(1, SeqCst);
-    }
 }
 
 #[test]
 fn a_task_is_told_of_its_cancel_once_and_does_not_run() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let told = Arc::new(AtomicU32::new(0));
         let task = Told { ran: world.ran.clone(), told: told.clone() };
         let job = world.scheduler.schedule_once_task(ticks(2), D, task).expect("open");
@@ -496,6 +424,5 @@ fn a_task_is_told_of_its_cancel_once_and_does_not_run() {
         let won = canceller.join().expect("no panic");
         world.turn();
         assert_eq!((world.ran(), told.load(SeqCst)), (1 - won, won));
-        world.settle();
     });
 }

@@ -10,7 +10,7 @@ use clockjack_sched::{
 };
 use clockjack_time::Tick;
 
-use crate::jobs::{World, once_each, ticks};
+use crate::jobs::{World, model, once_each, ticks};
 
 /// Where parcels lie. It is not loom's, so it adds no order of its own.
 type Mailbox = Arc<Mutex<Vec<Parcel>>>;
@@ -63,40 +63,35 @@ fn read(parcel: Parcel) -> Option<OpenParcel> {
 
 #[test]
 fn a_parcel_is_opened_or_cancelled_and_never_both() {
-    loom::model(|| {
-        let world = World::new();
-        let (_mailbox, job, parcel) = sent(&world, JobSpec::once(ticks(2)));
+    model(|world| {
+        let (_mailbox, job, parcel) = sent(world, JobSpec::once(ticks(2)));
         let canceller = world.spawn(move |_| (job.cancel(), job.is_cancelled()));
         let opened = read(parcel).is_some();
         let (cancelled, is_cancelled) = canceller.join().expect("no panic");
         assert_eq!((cancelled, is_cancelled), (!opened, !opened));
         assert_eq!(world.ran(), u32::from(opened));
-        world.settle();
     });
 }
 
 #[test]
 fn a_parcel_that_is_dropped_unopened_is_completed_or_cancelled() {
-    loom::model(|| {
-        let world = World::new();
-        let (_mailbox, job, parcel) = sent(&world, JobSpec::once(ticks(2)));
+    model(|world| {
+        let (_mailbox, job, parcel) = sent(world, JobSpec::once(ticks(2)));
         let canceller = world.spawn(move |_| job.cancel());
         drop(parcel);
         let cancelled = u64::from(canceller.join().expect("no panic"));
         let metrics = world.scheduler.metrics();
         assert_eq!((metrics.cancelled_total, metrics.executed_total), (cancelled, 1 - cancelled));
         assert_eq!((metrics.discarded_total, world.ran()), (1, 0));
-        world.settle();
     });
 }
 
 #[test]
 fn a_periodic_job_that_is_cancelled_while_its_parcel_is_opened_and_dropped_ends_once() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let folded = Policy::DEFAULT.catch_up(CatchUp::Folded);
         let spec = JobSpec::fixed_rate(ticks(2), ticks(2)).policy(folded);
-        let (mailbox, job, parcel) = sent(&world, spec);
+        let (mailbox, job, parcel) = sent(world, spec);
         let canceller = world.spawn(move |_| job.cancel());
         let opened = read(parcel).is_some();
         assert!(canceller.join().expect("no panic"), "it repeats, so a cancel wins");
@@ -105,14 +100,12 @@ fn a_periodic_job_that_is_cancelled_while_its_parcel_is_opened_and_dropped_ends_
         assert!(take(&mailbox).is_none(), "it was sent after its cancel");
         assert_eq!(world.ran(), u32::from(opened));
         assert_eq!(world.scheduler.metrics().discarded_total, u64::from(!opened));
-        world.settle();
     });
 }
 
 #[test]
 fn a_parcel_whose_mark_is_granted_during_the_close_counts_as_run() {
-    loom::model(|| {
-        let world = World::new();
+    model(|world| {
         let mailbox = Mailbox::default();
         let letter = Letter { to: mailbox.clone(), ran: world.ran.clone() };
         let job = world.scheduler.schedule_parcel(JobSpec::once(ticks(2)), letter);
@@ -128,13 +121,11 @@ fn a_parcel_whose_mark_is_granted_during_the_close_counts_as_run() {
         assert_eq!(parcel.is_some(), is_marked);
         assert_eq!(parcel.and_then(read).is_some(), is_marked);
         drop(job);
-        world.settle();
     });
 }
 
-fn against_the_close(spec: JobSpec, opens: bool) {
-    let world = World::new();
-    let (mailbox, job, parcel) = sent(&world, spec);
+fn against_the_close(world: &World, spec: JobSpec, opens: bool) {
+    let (mailbox, job, parcel) = sent(world, spec);
     let receiver = world.spawn(move |_| {
         if opens {
             drop(read(parcel));
@@ -156,45 +147,42 @@ fn against_the_close(spec: JobSpec, opens: bool) {
         assert_eq!((world.ran(), report.executed), (u32::from(opens), 1));
     }
     assert!(take(&mailbox).is_none(), "nothing is sent by the close");
-    drop(job);
-    world.settle();
 }
 
 #[test]
 fn a_parcel_that_is_opened_during_the_close_is_executed_or_cancelled() {
-    loom::model(|| against_the_close(JobSpec::once(ticks(2)), true));
+    model(|world| against_the_close(world, JobSpec::once(ticks(2)), true));
 }
 
 #[test]
 fn a_parcel_that_is_dropped_during_the_close_is_executed_or_cancelled() {
-    loom::model(|| against_the_close(JobSpec::once(ticks(2)), false));
+    model(|world| against_the_close(world, JobSpec::once(ticks(2)), false));
 }
 
 #[test]
 fn a_marked_parcel_that_is_opened_during_the_close_is_executed() {
-    loom::model(|| {
+    model(|world| {
         let spec = JobSpec { run_on_close: true, ..JobSpec::once(ticks(2)) };
-        against_the_close(spec, true);
+        against_the_close(world, spec, true);
     });
 }
 
 #[test]
 fn a_periodic_parcel_that_is_dropped_during_the_close_is_cancelled() {
-    loom::model(|| against_the_close(JobSpec::fixed_delay(ticks(2), ticks(2)), false));
+    model(|world| against_the_close(world, JobSpec::fixed_delay(ticks(2), ticks(2)), false));
 }
 
 #[test]
 fn a_parcel_that_comes_back_while_the_next_run_comes_due_is_followed_by_it() {
-    loom::model(|| {
-        let world = World::new();
-        let (mailbox, job, parcel) = sent(&world, JobSpec::fixed_rate(ticks(2), ticks(2)));
+    model(|world| {
+        let (mailbox, job, parcel) = sent(world, JobSpec::fixed_rate(ticks(2), ticks(2)));
         world.at(4);
-        world.calls.store(0, SeqCst);
+        world.host.calls.store(0, SeqCst);
         let receiver = world.spawn(move |_| drop(parcel));
         world.turn();
         receiver.join().expect("no panic");
         let mut next = take(&mailbox);
-        let called = world.calls.load(SeqCst) > 0;
+        let called = world.host.calls.load(SeqCst) > 0;
         assert!(next.is_some() || called, "nobody sends what is owed");
         if next.is_none() {
             world.turn();
@@ -204,23 +192,20 @@ fn a_parcel_that_comes_back_while_the_next_run_comes_due_is_followed_by_it() {
         assert!(take(&mailbox).is_none(), "two parcels of one job are out");
         assert!(job.cancel());
         drop((next, job));
-        world.settle();
     });
 }
 
 #[test]
 fn a_runner_that_retires_while_a_parcel_comes_back_wakes_for_its_delay_or_is_called() {
-    loom::model(|| {
-        let world = World::new();
-        let (_mailbox, job, parcel) = sent(&world, JobSpec::fixed_delay(ticks(2), ticks(5)));
-        world.calls.store(0, SeqCst);
+    model(|world| {
+        let (_mailbox, job, parcel) = sent(world, JobSpec::fixed_delay(ticks(2), ticks(5)));
+        world.host.calls.store(0, SeqCst);
         let receiver = world.spawn(move |_| drop(parcel));
         let next = world.turn();
         receiver.join().expect("no panic");
-        let called = world.calls.load(SeqCst) > 0;
+        let called = world.host.calls.load(SeqCst) > 0;
         assert!(called || next == Some(Tick::new(7)), "the runner sleeps until {next:?}");
         assert!(job.cancel());
         drop(job);
-        world.settle();
     });
 }
