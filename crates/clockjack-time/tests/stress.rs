@@ -11,39 +11,8 @@ use core::sync::atomic::{
 };
 use std::{sync::OnceLock, thread};
 
+use clockjack_testing::{Patience, Random};
 use clockjack_time::{Class, Closed, Expired, Lease, Shard, ShardConfig, Tick, TimerId};
-
-/// How often a thread may find nothing to do in a row: far more than any schedule makes it.
-const IDLE_MAX: u32 = 20_000_000;
-
-/// Waits by yielding, not for ever.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Patience {
-    fn wait(&mut self) {
-        self.0 += 1;
-        assert!(self.0 < IDLE_MAX, "something is lost");
-        thread::yield_now();
-    }
-}
-
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.next() % (len as u64)).unwrap_or(0)
-    }
-}
 
 /// What became of one timer.
 #[derive(Default)]
@@ -187,7 +156,7 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
     thread::scope(|scope| {
         for poster in 0..POSTERS {
             scope.spawn(move || {
-                let mut random = Random(poster as u64);
+                let mut random = Random::new(poster as u64);
                 for number in poster * EACH..(poster + 1) * EACH {
                     post(shard_ref, ledger_ref, number, deadline(ledger_ref, &mut random));
                 }
@@ -195,7 +164,7 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
         }
         for canceller in 0..2_u64 {
             scope.spawn(move || {
-                let mut random = Random(100 + canceller);
+                let mut random = Random::new(100 + canceller);
                 let mut patience = Patience::default();
                 while !ledger_ref.is_settled() {
                     // Two of three timers are never cancelled, so that both ends are reached.
@@ -207,7 +176,7 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
         }
         for poller in 0..2 {
             scope.spawn(move || {
-                let mut random = Random(200 + poller as u64);
+                let mut random = Random::new(200 + poller as u64);
                 let mut patience = Patience::default();
                 let mut local = POSTERS * EACH + poller * LOCAL / 2;
                 let local_end = POSTERS * EACH + (poller + 1) * LOCAL / 2;
@@ -254,7 +223,7 @@ fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
     thread::scope(|scope| {
         for poster in 0..POSTERS {
             scope.spawn(move || {
-                let mut random = Random(poster as u64);
+                let mut random = Random::new(poster as u64);
                 for number in poster * EACH..(poster + 1) * EACH {
                     let deadline = ledger_ref.now().get() + random.next() % 500;
                     post(shard_ref, ledger_ref, number, Tick::new(deadline));
@@ -343,7 +312,7 @@ fn a_close_beside_arming_cancelling_and_polling_accounts_for_every_timer() {
             for poster in 0..POSTERS {
                 let (shard, accepted, ended) = (&shard, &accepted, &ended);
                 scope.spawn(move || {
-                    let mut random = Random(round << 8 | poster as u64);
+                    let mut random = Random::new(round << 8 | poster as u64);
                     loop {
                         match shard.arm(Tick::new(random.next() % 5_000), round) {
                             Ok(posted) => {

@@ -24,28 +24,11 @@ mod reinsertion;
 mod sleep;
 #[path = "wheel/value.rs"]
 mod value;
+#[path = "support/wheels.rs"]
+mod wheels;
 
-use clockjack_time::{GrowingWheel, Storage, Tick, Wheel, WheelConfig};
-
-/// The first distance that belongs to the overflow.
-const RANGE: u64 = GrowingWheel::<()>::RANGE;
-
-fn tick(ticks: u64) -> Tick {
-    Tick::new(ticks)
-}
-
-/// A growing wheel of a million timers that stands at a tick.
-fn at<T>(start: u64) -> GrowingWheel<T> {
-    Wheel::new(WheelConfig { start: tick(start), ..WheelConfig::DEFAULT })
-}
-
-/// Deadlines and values of all that fires up to a tick.
-fn fire<T, S: Storage<T>>(wheel: &mut Wheel<T, S>, to: u64) -> Vec<(u64, T)> {
-    let mut due = wheel.advance(tick(to), usize::MAX);
-    let fired = due.by_ref().map(|timer| (timer.deadline.get(), timer.value)).collect();
-    assert!(!due.more(), "an unlimited budget ended");
-    fired
-}
+use clockjack_time::{Storage, Wheel};
+use wheels::{RANGE, at, fire, tick};
 
 /// The values alone.
 fn fire_values<T, S: Storage<T>>(wheel: &mut Wheel<T, S>, to: u64) -> Vec<T> {

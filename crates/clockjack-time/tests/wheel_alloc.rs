@@ -4,92 +4,27 @@
 //! Counted for each thread, so that tests beside one another do not disturb.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::Cell,
-};
-use std::alloc::System;
-
+use clockjack_testing::{Random, allocation::Counting};
 use clockjack_time::{Class, FixedWheel, GrowingWheel, Shard, ShardConfig, Tick, WheelConfig};
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-}
-
-/// Allocations and re-allocations of this thread so far.
+/// Blocks that this thread was given so far.
 fn allocations() -> u64 {
-    ALLOCATIONS.get()
+    COUNTING.allocations()
 }
 
 /// Bytes that this thread has allocated and not freed.
 fn live_bytes() -> i64 {
-    LIVE.get()
+    i64::try_from(COUNTING.counts().live_bytes).expect("64 bits are enough")
 }
 
-struct Counting;
-
-impl Counting {
-    fn count(allocations: u64, bytes: i64) {
-        // A thread that is past its thread-local storage is not measured any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
-        let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
-    }
-}
-
-fn signed(bytes: usize) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-// SAFETY: every call goes to `System` with the same arguments; counting touches no memory of the
-// caller and neither allocates nor unwinds (both cells are const-initialised, without destructor).
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count(1, signed(layout.size()));
-        // SAFETY: the caller's promise (`layout` is not of size zero) is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        Self::count(0, -signed(layout.size()));
-        // SAFETY: `pointer` came from `System` through `alloc` or `realloc` with this `layout`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count(1, signed(size) - signed(layout.size()));
-        // SAFETY: `pointer` came from `System` with this `layout`; the caller promises that `size`
-        // is not zero and does not overflow when rounded up to the alignment.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// A distance on any level, or in the overflow.
-    fn distance(&mut self) -> u64 {
-        let bits = 1 + self.below(23);
-        self.below(1 << bits)
-    }
+/// A distance on any level, or in the overflow.
+fn distance(random: &mut Random) -> u64 {
+    let bits = 1 + random.below(23);
+    random.below(1 << bits)
 }
 
 fn tick(ticks: u64) -> Tick {
@@ -101,11 +36,11 @@ fn a_fixed_wheel_allocates_nothing_in_a_long_run() {
     const N: usize = 64;
     let mut wheel = Box::new(FixedWheel::<u64, N, 16>::fixed(Tick::ZERO));
     let mut ids = Vec::with_capacity(4 * N);
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut fired, mut cancelled, mut evicted, mut refused, mut far) = (0, 0, 0, 0, 0);
     let before = allocations();
     for number in 0..200_000 {
-        let deadline = wheel.elapsed().get() + random.distance();
+        let deadline = wheel.elapsed().get() + distance(&mut random);
         match random.below(8) {
             0..=2 => match wheel.insert(tick(deadline), number) {
                 Ok(id) => ids.push(id),
@@ -135,7 +70,7 @@ fn a_fixed_wheel_allocates_nothing_in_a_long_run() {
             6 => drop(wheel.shed(7)),
             _ => {
                 far += wheel.overflow_len() as u64;
-                let to = wheel.elapsed().get() + random.distance() / 16;
+                let to = wheel.elapsed().get() + distance(&mut random) / 16;
                 let budget = usize::try_from(random.below(40)).unwrap_or(1);
                 fired += wheel.advance(tick(to), budget).count() as u64;
             }
@@ -152,9 +87,9 @@ fn a_fixed_wheel_allocates_nothing_in_a_long_run() {
 /// A growing wheel that has had `n` timers at all distances, now empty and standing where it stood.
 fn warmed_up(n: u64) -> GrowingWheel<u32> {
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..2 {
-        let distances: Vec<_> = (0..n).map(|_| random.distance()).collect();
+        let distances: Vec<_> = (0..n).map(|_| distance(&mut random)).collect();
         let now = wheel.elapsed().get();
         for distance in distances {
             wheel.insert(tick(now + distance), 0).expect("room");
@@ -168,13 +103,13 @@ fn warmed_up(n: u64) -> GrowingWheel<u32> {
 #[test]
 fn after_a_warm_up_arming_and_cancelling_allocate_nothing() {
     let mut wheel = warmed_up(2_000);
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut ids = Vec::with_capacity(1_000);
     let before = allocations();
     for _ in 0..1_000 {
         let now = wheel.elapsed().get();
         for value in 0..100 {
-            ids.push(wheel.insert(tick(now + random.distance()), value).expect("room"));
+            ids.push(wheel.insert(tick(now + distance(&mut random)), value).expect("room"));
         }
         for id in ids.drain(..).rev() {
             assert!(wheel.cancel(id).is_some());
@@ -186,12 +121,12 @@ fn after_a_warm_up_arming_and_cancelling_allocate_nothing() {
 #[test]
 fn after_a_warm_up_arming_and_firing_allocate_nothing() {
     let mut wheel = warmed_up(2_000);
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let before = allocations();
     for _ in 0..1_000 {
         let now = wheel.elapsed().get();
         for value in 0..100 {
-            wheel.insert(tick(now + random.distance()), value).expect("room");
+            wheel.insert(tick(now + distance(&mut random)), value).expect("room");
         }
         assert_eq!(wheel.advance(tick(now + (1 << 24)), usize::MAX).count(), 100);
     }
@@ -204,9 +139,9 @@ fn after_cancelling_all_and_shrinking_memory_is_that_of_an_empty_wheel() {
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
     let empty = live_bytes();
     let mut ids = Vec::new();
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for value in 0..50_000_u32 {
-        ids.push(wheel.insert(tick(random.distance()), value).expect("room"));
+        ids.push(wheel.insert(tick(distance(&mut random)), value).expect("room"));
     }
     for id in &ids {
         assert!(wheel.cancel(*id).is_some());
@@ -231,13 +166,13 @@ const fn bytes_max(n: i64) -> i64 {
 #[test]
 fn a_million_operations_with_a_thousand_resident_stay_within_bounds() {
     const RESIDENT: usize = 1_000;
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let mut ids = Vec::with_capacity(RESIDENT);
     let before = live_bytes();
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
     let mut peak = 0;
     for value in 0..RESIDENT {
-        let deadline = tick(random.distance());
+        let deadline = tick(distance(&mut random));
         ids.push(wheel.insert(deadline, u32::try_from(value).unwrap_or(0)).expect("room"));
     }
     for operation in 0..1_000_000_u64 {
@@ -245,21 +180,21 @@ fn a_million_operations_with_a_thousand_resident_stay_within_bounds() {
         // What has fired is replaced, what has not is cancelled and replaced.
         let _fired_before = wheel.cancel(ids[at]);
         let now = wheel.elapsed().get();
-        ids[at] = wheel.insert(tick(now + random.distance()), 0).expect("room");
+        ids[at] = wheel.insert(tick(now + distance(&mut random)), 0).expect("room");
         if operation % 64 == 0 {
             wheel.advance(tick(now + 1_000), usize::MAX).for_each(drop);
             peak = peak.max(live_bytes() - before);
         }
     }
     assert!(wheel.len() <= RESIDENT);
-    let most = bytes_max(signed(RESIDENT));
+    let most = bytes_max(i64::try_from(RESIDENT).expect("a thousand"));
     assert!(peak <= most, "{peak} bytes, {most} allowed");
 }
 
 #[test]
 fn a_timer_costs_at_most_thirty_two_bytes_at_a_hundred_thousand() {
     for spread in [60_000, 1 << 19] {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let before = live_bytes();
         let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
         for value in 0..100_000_u32 {
@@ -382,10 +317,11 @@ fn a_wheel_whose_room_is_reserved_allocates_nothing_in_a_long_run_nor_after_a_sh
     let mut wheel = GrowingWheel::<u64>::new(config);
     wheel.reserve_all();
     let mut ids = Vec::with_capacity(N);
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let before = (allocations(), live_bytes());
     for round in 0..300 {
-        while let Ok(id) = wheel.insert(tick(wheel.elapsed().get() + random.distance()), round) {
+        while let Ok(id) = wheel.insert(tick(wheel.elapsed().get() + distance(&mut random)), round)
+        {
             ids.push(id);
         }
         assert_eq!(wheel.len(), N);
@@ -395,7 +331,7 @@ fn a_wheel_whose_room_is_reserved_allocates_nothing_in_a_long_run_nor_after_a_sh
                 assert!(wheel.cancel(id).is_some());
             }
         }
-        let to = wheel.elapsed().get() + random.distance() / 4;
+        let to = wheel.elapsed().get() + distance(&mut random) / 4;
         wheel.advance(tick(to), usize::MAX).for_each(drop);
         if round % 50 == 0 {
             wheel.advance(tick(to + (1 << 24)), usize::MAX).for_each(drop);

@@ -7,24 +7,14 @@
 
 extern crate alloc;
 
+#[path = "support/wheels.rs"]
+mod wheels;
+
 use alloc::collections::BTreeMap;
 
-use clockjack_time::{FixedWheel, GrowingWheel, Storage, Tick, Wheel, WheelConfig};
-
-const RANGE: u64 = GrowingWheel::<()>::RANGE;
-
-fn tick(ticks: u64) -> Tick {
-    Tick::new(ticks)
-}
-
-fn at<T>(start: u64) -> GrowingWheel<T> {
-    Wheel::new(WheelConfig { start: tick(start), ..WheelConfig::DEFAULT })
-}
-
-fn fire<T, S: Storage<T>>(wheel: &mut Wheel<T, S>, to: u64) -> Vec<(u64, T)> {
-    let due = wheel.advance(tick(to), usize::MAX);
-    due.map(|timer| (timer.deadline.get(), timer.value)).collect()
-}
+use clockjack_testing::Random;
+use clockjack_time::{FixedWheel, GrowingWheel, Tick};
+use wheels::{RANGE, at, fire, tick};
 
 /// tokio 8334: a timer nearly a whole turn of the top level ahead shares the slot of the present,
 /// and was taken for due, or kept for another turn.
@@ -181,19 +171,6 @@ fn a_jump_over_many_laps_fires_in_order_of_deadline() {
 /// Ten thousand years in milliseconds.
 const MILLENNIA: u64 = 10_000 * 31_556_952_000;
 
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 /// A host that lives through ten thousand years, sleeping until `next_deadline`, mostly exactly,
 /// sometimes shorter or longer. Each timer that fires arms another; distances are of every size, so
 /// that every digit of the time wraps often while timers are armed.
@@ -255,7 +232,7 @@ fn ten_thousand_years_pass_with_every_timer_on_its_tick() {
     let mut traveller = Traveller {
         wheel: at(0),
         expected: BTreeMap::new(),
-        random: Random(8_334),
+        random: Random::new(8_334),
         armed: 0,
         wraps: [0; 4],
     };
