@@ -12,3 +12,5 @@ mod asks;
 mod eventually;
 #[path = "actors/laws.rs"]
 mod laws;
+#[path = "support/token.rs"]
+mod token;

@@ -1,7 +1,6 @@
 //! A hundred thousand actors that stop at once: each hears of it, each watcher hears of each, and
 //! what they took is given back.
 #![cfg(not(loom))]
-#![expect(unsafe_code, reason = "an allocator that counts")]
 
 extern crate alloc;
 
@@ -10,43 +9,19 @@ mod eventually;
 
 use alloc::sync::Arc;
 use core::{
-    alloc::{GlobalAlloc, Layout},
-    sync::atomic::{
-        AtomicUsize,
-        Ordering::{Relaxed, SeqCst},
-    },
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
-use std::alloc::System;
 
 use clockjack_rt::{
     PoolConfig, Runtime,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Mailbox, Next, Props, Signal},
 };
+use clockjack_testing::allocation::Counting;
 use eventually::eventually;
 
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: it is the allocator of the system, with a count beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Relaxed: a count, here and below.
-        USED.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 const ACTORS: usize = 100_000;
 const WATCHERS: usize = 10;
@@ -99,7 +74,7 @@ impl Actor for Watcher {
 
 /// Starts all, has each watched twice, and stops them; gives what they took.
 fn round(runtime: &Runtime) -> usize {
-    let before = USED.load(SeqCst);
+    let before = COUNTING.used_bytes();
     let [n_started, n_ended, n_watched, n_told] = [(); 4].map(|()| Arc::new(AtomicUsize::new(0)));
     let watchers: Vec<_> = (0..WATCHERS)
         .map(|n| {
@@ -127,7 +102,7 @@ fn round(runtime: &Runtime) -> usize {
     eventually("all are watched", || n_watched.load(SeqCst) == 2 * ACTORS);
     // One that has not would not hear of its end.
     eventually("all have started", || n_started.load(SeqCst) == ACTORS);
-    let taken = USED.load(SeqCst).saturating_sub(before);
+    let taken = COUNTING.used_bytes().saturating_sub(before);
     actors.iter().for_each(|actor| runtime.system().stop(actor).unwrap());
     eventually("all have ended", || actors.iter().all(ActorRef::is_stopped));
     eventually("each watcher was told of each", || n_told.load(SeqCst) == 2 * ACTORS);
@@ -144,13 +119,13 @@ fn round(runtime: &Runtime) -> usize {
 fn a_hundred_thousand_actors_that_stop_at_once_give_back_what_they_took() {
     let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
     let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
-    let before = USED.load(SeqCst);
+    let before = COUNTING.used_bytes();
     let mut left = [0; 3];
     let mut taken = 0;
     for left in &mut left {
         taken = taken.max(round(&runtime));
         eventually("their names are free", || runtime.system().tree().len() == 3);
-        *left = USED.load(SeqCst).saturating_sub(before);
+        *left = COUNTING.used_bytes().saturating_sub(before);
     }
     assert!(taken > ACTORS * 128, "{taken} bytes");
     // What stays are tables that have been as large as they had to be, once.

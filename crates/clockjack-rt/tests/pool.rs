@@ -30,41 +30,33 @@ impl Command for Fetch {
     type Reply = String;
 }
 
+/// Fetches what it is told to, all at once, and ends with it when it is cancelled.
 #[derive(Default)]
-struct Sum {
-    len: usize,
-    open: u32,
-}
+struct Fetcher(Vec<String>);
 
-impl Process for Sum {
-    type Message = (u32, u32);
+impl Process for Fetcher {
+    type Message = [u32; 2];
 
     fn step(
         &mut self,
-        events: &mut Events<'_, (u32, u32)>,
+        events: &mut Events<'_, [u32; 2]>,
         out: &mut StepOutput,
     ) -> Result<(), Failure> {
+        out.wait();
         for event in events {
             match event {
-                Event::Message((a, b)) => {
-                    out.yield_command(Tag(1), Fetch(a));
-                    out.yield_command(Tag(2), Fetch(b));
-                    self.open += 2;
+                Event::Message(keys) => {
+                    keys.into_iter().for_each(|key| out.yield_command(Tag(key.into()), Fetch(key)));
                 }
-                Event::YieldComplete { result, .. } => {
-                    self.len += result?.downcast::<String>().map_or(0, |text| text.len());
-                    self.open -= 1;
-                }
+                Event::YieldComplete { result, .. } => self.0.extend(result?.downcast().ok()),
                 _ => {
-                    out.done(Payload::new(self.len));
+                    out.done(Payload::new(core::mem::take(&mut self.0)));
                     return Ok(());
                 }
             }
         }
-        if self.open == 0 {
-            out.idle()
-        } else {
-            out.wait()
+        if self.0.len() == 2 {
+            out.idle();
         }
         Ok(())
     }
@@ -75,19 +67,19 @@ fn a_process_a_future_a_resize_and_a_shutdown() {
     let commands =
         Commands::new().handle(|Fetch(key), done| done.complete(Ok(format!("value {key}"))));
     let pool = WorkerPool::new(PoolConfig::DEFAULT, commands).unwrap();
-    let sum = pool.submit(Sum::default()).unwrap();
-    sum.tell((1, 2)).unwrap();
+    let fetcher = pool.submit(Fetcher::default()).unwrap();
+    fetcher.tell([1, 2]).unwrap();
     assert_eq!(pool.block_on(pool.spawn(async { 6 * 7 })).unwrap(), 42);
     pool.resize(8).unwrap();
     assert_eq!(pool.workers(), 8);
-    let result = sum.join();
+    let result = fetcher.join();
     // The cancel overtakes nothing that was completed before it; wait for both completions.
-    while sum.state() != clockjack_rt::exec::State::Idle {
+    while fetcher.state() != clockjack_rt::exec::State::Idle {
         std::thread::yield_now();
     }
-    assert!(sum.cancel("enough"));
-    let len = pool.block_on(result).unwrap().downcast::<usize>().unwrap();
-    assert_eq!(len, "value 1value 2".len());
+    assert!(fetcher.cancel("enough"));
+    let fetched = pool.block_on(result).unwrap().downcast::<Vec<String>>().unwrap();
+    assert_eq!(fetched, ["value 1", "value 2"]);
     assert!(pool.shutdown(LONG).is_clean());
 }
 

@@ -108,6 +108,20 @@ impl Held {
         Self { pool, workers, firsts, done, stolen_before }
     }
 
+    /// As [`new`](Self::new), and the first worker has taken some, and is held by its first future.
+    fn by_one(n_futures: usize) -> Self {
+        let held = Self::new(n_futures);
+        held.workers[0].open();
+        held.firsts[0].wait_until_held();
+        held
+    }
+
+    /// The last future is let go, and then all are done.
+    fn end(&self, n_futures: usize) {
+        self.firsts[0].open();
+        self.wait_until_done(n_futures);
+    }
+
     fn stolen(&self) -> u64 {
         self.pool.stats().stolen - self.stolen_before
     }
@@ -119,32 +133,26 @@ impl Held {
 
 #[test]
 fn a_worker_takes_one_and_up_to_sixteen_more_from_the_injector() {
-    let held = Held::new(30);
-    held.workers[0].open();
-    held.firsts[0].wait_until_held();
+    let held = Held::by_one(30);
     // The other one does the rest, and has to steal what the first had taken for itself.
     held.firsts[1].open();
     held.workers[1].open();
     held.wait_until_done(29);
     assert_eq!(held.stolen(), 16);
-    held.firsts[0].open();
-    held.wait_until_done(30);
+    held.end(30);
     assert!(held.pool.shutdown(LONG).is_clean());
 }
 
 #[test]
 fn a_thief_takes_half_at_a_time() {
-    let held = Held::new(17);
-    held.workers[0].open();
-    held.firsts[0].wait_until_held();
+    let held = Held::by_one(17);
     held.workers[1].open();
     held.firsts[1].wait_until_held();
     assert_eq!(held.stolen(), 8, "of sixteen");
     held.firsts[1].open();
     held.wait_until_done(16);
     assert_eq!(held.stolen(), 16);
-    held.firsts[0].open();
-    held.wait_until_done(17);
+    held.end(17);
 }
 
 #[test]

@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "scheduler/close.rs"]
 mod close;
+#[path = "support/dues.rs"]
+mod dues;
 #[path = "support/eventually.rs"]
 mod eventually;
 #[path = "scheduler/handlers.rs"]

@@ -25,6 +25,10 @@ use clockjack_rt::{
         builtin::{Link, Spawn, Terminate},
     },
 };
+use clockjack_testing::{
+    Random,
+    post::{Letter, Post},
+};
 
 #[path = "actors/load.rs"]
 mod actors;
@@ -32,6 +36,8 @@ mod actors;
 mod eventually;
 #[path = "actors/storm.rs"]
 mod storm;
+#[path = "support/token.rs"]
+mod token;
 
 use crate::eventually::eventually;
 
@@ -48,29 +54,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Numbers that are the same in every run (`SplitMix64`, by Steele, Lea and Flood).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
-
 /// Runs `disturb` on some threads and makes workers come and go until all are through.
 fn while_workers_come_and_go(pool: &WorkerPool, disturb: impl Fn(u64) + Sync) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut random = Random(99);
+            let mut random = Random::new(99);
             while !is_over.load(SeqCst) {
                 let workers = usize::try_from(1 + random.below(6)).expect("few");
                 pool.resize(workers).expect("not too many, and not stopped");
@@ -205,7 +194,7 @@ fn every_future_ends_as_it_must_and_is_dropped_once() {
     let pool = pool();
     let (drops, started) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     while_workers_come_and_go(&pool, |number| {
-        let mut random = Random(number);
+        let mut random = Random::new(number);
         for _ in 0..EACH {
             let n_started = one_future(&pool, random.below(8), &drops);
             started.fetch_add(usize::try_from(n_started).expect("one or two"), SeqCst);
@@ -217,49 +206,25 @@ fn every_future_ends_as_it_must_and_is_dropped_once() {
     assert_eq!(drops.load(SeqCst), THREADS * 1_200, "some were dropped twice");
 }
 
-/// What became of all letters and processes.
+/// How many processes have come and gone.
 #[derive(Default)]
-struct Post {
-    written: AtomicUsize,
-    handled: AtomicUsize,
-    returned: AtomicUsize,
-    discarded: AtomicUsize,
+struct Lives {
     begun: AtomicUsize,
     closed: AtomicUsize,
 }
 
-struct Letter {
-    post: Arc<Post>,
-    is_settled: bool,
-}
-
-impl Letter {
-    fn settle(mut self, count: impl Fn(&Post) -> &AtomicUsize) {
-        self.is_settled = true;
-        count(&self.post).fetch_add(1, SeqCst);
-    }
-}
-
-impl Drop for Letter {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            self.post.discarded.fetch_add(1, SeqCst);
-        }
-    }
-}
-
 /// Takes letters; may be linked to another one and go down with it.
 struct Sink {
-    post: Arc<Post>,
+    lives: Arc<Lives>,
     linked_to: Option<Pid>,
 }
 
 impl Process for Sink {
-    type Message = Letter;
+    type Message = Letter<()>;
 
     fn step(
         &mut self,
-        events: &mut Events<'_, Letter>,
+        events: &mut Events<'_, Letter<()>>,
         out: &mut StepOutput,
     ) -> Result<(), Failure> {
         out.idle();
@@ -268,7 +233,7 @@ impl Process for Sink {
         }
         for event in events {
             match event {
-                Event::Message(letter) => letter.settle(|post| &post.handled),
+                Event::Message(letter) => letter.handle(),
                 Event::Cancel { reason: "fail" } => return Err(Failure::msg("as told")),
                 Event::Cancel { reason: "panic" } => resume_unwind(Box::new("as told")),
                 Event::Cancel { .. } => {
@@ -282,36 +247,34 @@ impl Process for Sink {
     }
 
     fn close(&mut self) {
-        self.post.closed.fetch_add(1, SeqCst);
+        self.lives.closed.fetch_add(1, SeqCst);
     }
 }
 
-fn sink(pool: &WorkerPool, post: &Arc<Post>, linked_to: Option<Pid>) -> ProcessRef<Letter> {
-    post.begun.fetch_add(1, SeqCst);
-    let sink = Sink { post: Arc::clone(post), linked_to };
+fn sink(pool: &WorkerPool, lives: &Arc<Lives>, linked_to: Option<Pid>) -> ProcessRef<Letter<()>> {
+    lives.begun.fetch_add(1, SeqCst);
+    let sink = Sink { lives: Arc::clone(lives), linked_to };
     pool.submit(sink).expect("there is room, and nobody stops")
 }
 
 #[test]
 fn every_letter_is_handled_comes_back_or_dies_with_who_was_to_take_it() {
     const EACH: usize = 6_000;
-    let (pool, post) = (pool(), Arc::new(Post::default()));
-    let sinks: Vec<_> = (0..16).map(|_| Mutex::new(sink(&pool, &post, None))).collect();
+    let (pool, post, lives) = (pool(), Arc::new(Post::default()), Arc::new(Lives::default()));
+    let sinks: Vec<_> = (0..16).map(|_| Mutex::new(sink(&pool, &lives, None))).collect();
     while_workers_come_and_go(&pool, |number| {
-        let mut random = Random(number);
+        let mut random = Random::new(number);
         let mut choose = |n: u64| usize::try_from(random.below(n)).expect("few");
         for _ in 0..EACH {
             let place = &sinks[choose(16)];
             let to = lock(place).clone();
-            post.written.fetch_add(1, SeqCst);
-            let letter = Letter { post: Arc::clone(&post), is_settled: false };
-            if let Err(refused) = to.tell(letter) {
+            if let Err(refused) = to.tell(post.write(())) {
                 let is_stopped = refused.is_stopped();
-                refused.into_inner().settle(|post| &post.returned);
+                refused.into_inner().come_back();
                 let peer = lock(&sinks[choose(16)]).pid();
                 let mut place = lock(place);
                 if is_stopped && *place == to {
-                    *place = sink(&pool, &post, (peer != to.pid()).then_some(peer));
+                    *place = sink(&pool, &lives, (peer != to.pid()).then_some(peer));
                 }
             }
             // Whether it was alive is for others to know.
@@ -331,10 +294,8 @@ fn every_letter_is_handled_comes_back_or_dies_with_who_was_to_take_it() {
     drop(sinks);
     all_has_ended(pool);
     let count = |counter: &AtomicUsize| counter.load(SeqCst);
-    assert_eq!(count(&post.written), THREADS * EACH);
-    let settled = count(&post.handled) + count(&post.returned) + count(&post.discarded);
-    assert_eq!(settled, count(&post.written));
-    assert_eq!(count(&post.closed), count(&post.begun), "closed once each");
+    post.assert_conserved(THREADS * EACH);
+    assert_eq!(count(&lives.closed), count(&lives.begun), "closed once each");
 }
 
 /// Starts children, watches each, kills some, and ends when it was told of every end.
@@ -460,7 +421,7 @@ fn every_timer_fires_once_or_is_cancelled() {
     const EACH: usize = 4_000;
     let (pool, shots) = (pool(), Mutex::new(Vec::new()));
     while_workers_come_and_go(&pool, |number| {
-        let mut random = Random(number);
+        let mut random = Random::new(number);
         let mut timers: Vec<_> =
             (0..32).map(|_| (pool.handle().timer(), Arc::new(Shot::default()))).collect();
         let mut mine = Vec::new();

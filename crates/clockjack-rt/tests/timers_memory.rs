@@ -1,18 +1,12 @@
 //! How much memory timers take that were armed for long and cancelled by other threads.
 #![cfg(not(loom))]
-#![expect(unsafe_code, reason = "an allocator that counts")]
 
 use core::{
-    alloc::{GlobalAlloc, Layout},
-    sync::atomic::{
-        AtomicUsize,
-        Ordering::{Relaxed, SeqCst},
-    },
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
     task::Waker,
     time::Duration,
 };
 use std::{
-    alloc::System,
     sync::{Mutex, mpsc},
     thread,
 };
@@ -21,31 +15,10 @@ use clockjack_rt::{
     PoolConfig, WorkerPool,
     exec::{Commands, Timer},
 };
-
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: it is the allocator of the system, with counts beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Relaxed: counts, here and below.
-        let used = USED.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(used, Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use clockjack_testing::allocation::Counting;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static COUNTING: Counting = Counting::new();
 
 #[test]
 fn a_million_timers_cancelled_by_others_take_the_memory_of_those_that_are_armed() {
@@ -58,8 +31,8 @@ fn a_million_timers_cancelled_by_others_take_the_memory_of_those_that_are_armed(
     let (send, receive) = mpsc::sync_channel::<Vec<Timer>>(8);
     let receive = Mutex::new(receive);
     let n_cancelled = AtomicUsize::new(0);
-    let before = USED.load(SeqCst);
-    MOST.store(before, SeqCst);
+    let before = COUNTING.used_bytes();
+    COUNTING.forget_most();
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -97,9 +70,9 @@ fn a_million_timers_cancelled_by_others_take_the_memory_of_those_that_are_armed(
     let n = N / 2 / BATCH * BATCH * 2;
     assert_eq!(n_cancelled.load(SeqCst), n, "each was cancelled before it fired");
     // A dozen batches are armed at a time. A million that stay would take thirty million bytes.
-    let most = MOST.load(SeqCst) - before;
+    let most = COUNTING.most_bytes() - before;
     assert!(most < BOUND, "{most} bytes at the most");
-    let left = USED.load(SeqCst).saturating_sub(before);
+    let left = COUNTING.used_bytes().saturating_sub(before);
     assert!(left < BOUND / 2, "{left} bytes are left");
     assert_eq!(pool.stats().timers_fired, 0);
     assert!(pool.shutdown(Duration::from_secs(60)).is_clean());

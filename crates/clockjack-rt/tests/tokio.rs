@@ -5,6 +5,8 @@ extern crate alloc;
 
 #[path = "tokio/drive.rs"]
 mod drive;
+#[path = "support/dues.rs"]
+mod dues;
 #[path = "tokio/failure_bridge.rs"]
 mod failure_bridge;
 #[path = "tokio/pool.rs"]

@@ -1,9 +1,8 @@
 //! What a builder sets up before there is a system: dispatchers, and who observes the root.
 
 use alloc::{rc::Rc, sync::Arc};
-use core::{panic::AssertUnwindSafe, time::Duration};
+use core::time::Duration;
 use std::{
-    panic::catch_unwind,
     sync::{Mutex, mpsc},
     thread,
 };
@@ -12,41 +11,24 @@ use clockjack_rt::{
     Runtime,
     actor::{
         Actor, ActorSystem, Coded, Context, DispatcherConfig, Failure, Next, Props, RootContext,
-        RootFailure, Scope, Strategy, SystemBuilder, Toolbox,
+        RootFailure, Scope, StartError, Strategy, SystemBuilder,
         observe::{
             Event, Record,
             event::ActorId,
             recorder::{Recorder, Ring as _, Writer},
         },
     },
-    exec::Caught,
     sched::DispatcherId,
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::ByHand;
+use clockjack_time::{ManualClock, Resolution};
 
 use crate::{LONG, Log, start_with};
 
-/// A host of one thread, whose clock the test keeps.
-#[derive(Clone)]
-struct Bench(Arc<(ManualClock, ManualDriver)>);
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &self.0.0
-    }
-    fn driver(&self) -> &dyn TickDriver {
-        &self.0.1
-    }
-    fn park(&self, _until: Option<Tick>) {}
-    fn unpark(&self) {}
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
-    }
-}
-
-fn bench() -> Bench {
-    let time = (ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
-    Bench(Arc::new(time))
+/// A system on one thread, and the hand of its clock.
+fn on_one(builder: SystemBuilder) -> Result<(RootContext, Arc<ManualClock>), StartError> {
+    let (host, clock) = ByHand::new(Resolution::MILLI);
+    Ok((RootContext::new(host, builder)?, clock))
 }
 
 /// Tells the name of the thread that it runs on.
@@ -121,7 +103,7 @@ fn a_pinned_thread_of_a_builder_is_found_and_takes_what_is_not_send() {
     assert_eq!(heard.recv_timeout(LONG).unwrap(), 7);
 }
 
-fn refusal(builder: SystemBuilder) -> clockjack_rt::exec::StartError {
+fn refusal(builder: SystemBuilder) -> StartError {
     Runtime::start(builder).unwrap_err()
 }
 
@@ -145,10 +127,10 @@ fn a_dispatcher_that_cannot_be_is_the_failure_of_the_start() {
 #[test]
 fn a_host_without_threads_refuses_the_dispatchers_of_a_builder() {
     for config in [DispatcherConfig::pool("reports", 1), DispatcherConfig::pinned("till")] {
-        let refused = RootContext::new(bench(), ActorSystem::builder("t").dispatcher(config));
+        let refused = on_one(ActorSystem::builder("t").dispatcher(config));
         assert!(refused.unwrap_err().is_unsupported());
     }
-    assert!(RootContext::new(bench(), ActorSystem::builder("t")).is_ok());
+    assert!(on_one(ActorSystem::builder("t")).is_ok());
 }
 
 static OUT_OF_PAPER: Coded = Coded::new(7, "out of paper");
@@ -171,15 +153,14 @@ fn a_failure_at_the_root_is_an_event_for_recorders_with_its_numbers() {
         writer.write(record.at_ns, record.event);
         log.lock().unwrap().push(*failure);
     });
-    let bench = bench();
-    let mut root = RootContext::new(bench.clone(), builder).unwrap();
+    let (mut root, clock) = on_one(builder).unwrap();
     let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()))
         .supervise(Strategy::restart().limit(1, Duration::from_secs(60)));
     let printer = root.spawn("printer", props).unwrap();
     printer.tell(()).unwrap();
     root.run_until_idle();
     assert!(seen.lock().unwrap().is_empty(), "it was restarted");
-    bench.0.0.advance(Duration::from_millis(5));
+    clock.advance(Duration::from_millis(5));
     printer.tell(()).unwrap();
     root.run_until_idle();
 
@@ -203,7 +184,7 @@ fn an_observer_of_the_root_comes_first_and_may_panic() {
             observed.add(format!("observed {:?}", failure.code));
             panic!("no room on the disk");
         });
-    let mut root = RootContext::new(bench(), builder).unwrap();
+    let (mut root, _clock) = on_one(builder).unwrap();
     for name in ["a", "b"] {
         let props = Props::from_fn(|_, (): ()| Err(OUT_OF_PAPER.failure()));
         root.spawn(name, props).unwrap().tell(()).unwrap();

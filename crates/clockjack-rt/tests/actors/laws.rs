@@ -18,7 +18,7 @@ use clockjack_rt::{
     },
 };
 
-use crate::eventually::eventually;
+use crate::{eventually::eventually, token::Token};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -127,22 +127,6 @@ fn a_child_that_does_not_stop_is_told_of_and_holds_up_its_parent_but_not_its_sib
     wait_for(&hear, "slow ends");
     wait_for(&hear, "a ends");
     assert!(rt.shutdown(LONG).is_clean());
-}
-
-/// Counts messages that are not dropped yet.
-struct Token(Arc<AtomicI64>);
-
-impl Token {
-    fn new(alive: &Arc<AtomicI64>) -> Self {
-        alive.fetch_add(1, SeqCst);
-        Self(Arc::clone(alive))
-    }
-}
-
-impl Drop for Token {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
 }
 
 #[test]

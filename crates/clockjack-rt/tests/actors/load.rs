@@ -279,6 +279,20 @@ fn a_hundred_thousand_actors_are_stopped_at_once() {
     assert_eq!(Arc::strong_count(&dropped), 1);
 }
 
+/// Starts actors one after the other from outside, each of which handles a message.
+fn assert_many_have_their_turn(runtime: &Runtime) {
+    let handled = Arc::new(AtomicUsize::new(0));
+    for n in 0..200 {
+        let counts = Arc::clone(&handled);
+        let props = Props::from_fn(move |_: &mut Context<'_, _>, (): ()| {
+            counts.fetch_add(1, SeqCst);
+            Ok(Next::Stop)
+        });
+        runtime.spawn(&format!("{n}"), props).expect("room").tell(()).expect("it runs");
+        eventually("it was handled", || handled.load(SeqCst) == n + 1);
+    }
+}
+
 #[test]
 fn what_comes_from_outside_is_not_starved_by_actors_that_tell_each_other() {
     let runtime = start(1);
@@ -293,16 +307,7 @@ fn what_comes_from_outside_is_not_starved_by_actors_that_tell_each_other() {
         });
         runtime.spawn(&format!("busy-{pair}"), props).expect("room").tell(()).expect("it runs");
     }
-    let handled = Arc::new(AtomicUsize::new(0));
-    for n in 0..200 {
-        let counts = Arc::clone(&handled);
-        let props = Props::from_fn(move |_: &mut Context<'_, _>, (): ()| {
-            counts.fetch_add(1, SeqCst);
-            Ok(Next::Stop)
-        });
-        runtime.spawn(&format!("{n}"), props).expect("room").tell(()).expect("it runs");
-        eventually("it was handled", || handled.load(SeqCst) == n + 1);
-    }
+    assert_many_have_their_turn(&runtime);
     // Also while they are flooded, they stop.
     let report = runtime.shutdown(LONG);
     assert!(report.is_clean(), "{report:?}");
@@ -568,16 +573,7 @@ fn actors_that_fail_and_are_made_anew_without_end_keep_nobody_from_a_turn() {
         let storm = runtime.spawn(&format!("storm-{n}"), props.supervise(Strategy::restart()));
         storm.expect("room").tell(()).expect("it runs");
     }
-    let handled = Arc::new(AtomicUsize::new(0));
-    for n in 0..200 {
-        let counts = Arc::clone(&handled);
-        let props = Props::from_fn(move |_: &mut Context<'_, _>, (): ()| {
-            counts.fetch_add(1, SeqCst);
-            Ok(Next::Stop)
-        });
-        runtime.spawn(&format!("{n}"), props).expect("room").tell(()).expect("it runs");
-        eventually("it was handled", || handled.load(SeqCst) == n + 1);
-    }
+    assert_many_have_their_turn(&runtime);
     let before = n_made.load(SeqCst);
     eventually("they go on", || n_made.load(SeqCst) > before + 1_000);
     let report = runtime.shutdown(LONG);

@@ -1,34 +1,15 @@
 //! The same actors on a runtime and on one thread.
 
-use core::{num::ParseIntError, panic::AssertUnwindSafe};
-use std::{panic::catch_unwind, sync::mpsc};
+use core::num::ParseIntError;
+use std::sync::mpsc;
 
-use clockjack_rt::{
-    actor::{
-        Actor, ActorRef, ActorSystem, Context, Failure, Next, Props, RootContext, Signal, Strategy,
-        Toolbox,
-    },
-    exec::Caught,
+use clockjack_rt::actor::{
+    Actor, ActorRef, ActorSystem, Context, Failure, Next, Props, RootContext, Signal, Strategy,
 };
-use clockjack_time::{ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
+use clockjack_testing::toolbox::ByHand;
+use clockjack_time::Resolution;
 
 use crate::{Log, start};
-
-struct Bench(ManualClock, ManualDriver);
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &self.0
-    }
-    fn driver(&self) -> &dyn TickDriver {
-        &self.1
-    }
-    fn park(&self, _until: Option<Tick>) {}
-    fn unpark(&self) {}
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
-    }
-}
 
 /// Adds up what its child reads.
 struct Boss {
@@ -96,7 +77,7 @@ const TEXTS: [&str; 6] = ["2", "x", "3", "0", "4", "1"];
 fn the_same_actors_do_the_same_on_threads_and_on_one_thread() {
     let on_one = Log::default();
     let (told, heard) = mpsc::channel();
-    let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+    let (bench, _clock) = ByHand::new(Resolution::MILLI);
     let mut root = RootContext::new(bench, ActorSystem::builder("t")).unwrap();
     let log = on_one.clone();
     let make = move || Boss { log: log.clone(), child: None, told: told.clone() };
@@ -121,7 +102,7 @@ fn the_same_actors_do_the_same_on_threads_and_on_one_thread() {
 
 #[test]
 fn one_thread_has_no_dispatchers_and_says_so() {
-    let bench = Bench(ManualClock::new(Resolution::MILLI), ManualDriver::new(Resolution::MILLI));
+    let (bench, _clock) = ByHand::new(Resolution::MILLI);
     let root = RootContext::new(bench, ActorSystem::builder("t")).unwrap();
     assert!(root.system().pinned("p").unwrap_err().is_unsupported());
     let refused = root.system().dispatcher("d", 1).unwrap_err();

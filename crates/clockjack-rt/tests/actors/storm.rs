@@ -18,8 +18,9 @@ use clockjack_rt::{
         ServiceKey, Signal, Strategy,
     },
 };
+use clockjack_testing::Random;
 
-use crate::{Random, eventually::eventually};
+use crate::{eventually::eventually, token::Token};
 
 const LONG: Duration = Duration::from_secs(60);
 const THREADS: u64 = 3;
@@ -27,22 +28,6 @@ const THREADS: u64 = 3;
 fn start() -> Runtime {
     let config = PoolConfig { workers: Some(2), ..PoolConfig::DEFAULT };
     Runtime::start_with(ActorSystem::builder("t"), config).expect("a few threads start")
-}
-
-/// Is counted while it lives.
-struct Token(Arc<AtomicI64>);
-
-impl Token {
-    fn new(alive: &Arc<AtomicI64>) -> Self {
-        alive.fetch_add(1, SeqCst);
-        Self(Arc::clone(alive))
-    }
-}
-
-impl Drop for Token {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
 }
 
 /// The end of every scene: nothing is left.
@@ -58,7 +43,7 @@ fn by_threads(work: impl Fn(&mut Random) + Sync) {
     thread::scope(|scope| {
         for seed in 0..THREADS {
             let work = &work;
-            scope.spawn(move || work(&mut Random(seed)));
+            scope.spawn(move || work(&mut Random::new(seed)));
         }
     });
 }
@@ -197,7 +182,7 @@ fn timers_that_are_set_and_cancelled_under_fire_keep_no_message() {
             let seed = AtomicU64::new(n as u64);
             let props = Props::new(move || Timed {
                 // After a restart, other numbers than before.
-                random: Random(seed.fetch_add(100, SeqCst)),
+                random: Random::new(seed.fetch_add(100, SeqCst)),
                 alive: Arc::clone(&alive),
                 fired: Arc::clone(&fired),
             });
@@ -439,7 +424,7 @@ fn a_system_that_ends_under_fire_leaves_no_message() {
         let fired = Arc::new(AtomicU64::new(0));
         let (to, at) = (Arc::clone(&alive), Arc::clone(&fired));
         let timed = Props::new(move || Timed {
-            random: Random(round),
+            random: Random::new(round),
             alive: Arc::clone(&to),
             fired: Arc::clone(&at),
         });

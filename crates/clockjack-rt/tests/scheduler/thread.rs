@@ -1,10 +1,7 @@
 //! A scheduler with a thread of its own.
 
 use alloc::sync::Arc;
-use std::{
-    sync::{Mutex, mpsc},
-    time::Instant,
-};
+use std::sync::{Mutex, mpsc};
 
 use clockjack_rt::{
     BLOCKING_DISPATCHER, ThreadScheduler,
@@ -12,7 +9,7 @@ use clockjack_rt::{
 };
 use clockjack_time::{Resolution, Tick};
 
-use crate::{ANY, LONG, ms};
+use crate::{ANY, LONG, dues::assert_four_jobs_run_when_they_are_due, ms};
 
 fn start() -> ThreadScheduler {
     let resolution = Resolution::MILLI;
@@ -23,18 +20,7 @@ fn start() -> ThreadScheduler {
 fn jobs_of_a_thread_run_when_they_are_due_and_not_before() {
     let driver = start();
     assert_eq!(driver.scheduler().metadata().driver, "thread");
-    let (told, heard) = mpsc::channel();
-    for delay in [ms(30), ms(0), ms(10), ms(20)] {
-        let (told, begun) = (told.clone(), Instant::now());
-        let run = move |fire: &FireContext| told.send((fire.due(), delay, begun.elapsed()));
-        driver.scheduler().schedule_once_fn(delay, ANY, run).unwrap();
-    }
-    drop(told);
-    let runs: Vec<_> = heard.iter().collect();
-    assert_eq!(runs.len(), 4);
-    // Not in the order of the delays: a loaded machine may take long from one call to the next.
-    assert!(runs.is_sorted_by_key(|run| run.0), "{runs:?}");
-    assert!(runs.iter().all(|(_, delay, took)| took >= delay), "{runs:?}");
+    assert_four_jobs_run_when_they_are_due(driver.scheduler());
     let report = driver.shutdown();
     assert_eq!((report.accepted, report.executed), (4, 4));
     let refused = driver.scheduler().schedule_once_fn(ms(1), ANY, |_| ()).unwrap_err();
