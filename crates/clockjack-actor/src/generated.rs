@@ -1,8 +1,11 @@
 //! What code that `#[actor]` has written needs beside the public types. Not for anybody else.
+//!
+//! The tests of the macro have this file beside stand-ins for those types, so it names them by
+//! `super`.
 
 pub use alloc::boxed::Box;
 
-use crate::{Failure, Next};
+use super::{Failure, Next};
 
 /// What a handler may return.
 #[diagnostic::on_unimplemented(

@@ -1,5 +1,7 @@
 //! `#[actor]` on blocks that it takes; what it refuses is in `ui`.
 
+extern crate alloc;
+
 #[path = "actor/generics.rs"]
 mod generics;
 #[path = "actor/hygiene.rs"]

@@ -183,46 +183,9 @@ impl<R> Ask<R> {
     }
 }
 
-/// What generated code needs beside the public types.
-pub mod generated {
-    pub use std::boxed::Box;
-
-    use super::{Failure, Next};
-
-    /// What a handler may return.
-    #[diagnostic::on_unimplemented(
-        message = "a handler cannot return `{Self}`",
-        label = "it returns nothing, `Next`, `Result<(), Failure>` or `Result<Next, Failure>`"
-    )]
-    pub trait IntoNext {
-        /// What it means.
-        fn into_next(self) -> Result<Next, Failure>;
-    }
-
-    impl IntoNext for () {
-        fn into_next(self) -> Result<Next, Failure> {
-            Ok(Next::Stay)
-        }
-    }
-
-    impl IntoNext for Next {
-        fn into_next(self) -> Result<Next, Failure> {
-            Ok(self)
-        }
-    }
-
-    impl IntoNext for Result<(), Failure> {
-        fn into_next(self) -> Result<Next, Failure> {
-            self.map(|()| Next::Stay)
-        }
-    }
-
-    impl IntoNext for Result<Next, Failure> {
-        fn into_next(self) -> Result<Next, Failure> {
-            self
-        }
-    }
-}
+/// What generated code needs beside the public types: that of the real one.
+#[path = "../../../clockjack-actor/src/generated.rs"]
+pub mod generated;
 
 /// Polls of one future, before it counts as stuck.
 const POLLS_MAX: usize = 100;
