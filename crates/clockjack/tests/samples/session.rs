@@ -1,6 +1,9 @@
 //! Keyed timers, receive time-out, stash, virtual time.
 
-use clockjack::prelude::*;
+use clockjack::{
+    prelude::*,
+    testkit::{ManualTime, TestProbe, for_each_seed},
+};
 
 #[derive(Debug, PartialEq)]
 enum Reply {
@@ -59,7 +62,7 @@ impl Actor for Session {
 
 #[test]
 fn a_login_after_five_seconds_is_refused() {
-    let time = clockjack::testkit::ManualTime::start();
+    let time = ManualTime::start();
     let out = time.probe::<Reply>();
     let to = out.actor_ref();
     let session = Props::new(move || Session { out: to.clone(), ready: false }).stash(100);
@@ -69,15 +72,23 @@ fn a_login_after_five_seconds_is_refused() {
     time.advance(Duration::from_millis(1));
     out.expect_eq(Reply::TimedOut);
     out.expect_terminated(&session);
+    time.expect_no_failures();
+}
+
+/// As above, with a time-out that beats do not put off.
+fn session(time: &ManualTime) -> (TestProbe<Reply>, ActorRef<Msg>) {
+    let out = time.probe::<Reply>();
+    let to = out.actor_ref();
+    let props = Props::new(move || Session { out: to.clone(), ready: false })
+        .stash(100)
+        .receive_timeout_ignores(|msg| matches!(msg, Msg::Beat));
+    (out, time.spawn("session", props))
 }
 
 #[test]
 fn what_came_before_the_connection_is_handled_behind_it() -> Result<(), Failure> {
-    let time = clockjack::testkit::ManualTime::start();
-    let out = time.probe::<Reply>();
-    let to = out.actor_ref();
-    let session = Props::new(move || Session { out: to.clone(), ready: false }).stash(100);
-    let session = time.spawn("session", session);
+    let time = ManualTime::start();
+    let (out, session) = session(&time);
     session.tell(Msg::Data("early".into()))?;
     out.expect_none();
     session.tell(Msg::Connected)?;
@@ -88,4 +99,34 @@ fn what_came_before_the_connection_is_handled_behind_it() -> Result<(), Failure>
     out.expect_eq(Reply::Missed(0));
     time.expect_no_failures();
     Ok(())
+}
+
+#[test]
+fn what_came_before_the_login_is_handled_behind_it() {
+    for_each_seed(0..20, |time| {
+        let (out, session) = session(time);
+        for line in ["one", "two"] {
+            assert!(session.tell(Msg::Data(line.into())).is_ok());
+        }
+        out.expect_none_for(Duration::from_secs(4));
+        assert!(session.tell(Msg::Connected).is_ok());
+        out.expect_eq(Reply::Line("one".into()));
+        out.expect_eq(Reply::Line("two".into()));
+        time.expect_no_failures();
+    });
+}
+
+#[test]
+fn a_session_that_is_silent_for_thirty_seconds_ends() {
+    let time = ManualTime::start();
+    let (out, session) = session(&time);
+    assert!(session.tell(Msg::Connected).is_ok());
+    for _ in 0..2 {
+        time.advance(Duration::from_secs(10));
+        out.expect_eq(Reply::Missed(0));
+    }
+    out.expect_none_for(Duration::from_secs(9));
+    assert!(!session.is_stopped());
+    out.expect_terminated_within(&session, Duration::from_secs(1));
+    time.expect_no_failures();
 }
