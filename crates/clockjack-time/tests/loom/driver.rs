@@ -14,7 +14,10 @@ use clockjack_time::{
     ticks_narrow::NarrowTicks,
     ticks_wide::WideTicks,
 };
-use loom::{sync::Arc, thread};
+use loom::{
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
 
 /// Just below the edges of the 31-bit gate and of the 32-bit low half of the count.
 const START: u64 = (1 << 32) - 1;
@@ -90,16 +93,21 @@ fn poll_all<C: TickCount, G: Gate>(supply: &Supply<C, G>, last: &mut u64) -> u64
     ticks
 }
 
+/// Two ticks arrive, on a thread of their own.
+fn two_ticks<C: TickCount + 'static, G: Gate + 'static>(
+    supply: &Arc<Supply<C, G>>,
+) -> JoinHandle<()> {
+    let supply = supply.clone();
+    thread::spawn(move || {
+        supply.arrive(1);
+        supply.arrive(1);
+    })
+}
+
 fn notify_against_stop<T: Twin>() {
     loom::model(|| {
         let supply = T::supply();
-        let source = {
-            let supply = supply.clone();
-            thread::spawn(move || {
-                supply.arrive(1);
-                supply.arrive(1);
-            })
-        };
+        let source = two_ticks(&supply);
         let (drained, pending) = flushed(supply.stop());
         assert_eq!(supply.poll(), None, "a token after the stop");
         assert!(drained + pending <= 2);
@@ -115,13 +123,7 @@ fn notify_against_stop<T: Twin>() {
 fn notify_against_poll_and_stop<T: Twin>() {
     loom::model(|| {
         let supply = T::supply();
-        let source = {
-            let supply = supply.clone();
-            thread::spawn(move || {
-                supply.arrive(1);
-                supply.arrive(1);
-            })
-        };
+        let source = two_ticks(&supply);
         let poller = {
             let supply = supply.clone();
             thread::spawn(move || supply.poll().map_or(0, |token| 1 + u64::from(token.catch_up)))
@@ -153,13 +155,7 @@ fn no_wake_up_is_lost_between_poll_and_notify<T: Twin>() {
         let supply = T::supply();
         let bell = Bell::new();
         supply.register(Waker::from(bell.clone())).expect("first registration");
-        let source = {
-            let supply = supply.clone();
-            thread::spawn(move || {
-                supply.arrive(1);
-                supply.arrive(1);
-            })
-        };
+        let source = two_ticks(&supply);
         let (mut last, heard) = (START, bell.rings());
         let mut ticks = poll_all(&supply, &mut last);
         source.join().expect("no panic");
