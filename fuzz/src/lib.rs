@@ -7,6 +7,8 @@
 //! `cargo xtask fuzz` runs them under libFuzzer; `cargo run --release` here runs them on changed
 //! inputs without it; `cargo test` runs the kept corpus once.
 
+extern crate alloc;
+
 mod graph;
 mod input;
 mod mailbox;

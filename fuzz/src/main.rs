@@ -8,6 +8,8 @@ use std::{
     process::ExitCode,
 };
 
+use clockjack_testing::Random;
+
 /// What inputs are changed with, beside single bytes.
 const PIECES: &[&str] = &[
     "",
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
     inputs.iter().for_each(|input| run(input));
     for nth in 0..runs {
         // Each run has a seed of its own, so that one can be repeated alone.
-        let mut random = Random(seed.wrapping_add(nth));
+        let mut random = Random::new(seed.wrapping_add(nth));
         let bytes = changed(&inputs, &mut random);
         if std::panic::catch_unwind(|| run(&bytes)).is_err() {
             eprintln!("{name}, seed {}: {:?}", seed.wrapping_add(nth), bytes.escape_ascii());
@@ -102,40 +104,21 @@ fn corpus(name: &str) -> Vec<PathBuf> {
 
 /// An input with some pieces cut out, put in, repeated or moved.
 fn changed(texts: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut bytes = texts[random.below(texts.len())].clone();
-    for _ in 0..=random.below(8) {
-        let start = random.below(bytes.len() + 1);
-        let end = (start + random.below(40)).min(bytes.len());
-        let piece = match random.below(6) {
+    let mut bytes = texts[random.index(texts.len())].clone();
+    for _ in 0..=random.index(8) {
+        let start = random.index(bytes.len() + 1);
+        let end = (start + random.index(40)).min(bytes.len());
+        let piece = match random.index(6) {
             0 => Vec::new(),
-            1 => bytes[start..end].repeat(random.below(50)),
-            2 => vec![u8::try_from(random.below(256)).expect("it is below 256")],
+            1 => bytes[start..end].repeat(random.index(50)),
+            2 => vec![u8::try_from(random.index(256)).expect("it is below 256")],
             3 => {
-                let from = random.below(bytes.len() + 1);
+                let from = random.index(bytes.len() + 1);
                 bytes[from..(from + 30).min(bytes.len())].to_vec()
             }
-            _ => PIECES[random.below(PIECES.len())].as_bytes().to_vec(),
+            _ => PIECES[random.index(PIECES.len())].as_bytes().to_vec(),
         };
         bytes.splice(start..end, piece);
     }
     bytes
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Below `max`, which is not zero.
-    fn below(&mut self, max: usize) -> usize {
-        let max = u64::try_from(max).expect("lengths fit");
-        usize::try_from(self.next() % max).expect("it is below a length")
-    }
 }

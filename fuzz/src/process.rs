@@ -4,18 +4,16 @@
 use std::{
     cell::RefCell,
     rc::Rc,
-    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use clockjack_exec::{
     Commands, Event, Events, Failure, Join, Limits, LocalExecutor, Payload, Process, ProcessRef,
-    StepOutput, Toolbox,
+    StepOutput,
 };
-use clockjack_time::{
-    ManualClock, ManualDriver, MonotonicClock, Resolution, Tick, TickDriver, TickSpan,
-};
+use clockjack_testing::toolbox::{ByHand, Panics};
+use clockjack_time::{Resolution, TickSpan};
 
 use crate::input::Input;
 
@@ -26,13 +24,13 @@ const PROCESSES_MAX: usize = 6;
 /// nothing is alive after the shutdown.
 pub fn process(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let clock = Arc::new(ManualClock::new(Resolution::MILLI));
-    let driver = ManualDriver::new(Resolution::MILLI);
-    let seed = u64::from(input.byte());
-    let bench = Bench { clock: Arc::clone(&clock), driver, seed };
+    let (mut host, clock) = ByHand::new(Resolution::MILLI);
+    host.seed = u64::from(input.byte());
+    // A panic is what the fuzzer looks for.
+    host.panics = Panics::GoThrough;
     let limits = Limits::SMALL.processes(PROCESSES_MAX);
     let mut executor =
-        LocalExecutor::new(bench, limits, Commands::new()).expect("there is no command");
+        LocalExecutor::new(host, limits, Commands::new()).expect("there is no command");
     let mut pairs: Vec<Pair> = Vec::new();
     while !input.is_empty() {
         let nth = input.below(256);
@@ -178,29 +176,5 @@ impl Pair {
             }
             Poll::Pending => false,
         }
-    }
-}
-
-struct Bench {
-    clock: Arc<ManualClock>,
-    driver: ManualDriver,
-    seed: u64,
-}
-
-impl Toolbox for Bench {
-    fn clock(&self) -> &dyn MonotonicClock {
-        &*self.clock
-    }
-
-    fn driver(&self) -> &dyn TickDriver {
-        &self.driver
-    }
-
-    fn park(&self, _until: Option<Tick>) {}
-
-    fn unpark(&self) {}
-
-    fn seed(&self) -> u64 {
-        self.seed
     }
 }
