@@ -26,16 +26,7 @@ pub(crate) struct Core {
 }
 
 /// What came of an epoch.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) n_called: u64,
-    /// The first in compiled order that ends the run, and where it was.
-    pub(crate) fault: Option<(usize, Fault)>,
-    /// Regions at work at once, at most.
-    pub(crate) overlap: usize,
-    /// Regions that have faults to tell of which do not end the run.
-    pub(crate) n_faults: usize,
-}
+pub(crate) type Outcome = super::crew::Outcome<Fault>;
 
 impl Core {
     /// Runs all regions, one after the other.

@@ -1,29 +1,27 @@
 //! Who goes first, and who comes.
 
+use core::cmp::Reverse;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::board::Board;
+use super::shared::{Called, help};
 use super::*;
 
 /// One lane of so many jobs, none of which waits for another.
 fn waits(ranks: &[u8], aging: u32) -> Waits {
-    let n = ranks.len();
-    Waits {
-        n_before: alloc::vec![0; n],
-        after: alloc::vec![Vec::new(); n],
-        is_gated: alloc::vec![false; n],
-        lane: alloc::vec![0; n],
-        rank: ranks.to_vec(),
-        lanes: alloc::vec![(1, false)],
-        aging: alloc::vec![aging],
-    }
+    let job = |rank: &u8| JobSpec { before: Vec::new(), is_gated: false, lane: 0, rank: *rank };
+    let lane = LaneSpec { n_at_once: 1, is_isolated: false, aging };
+    Waits::of(ranks.iter().map(job), alloc::vec![lane])
 }
 
 /// The order in which jobs are picked that can all be taken from the start, and how often one went
 /// first because it had waited long.
 fn picked(ranks: &[u8], aging: u32) -> (Vec<usize>, u64) {
     let waits = waits(ranks, aging);
-    let mut board = Board { offered: alloc::vec![0; ranks.len()], ..Board::default() };
+    let mut board: Board<Arc<Core>> = Board::new(&waits, 0);
     let all = ranks.iter().enumerate();
     let all = all.map(|(at, rank)| (*rank, Reverse(u32::try_from(at).unwrap())));
-    board.ready.push(all.collect());
+    board.ready[0] = all.collect();
     let mut order = Vec::new();
     while !board.ready[0].is_empty() {
         order.push(board.pick(&waits, 0));
@@ -53,14 +51,8 @@ fn who_was_called_and_cannot_come_is_at_home_and_sends_the_coordinator() {
     }
     let time = clockjack_testkit::ManualTime::start();
     let rung = Arc::new(Rung(AtomicU64::new(0)));
-    let board = Board { coordinator: Some(Arc::clone(&rung).into()), ..Board::default() };
-    let shared = Arc::new(Shared {
-        board: Mutex::new(board),
-        version: AtomicU64::new(0),
-        executor: time.system().executor(),
-        waits: waits(&[0], 0),
-        n_spins: 1,
-    });
+    let shared = Arc::new(Shared::new(waits(&[0], 0), time.system().executor(), 0, 1));
+    shared.lock().coordinator = Some(Arc::clone(&rung).into());
     drop(help(Called { shared: Some(Arc::clone(&shared)), worker: 7 }));
     assert_eq!(shared.lock().home, [7]);
     assert_eq!(rung.0.load(Ordering::Relaxed), 1);

@@ -1,0 +1,3 @@
+//! The lock of the board. Models bring another.
+
+pub(super) use std::sync::{Mutex, MutexGuard};

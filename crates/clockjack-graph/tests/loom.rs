@@ -1,0 +1,7 @@
+//! Races of this crate, explored by loom.
+#![cfg(loom)]
+
+extern crate alloc;
+
+#[path = "loom/crew.rs"]
+mod crew;
