@@ -2,8 +2,8 @@
 //! byte.
 //!
 //! Each epoch domain has a log by itself. With the times of its epochs, and what came from outside
-//! and from other domains in the order of its coming, it tells all that its results depend on
-//! beside the graph and the seed.
+//! and from other domains in the order of its coming, settings too, it tells all that its results
+//! depend on beside the graph and the seed.
 //!
 //! ```text
 //! "CJCL" 1  name-length name
@@ -13,26 +13,39 @@
 //!                            the beginning of the epoch in which it is visible
 //! 'I' edge length bytes      a value came from outside
 //! 'A' edge length bytes      a value came from another domain
+//! 'S' n (component m (length name setting)*)*
+//!                            a change of settings that nobody refused: n components take m each
 //! 'B' component iterations   the loop with this first member was ended by the clock
 //! 'X' component              a component failed and ended the run
 //! ```
-//! Numbers are LEB128: seven bits a byte, the low ones first.
+//! Numbers are LEB128: seven bits a byte, the low ones first. A setting is its kind and its value:
+//!
+//! ```text
+//! 'n'                        nothing
+//! 'b' number                 0 or 1
+//! 'i' eight bytes            a whole number, the low byte first
+//! 'f' eight bytes            any other number, its bits, the low byte first
+//! 't' length bytes           a text
+//! 'j' length bytes           a list or a map, as JSON
+//! ```
+//! A change that is refused leaves nothing. One that a component fails at is followed by an `X`.
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::message::Message;
+use crate::describe::{ConfigMap, ConfigValue};
 
 /// What a log begins with.
 pub const MAGIC: &[u8; 5] = b"CJCL\x01";
 
 pub(crate) fn head(out: &mut Vec<u8>, name: &str, lane: Option<&str>) {
     out.extend_from_slice(MAGIC);
-    number(out, name.len() as u64);
-    out.extend_from_slice(name.as_bytes());
+    text(out, name);
     if let Some(lane) = lane {
         out.push(b'L');
-        number(out, lane.len() as u64);
-        out.extend_from_slice(lane.as_bytes());
+        text(out, lane);
     }
 }
 
@@ -52,6 +65,22 @@ pub(crate) fn input(out: &mut Vec<u8>, edge: u32, message: &Message) {
 
 pub(crate) fn arrival(out: &mut Vec<u8>, edge: u32, message: &Message) {
     value(out, b'A', edge, message);
+}
+
+pub(crate) fn settings(out: &mut Vec<u8>, changes: &[(usize, ConfigMap)]) {
+    if mutant!("log-forgets-settings") {
+        return;
+    }
+    out.push(b'S');
+    number(out, changes.len() as u64);
+    for (component, change) in changes {
+        number(out, *component as u64);
+        number(out, change.entries.len() as u64);
+        for (name, value, _) in &change.entries {
+            text(out, name);
+            setting(out, value);
+        }
+    }
 }
 
 pub(crate) fn budget(out: &mut Vec<u8>, component: usize, n_iterations: u32) {
@@ -80,6 +109,34 @@ fn value(out: &mut Vec<u8>, tag: u8, edge: u32, message: &Message) {
         number(&mut long, length as u64);
         out.splice(length_at..=length_at, long);
     }
+}
+
+fn setting(out: &mut Vec<u8>, value: &ConfigValue) {
+    match value {
+        ConfigValue::Null => out.push(b'n'),
+        ConfigValue::Bool(is_so) => out.extend([b'b', u8::from(*is_so)]),
+        ConfigValue::Int(n) => {
+            out.push(b'i');
+            out.extend(n.to_le_bytes());
+        }
+        ConfigValue::Float(x) => {
+            out.push(b'f');
+            out.extend(x.to_bits().to_le_bytes());
+        }
+        ConfigValue::Text(value) => {
+            out.push(b't');
+            text(out, value);
+        }
+        ConfigValue::Nested(json) => {
+            out.push(b'j');
+            text(out, json);
+        }
+    }
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    number(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn number(out: &mut Vec<u8>, mut n: u64) {

@@ -2,8 +2,9 @@
 
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::run::Reconfigure;
+use clockjack_graph::run::commit_log::MAGIC;
 use clockjack_graph::run::reconfigure::ConfigRefused;
-use clockjack_graph::{Clock, GraphRun, RunError, RunOptions, RunReport};
+use clockjack_graph::{Clock, CommitLog, GraphRun, RunError, RunOptions, RunReport};
 use clockjack_testkit::ManualTime;
 
 use crate::basics::CHAIN;
@@ -14,6 +15,7 @@ struct Changed {
     change: Result<u64, ConfigRefused>,
     run: Result<RunReport, RunError>,
     seen: Vec<f64>,
+    log: Vec<u8>,
 }
 
 /// A run of three epochs of `text`, with a change that waits for its first.
@@ -21,12 +23,14 @@ fn changed(text: &str, clock: Clock, change: impl FnOnce(&GraphRun) -> Reconfigu
     let (seen, time) = (Seen::default(), ManualTime::start());
     let file = GraphFile::parse("test.yaml", text).expect("it is right");
     let graph = file.compile(&registry(&seen)).expect("it is right");
-    let run = graph.start(time.system(), RunOptions::steps(3).clock(clock)).expect("it starts");
+    let log = CommitLog::in_memory();
+    let options = RunOptions::steps(3).clock(clock).commit_log(&log);
+    let run = graph.start(time.system(), options).expect("it starts");
     let change = change(&run).commit();
     let run = time.block_on(run);
     let change = time.block_on(change);
     let seen = seen.lock().unwrap().iter().map(|(_, _, x)| *x).collect();
-    Changed { change, run, seen }
+    Changed { change, run, seen, log: log.bytes() }
 }
 
 fn chain() -> String {
@@ -64,6 +68,42 @@ fn settings_that_a_component_cannot_take_are_taken_back_and_end_the_run() {
     let metrics = &error.report().expect("it had begun").metrics;
     assert_eq!(metrics.total("runtime.config.rolled_back_update_count"), 2.0);
     assert!(ran.seen.is_empty());
+    let x = ran.log.len() - 2;
+    assert_eq!(ran.log[x..], *b"X\x01", "the second has failed");
+    let change = [&b"S\x02\0\x01\x03anyf"[..], &1_f64.to_le_bytes(), b"\x01\x01\x01kt\x03ten"];
+    let change = change.concat();
+    assert!(ran.log[..x].ends_with(&change), "what it has failed at: {:02x?}", ran.log);
+}
+
+#[test]
+fn a_change_is_in_the_commit_log_at_its_epoch_whether_anything_shows_it_or_not() {
+    let log = |change: &dyn Fn(Reconfigure) -> Reconfigure| {
+        changed(&chain(), Clock::Virtual, |run| change(run.reconfigure())).log
+    };
+    let head = |log: &[u8]| {
+        // Version, the name of the graph, the first epoch at time zero.
+        let after = log.strip_prefix(MAGIC).expect("it begins as all do");
+        let after = &after[1 + usize::from(after[0])..];
+        after.strip_prefix(b"E\x01\0").expect("the first epoch").to_vec()
+    };
+    // No component has a setting of this name.
+    let quiet = log(&|change| change.set("src", "any", 1));
+    let told = [&b"S\x01\0\x01\x03anyi"[..], &1_i64.to_le_bytes()].concat();
+    assert!(head(&quiet).starts_with(&told), "{:02x?}", head(&quiet));
+    assert_eq!(quiet, log(&|change| change.set("src", "any", 1)), "alike");
+    let none = log(&|change| change.set("nobody", "any", 1));
+    assert!(!head(&none).starts_with(b"S"), "it was refused");
+    let mut logs = vec![quiet, none];
+    logs.push(log(&|change| change.set("src", "any", 2)));
+    logs.push(log(&|change| change.set("src", "any", 1.0)));
+    logs.push(log(&|change| change.set("src", "any", true)));
+    logs.push(log(&|change| change.set("src", "any", "1")));
+    logs.push(log(&|change| change.set("src", "other", 1)));
+    logs.push(log(&|change| change.set("out", "any", 1)));
+    logs.push(log(&|change| change.set("src", "any", 1).set("out", "any", 1)));
+    for (at, one) in logs.iter().enumerate() {
+        assert!(!logs[..at].contains(one), "{at} is as one before it");
+    }
 }
 
 #[test]

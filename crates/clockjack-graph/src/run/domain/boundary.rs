@@ -238,6 +238,9 @@ impl Domain {
                 return None;
             }
         }
+        if core.env.logs {
+            commit_log::settings(&mut self.progress.boundary_log, &transaction.changes);
+        }
         let mut old = Vec::with_capacity(transaction.changes.len());
         let mut failed = None;
         for (component, change) in &transaction.changes {
