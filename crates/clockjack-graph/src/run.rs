@@ -36,6 +36,7 @@ pub mod threads;
 pub mod timeline;
 pub mod trace;
 pub(crate) mod trigger;
+pub(crate) mod turn;
 pub(crate) mod wiring;
 
 pub use blackboard::StateRefused;

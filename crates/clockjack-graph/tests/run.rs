@@ -15,6 +15,9 @@ mod acts;
 #[path = "run/basics.rs"]
 mod basics;
 
+#[path = "run/beside.rs"]
+mod beside;
+
 #[path = "run/bridge.rs"]
 mod bridge;
 

@@ -87,6 +87,7 @@ impl Bench {
             is_simulated: true,
             state: crate::run::blackboard::Snapshot::default(),
             is_written: AtomicBool::new(false),
+            has_counted: AtomicBool::new(false),
             n_state_reads: core::sync::atomic::AtomicU64::new(0),
             epoch: 1,
             now_ns: 0,

@@ -22,6 +22,7 @@ use super::env::Env;
 use super::message::Message;
 use super::node::guarded;
 use super::outbox::Outbox;
+use super::turn::Turn;
 use crate::registry::node::SharedNode;
 
 /// One invocation, with all it needs.
@@ -49,6 +50,8 @@ pub(crate) struct Batch {
     state: Mutex<State>,
     back: Condvar,
     width: usize,
+    /// Whose turn it is, if others are at work.
+    turn: Option<Turn>,
 }
 
 struct State {
@@ -65,7 +68,8 @@ impl Batch {
         jobs.reverse();
         let done = Vec::with_capacity(jobs.len());
         let state = State { todo: jobs, done, n_out: 0, n_out_max: 0 };
-        Self { state: Mutex::new(state), back: Condvar::new(), width }
+        let turn = Turn::of_batch();
+        Self { state: Mutex::new(state), back: Condvar::new(), width, turn }
     }
 
     /// Whether there is a job to take.
@@ -85,7 +89,7 @@ impl Batch {
         state.n_out_max = state.n_out_max.max(state.n_out);
         drop(state);
         job.worker = worker;
-        job.run(env);
+        job.run(env, self.turn);
         let mut state = self.lock();
         state.n_out -= 1;
         state.done.push(job);
@@ -119,7 +123,8 @@ impl Batch {
 }
 
 impl Job {
-    fn run(&mut self, env: &Env) {
+    fn run(&mut self, env: &Env, turn: Option<Turn>) {
+        let _turn = turn.map(|turn| turn.call(self.index).begin(&env.has_counted));
         let mut cx = GraphContext {
             messages: &mut self.messages,
             last: &self.last,

@@ -478,6 +478,7 @@ impl Domain {
                 alone(&mut self.core).env.is_shared = true;
                 let outcome = crew.run(&mut self.core).await;
                 alone(&mut self.core).env.is_shared = false;
+                self.settle_turns(outcome.fault.as_ref().map(|(position, _)| *position));
                 outcome
             }
             Some(crew) => {
@@ -490,6 +491,25 @@ impl Domain {
                 outcome
             }
             None => alone(&mut self.core).run_in_order(),
+        }
+    }
+
+    /// Takes what was written and counted in the turns of an epoch that several have worked on: in
+    /// compiled order, and not of those that ran beside what failed before them.
+    fn settle_turns(&mut self, failed_at: Option<usize>) {
+        let Core { env, .. } = alone(&mut self.core);
+        let counts =
+            |position: u32| failed_at.is_none_or(|failed_at| position as usize <= failed_at);
+        if let Some(desk) = &env.journal {
+            desk.settle(counts);
+        }
+        if core::mem::take(env.has_counted.get_mut()) {
+            let (index, nodes) = (self.index, &self.shared.nodes);
+            let position_of = |component: usize| {
+                let (domain, position, _) = nodes[component];
+                (domain as usize == index).then_some(position)
+            };
+            env.user.settle(position_of, counts);
         }
     }
 

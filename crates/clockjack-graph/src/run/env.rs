@@ -25,7 +25,9 @@ pub(crate) struct Env {
     /// What components count for themselves.
     pub(crate) user: super::metrics::user::Registry,
     /// Where components write what they have to say, if anybody reads it.
-    pub(crate) journal: Option<super::journal::Journal>,
+    pub(crate) journal: Option<super::journal::Desk>,
+    /// Whether anybody has counted something in a turn of this epoch.
+    pub(crate) has_counted: AtomicBool,
     /// What components that draw numbers begin with.
     pub(crate) seed: u64,
     /// The name of the graph.

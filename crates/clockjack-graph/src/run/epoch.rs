@@ -15,6 +15,7 @@ use super::message::Meta;
 use super::region::{Downstream, Region};
 use super::report::Fault;
 use super::trace::Glance;
+use super::turn::Turn;
 use crate::data::Value;
 
 /// The regions of a domain, in compiled order, and what they see of an epoch.
@@ -66,6 +67,8 @@ impl Core {
 
     /// Runs one region, while others may run others.
     pub(crate) fn run_one(&self, position: usize, worker: u16) -> Result<u32, Fault> {
+        let turn = Turn::of(super::wiring::count(position));
+        let _turn = turn.begin(&self.env.has_counted);
         let mut region = lock(&self.regions[position]);
         region.recorder.worker = worker;
         let mut downstream = Beside { regions: &self.regions, glance: Glance::default() };

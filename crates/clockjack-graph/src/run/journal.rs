@@ -2,14 +2,19 @@
 //! takes no more until somebody takes what is in it, and counts what it has lost.
 //!
 //! Lines come in the order of epochs, then of components, then of their writing, whatever the
-//! threads did. Like all that is observed they change nothing in the run.
+//! threads did; so do those that there is no room for. Calls that do not count, beside a failure
+//! before them, leave none. Like all that is observed they change nothing in the run.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use clockjack_sync::mutant;
+
+use super::turn::Turn;
 use crate::named::named;
 
 /// Bytes of a line; the rest is cut off.
@@ -99,29 +104,36 @@ impl Journal {
         self.lock().n_dropped
     }
 
-    pub(crate) fn write(
+    /// The line, if it matters enough.
+    fn record(
         &self,
         level: Level,
         (epoch, now_ns): (u64, u64),
         (number, component): (usize, &str),
         graph: &Arc<str>,
         line: &dyn fmt::Display,
-    ) {
+    ) -> Option<LogRecord> {
         if level > self.lock().least {
-            return;
+            return None;
         }
         // Outside the lock: it is the user's code.
         let mut cut = Cut(String::new());
         // Past its end a line is as long as it gets.
         let _ = write!(cut, "{line}");
         let (graph, component) = (Arc::clone(graph), component.into());
-        let record = LogRecord { level, epoch, now_ns, graph, component, line: cut.0, number };
+        Some(LogRecord { level, epoch, now_ns, graph, component, line: cut.0, number })
+    }
+
+    fn put(&self, records: impl Iterator<Item = LogRecord>, n_cut: u64) {
         let mut state = self.lock();
-        if state.records.len() < state.capacity {
-            state.records.push(record);
-        } else {
-            state.n_dropped += 1;
+        for record in records {
+            if state.records.len() < state.capacity {
+                state.records.push(record);
+            } else {
+                state.n_dropped += 1;
+            }
         }
+        state.n_dropped += n_cut;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -136,6 +148,78 @@ impl fmt::Debug for Journal {
             .field("len", &state.records.len())
             .field("capacity", &state.capacity)
             .finish_non_exhaustive()
+    }
+}
+
+/// Where the components of a domain write: what is written in a [turn](Turn) stays here until the
+/// epoch is over.
+pub(crate) struct Desk {
+    journal: Journal,
+    /// Lines of the journal.
+    capacity: usize,
+    drafts: Mutex<Drafts>,
+}
+
+#[derive(Default)]
+struct Drafts {
+    lines: Vec<(Turn, LogRecord)>,
+    /// For each region, lines that there will be no room for.
+    n_cut: BTreeMap<u32, u64>,
+}
+
+impl Desk {
+    pub(crate) fn new(journal: Journal) -> Self {
+        let capacity = journal.lock().capacity;
+        Self { journal, capacity, drafts: Mutex::default() }
+    }
+
+    pub(crate) fn write(
+        &self,
+        level: Level,
+        times: (u64, u64),
+        who: (usize, &str),
+        graph: &Arc<str>,
+        line: &dyn fmt::Display,
+    ) {
+        let Some(record) = self.journal.record(level, times, who, graph, line) else { return };
+        let turn = Turn::current().filter(|_| !mutant!("journal-writes-at-once"));
+        let Some(turn) = turn else { return self.journal.put(core::iter::once(record), 0) };
+        let mut drafts = self.drafts();
+        drafts.lines.push((turn, record));
+        // The first of them are all that the journal can take, and those behind a failure are the
+        // last ones; so no more is kept, and not each line pays for it.
+        if drafts.lines.len() >= self.capacity.saturating_mul(2).max(1) {
+            drafts.cut(self.capacity);
+        }
+    }
+
+    /// The epoch is over: takes the lines of the regions that count.
+    pub(crate) fn settle(&self, counts: impl Fn(u32) -> bool) {
+        let mut drafts = self.drafts();
+        if drafts.lines.is_empty() && drafts.n_cut.is_empty() {
+            return;
+        }
+        drafts.cut(self.capacity);
+        let n_cut = drafts.n_cut.iter().filter(|(position, _)| counts(**position));
+        let n_cut = n_cut.map(|(_, n)| *n).sum();
+        drafts.n_cut.clear();
+        let lines = drafts.lines.drain(..).filter(|(turn, _)| counts(turn.position));
+        self.journal.put(lines.map(|(_, record)| record), n_cut);
+    }
+
+    fn drafts(&self) -> MutexGuard<'_, Drafts> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drafts {
+    /// Puts the lines in order and keeps the first ones.
+    fn cut(&mut self, capacity: usize) {
+        // Lines of one turn stay in their order.
+        self.lines.sort_by_key(|(turn, _)| *turn);
+        for (turn, _) in self.lines.drain(capacity.min(self.lines.len())..) {
+            *self.n_cut.entry(turn.position).or_default() += 1;
+        }
     }
 }
 
@@ -159,7 +243,28 @@ mod tests {
     use super::*;
 
     fn say(journal: &Journal, level: Level, epoch: u64, number: usize, line: &str) {
-        journal.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
+        let desk = Desk::new(journal.clone());
+        desk.write(level, (epoch, 0), (number, "c"), &Arc::from("g"), &line);
+    }
+
+    #[test]
+    fn lines_of_turns_come_in_their_order_and_only_of_those_that_count() {
+        let journal = Journal::new(3);
+        let desk = Desk::new(journal.clone());
+        let has_counted = core::sync::atomic::AtomicBool::new(false);
+        // Written from the last to the first, as helpers may.
+        for position in (0..8).rev() {
+            let _turn = Turn::of(position).begin(&has_counted);
+            for line in ["first", "second"] {
+                let line = alloc::format!("{line} of {position}");
+                desk.write(Level::Info, (1, 0), (0, "c"), &Arc::from("g"), &line);
+            }
+        }
+        assert!(journal.take().is_empty(), "the epoch is not over");
+        desk.settle(|position| position < 5);
+        let lines: Vec<String> = journal.take().into_iter().map(|one| one.line).collect();
+        assert_eq!(lines, ["first of 0", "second of 0", "first of 1"]);
+        assert_eq!(journal.n_dropped(), 10 - 3, "of those that count");
     }
 
     #[test]

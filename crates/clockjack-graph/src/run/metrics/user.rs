@@ -4,6 +4,10 @@
 //! from then on nothing is looked up and nothing allocates. The only label is the component, so
 //! their number is that of components times [`NAMES_MAX`]. A name means one kind in a run, whoever
 //! uses it.
+//!
+//! Where several work on an epoch, what a call counts may be taken back when the epoch is over: if
+//! the call does not count, beside a failure before it. Values of a histogram are put in then, in
+//! the order of one thread, so that their sum is the same to the last digit.
 
 use alloc::format;
 use alloc::string::String;
@@ -18,6 +22,7 @@ use clockjack_sync::mutant;
 
 use super::{MetricKind, UserMetric};
 use crate::compile::Plan;
+use crate::run::turn::{self, Turn};
 
 /// Names that one component may have.
 pub const NAMES_MAX: usize = 64;
@@ -28,25 +33,51 @@ const NAME_LEN_MAX: usize = 128;
 /// Values of which a histogram knows the quantiles: the newest.
 pub const SAMPLES_MAX: usize = 1024;
 
+/// Values that a histogram keeps apart in an epoch; more than these are put in as they come.
+const STAGED_MAX: usize = 0x1_0000;
+
 /// What names may not begin with: it is the runtime's.
 const RESERVED: &str = "runtime.";
 
 /// A count that only grows. Clones are the same count.
 #[derive(Clone, Debug, Default)]
-pub struct Counter(Arc<AtomicU64>);
+pub struct Counter(Arc<Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    all: AtomicU64,
+    /// Of all, what was counted in turns of this epoch.
+    in_turns: AtomicU64,
+}
 
 impl Counter {
     /// Counts so many.
     pub fn add(&self, n: u64) {
         // Relaxed: a number for people, which publishes nothing.
-        self.0.fetch_add(n, Ordering::Relaxed);
+        self.0.all.fetch_add(n, Ordering::Relaxed);
+        if turn::counts() {
+            // Relaxed: the coordinator looks at it when all who work on the epoch are done.
+            self.0.in_turns.fetch_add(n, Ordering::Relaxed);
+        }
     }
 
     /// How many were counted.
     #[must_use]
     pub fn value(&self) -> u64 {
         // Relaxed: as above.
-        self.0.load(Ordering::Relaxed)
+        self.0.all.load(Ordering::Relaxed)
+    }
+
+    /// The epoch is over; `is_kept` says whether what was counted in its turns is.
+    fn settle(&self, is_kept: bool) {
+        // Relaxed: as in `add`.
+        if self.0.in_turns.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let n = self.0.in_turns.swap(0, Ordering::Relaxed);
+        if !is_kept && !mutant!("metrics-keep-what-does-not-count") {
+            self.0.all.fetch_sub(n, Ordering::Relaxed);
+        }
     }
 }
 
@@ -56,7 +87,7 @@ impl Counter {
 #[derive(Clone, Debug)]
 pub struct Histogram(Arc<Mutex<Samples>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Samples {
     count: u64,
     min: f64,
@@ -64,6 +95,37 @@ struct Samples {
     sum: f64,
     /// A ring: the next value goes to `count % SAMPLES_MAX`.
     newest: Vec<f64>,
+    /// Of turns of this epoch.
+    staged: Vec<(Turn, f64)>,
+}
+
+impl Samples {
+    fn put(&mut self, value: f64) {
+        let is_first = self.count == 0;
+        self.min = if is_first { value } else { self.min.min(value) };
+        self.max = if is_first { value } else { self.max.max(value) };
+        self.sum += value;
+        if self.newest.len() < SAMPLES_MAX {
+            self.newest.push(value);
+        } else {
+            let at = usize::try_from(self.count % SAMPLES_MAX as u64).unwrap_or(0);
+            self.newest[at] = value;
+        }
+        self.count += 1;
+    }
+
+    /// Puts in the values of turns that count.
+    fn settle(&mut self, counts: impl Fn(u32) -> bool) {
+        let mut staged = core::mem::take(&mut self.staged);
+        // Values of one turn stay in their order.
+        staged.sort_by_key(|(turn, _)| *turn);
+        for (turn, value) in staged.drain(..) {
+            if counts(turn.position) {
+                self.put(value);
+            }
+        }
+        self.staged = staged;
+    }
 }
 
 /// A histogram in seven numbers.
@@ -88,7 +150,9 @@ pub struct Summary {
 impl Histogram {
     fn new() -> Self {
         let newest = Vec::with_capacity(SAMPLES_MAX);
-        Self(Arc::new(Mutex::new(Samples { count: 0, min: 0.0, max: 0.0, sum: 0.0, newest })))
+        let staged = Vec::new();
+        let samples = Samples { count: 0, min: 0.0, max: 0.0, sum: 0.0, newest, staged };
+        Self(Arc::new(Mutex::new(samples)))
     }
 
     /// Takes a value. What is no number is left out.
@@ -96,28 +160,25 @@ impl Histogram {
         if value.is_nan() {
             return;
         }
+        let turn = Turn::current().filter(|_| !mutant!("metrics-spread-as-threads-go"));
         let mut samples = lock(&self.0);
-        let is_first = samples.count == 0;
-        samples.min = if is_first { value } else { samples.min.min(value) };
-        samples.max = if is_first { value } else { samples.max.max(value) };
-        samples.sum += value;
-        if samples.newest.len() < SAMPLES_MAX {
-            samples.newest.push(value);
-        } else {
-            let at = usize::try_from(samples.count % SAMPLES_MAX as u64).unwrap_or(0);
-            samples.newest[at] = value;
+        match turn {
+            Some(turn) if samples.staged.len() < STAGED_MAX => {
+                samples.staged.push((turn, value));
+                drop(samples);
+                turn::counts();
+            }
+            _ => samples.put(value),
         }
-        samples.count += 1;
     }
 
     /// Where it stands; all zero before the first value.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
     pub fn summary(&self) -> Summary {
-        let samples = lock(&self.0);
-        let Samples { count, min, max, sum, .. } = *samples;
-        let mut sorted = samples.newest.clone();
-        drop(samples);
+        let mut samples = lock(&self.0).clone();
+        samples.settle(|_| true);
+        let Samples { count, min, max, sum, newest: mut sorted, .. } = samples;
         sorted.sort_unstable_by(f64::total_cmp);
         let at = |part| quantile(&sorted, part);
         let avg = if count == 0 { 0.0 } else { sum / count as f64 };
@@ -151,6 +212,8 @@ pub(crate) struct Registry(Arc<Mutex<Vec<Vec<Entry>>>>);
 struct Entry {
     name: String,
     what: What,
+    /// The turn of this epoch in which it was asked for.
+    made_in: Option<Turn>,
 }
 
 enum What {
@@ -204,8 +267,28 @@ impl Registry {
             return Err(refuse(Why::OtherKind));
         }
         let taken = take(&made).ok_or_else(|| refuse(Why::OtherKind));
-        all[of].push(Entry { name: name.into(), what: made });
+        let made_in = Turn::current().filter(|_| turn::counts());
+        all[of].push(Entry { name: name.into(), what: made, made_in });
         taken
+    }
+
+    /// An epoch is over on which several have worked: takes back what does not count.
+    pub(crate) fn settle(
+        &self,
+        position_of: impl Fn(usize) -> Option<u32>,
+        counts: impl Fn(u32) -> bool,
+    ) {
+        let mut all = lock(&self.0);
+        for (component, entries) in all.iter_mut().enumerate() {
+            let Some(position) = position_of(component) else { continue };
+            entries.retain_mut(|entry| {
+                match &entry.what {
+                    What::Counter(counter) => counter.settle(counts(position)),
+                    What::Histogram(histogram) => lock(&histogram.0).settle(&counts),
+                }
+                entry.made_in.take().is_none_or(|turn| counts(turn.position))
+            });
+        }
     }
 
     /// All numbers, in the order of components, then of names.
@@ -215,7 +298,7 @@ impl Registry {
         for (entries, planned) in all.iter_mut().zip(&plan.components) {
             // By name: which task or invocation asked first is the threads' affair.
             entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            for Entry { name, what } in entries.iter() {
+            for Entry { name, what, .. } in entries.iter() {
                 let mut add = |name: String, kind, value| {
                     list.push(UserMetric { name, kind, component: planned.spec.id.clone(), value });
                 };

@@ -1,0 +1,355 @@
+//! What components write and count for people, while others work beside them: as on one thread.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::{Condvar, Mutex};
+
+use clockjack_graph::describe::GraphFile;
+use clockjack_graph::run::UserMetric;
+use clockjack_graph::{
+    Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Data,
+    DecodeError, Descriptor, Execute, ExecuteShared, Failure, GraphContext, Input, InputPort,
+    Journal, Level, Need, Output, OutputPort, Parallel, Registry, RunOptions,
+};
+use clockjack_rt::Runtime;
+use clockjack_testkit::ManualTime;
+
+use crate::teller::{graph, runtime};
+
+/// The clerk that fails.
+const FAILS: &str = "b";
+
+/// The epoch in which it does.
+const LAST: u64 = 3;
+
+/// More than any helper needs to come.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Where clerks meet.
+#[derive(Default)]
+struct Meeting {
+    /// Those behind the one who fails that have written in the last epoch.
+    n_beside: Mutex<usize>,
+    came: Condvar,
+    /// How many it waits for.
+    n_wanted: usize,
+}
+
+/// Writes a line and counts; one fails after all behind it have done so.
+struct Clerk {
+    meeting: Arc<Meeting>,
+    fails: bool,
+}
+
+impl Component for Clerk {
+    const TYPE: &'static str = "clerk";
+
+    fn describe() -> Descriptor {
+        Descriptor::new(Self::TYPE).config(ConfigField::new("fails", ConfigKind::Bool))
+    }
+
+    fn bind(&mut self, _ports: &mut Binder<'_>) {}
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.fails = config.get("fails")?.unwrap_or(false);
+        Ok(())
+    }
+}
+
+impl Execute for Clerk {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        #[expect(clippy::cast_precision_loss, reason = "it is small")]
+        let value = cx.epoch() as f64 / 10.0;
+        cx.log(Level::Info, format_args!("{} is at work", cx.component_id()));
+        cx.counter("calls")?.add(1);
+        cx.histogram("values")?.record(value);
+        if cx.epoch() < LAST {
+            return Ok(());
+        }
+        // A name that is new in the epoch that fails.
+        cx.counter("last_calls")?.add(1);
+        let mut n_beside = self.meeting.n_beside.lock().unwrap();
+        if !self.fails {
+            *n_beside += usize::from(cx.component_id() > FAILS);
+            self.meeting.came.notify_all();
+            return Ok(());
+        }
+        let is_alone = |n: &mut usize| *n < self.meeting.n_wanted;
+        n_beside = self.meeting.came.wait_timeout_while(n_beside, LONG, is_alone).unwrap().0;
+        assert!(*n_beside >= self.meeting.n_wanted, "nobody came to work beside it");
+        Err(Failure::msg("the books do not balance"))
+    }
+}
+
+/// What people find of a run.
+#[derive(Debug, PartialEq)]
+struct Books {
+    lines: Vec<String>,
+    n_dropped: u64,
+    counted: Vec<UserMetric>,
+}
+
+/// The books of a run by so many; `None` is one thread.
+fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize) -> Books {
+    let n_wanted = if workers.is_some() { 3 } else { 0 };
+    let meeting = Arc::new(Meeting { n_wanted, ..Meeting::default() });
+    let registry = Registry::new()
+        .register_with(move || Clerk { meeting: Arc::clone(&meeting), fails: false })
+        .register_with(Numbers::default)
+        .register_shared::<Weigher>();
+    let file = GraphFile::parse("t.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
+    let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
+    let journal = Journal::new(capacity);
+    let options = RunOptions::steps(9).clock(Clock::Virtual).journal(&journal);
+    let result = match workers {
+        None => {
+            let time = ManualTime::start();
+            let run = graph.start(time.system(), options).unwrap();
+            time.block_on(run)
+        }
+        Some(workers) => {
+            let options = options.workers(workers).parallel(Parallel::Always);
+            runtime.block_on(graph.start(runtime.system(), options).unwrap())
+        }
+    };
+    let report = match &result {
+        Ok(report) => report,
+        Err(error) => error.report().expect("it has begun"),
+    };
+    let lines = journal.take().iter().map(ToString::to_string).collect();
+    Books { lines, n_dropped: journal.n_dropped(), counted: report.metrics.user.clone() }
+}
+
+#[test]
+fn what_is_written_and_counted_beside_a_failure_is_as_on_one_thread() {
+    let runtime = runtime();
+    let clerk = |id: &str, fails: bool| {
+        format!("id: {id}, type: clerk, execution: {{ lane: main }}, config: {{ fails: {fails} }}")
+    };
+    let clerks: Vec<String> =
+        ["a", "b", "c", "d", "e"].iter().map(|id| clerk(id, *id == FAILS)).collect();
+    let clerks: Vec<&str> = clerks.iter().map(String::as_str).collect();
+    let text =
+        graph("main: { type: thread_pool, max_threads: 4, queue_capacity: 64 }", &clerks, &[]);
+    for capacity in [64, 7] {
+        let alone = books(&runtime, &text, None, capacity);
+        let n_lines = 5 + 5 + 2;
+        assert_eq!(alone.lines.len(), capacity.min(n_lines));
+        assert_eq!(alone.n_dropped, n_lines.saturating_sub(capacity) as u64);
+        let n_last = alone.counted.iter().filter(|one| one.name == "last_calls").count();
+        assert_eq!(n_last, 2, "those up to the one that fails");
+        for workers in [2, 3, 4] {
+            assert_eq!(books(&runtime, &text, Some(workers), capacity), alone, "{workers} workers");
+        }
+    }
+}
+
+/// Publishes many numbers that do not add up alike in another order.
+#[derive(Default)]
+struct Numbers(Output<f64>);
+
+impl Numbers {
+    const OUT: OutputPort<f64> = OutputPort::new("out");
+}
+
+impl Component for Numbers {
+    const TYPE: &'static str = "numbers";
+
+    fn describe() -> Descriptor {
+        Descriptor::new(Self::TYPE).output(Self::OUT)
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.0 = ports.output(Self::OUT);
+    }
+
+    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+impl Execute for Numbers {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        for nth in 0..12_i32 {
+            let sign = if nth % 2 == 0 { 1.0 } else { -1.0 };
+            cx.publish(self.0, sign * 3.7_f64.powi(nth * 3 % 31))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes down and records each number; its calls overlap.
+#[derive(Default)]
+struct Weigher(Input<f64>);
+
+impl Weigher {
+    const A: InputPort<f64> = InputPort::new("a");
+}
+
+impl Component for Weigher {
+    const TYPE: &'static str = "weigher";
+
+    fn describe() -> Descriptor {
+        Descriptor::new(Self::TYPE).input(Self::A, Need::Required)
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.0 = ports.input(Self::A);
+    }
+
+    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+impl ExecuteShared for Weigher {
+    fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let value = cx.latest(self.0).copied().unwrap_or_default();
+        // Great ones take their time, so that others overtake them.
+        for _ in 0..if value.abs() > 1e6 { 200 } else { 0 } {
+            std::thread::yield_now();
+        }
+        cx.log(Level::Info, value);
+        cx.counter("weighed")?.add(1);
+        cx.histogram("weights")?.record(value);
+        Ok(())
+    }
+}
+
+#[test]
+fn calls_that_overlap_write_and_count_in_the_order_of_one_thread() {
+    let runtime = runtime();
+    let text = graph(
+        "main: { type: thread_pool, max_threads: 4, queue_capacity: 64 }",
+        &[
+            "id: src, type: numbers, execution: { lane: main }",
+            "id: many, type: weigher, execution: { lane: main, reentrant: true }, \
+             event_sources: [{ type: message, input: a }], trigger_policy: { type: any_input }",
+        ],
+        &["id: e, kind: immediate, from: src.out, to: many.a, policy: {mode: queue, capacity: 16}"],
+    );
+    for capacity in [1024, 20] {
+        let alone = books(&runtime, &text, None, capacity);
+        assert_eq!(alone.lines.len(), capacity.min(9 * 12));
+        for workers in [2, 4, 4, 4] {
+            assert_eq!(books(&runtime, &text, Some(workers), capacity), alone, "{workers} workers");
+        }
+    }
+}
+
+/// A value that cannot be written down in the second epoch.
+struct Fuse {
+    epoch: u64,
+    is_lit: bool,
+}
+
+impl Data for Fuse {
+    const SCHEMA: &'static str = "fuse";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        assert!(!self.is_lit || self.epoch != 2, "it goes off");
+        out.extend(self.epoch.to_le_bytes());
+    }
+
+    fn decode(_bytes: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self { epoch: 0, is_lit: false })
+    }
+}
+
+/// Publishes a fuse in each epoch.
+#[derive(Default)]
+struct Match {
+    is_lit: bool,
+    out: Output<Fuse>,
+}
+
+impl Match {
+    const OUT: OutputPort<Fuse> = OutputPort::new("out");
+}
+
+impl Component for Match {
+    const TYPE: &'static str = "match";
+
+    fn describe() -> Descriptor {
+        let is_lit = ConfigField::new("is_lit", ConfigKind::Bool);
+        Descriptor::new(Self::TYPE).output(Self::OUT).config(is_lit)
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.out = ports.output(Self::OUT);
+    }
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.is_lit = config.get("is_lit")?.unwrap_or(false);
+        Ok(())
+    }
+}
+
+impl Execute for Match {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        let fuse = Fuse { epoch: cx.epoch(), is_lit: self.is_lit };
+        cx.publish(self.out, fuse).map_err(|refused| Failure::msg(refused.to_string()))
+    }
+}
+
+/// Takes fuses.
+#[derive(Default)]
+struct Bucket(Input<Fuse>);
+
+impl Bucket {
+    const A: InputPort<Fuse> = InputPort::new("a");
+}
+
+impl Component for Bucket {
+    const TYPE: &'static str = "bucket";
+
+    fn describe() -> Descriptor {
+        Descriptor::new(Self::TYPE).inputs(Self::A, Need::Required)
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.0 = ports.input(Self::A);
+    }
+
+    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+impl Execute for Bucket {
+    fn execute(&mut self, _cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_while_a_value_is_written_down_ends_the_run_whoever_works() {
+    let runtime = runtime();
+    let one = |id: &str, is_lit: bool| {
+        format!(
+            "id: {id}, type: match, execution: {{ lane: main }}, config: {{ is_lit: {is_lit} }}"
+        )
+    };
+    let parts = [one("a", false), one("b", true), one("c", true), one("d", false)];
+    let bucket = "id: z, type: bucket, execution: { lane: main }, \
+                  event_sources: [{ type: message, input: a }], \
+                  trigger_policy: { type: any_input }";
+    let mut parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    parts.push(bucket);
+    let edge = |id: &str| format!("id: e{id}, kind: immediate, from: {id}.out, to: z.a");
+    let edges = ["a", "b", "c", "d"].map(edge);
+    let edges: Vec<&str> = edges.iter().map(String::as_str).collect();
+    let text =
+        graph("main: { type: thread_pool, max_threads: 4, queue_capacity: 64 }", &parts, &edges);
+    let registry = || Registry::new().register_with(Match::default).register_with(Bucket::default);
+    for workers in [1, 2, 4, 8].repeat(10) {
+        let file = GraphFile::parse("t.yaml", &text).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let graph = file.compile(&registry()).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let log = CommitLog::in_memory();
+        let options = RunOptions::steps(9).clock(Clock::Virtual).commit_log(&log);
+        let options = options.workers(workers).parallel(Parallel::Always);
+        let result = runtime.block_on(graph.start(runtime.system(), options).unwrap());
+        // The fault is not a component's: nobody was called.
+        assert!(result.expect_err("it panics").fault().is_none(), "{workers}");
+    }
+}
