@@ -166,10 +166,13 @@ impl Handle {
         self.0.seats.is_empty()
     }
 
-    /// How many workers step processes at this time; one on an executor of one thread.
+    /// How many workers there are to step processes; one on an executor of one thread.
+    ///
+    /// One that sleeps or is in the middle of a step counts, one that was asked to leave does not,
+    /// even while it ends its step. A pool has all its workers when it is handed out.
     #[must_use]
     pub fn n_workers(&self) -> usize {
-        self.0.idle.n_active().max(1)
+        self.0.seats.iter().filter(|seat| seat.has_worker()).count().max(1)
     }
 
     /// How much there may be of everything.

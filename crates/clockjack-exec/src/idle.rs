@@ -108,13 +108,6 @@ impl Idle {
         self.seats
     }
 
-    /// How many workers are active, for people and for guesses.
-    #[must_use]
-    pub fn n_active(&self) -> usize {
-        // Relaxed: a number that is old when it is read.
-        self.active.load(Relaxed)
-    }
-
     /// Counts a worker that starts, as running.
     ///
     /// # Panics

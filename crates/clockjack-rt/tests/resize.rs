@@ -11,7 +11,7 @@ use core::{
     },
     time::Duration,
 };
-use std::thread;
+use std::{sync::Barrier, thread};
 
 use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,
@@ -153,7 +153,7 @@ fn a_pool_has_as_many_workers_as_it_was_last_told() {
     }
     pool.resize(4).unwrap();
     // As many steps at the same time as there are workers, or this does not end.
-    let barrier = Arc::new(std::sync::Barrier::new(4));
+    let barrier = Arc::new(Barrier::new(4));
     let joins: Vec<_> = (0..4)
         .map(|_| {
             let barrier = Arc::clone(&barrier);
@@ -172,7 +172,7 @@ fn a_pool_has_as_many_workers_as_it_was_last_told() {
 #[test]
 fn a_worker_that_cannot_leave_its_step_is_kept_when_it_is_wanted_again() {
     let pool = pool(2, 2);
-    let barrier = Arc::new(std::sync::Barrier::new(3));
+    let barrier = Arc::new(Barrier::new(3));
     let block = || {
         let barrier = Arc::clone(&barrier);
         pool.spawn(async move {
@@ -206,4 +206,38 @@ fn a_timer_may_be_armed_as_soon_as_there_is_a_pool() {
         timer.arm(LONG, core::task::Waker::noop().clone()).unwrap();
         assert!(timer.cancel());
     }
+}
+
+#[test]
+fn who_asks_how_many_workers_there_are_is_told_of_all_that_stay() {
+    for workers in [1, 2, 8] {
+        let pool = pool(workers, 8);
+        // At once: none of them need have done anything.
+        assert_eq!(pool.handle().n_workers(), workers);
+    }
+    let pool = pool(4, 8);
+    let all_are_busy = Arc::new(Barrier::new(5));
+    let may_end = Arc::new(Barrier::new(5));
+    let busy: Vec<_> = (0..4)
+        .map(|_| {
+            let (all_are_busy, may_end) = (Arc::clone(&all_are_busy), Arc::clone(&may_end));
+            pool.spawn(async move {
+                all_are_busy.wait();
+                may_end.wait();
+            })
+        })
+        .collect();
+    all_are_busy.wait();
+    let n_workers = || pool.handle().n_workers();
+    assert_eq!(n_workers(), 4, "one in the middle of a step counts");
+    pool.resize(1).unwrap();
+    assert_eq!(n_workers(), 1, "one that is to leave after its step does not");
+    pool.resize(3).unwrap();
+    assert_eq!(n_workers(), 3, "one that was called back does");
+    pool.resize(6).unwrap();
+    assert_eq!(n_workers(), 6, "and one that has come");
+    may_end.wait();
+    busy.into_iter().for_each(|one| pool.block_on(one).unwrap());
+    assert_eq!(n_workers(), 6);
+    assert!(pool.shutdown(LONG).is_clean());
 }

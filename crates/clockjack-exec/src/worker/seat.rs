@@ -200,6 +200,12 @@ impl Seat {
         self.is_taken.load(Acquire) != 0
     }
 
+    /// Whether a worker sits here that was not asked to leave.
+    pub(crate) fn has_worker(&self) -> bool {
+        // Relaxed: a number for guesses, old when it is read; nothing is published with it.
+        self.is_taken() && self.flags.load(Relaxed) & (LEAVE | LEFT) == 0
+    }
+
     pub(super) fn has_flags(&self) -> bool {
         // Relaxed: behind the fence of the announcement to park.
         self.flags.load(Relaxed) != 0
