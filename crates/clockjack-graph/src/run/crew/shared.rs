@@ -4,8 +4,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::poll_fn;
+use core::panic::AssertUnwindSafe;
 use core::task::{Poll, Waker};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 
 use clockjack_sync::mutant;
