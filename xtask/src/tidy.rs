@@ -4,6 +4,7 @@
 //! fault the place and what to do. Exceptions are listed here, each with its reason.
 
 mod code;
+mod guards;
 mod package;
 mod source;
 mod text;
@@ -54,7 +55,8 @@ const FILE_RULES: &[FileRule] = &[
     package::manifest,
 ];
 
-const TREE_RULES: &[TreeRule] = &[package::planted_faults, package::crate_docs];
+const TREE_RULES: &[TreeRule] =
+    &[package::planted_faults, package::crate_docs, guards::laws, guards::map];
 
 /// Files that a rule of [`text`] leaves alone: path prefix and reason.
 const EXEMPT: &[(&str, &str)] =
