@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use serde::Deserialize;
 
 use crate::{console::Steps, process::Cmd, workspace::Workspace};
@@ -31,6 +32,18 @@ const ALLOWED: &[&str] = &[
 
 /// What a manifest must say to be of use to who finds the crate.
 const DESCRIPTION_LEN_MIN: usize = 20;
+/// What every crate brings along.
+const PACKED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+/// What cargo adds.
+const ADDED: [&str; 4] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig"];
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Build each crate from its package alone, as whoever takes it from a registry would
+    #[arg(long)]
+    verify: bool,
+}
 
 #[derive(Debug, Deserialize)]
 struct Metadata {
@@ -46,6 +59,11 @@ struct Package {
     version: String,
     license: Option<String>,
     description: Option<String>,
+    rust_version: Option<String>,
+    #[serde(default)]
+    keywords: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
     /// `Some([])` if it is never published.
     publish: Option<Vec<String>>,
 }
@@ -82,32 +100,47 @@ struct DepKind {
 }
 
 /// Runs the command.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
     let mut metadata = None;
-    let mut steps = Steps::new("licences", 3);
+    let mut steps = Steps::new("licences", 4);
     steps.step("licences of what is depended upon", |_| {
         let metadata = metadata.insert(load(&workspace)?);
         check(metadata)
     });
     let Some(metadata) = &metadata else { return steps.finish() };
+    let ours = metadata.packages.iter().filter(|one| is_ours(metadata, one));
+    let names: Vec<&str> = ours.map(|package| package.name.as_str()).collect();
     steps.step("what the manifests say", |_| check_manifests(metadata));
+    steps.step("what each crate brings along", |_| {
+        let mut n_files = 0;
+        for name in &names {
+            let cmd = Cmd::cargo().dir(&workspace.root);
+            let cmd = cmd.words("package --list --quiet --offline --allow-dirty --package");
+            let cmd = cmd.arg(name);
+            let finished = cmd.capture()?;
+            anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
+            n_files += check_files(name, &finished.output)?;
+        }
+        Ok(format!("{n_files} files"))
+    });
     steps.step("every crate can be packed", |line| {
-        let published = metadata.packages.iter().filter(|one| is_ours(metadata, one));
-        // What is packed is not built again, and all that a build needs is here already.
-        let mut cmd = Cmd::cargo()
-            .dir(&workspace.root)
-            .words("package --offline --no-verify --allow-dirty --target-dir target/package");
-        let mut n_crates = 0;
-        for package in published {
-            cmd = cmd.arg("--package").arg(&package.name);
-            n_crates += 1;
+        // All that a build needs is here already. What is packed is not built again unless asked
+        // for: that costs a build of everything, in a place of its own.
+        let cmd = Cmd::cargo().dir(&workspace.root);
+        let mut cmd = cmd.words("package --offline --allow-dirty --target-dir target/package");
+        if !options.verify {
+            cmd = cmd.arg("--no-verify");
+        }
+        for name in &names {
+            cmd = cmd.arg("--package").arg(name);
         }
         let output = cmd.run(line, &workspace.log("package.log"))?.output;
         let packed = output.lines().filter(|line| line.trim_start().starts_with("Packaged "));
         let n_packed = packed.count();
+        let n_crates = names.len();
         anyhow::ensure!(n_packed == n_crates, "{n_packed} of {n_crates} crates were packed");
-        Ok(format!("{n_packed} crates"))
+        Ok(format!("{n_packed} crates{}", if options.verify { ", each built alone" } else { "" }))
     });
     steps.finish()
 }
@@ -171,13 +204,31 @@ fn check(metadata: &Metadata) -> Result<String> {
 fn check_manifests(metadata: &Metadata) -> Result<String> {
     let ours = metadata.packages.iter().filter(|package| is_ours(metadata, package));
     let mut n_crates = 0;
-    for Package { name, license, description, .. } in ours {
-        anyhow::ensure!(license.is_some(), "{name} names no licence");
-        let len = description.as_deref().unwrap_or_default().len();
+    for package in ours {
+        let name = &package.name;
+        anyhow::ensure!(package.license.is_some(), "{name} names no licence");
+        let len = package.description.as_deref().unwrap_or_default().len();
         anyhow::ensure!(len >= DESCRIPTION_LEN_MIN, "{name} does not say what it is");
+        anyhow::ensure!(package.rust_version.is_some(), "{name} names no version of Rust");
+        anyhow::ensure!(!package.keywords.is_empty(), "{name} has no keywords");
+        anyhow::ensure!(!package.categories.is_empty(), "{name} is of no category");
         n_crates += 1;
     }
     Ok(format!("{n_crates} crates can be published"))
+}
+
+/// Whether a package has what it must have, and nothing but its sources beside; how many files.
+fn check_files(name: &str, listed: &str) -> Result<usize> {
+    let files: Vec<&str> = listed.lines().collect();
+    for wanted in PACKED {
+        anyhow::ensure!(files.contains(&wanted), "{name} is packed without {wanted}");
+    }
+    let is_known =
+        |file: &str| file.starts_with("src/") || PACKED.contains(&file) || ADDED.contains(&file);
+    if let Some(stray) = files.iter().find(|file| !is_known(file)) {
+        bail!("{name} would be packed with {stray}");
+    }
+    Ok(files.len())
 }
 
 /// Whether one may choose allowed licences only. `AND` binds closer than `OR`, brackets closest;
@@ -261,7 +312,8 @@ mod tests {
             r#"{{
                 "packages": [
                     {{"id": "ours", "name": "ours", "version": "1", "license": "MIT",
-                      "description": "it is what it is, in words", "publish": null}},
+                      "description": "it is what it is, in words", "publish": null,
+                      "rust_version": "1.95", "keywords": ["it"], "categories": ["no-std"]}},
                     {{"id": "tool", "name": "tool", "version": "1", "license": "MIT",
                       "description": null, "publish": []}},
                     {{"id": "bad", "name": "bad", "version": "2", "license": "GPL-3.0-only",
@@ -293,7 +345,27 @@ mod tests {
     fn a_crate_that_can_be_published_says_what_it_is() {
         let mut all = metadata("[]");
         assert!(check_manifests(&all).is_ok());
-        all.packages[0].description = Some("short".to_owned());
-        assert!(check_manifests(&all).is_err());
+        let sound = all.packages[0].clone();
+        for spoil in [
+            |package: &mut Package| package.description = Some("short".to_owned()),
+            |package: &mut Package| package.rust_version = None,
+            |package: &mut Package| package.keywords.clear(),
+            |package: &mut Package| package.categories.clear(),
+        ] {
+            spoil(&mut all.packages[0]);
+            assert!(check_manifests(&all).is_err(), "{:?}", all.packages[0]);
+            all.packages[0] = sound.clone();
+        }
+    }
+
+    #[test]
+    fn a_package_has_its_licences_and_nothing_stray() {
+        let sound = "Cargo.toml\nLICENSE-APACHE\nLICENSE-MIT\nREADME.md\nsrc/lib.rs\n";
+        assert_eq!(check_files("a", sound).ok(), Some(5));
+        let told = |files: &str| check_files("a", files).err().map(|error| error.to_string());
+        let bare = sound.replace("LICENSE-MIT\n", "");
+        assert_eq!(told(&bare).as_deref(), Some("a is packed without LICENSE-MIT"));
+        let stray = format!("{sound}notes.txt\n");
+        assert_eq!(told(&stray).as_deref(), Some("a would be packed with notes.txt"));
     }
 }

@@ -60,11 +60,11 @@ enum Command {
     /// Check the arrows between crates against the one allowed table
     Layering,
     /// Check the licences of every crate that is depended upon, and that every crate can be packed
-    Licences,
+    Licences(licences::Options),
     /// Compare the public surface of each crate with `api/`, or write it anew
     Api(api::Options),
-    /// Write the generated pages and pictures of the book
-    Book,
+    /// Write the generated pages and pictures of the book, and build it for a browser
+    Book(book::Options),
     /// Write each project of `clockjack init` anew and run its tests
     Init,
     /// Run the loom models of every crate that has tests/loom.rs
@@ -113,9 +113,9 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Deep => ci::run_deep(),
         Command::Tidy => tidy::run(),
         Command::Layering => layering::run(),
-        Command::Licences => licences::run(),
+        Command::Licences(options) => licences::run(options),
         Command::Api(options) => api::run(options),
-        Command::Book => book::run(),
+        Command::Book(options) => book::run(options),
         Command::Init => init::run(),
         Command::Loom(options) => loom::run(options),
         Command::Shuttle(options) => shuttle::run(options),
