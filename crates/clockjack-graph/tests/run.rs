@@ -5,10 +5,6 @@ extern crate alloc;
 #[path = "run/parts.rs"]
 mod parts;
 
-#[expect(dead_code, reason = "a program has a beginning that its test does not call")]
-#[path = "../examples/actor_graph.rs"]
-mod actor_graph;
-
 #[path = "run/acts.rs"]
 mod acts;
 

@@ -7,15 +7,15 @@
 //!                                  expert
 //! ```
 //!
-//! `cargo run -p clockjack-graph --example actor_graph`
+//! `cargo run --example actor_graph --features graph`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
-use core::error::Error;
-use core::time::Duration;
+use std::error::Error;
 
-use clockjack_actor::{Actor, ActorRef, Context, Next, Props, ReplyTo};
-use clockjack_graph::{Failure, Feed, GraphFile, OnRefused, Registry, RunOptions};
-use clockjack_rt::Runtime;
+use clockjack::{
+    graph::{Feed, GraphFile, OnRefused, Registry, RunOptions},
+    prelude::*,
+};
 
 /// The graph. `judge` is of a type that the owner registers.
 const GRAPH: &str = "
@@ -141,13 +141,4 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{line}");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn each_measurement_is_smoothed_and_judged_in_its_order() {
-        let lines = super::judged(&[8.0, 4.0, 8.0]).expect("nothing fails");
-        assert_eq!(lines, ["off by 0", "off by 2", "off by 1"]);
-    }
 }
