@@ -10,7 +10,7 @@
 //! `cargo run --example actor_graph --features graph`
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
-use std::error::Error;
+use core::error::Error;
 
 use clockjack::{
     graph::{Feed, GraphFile, OnRefused, Registry, RunOptions},

@@ -19,7 +19,7 @@ use crate::{
 const MDBOOK: &str = "0.5.4";
 /// Where it is installed, so that nothing outside of the checkout changes.
 const TOOLS: &str = "target/tools";
-/// Where the pages go: as deep as the chapters, so that links to files of the repository hold.
+/// Where `book/book.toml` says that the pages go.
 const PAGES: &str = "target/book";
 
 /// Options of the command.
@@ -69,8 +69,7 @@ fn ensure_mdbook(workspace: &Workspace, line: &Line) -> Result<String> {
 }
 
 fn build(workspace: &Workspace, line: &Line) -> Result<String> {
-    let cmd = mdbook(workspace).dir(&workspace.root).words("build book --dest-dir");
-    let cmd = cmd.arg(workspace.root.join(PAGES));
+    let cmd = mdbook(workspace).dir(&workspace.root).words("build book");
     let output = cmd.run(line, &workspace.log("mdbook.log"))?.output;
     if let Some(warning) = output.lines().find(|line| is_complaint(line)) {
         bail!("mdBook says: {}", warning.trim());

@@ -223,8 +223,10 @@ fn check_files(name: &str, listed: &str) -> Result<usize> {
     for wanted in PACKED {
         anyhow::ensure!(files.contains(&wanted), "{name} is packed without {wanted}");
     }
-    let is_known =
-        |file: &str| file.starts_with("src/") || PACKED.contains(&file) || ADDED.contains(&file);
+    let is_known = |file: &str| {
+        let is_source = file.starts_with("src/") || file.starts_with("examples/");
+        is_source || PACKED.contains(&file) || ADDED.contains(&file)
+    };
     if let Some(stray) = files.iter().find(|file| !is_known(file)) {
         bail!("{name} would be packed with {stray}");
     }

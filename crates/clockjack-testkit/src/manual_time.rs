@@ -112,6 +112,10 @@ impl ManualTime {
     }
 
     /// As [`with_seed`](Self::with_seed), with one's own settings.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not start, because the settings contradict each other.
     #[must_use]
     pub fn start_seeded(builder: SystemBuilder, seed: u64) -> Self {
         let started = Self::try_start(builder, seed);

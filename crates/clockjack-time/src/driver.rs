@@ -121,31 +121,37 @@ impl DriverError {
     const STOPPED: Self = Self(Kind::Stopped);
 
     /// For drivers outside this crate: refuses a second registration.
+    #[must_use]
     pub const fn already_registered() -> Self {
         Self::ALREADY_REGISTERED
     }
 
     /// For drivers outside this crate: refuses while the former registration is still in use.
+    #[must_use]
     pub const fn busy() -> Self {
         Self::BUSY
     }
 
     /// For drivers outside this crate: refuses after the stop.
+    #[must_use]
     pub const fn stopped() -> Self {
         Self::STOPPED
     }
 
     /// Another waker is registered. Permanent until it is unregistered.
+    #[must_use]
     pub const fn is_already_registered(&self) -> bool {
         matches!(self.0, Kind::AlreadyRegistered)
     }
 
     /// A wake-up of the former registration has not ended yet. Transient: try again later.
+    #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self.0, Kind::Busy)
     }
 
     /// The driver was stopped. Permanent: build another one.
+    #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.0, Kind::Stopped)
     }

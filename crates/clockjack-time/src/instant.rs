@@ -45,18 +45,21 @@ pub struct TimerInstant {
 impl TimerInstant {
     /// The instant of `tick` on a clock of this resolution.
     #[inline]
+    #[must_use]
     pub const fn new(tick: Tick, resolution: Resolution) -> Self {
         Self { ticks: tick.get(), resolution_ns: resolution.nanos().get() }
     }
 
     /// The tick count, in this instant's own resolution.
     #[inline]
+    #[must_use]
     pub const fn tick(self) -> Tick {
         Tick::new(self.ticks)
     }
 
     /// The length of this instant's ticks.
     #[inline]
+    #[must_use]
     pub const fn resolution(self) -> Resolution {
         const ONE_NANO: Resolution = Resolution::from_nanos(1).expect("one is not zero");
         match Resolution::from_nanos(self.resolution_ns) {
@@ -69,6 +72,7 @@ impl TimerInstant {
     ///
     /// The delay is rounded **up** to whole ticks: a timer armed for the result never fires early.
     #[inline]
+    #[must_use]
     pub const fn checked_add(self, delay: Duration) -> Option<Self> {
         let Some(span) = self.resolution().ticks_ceil(delay) else { return None };
         match self.tick().checked_add(span) {
@@ -79,6 +83,7 @@ impl TimerInstant {
 
     /// As [`checked_add`](Self::checked_add), but the last tick of all where that gives `None`.
     #[inline]
+    #[must_use]
     pub const fn saturating_add(self, delay: Duration) -> Self {
         match self.checked_add(delay) {
             Some(sum) => sum,
@@ -89,6 +94,7 @@ impl TimerInstant {
     /// The time from `earlier` to `self`: exact, also across resolutions, zero if `earlier` is in
     /// truth later, [`Duration::MAX`] if a duration cannot hold it.
     #[inline]
+    #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         if self.resolution_ns == earlier.resolution_ns {
             let span = self.tick().saturating_since(earlier.tick());
@@ -100,6 +106,7 @@ impl TimerInstant {
     /// The first tick of `resolution` that is not before this instant: for **deadlines**, which
     /// are rounded **up**. `None` if it lies beyond [`Tick::MAX`].
     #[inline]
+    #[must_use]
     pub const fn deadline_tick(self, resolution: Resolution) -> Option<Tick> {
         if self.resolution_ns == resolution.nanos().get() {
             return Some(self.tick());
@@ -114,6 +121,7 @@ impl TimerInstant {
     /// The last tick of `resolution` that is not after this instant: for **now**, which is rounded
     /// **down**. [`Tick::MAX`] if even that is long past.
     #[inline]
+    #[must_use]
     pub const fn elapsed_tick(self, resolution: Resolution) -> Tick {
         if self.resolution_ns == resolution.nanos().get() {
             return self.tick();

@@ -39,48 +39,56 @@ impl Tick {
 
     /// The point `ticks` after the start.
     #[inline]
+    #[must_use]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)
     }
 
     /// Ticks since the start.
     #[inline]
+    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// The point `span` later, or `None` if it lies beyond [`Tick::MAX`].
     #[inline]
+    #[must_use]
     pub const fn checked_add(self, span: TickSpan) -> Option<Self> {
         Self::of(self.0.checked_add(span.0))
     }
 
     /// The point `span` later, or [`Tick::MAX`] if it lies beyond.
     #[inline]
+    #[must_use]
     pub const fn saturating_add(self, span: TickSpan) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
     /// The point `span` earlier, or `None` if it lies before [`Tick::ZERO`].
     #[inline]
+    #[must_use]
     pub const fn checked_sub(self, span: TickSpan) -> Option<Self> {
         Self::of(self.0.checked_sub(span.0))
     }
 
     /// The point `span` earlier, or [`Tick::ZERO`] if it lies before.
     #[inline]
+    #[must_use]
     pub const fn saturating_sub(self, span: TickSpan) -> Self {
         Self(self.0.saturating_sub(span.0))
     }
 
     /// The distance from `earlier`, or `None` if `earlier` is in truth later.
     #[inline]
+    #[must_use]
     pub const fn checked_since(self, earlier: Self) -> Option<TickSpan> {
         TickSpan::of(self.0.checked_sub(earlier.0))
     }
 
     /// The distance from `earlier`, zero if `earlier` is in truth later.
     #[inline]
+    #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> TickSpan {
         TickSpan(self.0.saturating_sub(earlier.0))
     }
@@ -116,42 +124,49 @@ impl TickSpan {
 
     /// A distance of `ticks`.
     #[inline]
+    #[must_use]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)
     }
 
     /// The number of ticks.
     #[inline]
+    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// Whether this is no distance at all.
     #[inline]
+    #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
     /// Both distances together, or `None` on overflow.
     #[inline]
+    #[must_use]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         Self::of(self.0.checked_add(other.0))
     }
 
     /// Both distances together, [`TickSpan::MAX`] on overflow.
     #[inline]
+    #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
     /// What is left after `other` is taken away, or `None` if `other` is longer.
     #[inline]
+    #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         Self::of(self.0.checked_sub(other.0))
     }
 
     /// The distance `times` over, or `None` on overflow.
     #[inline]
+    #[must_use]
     pub const fn checked_mul(self, times: u64) -> Option<Self> {
         Self::of(self.0.checked_mul(times))
     }
@@ -200,6 +215,7 @@ impl Resolution {
 
     /// A tick of `nanos` nanoseconds, or `None` for zero.
     #[inline]
+    #[must_use]
     pub const fn from_nanos(nanos: u32) -> Option<Self> {
         match NonZeroU32::new(nanos) {
             Some(nanos) => Some(Self(nanos)),
@@ -209,6 +225,7 @@ impl Resolution {
 
     /// Nanoseconds in one tick.
     #[inline]
+    #[must_use]
     pub const fn nanos(self) -> NonZeroU32 {
         self.0
     }
@@ -216,6 +233,7 @@ impl Resolution {
     /// The least number of whole ticks that last at least `duration`, or `None` if a
     /// [`TickSpan`] cannot hold it.
     #[inline]
+    #[must_use]
     pub const fn ticks_ceil(self, duration: Duration) -> Option<TickSpan> {
         let nanos_per_tick = self.0.get() as u64;
         if duration.as_secs() <= SHORT_SECS_MAX {
@@ -232,6 +250,7 @@ impl Resolution {
 
     /// How long `span` lasts, [`Duration::MAX`] if a duration cannot hold it.
     #[inline]
+    #[must_use]
     pub const fn duration(self, span: TickSpan) -> Duration {
         duration_from_nanos(span.0 as u128 * self.0.get() as u128)
     }
@@ -239,6 +258,7 @@ impl Resolution {
     /// Ticks per second, rounded down: the highest frequency that a periodic timer can have.
     /// Zero for a tick longer than a second.
     #[inline]
+    #[must_use]
     pub const fn hertz(self) -> u32 {
         1_000_000_000 / self.0.get()
     }

@@ -100,6 +100,7 @@ impl Generation {
 
     /// The generation of this number, or `None` for zero and for more than [`Generation::MAX`].
     #[inline]
+    #[must_use]
     pub const fn new(number: u64) -> Option<Self> {
         match NonZeroU64::new(number) {
             Some(number) if number.get() <= Self::MAX.0.get() => Some(Self(number)),
@@ -109,18 +110,21 @@ impl Generation {
 
     /// The number.
     #[inline]
+    #[must_use]
     pub const fn get(self) -> u64 {
         self.0.get()
     }
 
     /// The number, in the form that keeps an `Option` small.
     #[inline]
+    #[must_use]
     pub const fn non_zero(self) -> NonZeroU64 {
         self.0
     }
 
     /// The generation after this one; after [`MAX`](Self::MAX) comes [`FIRST`](Self::FIRST).
     #[inline]
+    #[must_use]
     pub const fn next(self) -> Self {
         match Self::new(self.get() + 1) {
             Some(next) => next,
@@ -176,6 +180,7 @@ impl State {
 
     /// Whether the word may be armed or released: no exchange starts from here (rule 2).
     #[inline]
+    #[must_use]
     pub const fn is_at_rest(self) -> bool {
         matches!(self, Self::Pending | Self::Completed | Self::Cancelled)
     }

@@ -126,6 +126,8 @@
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; brings `rt`.
 //! * `tracing`: what a system tells, as events of `tracing`; brings `rt`.
 //!
+//! Features add and never change what is there. Rust 1.95 or newer is needed.
+//!
 //! # What you can rely on
 //!
 //! * Messages from one sender to one actor are handled in the order in which they were sent, within
@@ -149,6 +151,7 @@
 //! # What is not here
 //!
 //! * Actors on other machines, and messages that survive the program.
+//! * Recordings that replay. A run in virtual time repeats; one on threads leaves a trace to read.
 //! * Repeatable runs of actors on several threads: test in [virtual time](testkit), on one.
 //! * Interrupting a handler. One that does not return keeps its thread; it is reported.
 //! * Hard real time. A period is kept as well as the operating system lets it, and what is late is

@@ -79,8 +79,10 @@ const TAKEN: &[&str] = &[
 pub(crate) struct Name(String);
 
 impl Name {
-    /// The last part of a path.
+    /// The last part of a path; for `.` and the like, that of the directory it stands for.
     pub(crate) fn of(dir: &Path) -> Result<Self, InitError> {
+        let meant = if dir.file_name().is_none() { dir.canonicalize().ok() } else { None };
+        let dir = meant.as_deref().unwrap_or(dir);
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match refusal(&name) {
             Some(why) => Err(InitError::BadName { name, why }),
@@ -133,8 +135,15 @@ mod tests {
     }
 
     #[test]
+    fn a_project_in_the_directory_that_one_is_in_is_called_like_that() {
+        let here = std::env::current_dir().expect("tests run somewhere");
+        let above = here.parent().and_then(Path::file_name).expect("it stands in the repository");
+        check("..", Ok(&above.to_string_lossy()));
+    }
+
+    #[test]
     fn what_cargo_or_the_language_would_not_take_is_refused() {
-        check("..", Err("it is empty"));
+        check("/", Err("it is empty"));
         check("1st", Err("begin with a letter"));
         check("-x", Err("begin with a letter"));
         check("my project", Err("are allowed"));
