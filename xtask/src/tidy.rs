@@ -55,8 +55,13 @@ const FILE_RULES: &[FileRule] = &[
     package::manifest,
 ];
 
-const TREE_RULES: &[TreeRule] =
-    &[package::planted_faults, package::crate_docs, guards::laws, guards::map];
+const TREE_RULES: &[TreeRule] = &[
+    package::planted_faults,
+    package::crate_docs,
+    package::default_run,
+    guards::laws,
+    guards::map,
+];
 
 /// Files that a rule of [`text`] leaves alone: path prefix and reason.
 const EXEMPT: &[(&str, &str)] =

@@ -2,7 +2,8 @@
 //!
 //! An item is told in full where its path is shortest; at its other paths it is told to be there
 //! too. What is hidden from the documentation is not part of the surface, nor are implementations
-//! that the compiler or a blanket gives.
+//! that the compiler or a blanket gives; but where a type is not `Send` or not `Sync`, or only if
+//! its parameters are, that is told: it changes with a private field, and nobody would see it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,6 +15,8 @@ use super::signature::{
 
 /// Implementations that say nothing: the compiler's own.
 const SILENT: [&str; 1] = ["StructuralPartialEq"];
+/// Those of the compiler's that users rely on.
+const RELIED_UPON: [&str; 2] = ["Send", "Sync"];
 
 /// The lines of a crate's surface, sorted.
 pub(super) fn lines(json: &Value) -> Vec<String> {
@@ -95,12 +98,12 @@ impl<'j> Surface<'j> {
                 open.push_back((at.to_owned(), item));
             }
             "struct" | "union" => {
-                self.say(format!("pub {kind} {at}{params}{bound}"));
+                self.say(format!("pub {kind} {at}{params}{bound}{}", openness(item)));
                 self.fields(at, fields_of(inner));
                 self.implementations(at, inner);
             }
             "enum" => {
-                self.say(format!("pub enum {at}{params}{bound}"));
+                self.say(format!("pub enum {at}{params}{bound}{}", openness(item)));
                 for variant in self.items(&inner["variants"]) {
                     self.variant(at, variant);
                 }
@@ -159,10 +162,10 @@ impl<'j> Surface<'j> {
     fn implementations(&mut self, at: &str, inner: &'j Value) {
         for item in self.items(&inner["impls"]) {
             let block = &item["inner"]["impl"];
-            let is_given = block["is_synthetic"].as_bool() == Some(true)
-                || !block["blanket_impl"].is_null()
-                || block.is_null();
-            if is_given {
+            if block.is_null() || !block["blanket_impl"].is_null() {
+                continue;
+            }
+            if block["is_synthetic"].as_bool() == Some(true) && !is_telling(block) {
                 continue;
             }
             if block["trait"].is_null() {
@@ -198,6 +201,19 @@ impl<'j> Surface<'j> {
         };
         self.say(format!("pub {line}"));
     }
+}
+
+/// Whether what the compiler has found out is to be told: only what does not simply hold.
+fn is_telling(block: &Value) -> bool {
+    let is_conditional = !list(&block["generics"]["where_predicates"]).is_empty();
+    let is_negative = block["is_negative"].as_bool() == Some(true);
+    RELIED_UPON.contains(&text(&block["trait"]["path"])) && (is_negative || is_conditional)
+}
+
+/// Whether more may be added to an item without breaking its users.
+fn openness(item: &Value) -> &'static str {
+    let is_open = list(&item["attrs"]).iter().any(|attribute| attribute == "non_exhaustive");
+    if is_open { ", non-exhaustive" } else { "" }
 }
 
 /// The ids of a struct's fields.
@@ -252,6 +268,26 @@ mod tests {
             "is_glob": false } });
         let index = json!({ "0": item(0, "graph", module(&[1])), "1": item(1, "", other) });
         checked(index, &["pub use graph::Failure = exec::Failure"]);
+    }
+
+    #[test]
+    fn what_may_grow_and_what_may_not_be_sent_is_told() {
+        let auto = |name: &str, is_negative: bool, bounds: Value| {
+            json!({ "impl": { "is_synthetic": true, "is_negative": is_negative, "items": [],
+                "blanket_impl": null, "generics": { "params": [], "where_predicates": bounds },
+                "trait": { "path": name }, "for": { "primitive": "u8" } } })
+        };
+        let of = json!({ "generics": {}, "variants": [], "impls": [2, 3, 4] });
+        let mut open = item(1, "E", json!({ "enum": of }));
+        open["attrs"] = json!(["non_exhaustive"]);
+        let index = json!({
+            "0": item(0, "a", module(&[1])),
+            "1": open,
+            "2": item(2, "", auto("Send", true, json!([]))),
+            "3": item(3, "", auto("Sync", false, json!([]))),
+            "4": item(4, "", auto("Unpin", true, json!([]))),
+        });
+        checked(index, &["impl !Send for u8 (a::E)", "pub enum a::E, non-exhaustive"]);
     }
 
     #[test]

@@ -107,6 +107,28 @@ fn mutants_in(source: &Source) -> Vec<(usize, String)> {
     words(&source.bare, mark).filter_map(|at| Some((at, name(at)?))).collect()
 }
 
+/// One of the packages that cargo takes at the root says that its program is the one to run: with
+/// two programs and no such word, the first command of the README would only ask which is meant.
+pub(super) fn default_run(sources: &[Source]) -> Vec<Fault> {
+    let parsed = |path: &str| {
+        let source = sources.iter().find(|source| source.path == path)?;
+        Some((source, toml::from_str::<toml::Table>(&source.text).ok()?))
+    };
+    let Some((root, workspace)) = parsed("Cargo.toml") else { return Vec::new() };
+    let members = workspace.get("workspace").and_then(|table| table.get("default-members"));
+    let members = members.and_then(toml::Value::as_array).into_iter().flatten();
+    let named = members.filter_map(|member| {
+        let (_, manifest) = parsed(&format!("{}/Cargo.toml", member.as_str()?))?;
+        manifest.get("package")?.get("default-run")?.as_str().map(str::to_owned)
+    });
+    let named: Vec<String> = named.collect();
+    if named == ["clockjack"] {
+        return Vec::new();
+    }
+    let what = format!("`cargo run` must start `clockjack`: default-run of members is {named:?}");
+    vec![root.fault(0, what)]
+}
+
 /// Every crate says what it is, in a README or at the head of its root.
 pub(super) fn crate_docs(sources: &[Source]) -> Vec<Fault> {
     let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml");
@@ -181,6 +203,18 @@ mod tests {
         let (other, twin) = ("crates/b/mutants.toml", "crates/b/src/lib.rs");
         let files = [(list, LIST), (code, used), (other, LIST), (twin, used)];
         check(planted_faults, &files, &["listed in a too"]);
+    }
+
+    #[test]
+    fn cargo_run_at_the_root_starts_the_command() {
+        let root = ("Cargo.toml", "[workspace]\ndefault-members = [\"a\", \"b\"]\n");
+        let named = ("a/Cargo.toml", "[package]\ndefault-run = \"clockjack\"\n");
+        let unnamed = ("b/Cargo.toml", "[package]\nname = \"b\"\n");
+        check(default_run, &[root, named, unnamed], &[]);
+        check(default_run, &[root, unnamed], &["Cargo.toml:1: `cargo run` must start"]);
+        let second = ("b/Cargo.toml", named.1);
+        check(default_run, &[root, named, second], &["must start"]);
+        check(default_run, &[unnamed], &[]);
     }
 
     #[test]

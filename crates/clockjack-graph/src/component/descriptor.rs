@@ -41,6 +41,7 @@ pub struct PortDescriptor {
 
 named! {
     /// The type of a setting.
+    #[non_exhaustive]
     pub enum ConfigKind {
         /// A text.
         Text = "string",

@@ -11,6 +11,7 @@ use crate::named::named;
 
 named! {
     /// What the bytes of a pixel mean.
+    #[non_exhaustive]
     pub enum PixelFormat {
         /// One byte of grey.
         Gray8 = "gray8",
@@ -50,6 +51,7 @@ pub struct Frame {
 
 /// Why bytes are no picture of that size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameError {
     /// A row has more bytes than there are from one row to the next.
     Stride {

@@ -64,6 +64,7 @@ pub struct PoolStats {
 
 /// Why there is no loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PoolError {
     /// The pool may hold no more bytes, and all that it has are lent.
     Exhausted {

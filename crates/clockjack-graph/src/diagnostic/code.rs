@@ -18,6 +18,7 @@ named! {
 
 named! {
     /// Which part of a graph a finding is about.
+    #[non_exhaustive]
     pub enum Category {
         /// Names, and who is connected with whom.
         GraphStructure = "graph_structure",
@@ -36,6 +37,7 @@ macro_rules! codes {
     ($( $(#[$meta:meta])* $variant:ident = $name:literal, $severity:ident, $category:ident; )+) => {
         named! {
             /// What kind of finding it is.
+            #[non_exhaustive]
             pub enum Code { $( $(#[$meta])* $variant = $name, )+ }
         }
 

@@ -25,6 +25,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 named! {
     /// What is amiss.
+    #[non_exhaustive]
     pub enum HealthKind {
         /// A channel was full: a message was evicted, dropped or refused.
         ChannelOverflow = "channel_overflow",

@@ -10,6 +10,7 @@ use crate::named::named;
 
 named! {
     /// Why a run ended.
+    #[non_exhaustive]
     pub enum StopReason {
         /// It did not begin.
         NotStarted = "not_started",

@@ -20,6 +20,7 @@ pub use expand::expand;
 
 named! {
     /// What a record tells of.
+    #[non_exhaustive]
     pub enum TraceName {
         /// An epoch.
         SchedulerIteration = "scheduler_iteration",
