@@ -47,6 +47,9 @@ mod settings;
 #[path = "run/together.rs"]
 mod together;
 
+#[path = "run/ways.rs"]
+mod ways;
+
 #[path = "run/lanes.rs"]
 mod lanes;
 

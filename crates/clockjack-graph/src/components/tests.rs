@@ -19,7 +19,7 @@ use crate::component::{Binder, Component, Config, Descriptor};
 use crate::data::{Blob, Data, Frame, Value};
 use crate::describe::{ConfigMap, ConfigValue, CopyPolicy, Overflow, Span};
 use crate::registry::node::{Body, Node};
-use crate::run::context::{Call, GraphContext, LoopIteration};
+use crate::run::context::{Call, GraphContext, LoopIteration, Occasion, Seen};
 use crate::run::env::Env;
 use crate::run::message::{Message, Meta};
 use crate::run::outbox::Outbox;
@@ -103,6 +103,7 @@ impl Bench {
             executor: time.system().executor(),
             is_shared: false,
             board: None,
+            has_faults: AtomicBool::new(false),
             began_ns: 0,
         };
         Self { body, descriptor, env, _time: time, iteration: None, converged: None }
@@ -125,18 +126,18 @@ impl Bench {
         let n_outputs = self.descriptor.outputs.len();
         let mut outbox =
             Outbox::new(&(0..n_outputs).map(|at| alloc::vec![edge(at)]).collect::<Vec<_>>());
+        let iteration = self.iteration;
+        let occasion = Occasion { is_one_each: false, iteration, ..Occasion::PLAIN };
         let call = Call {
-            invocation: 0,
             env: &self.env,
             component: 0,
-            id: "bench",
-            missed_runs: 0,
-            is_one_each: false,
-            iteration: self.iteration,
+            id: &Arc::from("bench"),
+            occasion: &occasion,
             report: None,
             saw_cancel: false,
         };
-        let mut cx = GraphContext { messages: &mut messages, last: &[], outbox: &mut outbox, call };
+        let seen = Seen { first: 0, last: &[] };
+        let mut cx = GraphContext { messages: &mut messages, seen, outbox: &mut outbox, call };
         let result = node_of(&mut self.body).execute(&mut cx);
         self.converged = cx.call.report.map(|report| report.converged);
         result.map_err(|failure| alloc::format!("{failure}"))?;

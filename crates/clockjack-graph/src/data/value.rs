@@ -90,20 +90,24 @@ impl Value {
     /// None to speak of.
     pub(crate) const UNIT: Self = Self(Inner::Small(Small::Unit(())));
 
-    /// Takes the place of an older value, which nearly always is a number and needs no care.
+    /// Takes the place of a number, which needs no care.
     #[inline(always)]
-    pub(crate) fn replace(&mut self, value: Self) {
-        let old = core::mem::replace(self, value);
-        if let Inner::Small(_) = &old.0 {
-            core::mem::forget(old);
-        } else {
-            old.release();
+    pub(crate) fn put(&mut self, value: Self) {
+        debug_assert!(matches!(self.0, Inner::Small(_)), "it would be lost");
+        core::mem::forget(core::mem::replace(self, value));
+    }
+
+    /// Lets go of the value, unless it is a number, and leaves one.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        if !matches!(self.0, Inner::Small(_)) {
+            self.release();
         }
     }
 
     #[cold]
-    fn release(self) {
-        drop(self);
+    fn release(&mut self) {
+        *self = Self::UNIT;
     }
 
     /// A value that may be shared.

@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use clockjack_exec::Failure;
 
-use super::context::{Call, GraphContext};
+use super::context::{Call, GraphContext, Occasion, Seen};
 use super::env::Env;
 use super::message::Message;
 use super::node::guarded;
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) component: usize,
     pub(crate) id: Arc<str>,
     pub(crate) messages: Vec<Message>,
-    pub(crate) last: Vec<Option<Message>>,
+    pub(crate) last: Vec<Message>,
     pub(crate) outbox: Outbox,
     pub(crate) missed_runs: u64,
     pub(crate) is_one_each: bool,
@@ -125,18 +125,21 @@ impl Batch {
 impl Job {
     fn run(&mut self, env: &Env, turn: Option<Turn>) {
         let _turn = turn.map(|turn| turn.call(self.index).begin(&env.has_counted));
+        let occasion = Occasion {
+            invocation: self.index,
+            missed_runs: self.missed_runs,
+            is_one_each: self.is_one_each,
+            iteration: None,
+        };
         let mut cx = GraphContext {
             messages: &mut self.messages,
-            last: &self.last,
+            seen: Seen { first: 0, last: &self.last },
             outbox: &mut self.outbox,
             call: Call {
                 env,
                 component: self.component,
                 id: &self.id,
-                invocation: self.index,
-                missed_runs: self.missed_runs,
-                is_one_each: self.is_one_each,
-                iteration: None,
+                occasion: &occasion,
                 report: None,
                 saw_cancel: false,
             },

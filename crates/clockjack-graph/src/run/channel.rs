@@ -129,8 +129,12 @@ pub(crate) struct Channel {
     is_seen: bool,
     /// What was popped from the slot stays there to be looked at again.
     keeps_read: bool,
-    /// A slot from which what was popped is gone: something is in it exactly if it can be popped.
+    /// A slot from which what was popped is gone.
     is_plain: bool,
+    /// One, if what was read lies beside the slot until the next one was read; else zero.
+    keeps_last: u8,
+    /// Which of the places is the slot.
+    front: u8,
     /// The queue was full once.
     was_full: bool,
     /// The number of the last message that was accepted.
@@ -140,9 +144,10 @@ pub(crate) struct Channel {
     carefree_ns: u64,
     deadline_ns: u64,
     queue: VecDeque<Message>,
-    slot: Option<Message>,
-    /// Of `previous_tick`: what becomes visible at the next epoch.
-    later: Option<Message>,
+    /// The slot, and beside it: of `previous_tick`, what becomes visible at the next epoch; of a
+    /// channel that keeps the last one, that one. After it was read it lies in the slot itself, and
+    /// what comes next makes the other place the slot.
+    places: [Message; 2],
     counters: ChannelCounters,
     /// None: events are muted.
     notes: Option<Box<Notes>>,
@@ -180,14 +185,15 @@ impl Channel {
             is_seen: true,
             keeps_read: is_slot,
             is_plain: false,
+            keeps_last: 0,
+            front: 0,
             was_full: false,
             seq: 0,
             lifespan_ns,
             carefree_ns: lifespan_ns.min(deadline_ns),
             deadline_ns,
             queue: VecDeque::with_capacity(places),
-            slot: None,
-            later: None,
+            places: [const { Message::none() }; 2],
             counters: ChannelCounters::default(),
             notes: policy.emit_health_events.then(Box::default),
         }
@@ -198,6 +204,58 @@ impl Channel {
     pub(crate) fn forget_read(&mut self) {
         self.keeps_read = false;
         self.is_plain = self.shape == Shape::Slot;
+    }
+
+    /// What is read by [`open`](Self::open) is the last one then, which the reader sees beside the
+    /// next. For a reader that keeps nothing itself. Only what [forgets](Self::forget_read) does so.
+    pub(crate) fn keep_last(&mut self) {
+        self.keeps_last = u8::from(self.is_plain);
+    }
+
+    /// Whether it does.
+    pub(crate) fn does_keep_last(&self) -> bool {
+        self.keeps_last != 0
+    }
+
+    /// Takes what was read last, if it is kept here: the reader keeps it for a while. Nothing may be
+    /// popped before, and it is to come [back](Self::give_last).
+    pub(crate) fn take_last(&mut self) -> Message {
+        core::mem::replace(self.last_mut(), const { Message::none() })
+    }
+
+    /// Keeps what was read last.
+    pub(crate) fn give_last(&mut self, last: Message) {
+        *self.last_mut() = last;
+    }
+
+    fn last_mut(&mut self) -> &mut Message {
+        let at = if self.n_ready > 0 { self.beside() } else { self.front() };
+        &mut self.places[at]
+    }
+
+    /// The place that is the slot.
+    #[inline(always)]
+    fn front(&self) -> usize {
+        usize::from(self.front & 1)
+    }
+
+    /// The place beside the slot.
+    #[inline(always)]
+    fn beside(&self) -> usize {
+        usize::from(!self.front & 1)
+    }
+
+    /// What is in the slot.
+    #[inline]
+    fn slot(&self) -> Option<&Message> {
+        Some(&self.places[self.front()]).filter(|one| !one.is_none())
+    }
+
+    /// Takes what is in a place.
+    #[inline]
+    fn take(&mut self, place: usize) -> Option<Message> {
+        let taken = core::mem::replace(&mut self.places[place], const { Message::none() });
+        Some(taken).filter(|one| !one.is_none())
     }
 
     /// The edge.
@@ -217,7 +275,7 @@ impl Channel {
             #[expect(clippy::cast_possible_truncation, reason = "it is at most the capacity")]
             Shape::Fifo | Shape::Barrier => self.queue.len() as u32,
             Shape::Slot => u32::from(!self.is_seen),
-            Shape::LaterSlot => u32::from(!self.is_seen) + u32::from(self.later.is_some()),
+            Shape::LaterSlot => u32::from(!self.is_seen) + u32::from(self.has_later()),
         }
     }
 
@@ -234,10 +292,18 @@ impl Channel {
     #[inline]
     fn free(&self) -> u32 {
         match self.shape {
-            Shape::LaterSlot => u32::from(self.later.is_none()),
-            Shape::Slot if mutant!("channel-latest-counts-read") => u32::from(self.slot.is_none()),
+            Shape::LaterSlot => u32::from(!self.has_later()),
+            Shape::Slot if mutant!("channel-latest-counts-read") => {
+                u32::from(self.slot().is_none())
+            }
             _ => self.capacity - self.depth(),
         }
+    }
+
+    /// Whether something becomes visible at the next epoch.
+    #[inline]
+    fn has_later(&self) -> bool {
+        !self.places[self.beside()].is_none()
     }
 
     /// Puts a message in: it gets its number, its edge and when it came.
@@ -266,7 +332,10 @@ impl Channel {
                 }
             }
             Shape::Slot => {
-                self.slot = Some(message);
+                if self.n_ready == 0 {
+                    self.front ^= self.keeps_last;
+                }
+                self.places[self.front()] = message;
                 self.n_ready = 1;
                 self.is_seen = false;
             }
@@ -276,7 +345,7 @@ impl Channel {
                     self.n_ready = self.capacity;
                 }
             }
-            Shape::LaterSlot => self.later = Some(message),
+            Shape::LaterSlot => self.places[self.beside()] = message,
         }
         self.counters.max_depth = self.counters.max_depth.max(self.depth());
         if n_evicted == 0 { Pushed::Accepted } else { Pushed::AcceptedEvicting(n_evicted) }
@@ -295,22 +364,32 @@ impl Channel {
         self.counters.publish_count += 1;
         self.counters.max_depth = 1;
         let meta = Meta { seq: self.seq, edge: self.edge, received_ns: now_ns, ..*meta };
-        // What was popped of a plain channel is not in it any more.
-        core::mem::forget(self.slot.replace(Message { value, meta }));
+        self.front ^= self.keeps_last;
+        // What was there was popped, or is older than the last that was read.
+        self.places[self.front()].put(value, meta);
         self.n_ready = 1;
         self.is_seen = false;
         true
     }
 
-    /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and
-    /// to be taken. `None` if there is more to it; then it is to be popped.
+    /// Whether there is something to [open](Self::open).
     #[inline(always)]
-    pub(crate) fn open(&mut self, now_ns: u64) -> Option<&mut Option<Message>> {
-        if !self.is_plain {
+    pub(crate) fn can_open(&self, now_ns: u64) -> bool {
+        let message = &self.places[self.front()];
+        let age_ns = now_ns.saturating_sub(message.meta.published_ns);
+        self.is_plain && self.n_ready > 0 && age_ns <= self.carefree_ns
+    }
+
+    /// As [`pop`](Self::pop), of a slot that keeps nothing for later: it is there to be seen, and
+    /// its value to be taken, beside the last one if that is kept. `None` if there is more to it;
+    /// then it is to be popped.
+    #[inline(always)]
+    pub(crate) fn open(&mut self, now_ns: u64) -> Option<(&mut Message, &mut Message)> {
+        if !self.is_plain || self.n_ready == 0 {
             return None;
         }
-        let Some(message) = &self.slot else { return None };
-        let age_ns = now_ns.saturating_sub(message.meta.published_ns);
+        let front = self.front();
+        let age_ns = now_ns.saturating_sub(self.places[front].meta.published_ns);
         if age_ns > self.carefree_ns {
             return None;
         }
@@ -318,7 +397,18 @@ impl Channel {
         self.is_seen = true;
         self.counters.delivery_count += 1;
         self.counters.message_age_ns = age_ns;
-        Some(&mut self.slot)
+        let [first, second] = &mut self.places;
+        Some(if front == 0 { (first, second) } else { (second, first) })
+    }
+
+    /// What was [opened](Self::open) is gone: its reader has its value, and the last one is the one
+    /// before.
+    #[cold]
+    pub(crate) fn was_taken(&mut self) {
+        self.take(self.front());
+        if !mutant!("channel-taken-is-the-last") {
+            self.front ^= self.keeps_last;
+        }
     }
 
     /// Counts a message that this full channel does not take, and says why. A push does that by
@@ -350,8 +440,8 @@ impl Channel {
                 self.n_ready -= 1;
                 self.queue.pop_front()
             }
-            Shape::Slot => self.slot.take(),
-            Shape::LaterSlot => self.later.take(),
+            Shape::Slot => self.take(self.front()),
+            Shape::LaterSlot => self.take(self.beside()),
         };
         self.count_evicted();
         let seq = evicted.map_or(self.seq, |message| message.meta.seq);
@@ -387,18 +477,18 @@ impl Channel {
         if self.shape != Shape::LaterSlot {
             return;
         }
-        let Some(message) = self.later.take() else {
+        let Some(message) = self.take(self.beside()) else {
             if mutant!("channel-previous-tick-wakes-twice") {
-                self.n_ready = u32::from(self.slot.is_some());
+                self.n_ready = u32::from(self.slot().is_some());
             }
             return;
         };
         if !self.is_seen {
             self.count_evicted();
-            let seq = self.slot.as_ref().map_or(self.seq, |unread| unread.meta.seq);
+            let seq = self.slot().map_or(self.seq, |unread| unread.meta.seq);
             self.note(HealthKind::ChannelOverflow, seq, now_ns);
         }
-        self.slot = Some(message);
+        self.places[self.front()] = message;
         self.n_ready = 1;
         self.is_seen = false;
     }
@@ -437,29 +527,27 @@ impl Channel {
         }
         self.n_ready = 0;
         if self.keeps_read
-            && let Some(shared) = self.slot.as_ref()?.share()
+            && let Some(shared) = self.slot()?.share()
         {
             return Some(shared);
         }
-        self.slot.take()
+        self.take(self.front())
     }
 
     /// Looks at what is in the slot: whether there is anything that is not too old.
     #[inline]
     fn see_slot(&mut self, now_ns: u64) -> bool {
-        let Some(message) = &self.slot else { return false };
+        let Some(message) = self.slot() else { return false };
         let (seq, age_ns) = (message.meta.seq, now_ns.saturating_sub(message.meta.published_ns));
         let is_new = !core::mem::replace(&mut self.is_seen, true);
         let verdict = self.judge(seq, age_ns, is_new, now_ns);
         if verdict == Verdict::Stale {
             self.n_ready = 0;
-            self.slot = None;
+            self.take(self.front());
             return false;
         }
-        if verdict == Verdict::Late
-            && let Some(message) = &mut self.slot
-        {
-            message.meta.is_late = true;
+        if verdict == Verdict::Late {
+            self.places[self.front()].meta.is_late = true;
         }
         true
     }
@@ -505,7 +593,7 @@ impl Channel {
     #[cfg(test)]
     pub(crate) fn newest(&mut self, now_ns: u64) -> Option<&Message> {
         if matches!(self.shape, Shape::Slot | Shape::LaterSlot) {
-            return if self.see_slot(now_ns) { self.slot.as_ref() } else { None };
+            return if self.see_slot(now_ns) { self.slot() } else { None };
         }
         let last = (self.n_ready as usize).checked_sub(1)?;
         let message = self.queue.get_mut(last)?;

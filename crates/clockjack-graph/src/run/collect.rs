@@ -280,8 +280,8 @@ fn publications(list: &mut List, domains: &[Domain]) {
     for domain in domains {
         for region in domain.core.regions.iter().map(lock) {
             let one = &region.n_published;
-            sum.staged += one.staged;
-            sum.committed += one.committed;
+            sum.staged += one.staged + one.prompt;
+            sum.committed += one.committed + one.prompt;
             sum.delayed += one.delayed;
             sum.state += one.state;
             sum.state_committed += one.state_committed;

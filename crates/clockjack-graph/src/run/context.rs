@@ -1,6 +1,7 @@
 //! What a component sees of the run while it is called.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -42,24 +43,43 @@ pub(crate) fn is_taken(arrival: &Message) -> bool {
 /// and the time.
 pub struct GraphContext<'a> {
     pub(crate) messages: &'a mut [Message],
-    pub(crate) last: &'a [Option<Message>],
+    pub(crate) seen: Seen<'a>,
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) call: Call<'a>,
+}
+
+/// What was at inputs before this invocation: at this one, and those after it.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) first: u16,
+    pub(crate) last: &'a [Message],
 }
 
 /// What belongs to one invocation.
 pub(crate) struct Call<'a> {
     pub(crate) env: &'a Env,
     pub(crate) component: usize,
-    pub(crate) id: &'a str,
+    pub(crate) id: &'a Arc<str>,
+    pub(crate) occasion: &'a Occasion,
+    pub(crate) report: Option<ConvergenceReport>,
+    pub(crate) saw_cancel: bool,
+}
+
+/// What there is to say of a call before it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Occasion {
     /// Which of those that overlap.
     pub(crate) invocation: usize,
     pub(crate) missed_runs: u64,
     /// No input has more than one message.
     pub(crate) is_one_each: bool,
     pub(crate) iteration: Option<LoopIteration>,
-    pub(crate) report: Option<ConvergenceReport>,
-    pub(crate) saw_cancel: bool,
+}
+
+impl Occasion {
+    /// Nothing special.
+    pub(crate) const PLAIN: Self =
+        Self { invocation: 0, missed_runs: 0, is_one_each: true, iteration: None };
 }
 
 /// Where a loop stands.
@@ -196,7 +216,7 @@ impl GraphContext<'_> {
         begin: Begin,
     ) -> Result<(), TaskRefused> {
         let Some(port) = port.index() else { return Err(TaskRefused::unbound()) };
-        let from = (self.call.component, self.call.invocation);
+        let from = (self.call.component, self.call.occasion.invocation);
         self.call.env.tasks.submit(from, port, self.correlation(), begin)
     }
 
@@ -243,7 +263,7 @@ impl GraphContext<'_> {
     /// Where the loop around this component stands.
     #[must_use]
     pub fn loop_iteration(&self) -> Option<LoopIteration> {
-        self.call.iteration
+        self.call.occasion.iteration
     }
 
     /// Whether the run is to stop. A component that takes long looks at it now and then.
@@ -269,7 +289,7 @@ impl GraphContext<'_> {
     /// How many ticks of its timer went by before this one without an invocation.
     #[must_use]
     pub fn missed_runs(&self) -> u64 {
-        self.call.missed_runs
+        self.call.occasion.missed_runs
     }
 
     /// A counter of this component's own, by its name. It may be kept, and handed to tasks.
@@ -322,14 +342,17 @@ impl GraphContext<'_> {
     fn newest<T: Data>(&self, port: Input<T>) -> Option<&Message> {
         let wanted = number(port)?;
         // Where it is if all inputs have one, and where the only one of the first input is.
-        if self.call.is_one_each
+        if self.call.occasion.is_one_each
             && let Some(one) = self.messages.get(usize::from(wanted))
             && is_at(one, wanted)
         {
             return Some(one);
         }
         let fresh = self.messages.iter().rev().find(|one| is_at(one, wanted));
-        fresh.or_else(|| self.last.get(usize::from(wanted))?.as_ref())
+        fresh.or_else(|| {
+            let last = self.seen.last.get(usize::from(wanted.checked_sub(self.seen.first)?));
+            last.filter(|one| !one.is_none())
+        })
     }
 
     /// The message that began what this invocation goes on with: that of the first it was called

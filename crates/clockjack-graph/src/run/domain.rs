@@ -213,7 +213,7 @@ impl Domain {
         }
         self.end_tasks().await;
         // Who looks at a run that has ended sees how it has.
-        self.gather_health();
+        gather_health(alone(&mut self.core), &mut self.progress);
         self.hand_on_trace();
         self.shared.live.put_last(&self);
         (self, ended.0, ended.1)
@@ -446,12 +446,15 @@ impl Domain {
             let epoch = TraceRecord::point(TraceName::SchedulerIteration, &core.env);
             self.progress.records.push(epoch);
         }
-        self.commit_deferred();
-        let boundary = self.take_arrivals();
-        self.open_rooms();
-        let outcome = match boundary {
-            Some(fault) => Outcome { fault: Some((0, fault)), ..Outcome::default() },
-            None => self.run_regions().await,
+        let has_boundary = self.special.has_boundary()
+            || *core.env.is_written.get_mut()
+            || !self.progress.arrivals.is_empty()
+            || self.inboxes[self.index].has_any();
+        let outcome = match &mut self.crew {
+            crew if !has_boundary && !crew.as_ref().is_some_and(Crew::pays) => {
+                run_in_order(core, crew.as_mut())
+            }
+            _ => self.begin_and_run().await,
         };
         if let Some((failed_at, _)) = &outcome.fault {
             self.forget_tasks_behind(*failed_at);
@@ -472,7 +475,14 @@ impl Domain {
         core.env.tasks.forget(&behind);
     }
 
-    async fn run_regions(&mut self) -> Outcome {
+    /// The beginning of an epoch for which there is something, and its regions.
+    async fn begin_and_run(&mut self) -> Outcome {
+        self.commit_deferred();
+        let boundary = self.take_arrivals();
+        self.open_rooms();
+        if let Some(fault) = boundary {
+            return Outcome { fault: Some((0, fault)), ..Outcome::default() };
+        }
         match &mut self.crew {
             Some(crew) if crew.pays() => {
                 alone(&mut self.core).env.is_shared = true;
@@ -481,16 +491,7 @@ impl Domain {
                 self.settle_turns(outcome.fault.as_ref().map(|(position, _)| *position));
                 outcome
             }
-            Some(crew) => {
-                let core = alone(&mut self.core);
-                let begun_ns = core.env.measures.then(|| core.env.nanos());
-                let outcome = core.run_in_order();
-                if let Some(begun_ns) = begun_ns {
-                    crew.measured(core.env.nanos().saturating_sub(begun_ns), outcome.n_called);
-                }
-                outcome
-            }
-            None => alone(&mut self.core).run_in_order(),
+            crew => run_in_order(alone(&mut self.core), crew.as_mut()),
         }
     }
 
@@ -600,91 +601,16 @@ impl Domain {
             }
         }
         if core.env.epoch.is_multiple_of(HEALTH_EVERY) {
-            self.gather_health();
+            gather_health(core, progress);
         }
-        self.close_lanes(now_ns);
+        close_lanes(core, progress, &mut self.lanes, self.pace, now_ns);
+        if self.trace.is_some() {
+            self.hand_on_trace();
+        }
         if self.shared.live.is_asked(self.index) {
             self.shared.live.put(self);
         }
         outcome.fault.map(|(_, fault)| fault)
-    }
-
-    /// Takes what the channels, lanes and tasks have noted.
-    fn gather_health(&mut self) {
-        let core = alone(&mut self.core);
-        let (now_ns, sink) = (core.env.now_ns, &mut self.progress.health);
-        let (env, points) = (&core.env, &mut self.progress.points);
-        sink.watch(env.traces);
-        let rejected = |kind, component, lane, policy, n_rejected| Health {
-            key: HealthKey { kind, component, lane, edge: health::NONE, policy },
-            occurrence_count: n_rejected,
-            sequence: 0,
-            depth: 0,
-            capacity: 0,
-            observed_ns: now_ns,
-        };
-        for region in &mut core.regions {
-            let Region { nodes, channels, lane, .. } = own(region);
-            let lane = count(*lane);
-            for node in nodes {
-                let component = count(node.component);
-                let mine = channels[node.channels.clone()].iter_mut();
-                for channel in mine.filter(|channel| channel.has_health()) {
-                    channel.hand_on_health(component, lane, sink);
-                }
-                let n_rejected = node.take_new_rejects();
-                if n_rejected > 0 {
-                    let policy = node.admission.map_or("", |one| one.overflow.name());
-                    let kind = HealthKind::SchedulerReject;
-                    sink.record(rejected(kind, component, lane, policy, n_rejected));
-                }
-            }
-        }
-        let n_rejected = env.tasks.take_new_rejects();
-        if n_rejected > 0 {
-            let (none, kind) = (health::NONE, HealthKind::TaskReject);
-            sink.record(rejected(kind, none, none, "reject", n_rejected));
-        }
-        sink.tell(|event| points.push(TraceRecord::health(event, env)));
-    }
-
-    fn close_lanes(&mut self, epoch_ns: u64) {
-        let core = alone(&mut self.core);
-        let ended_ns = match self.pace {
-            Pace::Simulated => epoch_ns,
-            Pace::System => core.env.since_start(),
-        };
-        let (env, records) = (&core.env, &mut self.progress.records);
-        let points = &mut self.progress.points;
-        let (start_ns, now_ns) = match records.first() {
-            Some(epoch) => (epoch.start_ns, env.since_start()),
-            None => (0, 0),
-        };
-        let duration_ns = now_ns.saturating_sub(start_ns);
-        let n_before = records.len();
-        self.lanes.end(epoch_ns, ended_ns, |lane, end| {
-            if !env.traces {
-                return;
-            }
-            let lane = u32::try_from(lane.lane).expect("lanes are few");
-            let point = |name| TraceRecord { lane, ..TraceRecord::point(name, env) };
-            let tick = point(TraceName::FixedRateTick);
-            records.push(TraceRecord { start_ns, duration_ns, ..tick });
-            if end.is_overrun {
-                points.push(point(TraceName::FixedRateOverrun));
-            }
-            if end.n_skipped > 0 {
-                let value = end.n_skipped;
-                points.push(TraceRecord { value, ..point(TraceName::FixedRateSkippedTick) });
-            }
-        });
-        if let Some((epoch, inside)) = records.split_first_mut() {
-            epoch.duration_ns = duration_ns;
-            // Ticks begin with the epoch: they come before what is in them.
-            let n_ticks = inside.len() + 1 - n_before;
-            inside.rotate_right(n_ticks);
-        }
-        self.hand_on_trace();
     }
 
     /// Gives the log the records of an epoch, all at once.
@@ -727,6 +653,91 @@ impl Domain {
             epoch: 0,
             is_fatal: true,
         }
+    }
+}
+
+/// Runs all regions, one after the other, and tells those who might help what that takes.
+fn run_in_order(core: &mut Core, crew: Option<&mut Crew>) -> Outcome {
+    let crew = crew.filter(|_| core.env.measures);
+    let Some(crew) = crew else { return core.run_in_order() };
+    let begun_ns = core.env.nanos();
+    let outcome = core.run_in_order();
+    crew.measured(core.env.nanos().saturating_sub(begun_ns), outcome.n_called);
+    outcome
+}
+
+/// Takes what the channels, lanes and tasks have noted.
+fn gather_health(core: &mut Core, progress: &mut Progress) {
+    let (now_ns, sink) = (core.env.now_ns, &mut progress.health);
+    let (env, points) = (&core.env, &mut progress.points);
+    sink.watch(env.traces);
+    let rejected = |kind, component, lane, policy, n_rejected| Health {
+        key: HealthKey { kind, component, lane, edge: health::NONE, policy },
+        occurrence_count: n_rejected,
+        sequence: 0,
+        depth: 0,
+        capacity: 0,
+        observed_ns: now_ns,
+    };
+    for region in &mut core.regions {
+        let Region { nodes, channels, lane, .. } = own(region);
+        let lane = count(*lane);
+        for node in nodes {
+            let component = count(node.component);
+            let mine = channels[node.channels.clone()].iter_mut();
+            for channel in mine.filter(|channel| channel.has_health()) {
+                channel.hand_on_health(component, lane, sink);
+            }
+            let n_rejected = node.take_new_rejects();
+            if n_rejected > 0 {
+                let policy = node.admission.map_or("", |one| one.overflow.name());
+                let kind = HealthKind::SchedulerReject;
+                sink.record(rejected(kind, component, lane, policy, n_rejected));
+            }
+        }
+    }
+    let n_rejected = env.tasks.take_new_rejects();
+    if n_rejected > 0 {
+        let (none, kind) = (health::NONE, HealthKind::TaskReject);
+        sink.record(rejected(kind, none, none, "reject", n_rejected));
+    }
+    sink.tell(|event| points.push(TraceRecord::health(event, env)));
+}
+
+/// Gives lanes their next ticks.
+fn close_lanes(core: &Core, progress: &mut Progress, lanes: &mut Lanes, pace: Pace, epoch_ns: u64) {
+    let ended_ns = match pace {
+        Pace::Simulated => epoch_ns,
+        Pace::System => core.env.since_start(),
+    };
+    let (env, records, points) = (&core.env, &mut progress.records, &mut progress.points);
+    let (start_ns, now_ns) = match records.first() {
+        Some(epoch) => (epoch.start_ns, env.since_start()),
+        None => (0, 0),
+    };
+    let duration_ns = now_ns.saturating_sub(start_ns);
+    let n_before = records.len();
+    lanes.end(epoch_ns, ended_ns, |lane, end| {
+        if !env.traces {
+            return;
+        }
+        let lane = u32::try_from(lane.lane).expect("lanes are few");
+        let point = |name| TraceRecord { lane, ..TraceRecord::point(name, env) };
+        let tick = point(TraceName::FixedRateTick);
+        records.push(TraceRecord { start_ns, duration_ns, ..tick });
+        if end.is_overrun {
+            points.push(point(TraceName::FixedRateOverrun));
+        }
+        if end.n_skipped > 0 {
+            let value = end.n_skipped;
+            points.push(TraceRecord { value, ..point(TraceName::FixedRateSkippedTick) });
+        }
+    });
+    if let Some((epoch, inside)) = records.split_first_mut() {
+        epoch.duration_ns = duration_ns;
+        // Ticks begin with the epoch: they come before what is in them.
+        let n_ticks = inside.len() + 1 - n_before;
+        inside.rotate_right(n_ticks);
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Env {
     pub(crate) is_shared: bool,
     /// Where work is left for others, if there are any.
     pub(crate) board: Option<Arc<super::crew::Shared>>,
+    /// Whether a region has a fault to tell of that does not end the run.
+    pub(crate) has_faults: AtomicBool,
     /// The executor's time when the run began.
     pub(crate) began_ns: u64,
 }
@@ -52,6 +54,17 @@ impl Env {
     pub(crate) fn is_stopping(&self) -> bool {
         // Pairs with nothing: a flag that says no more than itself, and is looked at again.
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A region has a fault to tell of.
+    pub(crate) fn note_fault(&self) {
+        // Relaxed: the coordinator looks at it when all who work on the epoch are done.
+        self.has_faults.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an epoch is one of nothing but calls: none is measured, and nothing written down.
+    pub(crate) fn is_plain(&self) -> bool {
+        !(self.measures || self.traces || self.logs)
     }
 
     /// How often somebody has looked at the blackboard.

@@ -32,36 +32,44 @@ pub(crate) type Outcome = super::crew::Outcome<Fault>;
 impl Core {
     /// Runs all regions, one after the other.
     pub(crate) fn run_in_order(&mut self) -> Outcome {
-        let (mut n_called, mut n_faults, mut first_fault) = (0, 0, None);
+        if self.env.is_plain() { self.run_each::<true>() } else { self.run_each::<false>() }
+    }
+
+    /// The same, of an epoch that is [plain](Env::is_plain) or not: one in which nothing is written
+    /// down does not ask for each call whether it is to be.
+    fn run_each<const IS_PLAIN: bool>(&mut self) -> Outcome {
+        let (mut n_called, mut first_fault) = (0, None);
         let mut glance = Glance::default();
-        let (env, regions) = (&self.env, self.regions.as_mut_slice());
+        let env = &self.env;
         if is_over(env) {
             return Outcome { overlap: 1, ..Outcome::default() };
         }
-        for position in 0..regions.len() {
-            let (before, after) = regions.split_at_mut(position + 1);
-            let region = own(&mut before[position]);
-            if !self.is_due[region.lane] {
-                continue;
-            }
-            let first = position + 1;
-            let mut downstream = InOrder { first, regions: after, glance: &mut glance };
-            match region.step(env, &mut downstream) {
-                Ok(in_this) => {
-                    n_called += u64::from(in_this);
-                    n_faults += region.faults.len();
-                    if in_this > 0 && is_over(env) {
-                        region.was_asked_to_stop(env);
+        let is_all_due = self.is_due.iter().all(|is_due| *is_due);
+        let (mut first, mut rest) = (0, self.regions.as_mut_slice());
+        while let Some((region, after)) = rest.split_first_mut() {
+            first += 1;
+            let region = own(region);
+            if is_all_due || self.is_due[region.lane] {
+                let regions = &mut *after;
+                let downstream = InOrder::<'_, IS_PLAIN> { first, regions, glance: &mut glance };
+                match region.step(env, downstream) {
+                    Ok(0) => {}
+                    Ok(in_this) => {
+                        n_called += u64::from(in_this);
+                        if is_over(env) {
+                            region.was_asked_to_stop(env);
+                            break;
+                        }
+                    }
+                    Err(fault) => {
+                        first_fault = Some((first - 1, fault));
                         break;
                     }
                 }
-                Err(fault) => {
-                    n_faults += region.faults.len();
-                    first_fault = Some((position, fault));
-                    break;
-                }
             }
+            rest = after;
         }
+        let n_faults = usize::from(core::mem::take(self.env.has_faults.get_mut()));
         Outcome { n_called, fault: first_fault, overlap: 1, n_faults }
     }
 
@@ -71,8 +79,8 @@ impl Core {
         let _turn = turn.begin(&self.env.has_counted);
         let mut region = lock(&self.regions[position]);
         region.recorder.worker = worker;
-        let mut downstream = Beside { regions: &self.regions, glance: Glance::default() };
-        let result = region.step(&self.env, &mut downstream);
+        let downstream = Beside { regions: &self.regions, glance: Glance::default() };
+        let result = region.step(&self.env, downstream);
         if self.env.is_stopping() && result.as_ref().is_ok_and(|n_called| *n_called > 0) {
             region.was_asked_to_stop(&self.env);
         }
@@ -97,13 +105,15 @@ pub(crate) fn lock(region: &Mutex<Region>) -> MutexGuard<'_, Region> {
 }
 
 /// The regions after the one that runs.
-struct InOrder<'a> {
+struct InOrder<'a, const IS_PLAIN: bool> {
     first: usize,
     regions: &'a mut [Mutex<Region>],
     glance: &'a mut Glance,
 }
 
-impl Downstream for InOrder<'_> {
+impl<const IS_PLAIN: bool> Downstream for InOrder<'_, IS_PLAIN> {
+    const IS_PLAIN: bool = IS_PLAIN;
+
     #[inline(always)]
     fn deliver(
         &mut self,
@@ -132,6 +142,8 @@ struct Beside<'a> {
 }
 
 impl Downstream for Beside<'_> {
+    const IS_PLAIN: bool = false;
+
     fn deliver(
         &mut self,
         (region, channel): (u32, u32),

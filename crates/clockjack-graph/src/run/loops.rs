@@ -225,7 +225,7 @@ fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
 
 /// What members were before a transaction.
 struct Rollback {
-    members: Vec<(Option<Snapshot>, Vec<Option<Message>>)>,
+    members: Vec<(Option<Snapshot>, Vec<Message>)>,
     n_writes: usize,
 }
 
@@ -235,8 +235,7 @@ impl Rollback {
         let members = region.nodes.iter_mut().map(|node| {
             // One that cannot give its state keeps the one it has then.
             let snapshot = node.with_body(|node| node.snapshot()).ok().flatten();
-            let share = |one: &Option<Message>| one.as_ref().and_then(Message::share);
-            (snapshot, node.last.iter().map(share).collect())
+            (snapshot, node.last.iter().map(Message::shared).collect())
         });
         Self { members: members.collect(), n_writes }
     }
@@ -255,6 +254,7 @@ impl Rollback {
                 let text = alloc::format!("{failure}");
                 let fault = node.fault(Phase::Restore, text, env.epoch, false);
                 region.faults.push(fault);
+                env.note_fault();
             }
             for index in 0..region.nodes[at].routes.len() {
                 if let To::Here(channel) = region.nodes[at].routes[index].to {

@@ -33,6 +33,19 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    /// That of no message.
+    pub(crate) const NONE: Self = Self {
+        seq: 0,
+        edge: 0,
+        port: 0,
+        published_ns: 0,
+        received_ns: 0,
+        correlation: MessageId(0),
+        stamp_ns: 0,
+        stamp_domain: None,
+        is_late: false,
+    };
+
     /// When what it tells of happened.
     #[inline]
     pub(crate) fn stamp(&self) -> Option<Stamp> {
@@ -96,27 +109,27 @@ impl Message {
         Some(Self { value: self.value.share()?, meta: self.meta })
     }
 
-    /// Moves one, if it is there, to the place of an older one.
-    #[inline(always)]
-    pub(crate) fn move_to(from: &mut Option<Self>, to: &mut Option<Self>) {
-        if let Some(new) = from {
-            new.move_to_kept(to);
-            // A number is left in it, which needs no care.
-            core::mem::forget(from.take());
-        }
+    /// The same for another reader; none for one that has one reader only.
+    pub(crate) fn shared(&self) -> Self {
+        self.share().unwrap_or(const { Self::none() })
     }
 
-    /// Moves its value to the place of an older one. A number is left in it.
+    /// What stands where there is no message: its number is none.
+    pub(crate) const fn none() -> Self {
+        Self { value: Value::UNIT, meta: Meta::NONE }
+    }
+
+    /// Whether there is none here. Those in channels, and all that were, have a number.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.meta.seq == 0
+    }
+
+    /// Takes the place of one whose value is a number, which needs no care.
     #[inline(always)]
-    pub(crate) fn move_to_kept(&mut self, to: &mut Option<Self>) {
-        let value = core::mem::replace(&mut self.value, Value::UNIT);
-        match to {
-            Some(old) => {
-                old.value.replace(value);
-                old.meta = self.meta;
-            }
-            None => *to = Some(Self { value, meta: self.meta }),
-        }
+    pub(crate) fn put(&mut self, value: Value, meta: Meta) {
+        self.value.put(value);
+        self.meta = meta;
     }
 
     /// Its own name.

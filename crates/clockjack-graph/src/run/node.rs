@@ -12,15 +12,14 @@ use clockjack_exec::Failure;
 
 use super::batch::Job;
 use super::channel::Channel;
-use super::context::{Call, ConvergenceReport, GraphContext, LoopIteration, PORT, is_taken};
+use super::context::{Call, ConvergenceReport, GraphContext, Occasion, PORT, Seen, is_taken};
 use super::env::Env;
-use super::message::{Message, Meta};
+use super::message::Message;
 use super::outbox::Outbox;
 use super::report::{Fault, Phase};
 use super::trace::{Recorder, TraceName};
 use super::trigger::{Invocations, Trigger};
 use crate::component::{Binder, Config, Descriptor};
-use crate::data::Value;
 use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Overflow, Priority};
 use crate::registry::Factory;
 use crate::registry::node::{Body, Node};
@@ -40,8 +39,10 @@ pub(crate) struct NodeState {
     pub(crate) channels: Range<usize>,
     /// Inputs that the trigger does not look at: port and channel, the latter of the region.
     pub(crate) beside: Vec<(u16, usize)>,
-    /// The last message seen at each input.
-    pub(crate) last: Vec<Option<Message>>,
+    /// The last message seen at each input, unless its channel keeps it.
+    pub(crate) last: Vec<Message>,
+    /// Where a message of each input is laid out for a call, to be the last ones then.
+    pub(crate) fresh: Vec<Message>,
     pub(crate) outbox: Outbox,
     /// For invocations that overlap.
     pub(crate) spare: Vec<Outbox>,
@@ -145,20 +146,6 @@ pub(crate) struct NodeCounts {
     window_restarts: u32,
 }
 
-/// What there is to say of a call before it is made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Occasion {
-    pub(crate) missed_runs: u64,
-    /// No input has more than one message.
-    pub(crate) is_one_each: bool,
-    pub(crate) iteration: Option<LoopIteration>,
-}
-
-impl Occasion {
-    /// Nothing special.
-    pub(crate) const PLAIN: Self = Self { missed_runs: 0, is_one_each: true, iteration: None };
-}
-
 /// What there is to say of a call after it was made, unless it has succeeded and there is nothing
 /// more to say.
 pub(crate) struct Invoked {
@@ -180,33 +167,32 @@ impl NodeState {
         &mut self,
         env: &Env,
         messages: &mut [Message],
-        occasion: Occasion,
+        occasion: &Occasion,
     ) -> Option<Invoked> {
-        let mut cx = GraphContext {
-            messages,
-            last: &self.last,
-            outbox: &mut self.outbox,
-            call: Call {
-                env,
-                component: self.component,
-                id: &self.id,
-                invocation: 0,
-                missed_runs: occasion.missed_runs,
-                is_one_each: occasion.is_one_each,
-                iteration: occasion.iteration,
-                report: None,
-                saw_cancel: false,
-            },
-        };
-        let result = match &mut self.body {
-            Body::Own(node) => guarded(|| node.execute(&mut cx)),
-            Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
-        };
-        let Call { report, saw_cancel, .. } = &cx.call;
-        if result.is_ok() && report.is_none() && !saw_cancel {
-            return None;
-        }
-        Some(Invoked { result, report: *report, saw_cancel: *saw_cancel })
+        let Self { body, outbox, component, id, last, .. } = self;
+        let seen = Seen { first: 0, last };
+        invoke(body, env, (*component, id), (messages, seen, outbox), occasion)
+    }
+
+    /// Calls the component with one message, when its channel keeps what was seen there.
+    #[inline(always)]
+    pub(crate) fn call_with(
+        &mut self,
+        env: &Env,
+        message: &mut Message,
+        seen: Seen<'_>,
+    ) -> Option<Invoked> {
+        let Self { body, outbox, component, id, .. } = self;
+        let messages = core::slice::from_mut(message);
+        invoke(body, env, (*component, id), (messages, seen, outbox), &Occasion::PLAIN)
+    }
+
+    /// Calls the component with the first so many of the messages that were laid out.
+    #[inline(always)]
+    pub(crate) fn call_fresh(&mut self, env: &Env, n_messages: usize) -> Option<Invoked> {
+        let Self { body, outbox, component, id, last, fresh, .. } = self;
+        let (messages, seen) = (&mut fresh[..n_messages], Seen { first: 0, last });
+        invoke(body, env, (*component, id), (messages, seen, outbox), &Occasion::PLAIN)
     }
 
     /// A call has looked, and seen that the run is to stop.
@@ -245,7 +231,7 @@ impl NodeState {
                 component: self.component,
                 id: Arc::clone(&self.id),
                 messages,
-                last: self.last.iter().map(|one| one.as_ref().and_then(Message::share)).collect(),
+                last: self.last.iter().map(Message::shared).collect(),
                 outbox,
                 missed_runs: u64::from(invocation.missed_runs),
                 is_one_each: !invocation.is_batch,
@@ -272,21 +258,26 @@ impl NodeState {
     #[inline]
     pub(crate) fn keep(&mut self, messages: &mut [Message]) {
         for message in messages.iter_mut().filter(|one| !is_taken(one)) {
-            match &mut self.last[usize::from(message.meta.port & PORT)] {
-                Some(last) => core::mem::swap(last, message),
-                last @ None => {
-                    let none = Message { value: Value::UNIT, meta: Meta::default() };
-                    *last = Some(core::mem::replace(message, none));
-                }
-            }
+            core::mem::swap(&mut self.last[usize::from(message.meta.port & PORT)], message);
         }
     }
 
-    /// As [`keep`](Self::keep), of one message.
-    #[inline]
-    pub(crate) fn keep_one(&mut self, message: &mut Message) {
-        if !is_taken(message) {
-            message.move_to_kept(&mut self.last[usize::from(message.meta.port & PORT)]);
+    /// Keeps the first so many of the messages that were laid out, which are those of the first
+    /// inputs; where there was a last one before, nothing is left of it.
+    #[inline(always)]
+    pub(crate) fn keep_fresh(&mut self, n_messages: usize) {
+        let Self { last, fresh, .. } = self;
+        if fresh[..n_messages].iter().any(is_taken) {
+            for (last, message) in last.iter_mut().zip(&mut fresh[..n_messages]) {
+                if !is_taken(message) {
+                    core::mem::swap(last, message);
+                }
+            }
+        } else {
+            core::mem::swap(last, fresh);
+        }
+        for old in &mut fresh[..n_messages] {
+            old.value.clear();
         }
     }
 
@@ -310,7 +301,7 @@ impl NodeState {
             while let Some(message) = channel.pop(now_ns) {
                 if overlaps && let Some(shared) = message.share() {
                     // Those beside the first do not wait for what it keeps.
-                    self.last[usize::from(*port)] = Some(shared);
+                    self.last[usize::from(*port)] = shared;
                 }
                 invocations.add_to_first(*port, message);
             }
@@ -414,7 +405,7 @@ impl NodeState {
             drop(old);
             Ok(())
         });
-        self.last.fill_with(|| None);
+        self.last.fill_with(Message::none);
         self.trigger.start(now_ns);
         self.set_up()?;
         self.is_activated = true;
@@ -468,6 +459,30 @@ impl NodeState {
         };
         guarded(|| work(node))
     }
+}
+
+/// Calls a component.
+#[inline(always)]
+fn invoke(
+    body: &mut Body,
+    env: &Env,
+    (component, id): (usize, &Arc<str>),
+    (messages, seen, outbox): (&mut [Message], Seen<'_>, &mut Outbox),
+    occasion: &Occasion,
+) -> Option<Invoked> {
+    let call = Call { env, component, id, occasion, report: None, saw_cancel: false };
+    let mut cx = GraphContext { messages, seen, outbox, call };
+    let result = match body {
+        Body::Own(node) => guarded(|| node.execute(&mut cx)),
+        Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
+    };
+    let Call { report, saw_cancel, .. } = &cx.call;
+    if result.is_ok() && report.is_none() && !saw_cancel {
+        // There is nothing in it to drop, which is not seen otherwise.
+        core::mem::forget(result);
+        return None;
+    }
+    Some(Invoked { result, report: *report, saw_cancel: *saw_cancel })
 }
 
 /// A panic is a failure like any other.

@@ -84,7 +84,7 @@ impl Stage {
 
     /// The only one, if it is; none is left then. Who asks takes its value.
     #[inline(always)]
-    pub(crate) fn take_only(&mut self) -> Option<&mut Staged> {
+    fn take_only(&mut self) -> Option<&mut Staged> {
         if self.len != 1 {
             return None;
         }
@@ -105,17 +105,18 @@ impl Stage {
     /// Another place, to be written to.
     #[inline(always)]
     fn add(&mut self) -> &mut Staged {
-        if self.len == self.places.len() {
-            self.grow();
+        let at = self.len;
+        if at >= self.places.len() {
+            return self.grow();
         }
-        self.len += 1;
-        &mut self.places[self.len - 1]
+        self.len = at + 1;
+        &mut self.places[at]
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let message = Message { value: Value::UNIT, meta: Meta::default() };
-        self.places.push(Staged { port: 0, first: 0, end: 0, message });
+    fn grow(&mut self) -> &mut Staged {
+        self.len += 1;
+        self.places.push_mut(Staged { port: 0, first: 0, end: 0, message: Message::none() })
     }
 }
 
@@ -131,10 +132,9 @@ impl Room<'_> {
     pub(crate) fn put<T: Data>(self, value: T, meta: Meta) {
         let Self { to, staged } = self;
         (staged.port, staged.first, staged.end) = (to.number, to.first, to.end);
-        staged.message.meta = meta;
         let value =
             if to.is_moved { Value::owned(value) } else { Value::recycled(value, &mut to.places) };
-        staged.message.value.replace(value);
+        staged.message.put(value, meta);
     }
 }
 
@@ -226,6 +226,13 @@ impl Outbox {
             }
             *self.staged.add() = staged;
         }
+    }
+
+    /// All there is to commit, if that is one publication; nothing is left then. Who asks takes its
+    /// value.
+    #[inline(always)]
+    pub(crate) fn take_only(&mut self) -> Option<&mut Staged> {
+        if self.writes.is_empty() { self.staged.take_only() } else { None }
     }
 
     /// Whether there is nothing to commit.

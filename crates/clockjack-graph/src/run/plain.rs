@@ -1,19 +1,29 @@
 //! The step of most components.
 //!
-//! A component alone in its region, with a trigger that needs nothing kept, no edge that may refuse
-//! and no pool to admit it, does not need most of what a step may have to do. What is left is a
-//! look whether there is something to do, a call, and the move of what was published into the
-//! channels of those who read it. These ways do exactly what [`Region::step_full`] does for such a
-//! component, and go to it whenever something is out of the ordinary.
+//! A component alone in its region, with a trigger that needs nothing kept, no edge that may refuse,
+//! no pool to admit it and no budget, does not need most of what a step may have to do. What is
+//! left is a look whether there is something to do, a call, and the move of what was published into
+//! the channels of those who read it. These ways do exactly what [`Region::step_full`] does for such
+//! a component, and go to it whenever something is out of the ordinary.
+//!
+//! A message is written twice: where its publisher stages it, and where its reader sees it. It stays
+//! there as the last one of its input, while the next is written beside it: in the other place of
+//! the channel, or in the other of two lists that take turns, if several are read at once.
+//!
+//! Who runs all regions by itself knows for the whole epoch whether anything is measured or written
+//! down in it, and if not, nothing here asks: such an epoch has code of its own
+//! ([`Downstream::IS_PLAIN`]).
+
+use clockjack_sync::mutant;
 
 use super::channel::Channel;
-use super::context::is_taken;
+use super::context::{Occasion, Seen, is_taken};
 use super::env::Env;
 use super::message::Message;
-use super::node::{Occasion, Status, To};
+use super::node::{NodeState, Status, To};
 use super::region::{Downstream, Region};
 use super::report::Fault;
-use super::trace;
+use super::trace::{self, Begun};
 use crate::data::Value;
 
 /// How a region is stepped.
@@ -30,11 +40,27 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// The shortest way to step a region.
-    pub(crate) fn of(region: &Region) -> Self {
+    /// Chooses the shortest way to step a region, and prepares it for that.
+    pub(crate) fn choose(region: &mut Region) {
+        region.way = Self::of(region);
+        let ([node], channels) = (region.nodes.as_mut_slice(), &mut region.channels) else {
+            return;
+        };
+        match region.way {
+            // The node has nothing to keep.
+            Self::Each(_) => channels.iter_mut().for_each(Channel::keep_last),
+            Self::Set => node.fresh.resize_with(node.last.len(), Message::none),
+            Self::Once | Self::Full => {}
+        }
+    }
+
+    fn of(region: &Region) -> Self {
         let [node] = region.nodes.as_slice() else { return Self::Full };
-        let is_plain =
-            region.looping.is_none() && node.admission.is_none() && !node.outbox.is_guarded();
+        // A call with a budget is measured in every epoch, which is more than the rest of a step.
+        let is_plain = region.looping.is_none()
+            && node.admission.is_none()
+            && !node.outbox.is_guarded()
+            && !node.is_measured();
         if !is_plain {
             Self::Full
         } else if !node.beside.is_empty() {
@@ -43,7 +69,7 @@ impl Way {
             Self::Each(port)
         } else if node.trigger.is_steady() {
             Self::Once
-        } else if node.trigger.is_set() {
+        } else if node.trigger.is_set_of(region.channels.len()) {
             Self::Set
         } else {
             Self::Full
@@ -54,11 +80,11 @@ impl Way {
 impl Region {
     /// A call for each message of the one channel.
     #[inline(always)]
-    pub(super) fn step_each(
+    pub(super) fn step_each<D: Downstream>(
         &mut self,
         port: u16,
         env: &Env,
-        downstream: &mut impl Downstream,
+        mut downstream: D,
     ) -> Result<u32, Fault> {
         let ([node], [channel]) = (self.nodes.as_mut_slice(), self.channels.as_mut_slice()) else {
             return Ok(0);
@@ -66,25 +92,25 @@ impl Region {
         if !channel.has_update() {
             return Ok(0);
         }
-        if node.status != Status::Active {
+        if !matches!(node.status, Status::Active) {
             return self.step_each_slowly(port, env, downstream);
         }
-        let Some(slot) = channel.open(env.now_ns) else {
+        let Some((message, last)) = channel.open(env.now_ns) else {
             return self.step_each_slowly(port, env, downstream);
         };
-        let Some(message) = slot else { return Ok(0) };
         message.meta.port = port;
         node.trigger.note_ready(1);
-        let begun = trace::begin(env, node, downstream.glance());
-        let invoked = node.call(env, core::slice::from_mut(message), Occasion::PLAIN);
+        let begun = begin(env, node, &mut downstream);
+        let seen = Seen { first: port, last: core::slice::from_ref(last) };
+        let invoked = node.call_with(env, message, seen);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.glance());
             trace::end(env, node, noted, begun, core::slice::from_ref(message));
         }
         if is_taken(message) {
-            *slot = None;
-        } else if let Some(last) = node.last.get_mut(usize::from(port)) {
-            Message::move_to(slot, last);
+            channel.was_taken();
+        } else {
+            last.value.clear();
         }
         match invoked {
             None => node.counts.executions += 1,
@@ -98,7 +124,27 @@ impl Region {
     /// The same, when there may be several messages, or they cannot stay where they are, or no call
     /// may be made.
     #[inline(never)]
-    fn step_each_slowly(
+    fn step_each_slowly<D: Downstream>(
+        &mut self,
+        port: u16,
+        env: &Env,
+        mut downstream: D,
+    ) -> Result<u32, Fault> {
+        // The node keeps meanwhile what its channel has kept.
+        let at = usize::from(port);
+        let is_kept = self.channels[0].does_keep_last() && !mutant!("plain-lends-nothing");
+        if is_kept {
+            self.nodes[0].last[at] = self.channels[0].take_last();
+        }
+        let called = self.call_each(port, env, &mut downstream);
+        if is_kept {
+            let last = core::mem::replace(&mut self.nodes[0].last[at], Message::none());
+            self.channels[0].give_last(last);
+        }
+        called
+    }
+
+    fn call_each(
         &mut self,
         port: u16,
         env: &Env,
@@ -114,28 +160,28 @@ impl Region {
             n_called += 1;
             self.nodes[0].trigger.note_ready(1);
             let messages = core::slice::from_mut(&mut message);
-            self.call_one(0, env, messages, Occasion::PLAIN, downstream.glance())?;
-            self.commit_plain(env, downstream);
+            self.call_one(0, env, messages, &Occasion::PLAIN, downstream.glance())?;
+            self.commit(0, env, downstream);
         }
         Ok(n_called)
     }
 
     /// One call.
     #[inline(always)]
-    pub(super) fn step_once(
+    pub(super) fn step_once<D: Downstream>(
         &mut self,
         env: &Env,
-        downstream: &mut impl Downstream,
+        mut downstream: D,
     ) -> Result<u32, Fault> {
         let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
         // What came beside its trigger, from a feed mostly, is for the invocation.
         let has_update = self.channels.iter().any(Channel::has_update);
-        if node.status != Status::Active || has_update {
-            return self.step_full(env, downstream);
+        if !matches!(node.status, Status::Active) || has_update {
+            return self.step_full(env, &mut { downstream });
         }
         node.trigger.note_ready(1);
-        let begun = trace::begin(env, node, downstream.glance());
-        let invoked = node.call(env, &mut [], Occasion::PLAIN);
+        let begun = begin(env, node, &mut downstream);
+        let invoked = node.call(env, &mut [], &Occasion::PLAIN);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.glance());
             trace::end(env, node, noted, begun, &[]);
@@ -150,30 +196,28 @@ impl Region {
 
     /// One call with a message of each input.
     #[inline(never)]
-    pub(super) fn step_set(
+    pub(super) fn step_set<D: Downstream>(
         &mut self,
         env: &Env,
-        downstream: &mut impl Downstream,
+        mut downstream: D,
     ) -> Result<u32, Fault> {
-        let Self { nodes, channels, invocations, .. } = self;
-        let node = &mut nodes[0];
-        invocations.clear();
-        if node.status != Status::Active
-            || !node.trigger.collect_set(env.now_ns, channels, invocations)
-        {
-            return self.step_full(env, downstream);
+        let Self { nodes, channels, .. } = self;
+        let [node] = nodes.as_mut_slice() else { return Ok(0) };
+        let is_ready = matches!(node.status, Status::Active)
+            && node.trigger.collect_set(env.now_ns, channels, &mut node.fresh);
+        if !is_ready {
+            return self.step_full(env, &mut downstream);
         }
-        let (_, messages) = invocations.get_mut(0);
-        let begun = trace::begin(env, node, downstream.glance());
-        let invoked = node.call(env, messages, Occasion::PLAIN);
+        let n_messages = channels.len();
+        let begun = begin(env, node, &mut downstream);
+        let invoked = node.call_fresh(env, n_messages);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.glance());
-            trace::end(env, node, noted, begun, messages);
+            let fresh = core::mem::take(&mut node.fresh);
+            trace::end(env, node, noted, begun, &fresh[..n_messages]);
+            node.fresh = fresh;
         }
-        for message in messages {
-            node.keep_one(message);
-        }
-        invocations.clear_kept();
+        node.keep_fresh(n_messages);
         match invoked {
             None => node.counts.executions += 1,
             Some(told) => self.settle(0, env, 0, told)?,
@@ -185,33 +229,40 @@ impl Region {
     /// Makes what was staged visible: one publication on immediate edges at once, whatever else
     /// there may be as always.
     #[inline(always)]
-    fn commit_plain(&mut self, env: &Env, downstream: &mut impl Downstream) {
+    fn commit_plain<D: Downstream>(&mut self, env: &Env, mut downstream: D) {
         let [node] = self.nodes.as_mut_slice() else { return };
-        let outbox = &mut node.outbox;
-        if outbox.has_nothing() {
+        let is_quick = node.is_prompt && (D::IS_PLAIN || !env.logs);
+        let only = if is_quick { node.outbox.take_only() } else { None };
+        let Some(staged) = only else {
+            if !node.outbox.has_nothing() {
+                self.commit(0, env, &mut { downstream });
+            }
             return;
-        }
-        if env.logs || !node.is_prompt || !outbox.writes.is_empty() {
-            return self.commit(0, env, downstream);
-        }
-        let Some(staged) = outbox.staged.take_only() else {
-            return self.commit(0, env, downstream);
         };
-        let routes = &node.routes[staged.first as usize..staged.end as usize];
-        let Some((last, others)) = routes.split_last() else { return };
-        self.n_published.staged += routes.len() as u64;
-        self.n_published.committed += routes.len() as u64;
+        let routes = node.routes.get(staged.first as usize..staged.end as usize);
+        let Some((last, others)) = routes.and_then(<[_]>::split_last) else { return };
+        self.n_published.prompt += 1 + others.len() as u64;
         let Message { value, meta } = &mut staged.message;
         let value = core::mem::replace(value, Value::UNIT);
         for route in others {
             if let (To::Region(region, channel), Some(shared)) = (route.to, value.share()) {
                 let seq = downstream.deliver((region, channel), env.now_ns, shared, meta);
-                trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
+                if !D::IS_PLAIN {
+                    trace::committed(env, &mut self.recorder, downstream.glance(), route.edge, seq);
+                }
             }
         }
         if let To::Region(region, channel) = last.to {
             let seq = downstream.deliver((region, channel), env.now_ns, value, meta);
-            trace::committed(env, &mut self.recorder, downstream.glance(), last.edge, seq);
+            if !D::IS_PLAIN {
+                trace::committed(env, &mut self.recorder, downstream.glance(), last.edge, seq);
+            }
         }
     }
+}
+
+/// When a call begins, if that is measured. Here only epochs are, no calls by themselves.
+#[inline(always)]
+fn begin<D: Downstream>(env: &Env, node: &NodeState, downstream: &mut D) -> Begun {
+    if D::IS_PLAIN { Begun::UNMEASURED } else { trace::begin(env, node, downstream.glance()) }
 }

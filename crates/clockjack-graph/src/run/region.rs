@@ -11,11 +11,11 @@ use clockjack_sync::mutant;
 use super::batch::Batch;
 use super::channel::{Channel, Pushed};
 use super::commit_log;
-use super::context::LoopIteration;
+use super::context::{LoopIteration, Occasion};
 use super::env::Env;
 use super::loops::LoopState;
 use super::message::{Message, Meta};
-use super::node::{Invoked, NodeState, Occasion, Route, Status, To};
+use super::node::{Invoked, NodeState, Route, Status, To};
 use super::outbox::{OutEdge, Staged};
 use super::plain::Way;
 use super::report::Fault;
@@ -26,6 +26,9 @@ use crate::describe::{EdgeKind, LaneOverflow, Overflow};
 
 /// Channels of regions that come later.
 pub(crate) trait Downstream {
+    /// Whether the epoch is known to be [plain](Env::is_plain), once and for all of it.
+    const IS_PLAIN: bool;
+
     /// Puts a message into one of them; its number there.
     fn deliver(&mut self, to: (u32, u32), now_ns: u64, value: Value, meta: &Meta) -> u64;
 
@@ -73,6 +76,8 @@ pub(crate) struct Deferred {
 /// `runtime.publication.*` of a region.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PublicationCounts {
+    /// Those that were committed at once, which are among neither of the next.
+    pub(crate) prompt: u64,
     pub(crate) staged: u64,
     pub(crate) committed: u64,
     pub(crate) delayed: u64,
@@ -93,16 +98,12 @@ impl Region {
     ///
     /// A fault that ends the run. What was committed before it stays.
     #[inline(always)]
-    pub(crate) fn step(
-        &mut self,
-        env: &Env,
-        downstream: &mut impl Downstream,
-    ) -> Result<u32, Fault> {
+    pub(crate) fn step(&mut self, env: &Env, downstream: impl Downstream) -> Result<u32, Fault> {
         match self.way {
             Way::Each(port) => self.step_each(port, env, downstream),
             Way::Once => self.step_once(env, downstream),
             Way::Set => self.step_set(env, downstream),
-            Way::Full => self.step_full(env, downstream),
+            Way::Full => self.step_full(env, &mut { downstream }),
         }
     }
 
@@ -187,7 +188,7 @@ impl Region {
     pub(crate) fn wake(&mut self, at: usize, env: &Env) -> Result<bool, Fault> {
         match self.nodes[at].ready_to_be_called(env) {
             Err(fault) if !fault.is_fatal => {
-                self.faults.push(fault);
+                self.tell(env, fault);
                 Ok(false)
             }
             answer => answer,
@@ -231,6 +232,7 @@ impl Region {
                         fatal = fatal.or(Some(fault));
                     } else {
                         self.faults.push(fault);
+                        env.note_fault();
                     }
                 }
             }
@@ -260,8 +262,9 @@ impl Region {
             let (invocation, messages) = invocations.get_mut(index);
             n_called += 1;
             let missed_runs = u64::from(invocation.missed_runs);
-            let occasion = Occasion { missed_runs, is_one_each: !invocation.is_batch, iteration };
-            self.call_one(at, env, messages, occasion, downstream.glance())?;
+            let is_one_each = !invocation.is_batch;
+            let occasion = Occasion { invocation: 0, missed_runs, is_one_each, iteration };
+            self.call_one(at, env, messages, &occasion, downstream.glance())?;
             if self.nodes[at].status != Status::Active {
                 break;
             }
@@ -280,7 +283,7 @@ impl Region {
         at: usize,
         env: &Env,
         messages: &mut [Message],
-        occasion: Occasion,
+        occasion: &Occasion,
         glance: &mut Glance,
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
@@ -331,10 +334,16 @@ impl Region {
                 if fault.is_fatal {
                     return Err(fault);
                 }
-                self.faults.push(fault);
+                self.tell(env, fault);
                 Ok(())
             }
         }
+    }
+
+    /// A fault that does not end the run.
+    fn tell(&mut self, env: &Env, fault: Fault) {
+        self.faults.push(fault);
+        env.note_fault();
     }
 
     /// Leaves out what a pool lane does not admit. Which ones depends on the ready set alone.

@@ -159,6 +159,7 @@ fn env(
         executor: executor.clone(),
         is_shared: false,
         board,
+        has_faults: AtomicBool::new(false),
         began_ns,
     }
 }

@@ -314,6 +314,9 @@ impl Glance {
 pub(crate) struct Begun(Option<u64>);
 
 impl Begun {
+    /// It is not.
+    pub(crate) const UNMEASURED: Self = Self(None);
+
     /// Whether it is.
     #[inline]
     pub(crate) fn is_measured(self) -> bool {

@@ -8,6 +8,7 @@ use clockjack_sync::mutant;
 
 use super::channel::Channel;
 use super::loops::LoopState;
+use super::message::Message;
 use super::node::{Admission, NodeCounts, NodeState, Route, Status, To};
 use super::outbox::Outbox;
 use super::plain::Way;
@@ -52,6 +53,13 @@ pub(crate) struct Special {
     pub(crate) deferring: Vec<u32>,
     /// Regions that may become ready by time alone.
     pub(crate) timed: Vec<u32>,
+}
+
+impl Special {
+    /// Whether an epoch has a beginning of which more is to be looked at than what has come.
+    pub(crate) fn has_boundary(&self) -> bool {
+        !(self.later.is_empty() && self.guarded.is_empty() && self.deferring.is_empty())
+    }
 }
 
 /// The component that an edge of a feed begins at: none.
@@ -141,7 +149,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
         if region.nodes.iter().any(NodeState::goes_by_time) {
             wired.special[domain].timed.push(position);
         }
-        region.way = Way::of(&region);
+        Way::choose(&mut region);
         wired.domains[domain].push((number, region));
     }
     wired
@@ -221,7 +229,8 @@ fn node(
         trigger: started(planned, plan),
         channels: first..region.channels.len(),
         beside,
-        last: (0..planned.inputs.len()).map(|_| None).collect(),
+        last: planned.inputs.iter().map(|_| Message::none()).collect(),
+        fresh: Vec::new(),
         outbox,
         spare: Vec::new(),
         is_prompt: routes.iter().all(Route::is_prompt),

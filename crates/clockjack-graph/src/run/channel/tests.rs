@@ -172,6 +172,60 @@ fn a_slot_that_forgets_and_one_with_a_value_for_one_reader_keep_nothing() {
     assert!(moving.newest(0).is_none());
 }
 
+/// Puts a message in, opens it, and says its number and that of the one before it.
+fn put_and_open(channel: &mut Channel, n: u64) -> (u64, Option<u64>) {
+    let Message { value, meta } = message(n, 0);
+    assert!(channel.put(0, value, &meta));
+    let (opened, last) = channel.open(0).expect("it is plain, and there is one");
+    let before = (!last.is_none()).then(|| number(last));
+    last.value.clear();
+    (number(opened), before)
+}
+
+fn that_keeps_the_last() -> Channel {
+    let mut channel = channel(Mode::Latest, 1, Overflow::Overwrite);
+    channel.forget_read();
+    channel.keep_last();
+    channel
+}
+
+#[test]
+fn a_slot_that_keeps_the_last_one_shows_it_beside_the_next() {
+    let mut channel = that_keeps_the_last();
+    assert_eq!(put_and_open(&mut channel, 1), (1, None));
+    assert_eq!(put_and_open(&mut channel, 2), (2, Some(1)));
+    assert!(channel.open(0).is_none(), "each value once");
+    assert_eq!(put_and_open(&mut channel, 3), (3, Some(2)));
+    assert_eq!(channel.counters().delivery_count, 3);
+}
+
+#[test]
+fn what_was_taken_is_not_the_last_one_but_the_one_before_is() {
+    let mut channel = that_keeps_the_last();
+    assert_eq!(put_and_open(&mut channel, 1), (1, None));
+    let Message { value, meta } = message(2, 0);
+    assert!(channel.put(0, value, &meta));
+    assert!(channel.open(0).is_some());
+    channel.was_taken();
+    assert_eq!(put_and_open(&mut channel, 3), (3, Some(1)));
+}
+
+#[test]
+fn the_last_one_can_be_lent_whether_or_not_there_is_a_next() {
+    let mut channel = that_keeps_the_last();
+    assert_eq!(put_and_open(&mut channel, 1), (1, None));
+    let last = channel.take_last();
+    assert_eq!(number(&last), 1);
+    channel.give_last(last);
+    let _ = channel.push(0, message(2, 0));
+    let _ = channel.push(0, message(3, 0));
+    let last = channel.take_last();
+    assert_eq!(number(&last), 1);
+    assert_eq!(all(&mut channel, 0), [3], "what nobody has read makes room");
+    channel.give_last(last);
+    assert_eq!(put_and_open(&mut channel, 4), (4, Some(1)));
+}
+
 #[test]
 fn the_newest_of_a_queue_is_its_last_and_stays() {
     let mut channel = channel(Mode::Queue, 3, Overflow::Reject);

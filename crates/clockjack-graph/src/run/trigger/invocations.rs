@@ -6,7 +6,6 @@
 
 use alloc::vec::Vec;
 
-use crate::data::Value;
 use crate::describe::SourceType;
 use crate::run::message::Message;
 
@@ -96,24 +95,6 @@ impl Invocations {
         self.messages.drain(..n_messages);
         for invocation in &mut self.list {
             invocation.end -= n_messages;
-        }
-    }
-
-    /// Adds the message of a slot.
-    #[inline(always)]
-    pub(super) fn add_from(&mut self, port: u16, slot: &mut Option<Message>) {
-        let Some(mut message) = slot.take() else { return };
-        message.meta.port = port;
-        self.messages.push(message);
-    }
-
-    /// As [`clear`](Self::clear), after all values were kept or taken elsewhere.
-    #[inline]
-    pub(crate) fn clear_kept(&mut self) {
-        self.list.clear();
-        while let Some(mut message) = self.messages.pop() {
-            message.value.replace(Value::UNIT);
-            core::mem::forget(message);
         }
     }
 
