@@ -104,6 +104,7 @@ impl Bench {
             is_shared: false,
             board: None,
             has_faults: AtomicBool::new(false),
+            begun_ns: 0,
             began_ns: 0,
         };
         Self { body, descriptor, env, _time: time, iteration: None, converged: None }

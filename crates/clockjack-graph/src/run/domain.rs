@@ -41,7 +41,7 @@ use super::report::{Fault, Phase, StopReason};
 use super::shared::RunShared;
 use super::sinks::{LogPart, TraceLog};
 use super::tasks::{EndCounts, Running, ShutdownPolicy};
-use super::trace::{TraceName, TraceRecord};
+use super::trace::{Beginning, TraceName, TraceRecord};
 use super::wiring::{Place, Special, count};
 use crate::describe::Overflow;
 
@@ -444,6 +444,7 @@ impl Domain {
         if core.env.traces {
             // Its end is put in when it is known.
             let epoch = TraceRecord::point(TraceName::SchedulerIteration, &core.env);
+            core.env.begun_ns = epoch.start_ns;
             self.progress.records.push(epoch);
         }
         let has_boundary = self.special.has_boundary()
@@ -487,7 +488,11 @@ impl Domain {
             Some(crew) if crew.pays() => {
                 alone(&mut self.core).env.is_shared = true;
                 let outcome = crew.run(&mut self.core).await;
-                alone(&mut self.core).env.is_shared = false;
+                let core = alone(&mut self.core);
+                core.env.is_shared = false;
+                if core.env.traces {
+                    core.gather_lines();
+                }
                 self.settle_turns(outcome.fault.as_ref().map(|(position, _)| *position));
                 outcome
             }
@@ -618,21 +623,11 @@ impl Domain {
         let Some(trace) = &self.trace else { return };
         let core = alone(&mut self.core);
         let Progress { records, points, n_trace_events, .. } = &mut self.progress;
-        let mut log = trace.open();
-        let n_records = |region: &mut Mutex<Region>| own(region).recorder.records.len();
-        let n_of_regions: usize = core.regions.iter_mut().map(n_records).sum();
-        let n_all = records.len() + n_of_regions + points.len();
-        log.make_room(n_all);
-        log.take(records, 0);
-        let mut n_lost = 0;
-        for region in &mut core.regions {
-            let recorder = &mut own(region).recorder;
-            let n_dropped = core::mem::take(&mut recorder.n_dropped);
-            n_lost += n_dropped;
-            log.take(&mut recorder.records, n_dropped);
-        }
-        log.take(points, 0);
-        *n_trace_events += n_all as u64 + n_lost;
+        let (epoch, start_ns) = (core.env.epoch, core.env.begun_ns);
+        let mut log = trace.open(Beginning { epoch, start_ns });
+        let n_of_epoch = log.take_records(records);
+        let n_of_regions = log.take(&mut core.lines);
+        *n_trace_events += n_of_epoch + n_of_regions + log.take_records(points);
     }
 
     fn note_fault(&mut self, fault: Fault) {

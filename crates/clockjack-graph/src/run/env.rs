@@ -21,6 +21,8 @@ pub(crate) struct Env {
     pub(crate) measures: bool,
     /// Whether records are made.
     pub(crate) traces: bool,
+    /// When the epoch began for a trace: nanoseconds since the run began, as it is measured.
+    pub(crate) begun_ns: u64,
     pub(crate) tasks: Tasks,
     /// What components count for themselves.
     pub(crate) user: super::metrics::user::Registry,

@@ -5,6 +5,7 @@
 //! order takes it for a moment to deliver something. A region is not run before all that deliver to
 //! it have ended, so nobody ever waits long.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,7 @@ use super::env::Env;
 use super::message::Meta;
 use super::region::{Downstream, Region};
 use super::report::Fault;
-use super::trace::Glance;
+use super::trace::{Glance, Lines};
 use super::turn::Turn;
 use crate::data::Value;
 
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) env: Env,
     /// For each lane of the plan, whether its components are called in this epoch.
     pub(crate) is_due: Vec<bool>,
+    /// What regions have to tell that one worker has run, in an epoch with a trace.
+    pub(crate) lines: Box<Lines>,
 }
 
 /// What came of an epoch.
@@ -52,12 +55,21 @@ impl Core {
             if is_all_due || self.is_due[region.lane] {
                 let regions = &mut *after;
                 let downstream = InOrder::<'_, IS_PLAIN> { first, regions, glance: &mut glance };
-                match region.step(env, downstream) {
+                if !IS_PLAIN {
+                    lend(&mut self.lines, region);
+                }
+                let stepped = region.step(env, downstream);
+                if !IS_PLAIN {
+                    core::mem::swap(&mut self.lines, &mut region.recorder.lines);
+                }
+                match stepped {
                     Ok(0) => {}
                     Ok(in_this) => {
                         n_called += u64::from(in_this);
                         if is_over(env) {
+                            lend(&mut self.lines, region);
                             region.was_asked_to_stop(env);
+                            core::mem::swap(&mut self.lines, &mut region.recorder.lines);
                             break;
                         }
                     }
@@ -73,6 +85,13 @@ impl Core {
         Outcome { n_called, fault: first_fault, overlap: 1, n_faults }
     }
 
+    /// Lays together what regions have to tell that several have run, in compiled order.
+    pub(crate) fn gather_lines(&mut self) {
+        for region in &mut self.regions {
+            self.lines.append(&mut own(region).recorder.lines);
+        }
+    }
+
     /// Runs one region, while others may run others.
     pub(crate) fn run_one(&self, position: usize, worker: u16) -> Result<u32, Fault> {
         let turn = Turn::of(super::wiring::count(position));
@@ -86,6 +105,13 @@ impl Core {
         }
         result
     }
+}
+
+/// Lets a region write where others have written before it.
+#[inline]
+fn lend(lines: &mut Box<Lines>, region: &mut Region) {
+    lines.begin();
+    core::mem::swap(lines, &mut region.recorder.lines);
 }
 
 /// Whether an epoch is not to go on. It is asked after each region that had something to do: what

@@ -9,7 +9,9 @@ use core::fmt;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::trace::TraceRecord;
+use clockjack_sync::mutant;
+
+use super::trace::{Beginning, Line, Lines, TraceRecord};
 
 /// A commit log: in memory, or to writers. Clones are the same log.
 ///
@@ -151,7 +153,13 @@ impl fmt::Debug for CommitLog {
 pub struct TraceLog(Arc<Mutex<TraceState>>);
 
 struct TraceState {
-    records: VecDeque<TraceRecord>,
+    lines: VecDeque<Line>,
+    /// Records that are no lines, with the numbers of those that stand for them.
+    beside: VecDeque<(u64, TraceRecord)>,
+    /// Of each epoch that something is left of, with the number of its first line.
+    beginnings: VecDeque<(u64, Beginning)>,
+    /// The number of the first line, counted from the first that ever was.
+    first: u64,
     capacity: usize,
     n_dropped: u64,
 }
@@ -160,19 +168,33 @@ impl TraceLog {
     /// One of so many records; the oldest go first, and are counted.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let records = VecDeque::with_capacity(capacity);
-        Self(Arc::new(Mutex::new(TraceState { records, capacity, n_dropped: 0 })))
+        // Most records are lines, and an epoch has several. Where that is not so, these grow until
+        // the log is full for the first time.
+        let n_few = capacity / 4 + 16;
+        Self(Arc::new(Mutex::new(TraceState {
+            lines: VecDeque::with_capacity(capacity),
+            beside: VecDeque::with_capacity(n_few),
+            beginnings: VecDeque::with_capacity(n_few),
+            first: 0,
+            capacity,
+            n_dropped: 0,
+        })))
     }
 
     /// Takes what is there, the oldest first.
     #[must_use]
     pub fn take(&self) -> Vec<TraceRecord> {
-        lock(&self.0).records.drain(..).collect()
+        let mut state = lock(&self.0);
+        let records = state.records();
+        let n_lines = state.lines.len();
+        state.forget(n_lines);
+        state.beginnings.clear();
+        records
     }
 
     /// What is there, the oldest first. It stays.
     pub(crate) fn records(&self) -> Vec<TraceRecord> {
-        lock(&self.0).records.iter().copied().collect()
+        lock(&self.0).records()
     }
 
     /// How many records there was no room for.
@@ -182,8 +204,57 @@ impl TraceLog {
     }
 
     /// Opens it for what an epoch has to tell.
-    pub(crate) fn open(&self) -> TraceWriter<'_> {
-        TraceWriter(lock(&self.0))
+    pub(crate) fn open(&self, beginning: Beginning) -> TraceWriter<'_> {
+        let mut state = lock(&self.0);
+        let end = state.end();
+        // One that nothing was told of is not remembered.
+        while state.beginnings.back().is_some_and(|(first, _)| *first == end) {
+            state.beginnings.pop_back();
+        }
+        state.beginnings.push_back((end, beginning));
+        TraceWriter(state)
+    }
+}
+
+impl TraceState {
+    /// The number of the next line.
+    fn end(&self) -> u64 {
+        self.first + self.lines.len() as u64
+    }
+
+    /// The oldest so many go.
+    fn forget(&mut self, n_lines: usize) {
+        self.lines.drain(..n_lines);
+        self.first += n_lines as u64;
+        let is_old = |number: u64| number < self.first && !mutant!("sinks-keeps-what-is-beside");
+        while self.beside.front().is_some_and(|(number, _)| is_old(*number)) {
+            self.beside.pop_front();
+        }
+        while self.beginnings.get(1).is_some_and(|(first, _)| *first <= self.first) {
+            self.beginnings.pop_front();
+        }
+    }
+
+    /// Makes room for so many lines: the oldest go.
+    fn make_room(&mut self, n_lines: usize) {
+        let n_over = (self.lines.len() + n_lines).saturating_sub(self.capacity);
+        if n_over > 0 {
+            let n_old = n_over.min(self.lines.len());
+            self.forget(n_old);
+            self.n_dropped += n_old as u64;
+        }
+    }
+
+    fn records(&self) -> Vec<TraceRecord> {
+        let (mut beside, mut beginnings) = (self.beside.iter(), self.beginnings.iter().peekable());
+        let mut beginning = Beginning::default();
+        let record = |(number, line): (u64, &Line)| {
+            while let Some((_, next)) = beginnings.next_if(|(first, _)| *first <= number) {
+                beginning = *next;
+            }
+            line.record(beginning).or_else(|| beside.next().map(|(_, record)| *record))
+        };
+        (self.first..).zip(&self.lines).filter_map(record).collect()
     }
 }
 
@@ -191,25 +262,38 @@ impl TraceLog {
 pub(crate) struct TraceWriter<'a>(MutexGuard<'a, TraceState>);
 
 impl TraceWriter<'_> {
-    /// Makes room for so many records: the oldest go.
-    pub(crate) fn make_room(&mut self, n_records: usize) {
-        let state = &mut *self.0;
-        let n_over = (state.records.len() + n_records).saturating_sub(state.capacity);
-        let n_old = n_over.min(state.records.len());
-        state.records.drain(..n_old);
-        state.n_dropped += n_old as u64;
+    /// Takes these records, and forgets them. How many there were.
+    pub(crate) fn take_records(&mut self, records: &mut Vec<TraceRecord>) -> u64 {
+        let (state, n_told) = (&mut *self.0, records.len() as u64);
+        for record in records.drain(..) {
+            state.make_room(1);
+            if state.capacity == 0 {
+                state.n_dropped += 1;
+                continue;
+            }
+            let number = state.end();
+            state.beside.push_back((number, record));
+            state.lines.push_back(Line::beside());
+        }
+        n_told
     }
 
-    /// Takes these records, and counts others that were lost before.
-    pub(crate) fn take(&mut self, records: &mut Vec<TraceRecord>, n_lost: u64) {
-        if self.0.records.len() + records.len() > self.0.capacity {
-            self.make_room(records.len());
+    /// As [`take_records`](Self::take_records), of lines.
+    pub(crate) fn take(&mut self, records: &mut Lines) -> u64 {
+        let (state, list) = (&mut *self.0, records.list());
+        let n_told = list.len() as u64 + records.n_dropped;
+        state.make_room(list.len());
+        let n_over = list.len().saturating_sub(state.capacity);
+        let number = state.end();
+        state.lines.extend(&list[n_over..]);
+        state.n_dropped += records.n_dropped + n_over as u64;
+        for (at, record) in records.beside() {
+            if let Some(at) = at.checked_sub(n_over) {
+                state.beside.push_back((number + at as u64, *record));
+            }
         }
-        let state = &mut *self.0;
-        let n_over = (state.records.len() + records.len()).saturating_sub(state.capacity);
-        state.records.extend(&records[n_over..]);
-        state.n_dropped += n_lost + n_over as u64;
         records.clear();
+        n_told
     }
 }
 
@@ -217,7 +301,7 @@ impl fmt::Debug for TraceLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = lock(&self.0);
         f.debug_struct("TraceLog")
-            .field("len", &state.records.len())
+            .field("len", &state.lines.len())
             .field("capacity", &state.capacity)
             .finish_non_exhaustive()
     }

@@ -1,6 +1,7 @@
 //! The beginning and the end of a run: components are set up in the order of their dependencies,
 //! domains are started, and when all have ended everything is taken down in reverse.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -102,6 +103,7 @@ pub(crate) fn start(
                 regions: regions.into_iter().map(Mutex::new).collect(),
                 env,
                 is_due: alloc::vec![true; plan.lanes.len()],
+                lines: Box::default(),
             }),
             lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
             crew,
@@ -160,6 +162,7 @@ fn env(
         is_shared: false,
         board,
         has_faults: AtomicBool::new(false),
+        begun_ns: 0,
         began_ns,
     }
 }

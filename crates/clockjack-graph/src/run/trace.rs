@@ -1,22 +1,26 @@
-//! Trace records: fixed in size, numbers for names, kept by each region until the epoch has ended.
+//! Trace records: fixed in size, numbers for names, kept until the epoch has ended by each region,
+//! or by all together if one worker runs them.
 //!
 //! A record that has a duration stands for three names: that of the span, its `_begin` and its
 //! `_end`. A run writes only the first; [`expand`] gives all of them to who reads.
 
 mod expand;
+mod lines;
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
 use clockjack_sync::mutant;
 
 use super::batch::Job;
 use super::env::Env;
 use super::health::{Health, HealthKind};
-use super::message::Message;
+use super::message::{Message, MessageId};
 use super::node::NodeState;
 use crate::named::named;
 
 pub use expand::expand;
+use lines::Teller;
+pub(crate) use lines::{Beginning, Line, Lines};
 
 named! {
     /// What a record tells of.
@@ -216,29 +220,23 @@ impl TraceRecord {
     }
 }
 
-/// The records of a region in one epoch.
+/// Writes down what a region does in one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    pub(crate) records: Vec<TraceRecord>,
+    /// Its own, unless all regions that one worker runs share theirs.
+    pub(crate) lines: Box<Lines>,
     pub(crate) lane: u32,
     pub(crate) worker: u16,
-    pub(crate) n_dropped: u64,
 }
 
-/// Records that a region keeps in one epoch.
-const RECORDS_MAX: usize = 4096;
-
 impl Recorder {
-    pub(crate) fn push(&mut self, record: TraceRecord) {
-        self.push_of(self.worker, record);
+    pub(crate) fn push(&mut self, record: TraceRecord) -> Option<usize> {
+        self.lines.push(TraceRecord { worker: self.worker, ..record })
     }
 
-    fn push_of(&mut self, worker: u16, record: TraceRecord) {
-        if self.records.len() < RECORDS_MAX {
-            self.records.push(TraceRecord { worker, ..record });
-        } else {
-            self.n_dropped += 1;
-        }
+    #[inline]
+    fn teller(&self, worker: u16) -> Teller {
+        Teller { lane: self.lane, worker }
     }
 
     /// A point of a component of this region.
@@ -263,16 +261,14 @@ impl Recorder {
         if !env.traces {
             return None;
         }
-        let at = self.records.len();
         let (component, lane) = (number(component), self.lane);
         let begun = TraceRecord::at(name, env, glance.look(env));
-        self.push(TraceRecord { component, lane, ..begun });
-        (self.records.len() > at).then_some(at)
+        self.push(TraceRecord { component, lane, ..begun })
     }
 
     /// The span has ended.
     pub(crate) fn close(&mut self, env: &Env, span: Option<usize>, value: u64) {
-        if let Some(record) = span.and_then(|at| self.records.get_mut(at)) {
+        if let Some(record) = span.and_then(|at| self.lines.get_mut(at)) {
             record.duration_ns = env.since_start().saturating_sub(record.start_ns);
             record.value = value;
         }
@@ -281,7 +277,7 @@ impl Recorder {
     /// The span was none: nothing has happened in it.
     pub(crate) fn forget(&mut self, span: Option<usize>) {
         if let Some(at) = span {
-            self.records.truncate(at);
+            self.lines.truncate(at);
         }
     }
 }
@@ -389,16 +385,22 @@ fn called(
     if !env.traces {
         return;
     }
-    let cause = messages.first();
-    let record = TraceRecord {
-        component: number(node.component),
-        lane: recorder.lane,
-        duration_ns,
-        correlation: cause.map_or((0, 0), |message| message.meta.correlation.pair()),
-        message: cause.map_or((0, 0), |message| message.id().pair()),
-        ..TraceRecord::at(TraceName::ComponentExecute, env, begun_ns)
+    let (message, correlation) = match messages.first() {
+        Some(cause) => (cause.id(), cause.meta.correlation),
+        None => Default::default(),
     };
-    recorder.push_of(worker, record);
+    let (component, teller) = (number(node.component), recorder.teller(worker));
+    let times = (begun_ns.wrapping_sub(env.begun_ns), duration_ns);
+    let line = Line::call(component, teller, times, message, correlation);
+    recorder.lines.add(line, || TraceRecord {
+        component,
+        lane: teller.lane,
+        worker,
+        duration_ns,
+        correlation: correlation.pair(),
+        message: message.pair(),
+        ..TraceRecord::at(TraceName::ComponentExecute, env, begun_ns)
+    });
     if is_over || is_stuck {
         let name = TraceName::ComponentTimeoutBudgetExceeded;
         recorder.note(env, name, node.component, duration_ns);
@@ -440,9 +442,14 @@ pub(crate) fn committed(
 
 #[inline(never)]
 fn note_commit(env: &Env, recorder: &mut Recorder, glance: &mut Glance, edge: u32, seq: u64) {
-    let (lane, message) = (recorder.lane, (edge + 1, seq));
-    let point = TraceRecord::at(TraceName::ChannelCommit, env, glance.get(env));
-    recorder.push(TraceRecord { edge, lane, message, ..point });
+    let (now_ns, message) = (glance.get(env), MessageId::new(edge, seq));
+    let teller = recorder.teller(recorder.worker);
+    let line = Line::commit(edge, teller, now_ns.wrapping_sub(env.begun_ns), message);
+    recorder.lines.add(line, || {
+        let Teller { lane, worker } = teller;
+        let point = TraceRecord::at(TraceName::ChannelCommit, env, now_ns);
+        TraceRecord { edge, lane, worker, message: message.pair(), ..point }
+    });
 }
 
 /// A publication on an edge whose reader sees it in the next epoch.

@@ -227,3 +227,20 @@ fn so_does_one_that_is_made_anew_after_a_failure() {
     shows_the_same::<u64>(&Edge::immediate(), anew);
     shows_the_same::<String>(&Edge::immediate().copy_policy(CopyPolicy::MoveOnly), anew);
 }
+
+#[test]
+fn a_trace_that_is_full_has_the_newest_records_as_they_were() {
+    let short = |setup: Setup| setup.on_error(ErrorPolicy::Continue);
+    let traced = |capacity: usize| {
+        let trace = TraceLog::new(capacity);
+        run::<u64>(&Edge::immediate(), &short, RunOptions::steps(100).trace(&trace));
+        (trace.n_dropped(), trace.take())
+    };
+    let (n_dropped, all) = traced(1 << 16);
+    assert_eq!(n_dropped, 0);
+    for capacity in [0, 1, 2, 17, 100, 500] {
+        let (n_dropped, newest) = traced(capacity);
+        assert_eq!(newest, all[all.len() - capacity..], "of {capacity}");
+        assert_eq!(n_dropped, (all.len() - capacity) as u64);
+    }
+}
