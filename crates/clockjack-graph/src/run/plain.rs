@@ -20,7 +20,7 @@ use super::channel::Channel;
 use super::context::{Occasion, Seen, is_taken};
 use super::env::Env;
 use super::message::Message;
-use super::node::{NodeState, Status, To};
+use super::node::{Status, To};
 use super::region::{Downstream, Region};
 use super::report::Fault;
 use super::trace::{self, Begun};
@@ -100,12 +100,12 @@ impl Region {
         };
         message.meta.port = port;
         node.trigger.note_ready(1);
-        let begun = begin(env, node, &mut downstream);
+        let begun = begin(env, &mut downstream);
         let seen = Seen { first: port, last: core::slice::from_ref(last) };
         let invoked = node.call_with(env, message, seen);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.glance());
-            trace::end(env, node, noted, begun, core::slice::from_ref(message));
+            trace::end_plain(env, node, noted, begun, Some(message));
         }
         if is_taken(message) {
             channel.was_taken();
@@ -180,11 +180,11 @@ impl Region {
             return self.step_full(env, &mut { downstream });
         }
         node.trigger.note_ready(1);
-        let begun = begin(env, node, &mut downstream);
+        let begun = begin(env, &mut downstream);
         let invoked = node.call(env, &mut [], &Occasion::PLAIN);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.glance());
-            trace::end(env, node, noted, begun, &[]);
+            trace::end_plain(env, node, noted, begun, None);
         }
         match invoked {
             None => node.counts.executions += 1,
@@ -209,12 +209,12 @@ impl Region {
             return self.step_full(env, &mut downstream);
         }
         let n_messages = channels.len();
-        let begun = begin(env, node, &mut downstream);
+        let begun = begin(env, &mut downstream);
         let invoked = node.call_fresh(env, n_messages);
         if begun.is_measured() {
             let noted = (&mut self.recorder, downstream.glance());
             let fresh = core::mem::take(&mut node.fresh);
-            trace::end(env, node, noted, begun, &fresh[..n_messages]);
+            trace::end_plain(env, node, noted, begun, fresh.first());
             node.fresh = fresh;
         }
         node.keep_fresh(n_messages);
@@ -263,6 +263,6 @@ impl Region {
 
 /// When a call begins, if that is measured. Here only epochs are, no calls by themselves.
 #[inline(always)]
-fn begin<D: Downstream>(env: &Env, node: &NodeState, downstream: &mut D) -> Begun {
-    if D::IS_PLAIN { Begun::UNMEASURED } else { trace::begin(env, node, downstream.glance()) }
+fn begin<D: Downstream>(env: &Env, downstream: &mut D) -> Begun {
+    if D::IS_PLAIN { Begun::UNMEASURED } else { trace::begin_plain(env, downstream.glance()) }
 }

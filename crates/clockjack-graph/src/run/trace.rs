@@ -299,7 +299,7 @@ impl Glance {
     }
 
     /// A look now.
-    #[inline]
+    #[inline(never)]
     fn look(&mut self, env: &Env) -> u64 {
         *self.0.insert(env.since_start())
     }
@@ -326,6 +326,16 @@ pub(crate) fn begin(env: &Env, node: &NodeState, glance: &mut Glance) -> Begun {
     Begun(if is_measured { Some(look(env, node, glance)) } else { None })
 }
 
+/// As [`begin`], of a call that has no budget: the last look will do if there was one.
+#[inline(always)]
+pub(crate) fn begin_plain(env: &Env, glance: &mut Glance) -> Begun {
+    match glance.0 {
+        Some(now_ns) if env.traces => Begun(Some(now_ns)),
+        _ if env.measures => Begun(Some(glance.look(env))),
+        _ => Begun::UNMEASURED,
+    }
+}
+
 #[inline(never)]
 fn look(env: &Env, node: &NodeState, glance: &mut Glance) -> u64 {
     if env.traces && !node.is_measured() { glance.get(env) } else { glance.look(env) }
@@ -340,21 +350,30 @@ pub(crate) fn end(
     messages: &[Message],
 ) {
     if let Some(begun_ns) = begun.0 {
-        let ended_ns = glance.look(env);
-        measured(env, node, recorder, (begun_ns, ended_ns), messages);
+        let duration_ns = glance.look(env).saturating_sub(begun_ns);
+        let worker = recorder.worker;
+        called(env, node, recorder, worker, (begun_ns, duration_ns), messages.first());
     }
 }
 
-fn measured(
+/// As [`end`], of a call that has no budget.
+#[inline(never)]
+pub(crate) fn end_plain(
     env: &Env,
     node: &mut NodeState,
-    recorder: &mut Recorder,
-    (begun_ns, ended_ns): (u64, u64),
-    messages: &[Message],
+    (recorder, glance): (&mut Recorder, &mut Glance),
+    begun: Begun,
+    cause: Option<&Message>,
 ) {
-    let duration_ns = ended_ns.saturating_sub(begun_ns);
-    let worker = recorder.worker;
-    called(env, node, recorder, worker, (begun_ns, duration_ns), messages);
+    if let Some(begun_ns) = begun.0 {
+        let duration_ns = glance.look(env).saturating_sub(begun_ns);
+        node.counts.last_ns = duration_ns;
+        node.counts.max_ns = node.counts.max_ns.max(duration_ns);
+        if env.traces {
+            let worker = recorder.worker;
+            tell_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
+        }
+    }
 }
 
 /// One of the invocations that overlapped, as it was measured.
@@ -362,7 +381,7 @@ pub(crate) fn job(env: &Env, node: &mut NodeState, recorder: &mut Recorder, job:
     if let Some(span) = job.span_ns
         && !mutant!("trace-forgets-jobs")
     {
-        called(env, node, recorder, job.worker, span, &job.messages);
+        called(env, node, recorder, job.worker, span, job.messages.first());
     }
 }
 
@@ -373,7 +392,7 @@ fn called(
     recorder: &mut Recorder,
     worker: u16,
     (begun_ns, duration_ns): (u64, u64),
-    messages: &[Message],
+    cause: Option<&Message>,
 ) {
     let counts = &mut node.counts;
     counts.last_ns = duration_ns;
@@ -385,7 +404,23 @@ fn called(
     if !env.traces {
         return;
     }
-    let (message, correlation) = match messages.first() {
+    tell_call(env, node, recorder, worker, (begun_ns, duration_ns), cause);
+    if is_over || is_stuck {
+        let name = TraceName::ComponentTimeoutBudgetExceeded;
+        recorder.note(env, name, node.component, duration_ns);
+    }
+}
+
+#[inline(always)]
+fn tell_call(
+    env: &Env,
+    node: &NodeState,
+    recorder: &mut Recorder,
+    worker: u16,
+    (begun_ns, duration_ns): (u64, u64),
+    cause: Option<&Message>,
+) {
+    let (message, correlation) = match cause {
         Some(cause) => (cause.id(), cause.meta.correlation),
         None => Default::default(),
     };
@@ -401,10 +436,6 @@ fn called(
         message: message.pair(),
         ..TraceRecord::at(TraceName::ComponentExecute, env, begun_ns)
     });
-    if is_over || is_stuck {
-        let name = TraceName::ComponentTimeoutBudgetExceeded;
-        recorder.note(env, name, node.component, duration_ns);
-    }
 }
 
 /// Invocations that may have overlapped: from the first beginning to the last end, with all who

@@ -221,13 +221,11 @@ impl Trigger {
         if self.n_pending > 0 || !channels.iter().all(|channel| channel.can_open(now_ns)) {
             return false;
         }
-        let mut port = 0;
-        for (channel, place) in channels.iter_mut().zip(out) {
+        for (port, (channel, place)) in (0..).zip(channels.iter_mut().zip(out)) {
             if let Some((message, _)) = channel.open(now_ns) {
                 let value = core::mem::replace(&mut message.value, Value::UNIT);
                 place.put(value, Meta { port, ..message.meta });
             }
-            port += 1;
         }
         self.seen_ns = now_ns;
         self.counters.ready_count += 1;
