@@ -207,7 +207,8 @@ impl Channel {
     }
 
     /// What is read by [`open`](Self::open) is the last one then, which the reader sees beside the
-    /// next. For a reader that keeps nothing itself. Only what [forgets](Self::forget_read) does so.
+    /// next. For a reader that keeps nothing itself. Only one that [forgets](Self::forget_read)
+    /// does so.
     pub(crate) fn keep_last(&mut self) {
         self.keeps_last = u8::from(self.is_plain);
     }
@@ -217,8 +218,8 @@ impl Channel {
         self.keeps_last != 0
     }
 
-    /// Takes what was read last, if it is kept here: the reader keeps it for a while. Nothing may be
-    /// popped before, and it is to come [back](Self::give_last).
+    /// Takes what was read last, if it is kept here: the reader keeps it for a while. Nothing may
+    /// be popped before, and it is to come [back](Self::give_last).
     pub(crate) fn take_last(&mut self) -> Message {
         core::mem::replace(self.last_mut(), const { Message::none() })
     }

@@ -1,14 +1,16 @@
 //! The step of most components.
 //!
-//! A component alone in its region, with a trigger that needs nothing kept, no edge that may refuse,
-//! no pool to admit it and no budget, does not need most of what a step may have to do. What is
-//! left is a look whether there is something to do, a call, and the move of what was published into
-//! the channels of those who read it. These ways do exactly what [`Region::step_full`] does for such
-//! a component, and go to it whenever something is out of the ordinary.
+//! A component alone in its region, with a trigger that needs nothing kept, no edge that may
+//! refuse, no pool to admit it and no budget, does not need most of what a step may have to do.
+//! What is left is a look whether there is something to do, a call, and the move of what was
+//! published into the channels of those who read it. These ways do exactly what
+//! [`Region::step_full`] does for such a component, and go to it whenever something is out of the
+//! ordinary.
 //!
-//! A message is written twice: where its publisher stages it, and where its reader sees it. It stays
-//! there as the last one of its input, while the next is written beside it: in the other place of
-//! the channel, or in the other of two lists that take turns, if several are read at once.
+//! A message is written twice: where its publisher stages it, and where its reader sees it. It
+//! stays there as the last one of its input, while the next is written beside it: in the other
+//! place of the channel, or in the other of two lists that take turns, if several are read at
+//! once.
 //!
 //! Who runs all regions by itself knows for the whole epoch whether anything is measured or written
 //! down in it, and if not, nothing here asks: such an epoch has code of its own
