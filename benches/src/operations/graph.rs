@@ -1,24 +1,30 @@
 //! Operations of `clockjack-graph`: epochs on the thread of the caller, in manual time.
 
 use clockjack_graph::{
-    Component, Edge, Execute, Failure, Graph, GraphContext, GraphRun, Input, Lane, Output,
-    RunOptions, Setup, TraceLog, Trigger, describe::Out,
+    Binder, Component, Config, ConfigError, Descriptor, Edge, Execute, Failure, Graph,
+    GraphBuilder, GraphContext, GraphRun, Input, InputPort, Lane, Need, Output, RunOptions, Setup,
+    TraceLog, Trigger, describe::Out,
 };
 use clockjack_testkit::ManualTime;
 
 use crate::operation::{Operation, operation};
 
-/// Every operation of the crate.
+/// Every operation of the crate. All graphs have 17 components.
 pub(crate) fn all() -> Vec<Operation> {
     vec![
         operation("graph/caterpillar/step", 1000, || {
-            let (time, run) = caterpillar(RunOptions::until_stopped());
+            let (time, run) = start(caterpillar, RunOptions::until_stopped());
             move |n| (0..n).for_each(|_| step(&time, &run))
         }),
         operation("graph/caterpillar/step_traced", 1000, || {
-            let (time, run) = caterpillar(RunOptions::until_stopped().trace(&TraceLog::new(1024)));
+            let (time, run) = start(caterpillar, traced());
             move |n| (0..n).for_each(|_| step(&time, &run))
         }),
+        epochs("graph/caterpillar/epoch", caterpillar, RunOptions::until_stopped),
+        epochs("graph/caterpillar/epoch_traced", caterpillar, traced),
+        epochs("graph/chain/epoch", chain, RunOptions::until_stopped),
+        epochs("graph/fan_out/epoch", fan_out, RunOptions::until_stopped),
+        epochs("graph/fan_in/epoch", fan_in, RunOptions::until_stopped),
     ]
 }
 
@@ -28,26 +34,91 @@ fn step(time: &ManualTime, run: &GraphRun) {
     time.settle();
 }
 
-/// A head, and eight segments of a body and a foot, called when the host says so. It has made so
-/// many steps that nothing grows any more.
-fn caterpillar(options: RunOptions) -> (ManualTime, GraphRun) {
-    let mut graph = Graph::builder("caterpillar");
+/// One epoch of many that follow each other: next to nothing but the calls of all components.
+fn epochs(
+    name: &'static str,
+    shape: fn(&mut GraphBuilder),
+    options: fn() -> RunOptions,
+) -> Operation {
+    operation(name, 10_000, move || {
+        let (time, run) = start(shape, options());
+        move |n| {
+            (0..n).for_each(|_| run.step());
+            time.settle();
+        }
+    })
+}
+
+fn traced() -> RunOptions {
+    RunOptions::until_stopped().trace(&TraceLog::new(1024))
+}
+
+/// A graph that is called when the host says so. It has made so many steps that nothing grows any
+/// more.
+fn start(shape: fn(&mut GraphBuilder), options: RunOptions) -> (ManualTime, GraphRun) {
+    let mut graph = Graph::builder("graph");
     graph.lane("main", Lane::manual_step());
-    let on_message = || Setup::on("main").trigger(Trigger::AnyInput);
-    let mut last: Out<u64> = graph.add("head", Head::default(), Setup::on("main")).out(Head::OUT);
-    for segment in 0..8 {
-        let body = graph.add(&format!("body{segment}"), Body::default(), on_message());
-        graph.connect(last, body.input(Body::FROM), Edge::immediate());
-        let foot = graph.add(&format!("foot{segment}"), Foot::default(), on_message());
-        graph.connect(body.out(Body::OUT), foot.input(Foot::FROM), Edge::immediate());
-        last = body.out(Body::OUT);
-    }
+    shape(&mut graph);
     let graph = graph.build().expect("it is a graph");
     let time = ManualTime::start();
     let run = graph.start(time.system(), options).expect("it starts");
     time.settle();
     (0..200).for_each(|_| step(&time, &run));
     (time, run)
+}
+
+fn on_message() -> Setup {
+    Setup::on("main").trigger(Trigger::AnyInput)
+}
+
+fn add_head(graph: &mut GraphBuilder, id: &str) -> Out<u64> {
+    graph.add(id, Head::default(), Setup::on("main")).out(Head::OUT)
+}
+
+fn add_body(graph: &mut GraphBuilder, id: &str, from: Out<u64>) -> Out<u64> {
+    let body = graph.add(id, Body::default(), on_message());
+    graph.connect(from, body.input(Body::FROM), Edge::immediate());
+    body.out(Body::OUT)
+}
+
+fn add_foot(graph: &mut GraphBuilder, id: &str, from: Out<u64>) {
+    let foot = graph.add(id, Foot::default(), on_message());
+    graph.connect(from, foot.input(Foot::FROM), Edge::immediate());
+}
+
+/// A head, and eight segments of a body and a foot.
+fn caterpillar(graph: &mut GraphBuilder) {
+    let mut last = add_head(graph, "head");
+    for segment in 0..8 {
+        last = add_body(graph, &format!("body{segment}"), last);
+        add_foot(graph, &format!("foot{segment}"), last.clone());
+    }
+}
+
+/// One behind the other.
+fn chain(graph: &mut GraphBuilder) {
+    let mut last = add_head(graph, "head");
+    for segment in 0..15 {
+        last = add_body(graph, &format!("body{segment}"), last);
+    }
+    add_foot(graph, "foot", last);
+}
+
+/// One that 16 read.
+fn fan_out(graph: &mut GraphBuilder) {
+    let head = add_head(graph, "head");
+    for foot in 0..16 {
+        add_foot(graph, &format!("foot{foot}"), head.clone());
+    }
+}
+
+/// One that reads 16, in one call.
+fn fan_in(graph: &mut GraphBuilder) {
+    let wide = graph.add("wide", Wide::default(), Setup::on("main").trigger(Trigger::AllInputs));
+    for (head, port) in Wide::FROM.into_iter().enumerate() {
+        let from = add_head(graph, &format!("head{head}"));
+        graph.connect(from, wide.input(port), Edge::immediate());
+    }
 }
 
 /// Counts.
@@ -99,6 +170,62 @@ impl Execute for Foot {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
         if let Some(&x) = cx.latest(self.from) {
             self.sum = self.sum.wrapping_add(x);
+        }
+        Ok(())
+    }
+}
+
+/// Adds up what comes at 16 inputs.
+#[derive(Default)]
+struct Wide {
+    from: Vec<Input<u64>>,
+    sum: u64,
+}
+
+impl Wide {
+    const FROM: [InputPort<u64>; 16] = [
+        InputPort::new("in00"),
+        InputPort::new("in01"),
+        InputPort::new("in02"),
+        InputPort::new("in03"),
+        InputPort::new("in04"),
+        InputPort::new("in05"),
+        InputPort::new("in06"),
+        InputPort::new("in07"),
+        InputPort::new("in08"),
+        InputPort::new("in09"),
+        InputPort::new("in10"),
+        InputPort::new("in11"),
+        InputPort::new("in12"),
+        InputPort::new("in13"),
+        InputPort::new("in14"),
+        InputPort::new("in15"),
+    ];
+}
+
+impl Component for Wide {
+    const TYPE: &'static str = "wide";
+
+    fn describe() -> Descriptor {
+        let empty = Descriptor::new(Self::TYPE);
+        Self::FROM.into_iter().fold(empty, |all, port| all.input(port, Need::Required))
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.from = Self::FROM.into_iter().map(|port| ports.input(port)).collect();
+    }
+
+    fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+impl Execute for Wide {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        for &from in &self.from {
+            if let Some(&x) = cx.latest(from) {
+                self.sum = self.sum.wrapping_add(x);
+            }
         }
         Ok(())
     }
