@@ -36,6 +36,8 @@ mod named;
 mod nearest;
 pub mod registry;
 pub mod run;
+#[doc(hidden)]
+pub mod testing;
 
 pub use bridge::{ActorCall, OnRefused, OwnedRun};
 pub use clockjack_exec::Failure;

@@ -10,14 +10,13 @@
 mod log;
 #[path = "determinism/parts.rs"]
 mod parts;
-#[path = "determinism/random.rs"]
-mod random;
 
 use std::env;
 
 use clockjack_actor::ActorSystem;
 use clockjack_graph::compile::Plan;
 use clockjack_graph::describe::{GraphFile, LaneType};
+use clockjack_graph::testing::{mix, random_graph};
 use clockjack_graph::{
     Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
 };
@@ -169,13 +168,13 @@ struct Tally {
 }
 
 fn check(runtime: &Runtime, seed: u64, tally: &mut Tally) {
-    let text = random::graph(seed);
+    let text = random_graph(seed);
     let is_wide = has_independent_regions(compile(&text).plan());
     let alone = run_alone(&text);
     let mut overlap = 0;
     for (round, workers) in WORKERS.into_iter().enumerate() {
         let patience = if workers > 1 { 1_000 } else { 0 };
-        parts::set_delays(parts::mix(seed, round as u64), patience);
+        parts::set_delays(mix(seed, round as u64), patience);
         let ran = run_by(runtime, &text, workers);
         check_equal(seed, &text, &alone, &ran, &format!("{workers} workers"));
         overlap = overlap.max(ran.overlap);
@@ -198,7 +197,7 @@ fn the_commit_log_is_the_same_for_any_number_of_workers() {
     let runtime = runtime();
     let mut tally = Tally::default();
     if let Some(seed) = number("CLOCKJACK_GRAPH_SEED") {
-        println!("{}", random::graph(seed));
+        println!("{}", random_graph(seed));
         check(&runtime, seed, &mut tally);
         println!("{tally:?}");
         return;

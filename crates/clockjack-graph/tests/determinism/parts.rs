@@ -9,6 +9,7 @@ use std::panic::resume_unwind;
 use std::thread::yield_now;
 
 use clockjack_graph::describe::Domain;
+use clockjack_graph::testing::mix;
 use clockjack_graph::{
     Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
     ExecuteShared, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry,
@@ -29,14 +30,6 @@ static PATIENCE: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn set_delays(seed: u64, patience: u64) {
     DELAYS.store(seed, Ordering::SeqCst);
     PATIENCE.store(patience, Ordering::SeqCst);
-}
-
-/// The next of a row of numbers (splitmix64).
-pub(crate) fn mix(state: u64, more: u64) -> u64 {
-    let mut z = (state ^ more.rotate_left(29)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Takes some time, another in each run.

@@ -1,9 +1,35 @@
-//! Random graphs: the same text for the same seed. Every graph is legal; whether anything of
-//! interest happens in it is left to chance, and to there being many.
+//! Random graphs, for tests of this crate and for the simulation: the same text for the same seed,
+//! on every machine. Every graph is legal; whether anything of interest happens in it is left to
+//! chance, and to there being many.
+//!
+//! Their components are of two types, `mixer` and `pure`, of which the second may be reentrant. Who
+//! runs such a graph registers both, with
+//!
+//! * inputs `a`, `b` and `s` for `u64` and `t` for text, all optional; several edges may end at any
+//!   of them but `s`;
+//! * outputs `out`, `side` and `done` for `u64` and `text` for text; `done` is for what tasks give;
+//! * settings `fails`, `panics`, `burst` and `tasks`, numbers, and `halves` and `reports`, flags.
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Write as _;
 
-use crate::parts::mix;
+/// The next of a row of numbers (splitmix64).
+#[must_use]
+pub fn mix(state: u64, more: u64) -> u64 {
+    let mut z = (state ^ more.rotate_left(29)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Adds to a text, which takes everything.
+macro_rules! add {
+    ($text:expr, $($format:tt)*) => {
+        _ = write!($text, $($format)*)
+    };
+}
 
 /// A row of numbers from a seed.
 struct Draw(u64);
@@ -15,7 +41,7 @@ impl Draw {
     }
 
     fn index(&mut self, n: usize) -> usize {
-        usize::try_from(self.below(n as u64)).unwrap()
+        usize::try_from(self.below(n as u64)).unwrap_or(0)
     }
 
     /// True so many times in a hundred.
@@ -43,7 +69,8 @@ struct Edge {
 }
 
 /// The text of a random graph.
-pub(crate) fn graph(seed: u64) -> String {
+#[must_use]
+pub fn random_graph(seed: u64) -> String {
     let mut draw = Draw(mix(seed, 0x6772_6170));
     let n_lanes = 2 + draw.index(4);
     let n = 5 + draw.index(16);
@@ -52,7 +79,7 @@ pub(crate) fn graph(seed: u64) -> String {
     let mut text = String::from("schema_version: 1\n");
     text.push_str("graph: { name: random, kind: internal_test }\nlanes:\n");
     for lane in 0..n_lanes {
-        writeln!(text, "  l{lane}: {}", self::lane(&mut draw)).unwrap();
+        add!(text, "  l{lane}: {}\n", self::lane(&mut draw));
     }
     text.push_str("components:\n");
     for at in 0..n {
@@ -62,11 +89,10 @@ pub(crate) fn graph(seed: u64) -> String {
     for (at, edge) in edges.iter().enumerate() {
         let Edge { kind, from, to, policy } = edge;
         let (from, to) = (format!("c{}.{}", from.0, from.1), format!("c{}.{}", to.0, to.1));
-        writeln!(
+        add!(
             text,
-            "  - {{ id: e{at}, kind: {kind}, from: {from}, to: {to}, policy: {{ {policy} }} }}"
-        )
-        .unwrap();
+            "  - {{ id: e{at}, kind: {kind}, from: {from}, to: {to}, policy: {{ {policy} }} }}\n"
+        );
     }
     let loops: Vec<(usize, usize)> =
         (0..n).filter_map(|at| nodes[at].looped.filter(|(first, _)| *first == at)).collect();
@@ -77,11 +103,10 @@ pub(crate) fn graph(seed: u64) -> String {
         let members: Vec<String> = (first..=last).map(|at| format!("c{at}")).collect();
         let members = members.join(", ");
         let policy = loop_policy(&mut draw);
-        writeln!(
+        add!(
             text,
-            "  - {{ id: loop{first}, components: [{members}], loop_policy: {{ {policy} }} }}"
-        )
-        .unwrap();
+            "  - {{ id: loop{first}, components: [{members}], loop_policy: {{ {policy} }} }}\n"
+        );
     }
     text
 }
@@ -216,13 +241,13 @@ fn policy(draw: &mut Draw, nodes: &[Node], kind: &str, from: usize, to: usize) -
     let capacity = if is_slot { 1 } else { nodes[from].burst + draw.below(5) };
     let mut text = format!("mode: {mode}, overflow: {overflow}, capacity: {capacity}");
     if draw.chance(10) {
-        write!(text, ", lifespan_ms: {}", 1 + draw.below(10)).unwrap();
+        add!(text, ", lifespan_ms: {}", 1 + draw.below(10));
     }
     if draw.chance(15) {
-        write!(text, ", deadline_ms: {}", 1 + draw.below(5)).unwrap();
+        add!(text, ", deadline_ms: {}", 1 + draw.below(5));
     }
     if kind == "async" && draw.chance(60) {
-        write!(text, ", max_inflight: {}", 1 + draw.below(3)).unwrap();
+        add!(text, ", max_inflight: {}", 1 + draw.below(3));
     }
     text
 }
@@ -237,31 +262,30 @@ fn component(draw: &mut Draw, nodes: &[Node], edges: &[Edge], at: usize, text: &
         execution.push_str(", reentrant: true");
     }
     if node.burst > 1 {
-        write!(execution, ", burst: {}", node.burst).unwrap();
+        add!(execution, ", burst: {}", node.burst);
     }
     let priority = draw.one(&["high", "normal", "normal", "low", "background"]);
-    write!(execution, ", priority: {priority}, on_error: {}", on_error(draw)).unwrap();
+    add!(execution, ", priority: {priority}, on_error: {}", on_error(draw));
     let mut config = format!("burst: {}", node.burst);
     if draw.chance(35) {
-        write!(config, ", fails: {}", 5 + draw.below(40)).unwrap();
+        add!(config, ", fails: {}", 5 + draw.below(40));
     }
     if draw.chance(10) {
-        write!(config, ", panics: {}", 7 + draw.below(40)).unwrap();
+        add!(config, ", panics: {}", 7 + draw.below(40));
     }
     if edges.iter().any(|one| one.from == (at, "done")) {
-        write!(config, ", tasks: {}", 1 + draw.below(4)).unwrap();
+        add!(config, ", tasks: {}", 1 + draw.below(4));
     }
     if node.looped.is_some() {
-        write!(config, ", halves: {}, reports: {}", draw.chance(50), draw.chance(50)).unwrap();
+        add!(config, ", halves: {}, reports: {}", draw.chance(50), draw.chance(50));
     }
     let is_last = !edges.iter().any(|one| one.from.0 == at);
     let role = if is_last && draw.chance(60) { "output" } else { "processing" };
-    writeln!(
+    add!(
         text,
         "  - {{ id: c{at}, type: {kind}, {sources}, {trigger}, \
-         execution: {{ {execution} }}, boundary: {{ role: {role} }}, config: {{ {config} }} }}"
-    )
-    .unwrap();
+         execution: {{ {execution} }}, boundary: {{ role: {role} }}, config: {{ {config} }} }}\n"
+    );
 }
 
 fn on_error(draw: &mut Draw) -> String {
@@ -335,7 +359,7 @@ fn trigger(draw: &mut Draw, node: &Node, edges: &[Edge], at: usize) -> (String, 
         policy.push_str(", coalesce: true");
     }
     if draw.chance(15) {
-        write!(policy, ", max_latency_ms: {}", 1 + draw.below(8)).unwrap();
+        add!(policy, ", max_latency_ms: {}", 1 + draw.below(8));
     }
     (
         format!("event_sources: [{{ type: {source}, inputs: [{list}] }}]"),
@@ -349,10 +373,10 @@ fn loop_policy(draw: &mut Draw) -> String {
     let mut text = format!("type: {kind}, mode: {mode}, max_iterations: {}", 1 + draw.below(12));
     if draw.chance(20) {
         let convergence = draw.one(&["single_pass", "after_first_iteration", "stable_state"]);
-        write!(text, ", convergence: {convergence}").unwrap();
+        add!(text, ", convergence: {convergence}");
     }
     if draw.chance(40) {
-        write!(text, ", residual_threshold: {}.0", draw.below(60)).unwrap();
+        add!(text, ", residual_threshold: {}.0", draw.below(60));
     }
     if kind == "solver_iteration" && draw.chance(60) {
         let partial = draw.one(&[
@@ -362,7 +386,7 @@ fn loop_policy(draw: &mut Draw) -> String {
             "discard_outputs",
             "fail_run",
         ]);
-        write!(text, ", partial_success: {partial}").unwrap();
+        add!(text, ", partial_success: {partial}");
     }
     if draw.chance(30) {
         // A moment: by the wall clock some iterations would be over it, and others not.
