@@ -227,6 +227,12 @@ impl Region {
                     node.outbox.absorb(&mut job.outbox);
                 }
                 Err(failure) => {
+                    if !mutant!("region-batch-keeps-failed") {
+                        // The next invocation gets this outbox: all that may be left of it is what
+                        // was refused.
+                        node.counts.discarded += job.outbox.discard_after(0) as u64;
+                        node.outbox.absorb(&mut job.outbox);
+                    }
                     let fault = node.failed(&failure, env.now_ns, env.epoch);
                     if fault.is_fatal {
                         fatal = fatal.or(Some(fault));

@@ -237,6 +237,23 @@ fn reentrant_invocations_overlap_up_to_the_width_and_commit_in_order() {
 }
 
 #[test]
+fn what_a_failed_invocation_has_published_beside_others_is_never_seen() {
+    let shared = reader("many", ", config: { fails_at: 2 }")
+        .replace("type: teller", "type: shared_teller")
+        .replace("lane: main", "lane: main, reentrant: true, on_error: continue");
+    let text = graph(
+        &pool(3),
+        &[&source("src", ", config: { n: 2 }"), &shared, &reader("dst", "")],
+        &[
+            "id: e, kind: immediate, from: src.out, to: many.a, policy: {mode: queue, capacity: 8}",
+            "id: f, kind: immediate, from: many.out, to: dst.a, policy: {mode: queue, capacity: 8}",
+        ],
+    );
+    let told = tell_alone(&text, RunOptions::steps(3));
+    assert_eq!(told.saw("dst"), [(1, 1.0), (1, 1.0), (3, 3.0), (3, 3.0)]);
+}
+
+#[test]
 fn the_budget_of_a_loop_is_not_that_of_the_wall_in_virtual_time() {
     let runtime = runtime();
     let mut text = graph(
