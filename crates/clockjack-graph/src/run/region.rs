@@ -525,14 +525,17 @@ impl Region {
                 continue;
             }
             match node.status {
-                Status::Active => {
+                Status::Isolated => {}
+                Status::Backoff { until_ns }
+                    if until_ns > now_ns || mutant!("region-backoff-stops-time") =>
+                {
+                    other = earlier(other, Some(until_ns));
+                }
+                // One whose pause is over is made anew when there is something for it.
+                Status::Active | Status::Backoff { .. } => {
                     tick = earlier(tick, node.trigger.next_tick());
                     other = earlier(other, node.trigger.next_due());
                 }
-                Status::Backoff { until_ns } => {
-                    other = earlier(other, Some(until_ns));
-                }
-                Status::Isolated => {}
             }
         }
         (tick, other)

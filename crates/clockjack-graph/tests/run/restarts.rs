@@ -151,3 +151,32 @@ fn settings_are_looked_at_before_anything_is_activated() {
     assert_eq!((fault.phase, fault.component.as_str()), (Phase::Configure, "c"));
     assert!(fault.message.contains("below `min`"), "{fault}");
 }
+
+#[test]
+fn one_whose_pause_is_over_and_for_whom_nothing_comes_does_not_hold_up_time() {
+    let pause = "policy: restart, max_restarts: 5, within_ms: 0, backoff_ms: 2, backoff_max_ms: 2";
+    let on_error = format!("lane: main, on_error: {{ {pause} }}");
+    let timer = |id: &str, ms: u64, n: u64| {
+        format!(
+            "id: {id}, type: teller, execution: {{ lane: main }}, config: {{ n: {n} }}, \
+             event_sources: [{{ type: timer, period_ms: {ms} }}]"
+        )
+    };
+    let text = teller::graph(
+        "main: { type: event_loop }, slow: { type: fixed_rate, period_ms: 4 }",
+        &[
+            &timer("src", 1_000, 1),
+            &teller::reader("dst", ", config: { fails_at: 1 }").replace("lane: main", &on_error),
+            &timer("beat", 10, 0),
+            // Nothing comes here either: so there are epochs in which nobody is called.
+            &teller::reader("quiet", "").replace("lane: main", "lane: slow"),
+        ],
+        &[
+            "id: e, kind: immediate, from: src.out, to: dst.a",
+            "id: f, kind: immediate, from: beat.out, to: quiet.a",
+        ],
+    );
+    let told = teller::tell_alone(&text, RunOptions::steps(12));
+    assert_eq!(told.count("dst", &teller::Said::Begins), 1);
+    assert!(told.count("beat", &teller::Said::Begins) >= 3, "{:?}", told.story.lines);
+}
