@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// One seed, told in full and repeated
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "minutes", "from"])]
     seed: Option<u64>,
-    /// One world: actors, jobs or workers
+    /// One world: actors, jobs, workers, graphs or asks
     #[arg(long, value_name = "W")]
     world: Option<String>,
     /// Runs that heal and must then get everything done

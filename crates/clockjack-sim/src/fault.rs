@@ -75,6 +75,8 @@ classes! {
     WorkerComes = "worker-comes",
     /// The metronome looks late.
     MetronomeLate = "metronome-late",
+    /// A component publishes more than its edges have room for.
+    EdgeFlood = "edge-flood",
 }
 
 const N_CLASSES: usize = Class::ALL.len();

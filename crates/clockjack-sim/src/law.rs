@@ -8,8 +8,8 @@ const BREACHES_KEPT: usize = 16;
 
 macro_rules! laws {
     ($($law:ident: $text:literal,)*) => {
-        /// A law, by the letter of its part and a number: `T` time, `X` executor, `A` actors, `M`
-        /// bounds, `S` the end, `D` and `W` the simulation itself.
+        /// A law, by the letter of its part and a number: `T` time, `X` executor, `A` actors, `G`
+        /// graphs, `M` bounds, `S` the end, `D` and `W` the simulation itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Law {
@@ -64,6 +64,13 @@ laws! {
     L1: "once nothing fails any more, what was asked for is done in time",
     D1: "the same seed gives the same trace",
     W1: "a run does enough work, and is looked at often enough, to mean something",
+    A9: "each ask ends once: by its answer, in time, or by the end of who was asked",
+    A10: "a future of an actor ends with it, and what waits for it waits",
+    G1: "threads change nothing: one worker and several leave the same commit log",
+    G2: "what is published on an edge comes in that order, and once",
+    G3: "an edge holds no more than it may, and each of its messages is in one place",
+    G4: "what is seen was published by a call that has succeeded",
+    G5: "nobody begins beside those that it waits for, and a lane has no more than it may at work",
 }
 
 const N_LAWS: usize = Law::ALL.len();

@@ -37,18 +37,22 @@
 //! | [`worlds::Actors`] | a supervised tree: messages, timers, watches, stashes, restarts, ends |
 //! | [`worlds::Jobs`] | the scheduler: once, fixed rate, fixed delay, cancel, quota, close |
 //! | [`worlds::Workers`] | futures and processes on several workers that take turns |
+//! | [`worlds::Graphs`] | random graphs: in simulated time, alone and by several; by the clock |
+//! | [`worlds::Asks`] | actors that ask each other, wait for futures, answer late or never |
 //!
-//! The first two have [`rooted`] as their host, the third one of its own. [`law::Law`] lists what
-//! they are judged by. Of the invariants in ARCHITECTURE.md they show 2 (T1), 3 (T7), 4 (T3),
-//! 6 (M1, A3), 7 (A2), 8 (X1, X2, X3), 9 (A5), 10 (that all of these hold while handlers panic),
-//! 12 (D1) and 13 (S1, S2).
+//! The first two have [`rooted`] as their host, the third one of its own, the others that one or a
+//! [`crowd`]. [`law::Law`] lists what they are judged by. Of the invariants in ARCHITECTURE.md they
+//! show 2 (T1), 3 (T7), 4 (T3), 6 (M1, A3, G3), 7 (A2), 8 (X1, X2, X3), 9 (A5), 10 (that all of
+//! these hold while handlers panic), 11 (G1), 12 (D1) and 13 (S1, S2).
 //!
 //! # What is not simulated
 //!
-//! * Threads. Workers change places between steps and never within one: what happens between two
-//!   atomic operations is loom's and shuttle's to find.
-//! * Asks, routers, the receptionist, `send` that waits for room, futures of actors, dispatchers
-//!   beside the default one, and graphs.
+//! * Threads. Workers change places between steps and, in a crowd, where a handler or a component
+//!   says so: what happens between two atomic operations is loom's and shuttle's to find. Of those
+//!   that are at work at once, who has begun last ends first.
+//! * Routers, the receptionist, `send` that waits for room, and dispatchers beside the default one.
+//! * Of graphs: lanes with a thread or a time of their own, feeds, actors that serve or own them,
+//!   changes of settings.
 //! * Allocation that fails, panics in drops and in deciders, a clock whose shown time goes back
 //!   (its source does), and time beyond 2^36 ticks.
 //! * A wake-up that never comes: those that are late come in the end, as the contract of a host
@@ -58,11 +62,14 @@ extern crate alloc;
 
 pub mod campaign;
 pub mod clock;
+pub mod crowd;
 pub mod fault;
+mod hall;
 pub mod law;
 pub mod random;
 pub mod rooted;
 pub mod run;
+mod shop;
 pub mod shrink;
 pub mod stage;
 pub mod trace;

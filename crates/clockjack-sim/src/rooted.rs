@@ -30,6 +30,29 @@ const TURNS_MAX: usize = 20_000;
 /// what leaves the range of the wheel.
 const JUMPS: &[(u64, u64)] = &[(6, 700), (3, 5_000), (2, 61_000), (1, 1 << 21)];
 
+/// Lets time pass, as far as faults of the clock let it: by how many ticks, and whether it was one
+/// that has made it stand still.
+pub(crate) fn pass(stage: &Stage, ticks: u64) -> (u64, bool) {
+    let mut ticks = ticks;
+    if let Some(size) = stage.fault(Class::ClockDrift) {
+        // Up to half as fast again, or half as slow.
+        let off = ticks * (size % 50) / 100;
+        ticks = if size & (1 << 40) == 0 { ticks + off } else { ticks - off };
+    }
+    if let Some(size) = stage.fault(Class::ClockJump) {
+        ticks += crate::random::Stream::new(size, "jump").pick(JUMPS).unwrap_or(0);
+    }
+    let is_still = stage.fault(Class::ClockStill).is_some();
+    if is_still {
+        ticks = 0;
+    }
+    if let Some(size) = stage.fault(Class::ClockBack) {
+        stage.clock().go_back(1 + size % 60);
+    }
+    stage.clock().advance(ticks);
+    (ticks, is_still)
+}
+
 /// A system on one thread, and the hand that lets its time pass.
 pub struct Rooted {
     root: RootContext,
@@ -71,25 +94,9 @@ impl Rooted {
 
     /// Lets time pass, as far as faults of the clock and the driver let it.
     pub fn pass(&mut self, ticks: u64) {
-        let mut ticks = ticks;
-        let clock = Arc::clone(self.stage.clock());
-        if let Some(size) = self.stage.fault(Class::ClockDrift) {
-            // Up to half as fast again, or half as slow.
-            let off = ticks * (size % 50) / 100;
-            ticks = if size & (1 << 40) == 0 { ticks + off } else { ticks - off };
-        }
-        if let Some(size) = self.stage.fault(Class::ClockJump) {
-            ticks += crate::random::Stream::new(size, "jump").pick(JUMPS).unwrap_or(0);
-        }
-        if self.stage.fault(Class::ClockStill).is_some() {
-            ticks = 0;
-            self.owed += 1;
-        }
-        if let Some(size) = self.stage.fault(Class::ClockBack) {
-            clock.go_back(1 + size % 60);
-        }
-        clock.advance(ticks);
-        self.owed += ticks;
+        let (passed, is_still) = pass(&self.stage, ticks);
+        // Where the clock stands still, ticks come all the same.
+        self.owed += passed + u64::from(is_still);
         if self.stage.fault(Class::DriverStall).is_none() {
             self.feed();
         }

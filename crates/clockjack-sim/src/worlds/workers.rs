@@ -2,7 +2,6 @@
 //! who leaves, who wakes late.
 
 mod clerk;
-mod shop;
 
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
@@ -14,16 +13,14 @@ use clockjack_exec::{
     worker::hand::{Hand, Turned},
 };
 
-use self::{
-    clerk::Shared,
-    shop::{Shop, ShopHost},
-};
+use self::clerk::Shared;
 use crate::{
     clock::RESOLUTION,
     fault::Class,
     law::Law,
     random::Stream,
     run::World,
+    shop::{Rest, Shop, ShopHost},
     stage::{Mode, Stage},
 };
 
@@ -99,29 +96,6 @@ impl World for Workers {
         }
         let n_left = Arc::strong_count(&shop) as u64 - 1;
         stage.check_equal(Law::S2, "engines that are left", n_left, 0);
-    }
-}
-
-/// Whether somebody sleeps, and until when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
-    Awake,
-    Asleep(Option<u64>),
-}
-
-impl Rest {
-    fn of(turned: Turned) -> Self {
-        match turned {
-            Turned::Asleep(until) => Self::Asleep(until.map(clockjack_time::Tick::get)),
-            Turned::Awake | Turned::Left => Self::Awake,
-        }
-    }
-
-    fn is_over(self, now: u64) -> bool {
-        match self {
-            Self::Awake => true,
-            Self::Asleep(until) => until.is_some_and(|until| until <= now),
-        }
     }
 }
 

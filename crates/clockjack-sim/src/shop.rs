@@ -1,4 +1,4 @@
-//! The host of workers that take turns on one thread.
+//! The host of workers that take turns on one thread, some of them in the middle of another's.
 #![expect(unsafe_code, reason = "promises which worker this thread is")]
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
@@ -12,7 +12,10 @@ use core::{
 };
 use std::panic::catch_unwind;
 
-use clockjack_exec::{Caught, Host, worker::Local};
+use clockjack_exec::{
+    Caught, Host,
+    worker::{Local, hand::Turned},
+};
 use clockjack_time::Tick;
 
 use crate::{clock::SimClock, stage::Stage};
@@ -26,45 +29,62 @@ std::thread_local! {
 }
 
 /// Who was called.
-pub(super) struct Shop {
+pub(crate) struct Shop {
     clock: Arc<SimClock>,
     seed: u64,
     seats: Vec<AtomicBool>,
     metronome: AtomicBool,
+    runner: AtomicBool,
 }
 
 impl Shop {
-    pub(super) fn new(stage: &Stage, seats: usize) -> Arc<Self> {
+    pub(crate) fn new(stage: &Stage, seats: usize) -> Arc<Self> {
         Arc::new(Self {
             clock: Arc::clone(stage.clock()),
             seed: stage.order_seed(),
             seats: (0..seats).map(|_| AtomicBool::new(false)).collect(),
             metronome: AtomicBool::new(false),
+            runner: AtomicBool::new(false),
         })
     }
 
     // Relaxed, here and below: all of it is one thread.
 
-    pub(super) fn is_called(&self, seat: usize) -> bool {
+    pub(crate) fn is_called(&self, seat: usize) -> bool {
         self.seats[seat].load(Relaxed)
     }
 
-    pub(super) fn answer(&self, seat: usize) {
+    pub(crate) fn answer(&self, seat: usize) {
         self.seats[seat].store(false, Relaxed);
     }
 
-    pub(super) fn is_metronome_called(&self) -> bool {
+    pub(crate) fn is_metronome_called(&self) -> bool {
         self.metronome.load(Relaxed)
     }
 
-    pub(super) fn answer_metronome(&self) {
+    pub(crate) fn answer_metronome(&self) {
         self.metronome.store(false, Relaxed);
+    }
+
+    /// Whether somebody is to take a turn of the scheduler.
+    pub(crate) fn is_runner_called(&self) -> bool {
+        self.runner.load(Relaxed)
+    }
+
+    pub(crate) fn call_runner(&self) {
+        self.runner.store(true, Relaxed);
+    }
+
+    pub(crate) fn answer_runner(&self) {
+        self.runner.store(false, Relaxed);
     }
 }
 
-pub(super) struct ShopHost(pub(super) Arc<Shop>);
+/// Such a host, of an engine.
+pub(crate) struct ShopHost(pub(crate) Arc<Shop>);
 
-// SAFETY: (1) the thread-local holds what was last set on this thread, and nothing interrupts it.
+// SAFETY: (1) the thread-local holds what was last set on this thread; a turn within a turn leaves
+// what it has found there.
 // (2) the closure is called once, on this thread.
 unsafe impl Host for ShopHost {
     fn nanos(&self) -> u64 {
@@ -111,5 +131,28 @@ unsafe impl Host for ShopHost {
 
     fn seed(&self) -> u64 {
         self.0.seed
+    }
+}
+
+/// Whether somebody sleeps, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Awake,
+    Asleep(Option<u64>),
+}
+
+impl Rest {
+    pub(crate) fn of(turned: Turned) -> Self {
+        match turned {
+            Turned::Asleep(until) => Self::Asleep(until.map(Tick::get)),
+            Turned::Awake | Turned::Left => Self::Awake,
+        }
+    }
+
+    pub(crate) fn is_over(self, now: u64) -> bool {
+        match self {
+            Self::Awake => true,
+            Self::Asleep(until) => until.is_some_and(|until| until <= now),
+        }
     }
 }

@@ -1,0 +1,150 @@
+//! Reads a commit log as its format is written down, and not by the code that has written it.
+
+use alloc::{sync::Arc, vec::Vec};
+use std::{
+    io::{self, Write},
+    sync::{Mutex, MutexGuard},
+};
+
+use super::books::Desk;
+use crate::stage::open;
+
+/// After how many epochs a run that writes to a tape is stopped: it makes far fewer, unless it runs
+/// hot, and then these are enough to see it.
+const EPOCHS_MAX: u64 = 20_000;
+
+/// What a log begins with.
+const MAGIC: &[u8] = b"CJCL\x01";
+
+/// A record of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// An epoch begins: its number, its time.
+    Epoch(u64, u64),
+    /// A value was committed on an edge.
+    Commit(u64),
+    /// A value came from outside: from a task.
+    Arrival,
+    /// A loop was ended by the clock.
+    Budget,
+    /// A component has failed and ended the run.
+    Failure(u64),
+}
+
+/// The records with the places where they begin; none if it is not a log.
+pub(super) fn records(log: &[u8]) -> Option<Vec<(usize, Record)>> {
+    let mut reader = Reader { bytes: log, at: 0 };
+    if reader.take(MAGIC.len())? != MAGIC {
+        return None;
+    }
+    let length = reader.number()?;
+    reader.take(usize::try_from(length).ok()?)?;
+    let mut records = Vec::new();
+    while reader.at < log.len() {
+        let begin = reader.at;
+        let tag = reader.take(1)?[0];
+        let first = reader.number()?;
+        let record = match tag {
+            b'E' => Record::Epoch(first, reader.number()?),
+            b'C' | b'I' | b'A' => {
+                let length = reader.number()?;
+                reader.take(usize::try_from(length).ok()?)?;
+                if tag == b'C' { Record::Commit(first) } else { Record::Arrival }
+            }
+            b'B' => {
+                reader.number()?;
+                Record::Budget
+            }
+            b'X' => Record::Failure(first),
+            _ => return None,
+        };
+        records.push((begin, record));
+    }
+    Some(records)
+}
+
+/// Where a run by the clock writes its log. Clones are the same tape.
+#[derive(Clone)]
+pub(super) struct Tape {
+    desk: Desk,
+    written: Arc<Mutex<(u64, Vec<u8>)>>,
+}
+
+impl Tape {
+    pub(super) fn new(desk: &Desk) -> Self {
+        Self { desk: desk.clone(), written: Arc::default() }
+    }
+
+    fn written(&self) -> MutexGuard<'_, (u64, Vec<u8>)> {
+        open(&self.written)
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.written().1.clone()
+    }
+}
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = self.written();
+        written.0 += 1;
+        written.1.extend_from_slice(bytes);
+        let is_enough = written.0 == EPOCHS_MAX;
+        drop(written);
+        if is_enough {
+            self.desk.stop(EPOCHS_MAX);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(n)?;
+        let taken = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_as_its_format_says_and_what_is_none_is_refused() {
+        let log = b"CJCL\x01\x01gE\x01\x00C\x02\x01\xffE\x02\x80\x01X\x03";
+        let expected = [
+            (7, Record::Epoch(1, 0)),
+            (10, Record::Commit(2)),
+            (14, Record::Epoch(2, 128)),
+            (18, Record::Failure(3)),
+        ];
+        assert_eq!(records(log).as_deref(), Some(&expected[..]));
+        for end in [4, 6, 9, 12, 17] {
+            assert_eq!(records(&log[..end]), None, "{end} bytes");
+        }
+        assert_eq!(records(b"CJCL\x01\x01g?\x01"), None);
+    }
+}
