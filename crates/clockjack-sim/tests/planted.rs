@@ -56,3 +56,43 @@ fn a_timer_of_an_earlier_value_is_found() {
 fn a_child_that_is_forgotten_is_found() {
     is_clean("actors", Mode::Liveness, 0);
 }
+
+#[test]
+fn an_ask_that_nobody_will_answer_is_found() {
+    is_clean("asks", Mode::Liveness, 4);
+}
+
+#[test]
+fn an_ask_whose_time_is_over_unnoticed_is_found() {
+    is_clean("asks", Mode::Liveness, 4);
+}
+
+#[test]
+fn a_wait_that_does_not_wait_is_found() {
+    is_clean("asks", Mode::Liveness, 4);
+}
+
+#[test]
+fn a_future_that_outlives_its_actor_is_found() {
+    is_clean("asks", Mode::Liveness, 4);
+}
+
+#[test]
+fn an_output_that_does_not_wait_is_found() {
+    is_clean("graphs", Mode::Safety, 8);
+}
+
+#[test]
+fn a_result_that_depends_on_who_comes_first_is_found() {
+    is_clean("graphs", Mode::Safety, 283);
+}
+
+#[test]
+fn what_a_failed_call_leaves_behind_is_found() {
+    is_clean("graphs", Mode::Liveness, 918);
+}
+
+#[test]
+fn a_graph_that_runs_hot_is_found() {
+    is_clean("graphs", Mode::Liveness, 3);
+}
