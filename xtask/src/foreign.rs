@@ -1,10 +1,10 @@
 //! `cargo xtask foreign`: what must be the same on every processor, on other processors.
 //!
-//! The scenario in virtual time is built for one of 32 bits and one whose bytes stand the other way
-//! round, with Debian's compiler, a std from its sources and a cross linker, and runs under QEMU's
-//! user mode. Its golden files were written on x86-64, and have a digest of the trace of each seed:
-//! so a test that passes says that the traces are equal. QEMU does not show the weak memory of a
-//! processor; that is loom's part.
+//! The scenario in virtual time and the worlds of the simulation are built for one of 32 bits and
+//! one whose bytes stand the other way round, with Debian's compiler, a std from its sources and a
+//! cross linker, and run under QEMU's user mode. Their golden files were written on x86-64, and
+//! have a digest of the trace of each seed: so a test that passes says that the traces are equal.
+//! QEMU does not show the weak memory of a processor; that is loom's part.
 
 use core::time::Duration;
 
@@ -19,9 +19,12 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is run: a package and a test of it.
-const TESTS: &str = "-p clockjack-scenario --test simulation";
-/// A cold build of std and of all that the package is tested with, on a busy machine.
+/// What is run: what it is called, a package with a test of it, and the end of the log's name.
+const TESTS: [(&str, &str, &str); 2] = [
+    ("scenario in virtual time", "-p clockjack-scenario --test simulation", "scenario"),
+    ("hashes of the simulation", "-p clockjack-sim --test golden", "sim"),
+];
+/// A cold build of std and of all that a package is tested with, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(2400);
 
 /// Options of the command.
@@ -95,7 +98,7 @@ impl Processor {
         Ok(version.output.lines().next().unwrap_or_default().to_owned())
     }
 
-    fn test(self, workspace: &Workspace) -> Cmd {
+    fn test(self, workspace: &Workspace, test: &str) -> Cmd {
         let [linker, runner] = self.variables();
         let prefix = self.prefix();
         tool::debian("cargo")
@@ -107,7 +110,7 @@ impl Processor {
             .words("test -Zbuild-std --target")
             .arg(self.target())
             .words("--target-dir target/foreign")
-            .words(TESTS)
+            .words(test)
             .limit(LIMIT)
             .dir(&workspace.root)
     }
@@ -120,7 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .into_iter()
         .filter(|one| options.processor.is_none_or(|only| only == *one))
         .collect();
-    let mut steps = Steps::new("foreign", 1 + 2 * chosen.len());
+    let mut steps = Steps::new("foreign", 1 + (1 + TESTS.len()) * chosen.len());
     if !steps.step("toolchain with a std to build", tool::ensure_debian_rust) {
         return steps.finish();
     }
@@ -130,13 +133,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         {
             continue;
         }
-        steps.step(&format!("scenario in virtual time on {target}"), |line| {
-            let log = workspace.log(&format!("foreign-{target}.log"));
-            let finished = processor.test(&workspace).run(line, &log)?;
-            let totals = libtest::totals(&finished.output);
-            anyhow::ensure!(totals.passed > 0, "no test has run: see {}", log.display());
-            Ok(format!("{} tests passed", totals.passed))
-        });
+        for (what, test, name) in TESTS {
+            steps.step(&format!("{what} on {target}"), |line| {
+                let log = workspace.log(&format!("foreign-{target}-{name}.log"));
+                let finished = processor.test(&workspace, test).run(line, &log)?;
+                let totals = libtest::totals(&finished.output);
+                anyhow::ensure!(totals.passed > 0, "no test has run: see {}", log.display());
+                Ok(format!("{} tests passed", totals.passed))
+            });
+        }
     }
     steps.finish()
 }
