@@ -84,7 +84,7 @@ fn an_output_that_does_not_wait_is_found() {
 
 #[test]
 fn a_result_that_depends_on_who_comes_first_is_found() {
-    is_clean("graphs", Mode::Safety, 283);
+    is_clean("graphs", Mode::Safety, 268);
 }
 
 #[test]

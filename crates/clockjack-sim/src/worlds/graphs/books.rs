@@ -25,6 +25,8 @@ use crate::{
 /// Numbers below this one are no news: members of loops publish them again and again.
 pub(super) const COMMON: u64 = 64;
 
+/// One call of so many may stop the run.
+const STOPS_EVERY: u64 = 16;
 /// By the clock a run is stopped after so many calls.
 const CALLS_MAX: u64 = 1_000;
 
@@ -288,8 +290,8 @@ impl Desk {
             slow: stage.fault(Class::SlowHandler).map_or(0, |size| 1 + size % 25),
             fails: stage.fault(Class::HandlerError).is_some(),
             panics: stage.fault(Class::HandlerPanic).is_some(),
-            // Seldom: what comes behind it is not seen.
-            stops: stage.fault(Class::OddStop).is_some_and(|size| size % 64 == 0),
+            // Seldom asked for: what comes behind it is not seen.
+            stops: seen.is_multiple_of(STOPS_EVERY) && stage.fault(Class::OddStop).is_some(),
             flood: stage.fault(Class::EdgeFlood).map_or(0, |size| 1 + size % 6),
         };
         self.books().woes.insert(key, woe);
