@@ -58,6 +58,7 @@ mod lifecycle;
 mod polling;
 mod priority;
 mod supervise;
+mod typed;
 mod watching;
 
 use alloc::{
@@ -66,11 +67,15 @@ use alloc::{
     vec::Vec,
 };
 use core::{
-    any::{TypeId, type_name},
+    any::{Any, TypeId, type_name},
+    ops::{Deref, DerefMut},
     ptr::NonNull,
 };
 
+pub(crate) use lifecycle::drop_told;
 pub(crate) use supervise::retry;
+pub(crate) use typed::{AnyTurn, any};
+use typed::{Live, Typed};
 
 use clockjack_exec::{
     Coded, Failure, Pid,
@@ -150,32 +155,49 @@ pub(crate) struct Cell<A: Actor, F> {
 
 /// All of a cell but the actor and its factory: what a context reaches.
 pub(crate) struct State<A: Actor> {
-    pub(crate) stage: Stage,
-    pub(crate) flags: u8,
+    mark: Mark,
     pub(crate) settings: Option<Box<Settings<A>>>,
     pub(crate) extra: Option<Box<Extra<A>>>,
 }
 
+/// Where a cell stands; of a [`State`], whatever its types are.
+pub(crate) struct Mark {
+    pub(crate) stage: Stage,
+    pub(crate) flags: u8,
+}
+
 /// What only some actors have.
 pub(crate) struct Extra<A: Actor> {
+    life: Life,
     /// Control messages that have come and were not handled yet.
     pub(crate) control: VecDeque<Control<A::Msg>>,
-    /// Signals likewise.
-    pub(crate) signals: VecDeque<Pending<A::Msg>>,
     /// Messages that were kept through a restart: to be handled before those in the mailbox.
     pub(crate) replay: VecDeque<Envelope<A::Msg>>,
-    /// For how many more of them there is room, while a restart is waited for.
-    pub(crate) room: usize,
     pub(crate) stash: VecDeque<Envelope<A::Msg>>,
-    /// How many of the stash are to be put back when the handler returns.
-    pub(crate) unstash: usize,
     /// Those that were put back: to be handled before those that were kept.
     pub(crate) unstashed: VecDeque<Envelope<A::Msg>>,
     /// Messages by their priority, taken out of the mailbox.
     pub(crate) ranks: priority::Ranks<A::Msg>,
-    pub(crate) watching: BTreeMap<Pid, Watch<A::Msg>>,
-    /// Each with the node that its end will be told in.
-    pub(crate) watchers: BTreeMap<Pid, (AnyActor, Spare)>,
+    /// Timers, and what else it has to do with time.
+    pub(crate) timed: Option<Box<Timed<A::Msg>>>,
+    pub(crate) futures: Futures<A>,
+    pub(crate) adapters: Adapters<A::Msg>,
+}
+
+/// Those who want to know of the end, each with the node that it will be told in.
+pub(crate) type Watchers = BTreeMap<Pid, (AnyActor, Spare)>;
+
+/// Of what only some actors have, that which is the same for all types.
+#[derive(Default)]
+pub(crate) struct Life {
+    /// Signals that have come and were not handled yet.
+    pub(crate) signals: VecDeque<Pending>,
+    /// For how many more messages there is room, while a restart is waited for.
+    pub(crate) room: usize,
+    /// How many of the stash are to be put back when the handler returns.
+    pub(crate) unstash: usize,
+    pub(crate) watching: BTreeMap<Pid, Watch>,
+    pub(crate) watchers: Watchers,
     /// The strategies for itself, innermost first, and what they remember.
     pub(crate) layers: Vec<Layer>,
     /// The strategy for children.
@@ -205,8 +227,6 @@ pub(crate) struct Extra<A: Actor> {
     /// Of the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
     pub(crate) sender: Option<Pid>,
-    /// Timers, and what else it has to do with time.
-    pub(crate) timed: Option<Box<Timed<A::Msg>>>,
     /// How often it was made anew.
     pub(crate) restarts: u32,
     pub(crate) last_restart_nanos: Option<u64>,
@@ -216,20 +236,19 @@ pub(crate) struct Extra<A: Actor> {
     pub(crate) escalated: Option<crate::FailureInfo>,
     /// What it has done by its context, if a test wants to know.
     pub(crate) effects: Option<Vec<crate::testing::Effect>>,
-    pub(crate) futures: Futures<A>,
-    pub(crate) adapters: Adapters<A::Msg>,
 }
 
 /// A signal that waits, or a message that stands in its place.
-pub(crate) enum Pending<M> {
+pub(crate) enum Pending {
     Signal(Signal),
-    /// The one that has ended, and what was to be told then.
-    Message(Pid, Envelope<M>),
+    /// The one that has ended, and what was to be told then: a message of the actor's.
+    Message(Pid, Box<dyn Any>),
 }
 
 /// One that is watched.
-pub(crate) struct Watch<M> {
-    pub(crate) message: Option<M>,
+pub(crate) struct Watch {
+    /// What is to be told instead of a signal: a message of the actor's.
+    pub(crate) message: Option<Box<dyn Any>>,
     /// For the case that it is watched no more; none of a child.
     pub(crate) spare: Option<Spare>,
 }
@@ -237,52 +256,77 @@ pub(crate) struct Watch<M> {
 impl<A: Actor> Default for Extra<A> {
     fn default() -> Self {
         Self {
+            life: Life::default(),
             control: VecDeque::new(),
-            signals: VecDeque::new(),
             replay: VecDeque::new(),
-            room: 0,
             stash: VecDeque::new(),
-            unstash: 0,
             unstashed: VecDeque::new(),
             ranks: priority::Ranks::default(),
-            watching: BTreeMap::new(),
-            watchers: BTreeMap::new(),
-            layers: Vec::new(),
-            for_children: None,
-            suspended: BTreeMap::new(),
-            holds_children: false,
-            awaited: None,
-            panicked: None,
-            is_beside: false,
-            reason: None,
-            backoff: 0,
-            backoffs: 0,
-            backoff_timer: None,
-            patience: 0,
-            patience_timer: None,
-            keeps_children: false,
-            is_ordered: false,
-            batch: None,
-            sender: None,
             timed: None,
-            restarts: 0,
-            last_restart_nanos: None,
-            draws: 0,
-            escalated: None,
-            effects: None,
             futures: Futures::default(),
             adapters: Adapters::new(),
         }
     }
 }
 
+impl<A: Actor> Deref for Extra<A> {
+    type Target = Life;
+
+    fn deref(&self) -> &Life {
+        &self.life
+    }
+}
+
+impl<A: Actor> DerefMut for Extra<A> {
+    fn deref_mut(&mut self) -> &mut Life {
+        &mut self.life
+    }
+}
+
+impl<A: Actor> Deref for State<A> {
+    type Target = Mark;
+
+    #[inline]
+    fn deref(&self) -> &Mark {
+        &self.mark
+    }
+}
+
+impl<A: Actor> DerefMut for State<A> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Mark {
+        &mut self.mark
+    }
+}
+
+impl Mark {
+    #[inline]
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, flag: u8, on: bool) {
+        if on {
+            self.flags |= flag;
+        } else {
+            self.flags &= !flag;
+        }
+    }
+
+    /// Whether it is on its way to its end.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.stage, Stage::Stopping | Stage::Draining)
+    }
+}
+
 impl<A: Actor> State<A> {
     pub(crate) fn new(settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
         let flags = if asks_parent { ASKS_PARENT } else { 0 };
-        let mut this = Self { stage: Stage::Unborn, flags, settings, extra: None };
+        let mut this = Self { mark: Mark { stage: Stage::Unborn, flags }, settings, extra: None };
         if let Some(settings) = &mut this.settings {
             if settings.priority.is_some() {
-                this.flags |= RANKS;
+                this.mark.flags |= RANKS;
             }
             let layers = core::mem::take(&mut settings.layers);
             let children = settings.children.take();
@@ -308,23 +352,6 @@ impl<A: Actor> State<A> {
         let extra = self.extra();
         extra.signals.reserve(SIGNALS_PREPARED);
         extra.control.reserve(SIGNALS_PREPARED);
-    }
-
-    pub(crate) fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-
-    pub(crate) fn set(&mut self, flag: u8, on: bool) {
-        if on {
-            self.flags |= flag;
-        } else {
-            self.flags &= !flag;
-        }
-    }
-
-    /// Whether it is on its way to its end.
-    pub(crate) fn is_ending(&self) -> bool {
-        matches!(self.stage, Stage::Stopping | Stage::Draining)
     }
 
     /// Whether the strategy for children has been set.
@@ -366,8 +393,8 @@ impl Budget {
 
     /// Counts a message; false if the turn is over.
     #[inline]
-    fn take<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
-        if self.n_taken == self.look_at && !self.look(turn) {
+    fn take<M: 'static>(&mut self, turn: &TurnOf<'_, M>) -> bool {
+        if self.n_taken == self.look_at && !self.look(&any(turn)) {
             return false;
         }
         self.n_taken += 1;
@@ -376,7 +403,7 @@ impl Budget {
 
     /// Looks at limit and clock, the more often the slower the messages are.
     #[cold]
-    fn look<F: 'static>(&mut self, turn: &Turn<'_, F>) -> bool {
+    fn look(&mut self, turn: &AnyTurn<'_>) -> bool {
         let left = turn.throughput().saturating_sub(self.n_taken);
         if left == 0 {
             return false;
@@ -460,7 +487,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
                 if turn.take_cancel().is_some() {
                     front.core.raise(STOP);
                 }
-                if let Some(outcome) = self.attend(turn, &mut budget) {
+                if let Some(outcome) = self.alike(turn, |life, turn| life.attend(turn, &mut budget))
+                {
                     return outcome;
                 }
             }
@@ -502,7 +530,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
     }
 
     fn ended(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.cut_short(turn);
+        self.alike(turn, |life, turn| life.cut_short(turn));
     }
 }
 
@@ -549,9 +577,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     ) {
         match result {
             Ok(Next::Stay) => {}
-            Ok(Next::Stop) => self.stop(turn, None),
-            Ok(Next::Unhandled) => unhandled(turn, name),
-            Err(failure) => self.fail(turn, failure, Some(name)),
+            Ok(Next::Stop) => self.stop(turn),
+            Ok(Next::Unhandled) => unhandled(&any(turn), name),
+            Err(failure) => self.fail(turn, failure, name),
         }
         if self.state.flags & (UNSTASHES | SETS_TIMEOUT) != 0 {
             self.settle(turn);
@@ -560,6 +588,28 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// Does what is the same for all types.
+    #[inline]
+    fn alike<R>(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        what: impl FnOnce(&mut dyn Typed, &AnyTurn<'_>) -> R,
+    ) -> R {
+        what(&mut Live { cell: self, turn }, &any(turn))
+    }
+
+    /// It wants to stop.
+    #[cold]
+    fn stop(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        self.alike(turn, |life, turn| life.stop(turn, None));
+    }
+
+    /// It has failed in the handler of something of this name.
+    #[cold]
+    fn fail(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Failure, name: &'static str) {
+        self.alike(turn, |life, turn| life.fail(turn, failure, Some(name)));
+    }
+
     /// Does what a handler has asked for, for when it returns.
     #[cold]
     fn settle(&mut self, turn: &TurnOf<'_, A::Msg>) {
@@ -582,8 +632,8 @@ fn of_panic(caught: &Caught) -> Failure {
 }
 
 #[cold]
-fn unhandled<M: 'static>(turn: &TurnOf<'_, M>, message_type: &'static str) {
-    let core = &turn.front().core;
+fn unhandled(turn: &AnyTurn<'_>, message_type: &'static str) {
+    let core = turn.front();
     core.system().events().publish(&SystemEvent::Unhandled(Unhandled {
         pid: turn.pid(),
         path: core.path.clone(),

@@ -11,7 +11,7 @@ use crate::{
     Actor, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, NotAChild, SpawnError, StashFull,
     Timers, WatchError,
     base::{STOP, Tell},
-    cell::{State, TurnOf},
+    cell::{State, TurnOf, any},
     spawn,
     testing::Effect,
 };
@@ -156,7 +156,7 @@ impl<'c, A: Actor> Context<'c, A> {
     ///
     /// If it is watched by [`watch_with`](Self::watch_with).
     pub fn watch<M: 'static>(&mut self, who: &ActorRef<M>) -> Result<(), WatchError<()>> {
-        self.state.watch(self.turn, who.any(), None).map_err(WatchError::discard)?;
+        self.state.watch(&any(self.turn), who.any(), None).map_err(WatchError::discard)?;
         self.state.record(|| Effect::Watched(who.path()));
         Ok(())
     }
@@ -172,7 +172,7 @@ impl<'c, A: Actor> Context<'c, A> {
         who: &ActorRef<M>,
         msg: A::Msg,
     ) -> Result<(), WatchError<A::Msg>> {
-        self.state.watch(self.turn, who.any(), Some(msg)).map_err(|refused| WatchError {
+        self.state.watch(&any(self.turn), who.any(), Some(msg)).map_err(|refused| WatchError {
             path: refused.path,
             message: refused.message.expect("a message was given"),
         })?;
@@ -182,7 +182,7 @@ impl<'c, A: Actor> Context<'c, A> {
 
     /// Does not want to be told any more, also if the end has come and was not told yet.
     pub fn unwatch<M: 'static>(&mut self, who: &ActorRef<M>) {
-        self.state.unwatch(self.turn, who.any());
+        self.state.unwatch(&any(self.turn), who.any());
         self.state.record(|| Effect::Unwatched(who.path()));
     }
 

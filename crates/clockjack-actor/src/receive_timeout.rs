@@ -32,7 +32,7 @@ use clockjack_time::TickSpan;
 use crate::{
     Actor, Context, Signal,
     base::Tell,
-    cell::{Cell, LOOKS_AT_TIME, SETS_TIMEOUT, State, TurnOf},
+    cell::{AnyTurn, Cell, LOOKS_AT_TIME, SETS_TIMEOUT, State, TurnOf, any},
     notes::Tick,
     testing::Effect,
 };
@@ -95,7 +95,7 @@ impl<A: Actor> State<A> {
         let Some(after) = timed.idle.after else { return };
         let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
         timed.idle.deadline = turn.nanos().saturating_add(after.max(1));
-        timed.idle.arm(turn);
+        timed.idle.arm(&any(turn));
     }
 
     pub(crate) fn cancel_idle(&mut self) {
@@ -110,7 +110,7 @@ impl<A: Actor> State<A> {
 
 impl Idle {
     /// Sees to it that a job comes at the deadline, or before it.
-    fn arm<M: 'static>(&mut self, turn: &TurnOf<'_, M>) {
+    fn arm(&mut self, turn: &AnyTurn<'_>) {
         if let Some(armed) = &self.armed {
             if armed.until <= self.deadline && !armed.job.is_cancelled() {
                 return;
@@ -120,11 +120,11 @@ impl Idle {
         }
         self.jobs = self.jobs.wrapping_add(1);
         let number = self.jobs;
-        let actor = crate::actor_ref::untyped(turn.me());
+        let actor = turn.me();
         // Made now, so that the fire needs nothing.
         actor.line_or_new();
         let tell = move |_: &FireContext| actor.tick(Tick::Idle(number));
-        let jobs = turn.front().core.system().jobs();
+        let jobs = turn.front().system().jobs();
         // What is longer than any delay is armed for the rest when that is over.
         let longest = jobs.resolution().duration(TickSpan::new(DELAY_TICKS_MAX));
         let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
@@ -137,7 +137,7 @@ impl Idle {
     }
 
     /// A job has come: whether the time is over. If it is not, one comes later.
-    fn is_over<M: 'static>(&mut self, turn: &TurnOf<'_, M>, number: u32) -> bool {
+    fn is_over(&mut self, turn: &AnyTurn<'_>, number: u32) -> bool {
         let is_mine = self.armed.as_ref().is_some_and(|armed| armed.number == number);
         if !is_mine || self.after.is_none() {
             return false;
@@ -155,7 +155,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// The job of a receive time-out has come.
     pub(crate) fn idle(&mut self, turn: &TurnOf<'_, A::Msg>, number: u32) {
         let Some(timed) = self.state.timed_mut() else { return };
-        if !timed.idle.is_over(turn, number) {
+        if !timed.idle.is_over(&any(turn), number) {
             return;
         }
         let ignores_some = self.state.settings.as_ref().is_some_and(|one| one.ignores.is_some());

@@ -42,7 +42,7 @@ pub(crate) use self::table::{Source, Table, Timer};
 use crate::{
     Actor, Context,
     base::{AnyActor, NOTES, Tell},
-    cell::{Cell, State, TurnOf},
+    cell::{Cell, State, TurnOf, any, drop_told},
     control::{Control, Fire},
     envelope::{Attached, Envelope},
     notes::FirePost,
@@ -453,7 +453,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let Some(run) = parcel.open() else {
             // The scheduler has cancelled it: it was too far behind, or there is a shutdown.
             let timer = timed.timers.remove_slot(slot);
-            self.drop_told(turn, timer);
+            drop_told(&any(turn), timer);
             return;
         };
         let batch = run.fire().batch();
@@ -477,7 +477,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             let Attached { home: _, parcel, mut batch, sender } = attached.into_inner();
             if let Some(parcel) = parcel {
                 let Some(run) = parcel.open() else {
-                    self.drop_told(turn, msg);
+                    drop_told(&any(turn), msg);
                     return;
                 };
                 batch = Some(run.fire().batch());
@@ -514,7 +514,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         while let Some(timer) = self.state.timed().timers.remove_last() {
             timer.job.cancel();
-            self.drop_told(turn, timer);
+            drop_told(&any(turn), timer);
         }
         self.state.extra().control.retain(|item| matches!(item, Control::Message(_)));
     }

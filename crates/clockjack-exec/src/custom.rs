@@ -134,6 +134,17 @@ impl<'t, F: 'static> Turn<'t, F> {
         unsafe { &(*core::ptr::from_ref(self.head).cast::<Prefix<F>>()).front }
     }
 
+    /// The same turn for who knows the beginning of the front only.
+    ///
+    /// # Safety
+    ///
+    /// `F` begins with a `G`, at the same alignment.
+    #[must_use]
+    #[inline]
+    pub unsafe fn of_prefix<G: 'static>(&self) -> Turn<'t, G> {
+        Turn { head: self.head, engine: self.engine, _front: PhantomData }
+    }
+
     /// A reference to the process itself.
     #[must_use]
     pub fn me(&self) -> CustomRef<F> {

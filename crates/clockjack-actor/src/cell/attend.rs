@@ -1,11 +1,13 @@
 //! What a runner looks at before user messages: children, notes, orders, signals, control.
 
+use alloc::vec::Vec;
 use core::task::Waker;
 
 use clockjack_sync::mutant;
 
 use super::{
-    Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, WAS_STARTED, WAS_STOPPED,
+    AnyTurn, Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, Typed, WAS_STARTED,
+    WAS_STOPPED, any,
     lifecycle::{Waiting, tell_lost},
 };
 use crate::{
@@ -18,31 +20,26 @@ use crate::{
     envelope::Envelope,
     events::DeadLetterReason,
     failure_info::Panicked,
-    notes::{Item, Line, News, Note, Renewal, Ticks},
+    notes::{Item, Line, News, Note, Renewal, Spare, Ticks},
     strategy::Layer,
 };
 
-impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+impl dyn Typed + '_ {
     /// Looks at all that comes before user messages. None if those are next.
     #[cold]
     #[inline(never)]
-    pub(super) fn attend(
-        &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        budget: &mut Budget,
-    ) -> Option<Outcome> {
-        let core = &turn.front().core;
-        let panicked = self.state.extra.as_mut().and_then(|extra| extra.panicked.take());
+    pub(super) fn attend(&mut self, turn: &AnyTurn<'_>, budget: &mut Budget) -> Option<Outcome> {
+        let core = turn.front();
+        let panicked = self.life_mut().and_then(|life| life.panicked.take());
         if let Some((failure, message_type)) = panicked {
             self.fail(turn, failure, message_type);
-            self.state.restart_idle(turn);
+            self.restart_idle();
         }
         let bits = core.take_bits();
         if bits & PREPARE != 0 {
-            self.state.prepare();
-            super::reserve(turn.front());
+            self.prepare();
         }
-        let is_new = self.state.stage == Stage::Unborn && !self.state.has(WAS_STARTED);
+        let is_new = self.mark().stage == Stage::Unborn && !self.mark().has(WAS_STARTED);
         let mut was_started = false;
         if is_new && bits & STOP == 0 && !mutant!("actor-decides-unborn") {
             // Others may have started children below a guardian before it has had a turn.
@@ -51,13 +48,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         let reports = (bits & REPORTS != 0).then(|| core.take_reports());
         if bits & NOTES != 0 {
-            self.take_notes(turn);
+            self.take_notes();
         }
-        if let Some(extra) = &mut self.state.extra
-            && bits & FUTURES != 0
-        {
-            extra.futures.collect();
-            self.state.set(PENDING, true);
+        if bits & FUTURES != 0 {
+            self.collect_futures();
         }
         for child in reports.into_iter().flatten() {
             self.child_ended(turn, &child);
@@ -67,10 +61,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             self.hold_children(turn);
         }
         if bits & WAITERS != 0 {
-            Self::admit(turn);
+            self.admit();
         }
         loop {
-            match self.state.stage {
+            match self.mark().stage {
                 // One that fails in each start must not keep the worker to itself.
                 Stage::Unborn if was_started => return Some(Outcome::Again),
                 Stage::Unborn => {
@@ -81,14 +75,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 Stage::Failed => return Some(Outcome::Sleep(Sleep::Wait)),
                 Stage::Restarting => {
                     if !self.may_restart(turn) {
-                        return Some(self.keep_mail(turn, budget));
+                        return Some(self.keep_mail(budget));
                     }
-                    self.state.stage = Stage::Unborn;
+                    self.mark_mut().stage = Stage::Unborn;
                 }
                 Stage::Stopping if self.has_no_children(turn) => self.finish(turn),
                 // Who waits for an answer need not wait for the children too.
                 Stage::Stopping => {
-                    let is_empty = self.empty_mailbox(turn);
+                    let is_empty = self.empty_mailbox();
                     return Some(if is_empty {
                         Outcome::Sleep(Sleep::Wait)
                     } else {
@@ -102,26 +96,144 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return Some(Outcome::Sleep(Sleep::Wait));
         }
         self.release_children(turn);
-        if self.state.has(PENDING) { self.next_pending(turn, budget) } else { None }
+        if self.mark().has(PENDING) { self.next_pending(budget) } else { None }
+    }
+}
+
+impl dyn Typed + '_ {
+    /// What a supervisor has decided.
+    fn obey(&mut self, turn: &AnyTurn<'_>, bits: u32) {
+        if bits & STOP != 0 && !self.mark().is_ending() {
+            self.mark_mut().set(WAS_STOPPED, true);
+            self.stop(turn, None);
+        }
+        if self.mark().is_ending() {
+            return;
+        }
+        // Each looks for its own kind of order: one that comes meanwhile is for the next turn.
+        let line = turn.front().line();
+        if bits & RESTART != 0 {
+            let renewal = line.and_then(Line::take_renewal).unwrap_or(Renewal::PLAIN);
+            self.restart_as_ordered(turn, renewal);
+        } else if bits & RESUME != 0 && self.mark().stage == Stage::Failed {
+            let settles = line.is_some_and(Line::takes_settle);
+            self.resume(turn, if settles { Waiting::Stop } else { Waiting::Resume });
+        }
     }
 
+    /// The supervisor has decided that the actor is to be made anew.
+    fn restart_as_ordered(&mut self, turn: &AnyTurn<'_>, renewal: Renewal) {
+        if self.mark().is_ending() || self.mark().stage == Stage::Restarting {
+            return;
+        }
+        let life = self.life_or_new();
+        life.is_ordered = true;
+        // The actor's own strategies remember one that is no more.
+        life.layers.iter_mut().for_each(Layer::reset);
+        self.restart(turn, renewal);
+    }
+
+    /// Does what a note says, which came in this node.
+    fn note(&mut self, turn: &AnyTurn<'_>, note: Note, spare: Spare) {
+        match note {
+            Note::Watch { watcher } => {
+                self.life_or_new().watchers.insert(watcher.pid(), (watcher, spare));
+            }
+            Note::Unwatch { watcher } => {
+                if let Some(life) = self.life_mut() {
+                    life.watchers.remove(&watcher);
+                }
+            }
+            Note::Terminated(terminated) => self.tell_end(terminated),
+            Note::Starting(path) => self.child_starting(turn, &path),
+            Note::WatchFor { who } => drop(self.watch(turn, &who)),
+            Note::UnwatchFor { who } => self.unwatch(turn, &who),
+            Note::System(message) => self.system_message(turn, *message),
+        }
+    }
+
+    /// What a child has said, in the order in which it can have come to that.
+    fn news(&mut self, turn: &AnyTurn<'_>, news: News) {
+        let News { child, restarted_nanos, failed } = news;
+        let Some(child) = child else { return };
+        if let Some(now_nanos) = restarted_nanos {
+            self.child_restarted(turn, &child, now_nanos);
+        }
+        if let Some(failed) = failed {
+            self.child_failed(turn, failed);
+        }
+    }
+
+    /// What the clock has said.
+    fn ticks(&mut self, turn: &AnyTurn<'_>, ticks: &Ticks) {
+        if let Some(number) = ticks.backoff {
+            let life = self.life_or_new();
+            if life.backoff == number {
+                life.backoff = 0;
+            }
+        }
+        if let Some(wait) = ticks.patience {
+            self.patience_over(turn, wait);
+        }
+        if ticks.retries {
+            self.retry_escalations(turn);
+        }
+        if let Some(number) = ticks.idle {
+            self.idle_later(number);
+        }
+    }
+
+    /// What a host has put in by hand.
+    fn system_message(&mut self, turn: &AnyTurn<'_>, message: SystemMessage) {
+        let core = turn.front();
+        match message {
+            SystemMessage::Stop => self.obey(turn, STOP),
+            SystemMessage::Restart => self.obey(turn, RESTART),
+            SystemMessage::Resume if core.peek() >= SUSPEND_ONE => core.suspend(false),
+            SystemMessage::Resume => self.obey(turn, RESUME),
+            SystemMessage::Suspend => core.suspend(true),
+            SystemMessage::Failure(info) => self.told_of_failure(turn, info),
+            SystemMessage::Escalate(info) => {
+                self.signal_later(Signal::Escalated(info.clone()));
+                self.told_of_failure(turn, info);
+            }
+            SystemMessage::Terminated(end) => self.tell_end(end),
+            SystemMessage::Watch(watcher) | SystemMessage::Unwatch(watcher) => {
+                let Some(watcher) = core.system().find(watcher) else { return };
+                let who = turn.me();
+                // Both ends have to know, and the watcher's end begins it.
+                drop(watcher.note(if matches!(message, SystemMessage::Watch(_)) {
+                    Note::WatchFor { who }
+                } else {
+                    Note::UnwatchFor { who }
+                }));
+            }
+        }
+    }
+
+    pub(super) fn signal_later(&mut self, signal: Signal) {
+        self.life_or_new().signals.push_back(Pending::Signal(signal));
+        self.mark_mut().set(PENDING, true);
+    }
+}
+
+impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Does what the notes say; control messages come later.
-    fn take_notes(&mut self, turn: &TurnOf<'_, A::Msg>) {
+    pub(super) fn take_notes(&mut self, turn: &TurnOf<'_, A::Msg>) {
         for item in turn.front().core.notes.take::<A::Msg>() {
             match item {
-                Item::Note(Note::Watch { watcher }, spare) => {
-                    self.state.extra().watchers.insert(watcher.pid(), (watcher, spare));
-                }
-                Item::Note(note, _) => self.note(turn, note),
                 Item::Control(item) => self.control_later(item),
-                Item::News(news) => self.news(turn, news),
-                Item::Ticks(ticks) => self.ticks(turn, &ticks),
+                Item::Note(note, spare) => {
+                    self.alike(turn, |life, turn| life.note(turn, note, spare));
+                }
+                Item::News(news) => self.alike(turn, |life, turn| life.news(turn, news)),
+                Item::Ticks(ticks) => self.alike(turn, |life, turn| life.ticks(turn, &ticks)),
             }
         }
     }
 
     /// Lets those in who wait for room, as far as there is any.
-    fn admit(turn: &TurnOf<'_, A::Msg>) {
+    pub(super) fn admit(turn: &TurnOf<'_, A::Msg>) {
         let Some(waiters) = turn.front().waiters() else { return };
         for letter in waiters.take_withdrawn() {
             turn.drop_contained(letter);
@@ -133,13 +245,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     Ok(()) => _ = made.map(|msg| permit.write(Envelope::new(msg))),
                     Err(caught) => {
                         turn.discard(caught);
-                        tell_lost::<A::Msg>(turn, DeadLetterReason::NoReceiver);
+                        tell_lost::<A::Msg>(&any(turn), DeadLetterReason::NoReceiver);
                     }
                 }
                 turn.drop_contained(unsent);
             }
             if !mutant!("send-admitted-unwoken") {
-                wake_contained(turn, admitted.waker);
+                wake_contained(&any(turn), admitted.waker);
             }
         }
     }
@@ -153,136 +265,27 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 core::mem::forget(request);
                 continue;
             }
-            tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
+            tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
             turn.drop_contained(request);
         }
         for waker in left.wakers {
             if !mutant!("send-refused-unwoken") {
-                wake_contained(turn, Some(waker));
+                wake_contained(&any(turn), Some(waker));
             }
         }
     }
 
-    /// What a supervisor has decided.
-    fn obey(&mut self, turn: &TurnOf<'_, A::Msg>, bits: u32) {
-        if bits & STOP != 0 && !self.state.is_ending() {
-            self.state.set(WAS_STOPPED, true);
-            self.stop(turn, None);
-        }
-        if self.state.is_ending() {
-            return;
-        }
-        // Each looks for its own kind of order: one that comes meanwhile is for the next turn.
-        let line = turn.front().core.line();
-        if bits & RESTART != 0 {
-            let renewal = line.and_then(Line::take_renewal).unwrap_or(Renewal::PLAIN);
-            self.restart_as_ordered(turn, renewal);
-        } else if bits & RESUME != 0 && self.state.stage == Stage::Failed {
-            let settles = line.is_some_and(Line::takes_settle);
-            self.resume(turn, if settles { Waiting::Stop } else { Waiting::Resume });
-        }
-    }
-
-    /// The supervisor has decided that the actor is to be made anew.
-    fn restart_as_ordered(&mut self, turn: &TurnOf<'_, A::Msg>, renewal: Renewal) {
-        if self.state.is_ending() || self.state.stage == Stage::Restarting {
-            return;
-        }
-        let extra = self.state.extra();
-        extra.is_ordered = true;
-        // The actor's own strategies remember one that is no more.
-        extra.layers.iter_mut().for_each(Layer::reset);
-        self.restart(turn, renewal);
-    }
-
-    fn note(&mut self, turn: &TurnOf<'_, A::Msg>, note: Note) {
-        match note {
-            // Taken where its node is kept.
-            Note::Watch { .. } => {}
-            Note::Unwatch { watcher } => {
-                if let Some(extra) = &mut self.state.extra {
-                    extra.watchers.remove(&watcher);
-                }
-            }
-            Note::Terminated(terminated) => self.state.tell_end(terminated),
-            Note::Starting(path) => self.child_starting(turn, &path),
-            Note::WatchFor { who } => drop(self.state.watch(turn, &who, None)),
-            Note::UnwatchFor { who } => self.state.unwatch(turn, &who),
-            Note::System(message) => self.system_message(turn, *message),
-        }
-    }
-
-    /// What a child has said, in the order in which it can have come to that.
-    fn news(&mut self, turn: &TurnOf<'_, A::Msg>, news: News) {
-        let News { child, restarted_nanos, failed } = news;
-        let Some(child) = child else { return };
-        if let Some(now_nanos) = restarted_nanos {
-            self.child_restarted(turn, &child, now_nanos);
-        }
-        if let Some(failed) = failed {
-            self.child_failed(turn, failed);
-        }
-    }
-
-    /// What the clock has said.
-    fn ticks(&mut self, turn: &TurnOf<'_, A::Msg>, ticks: &Ticks) {
-        if let Some(number) = ticks.backoff {
-            let extra = self.state.extra();
-            if extra.backoff == number {
-                extra.backoff = 0;
-            }
-        }
-        if let Some(wait) = ticks.patience {
-            self.patience_over(turn, wait);
-        }
-        if ticks.retries {
-            self.retry_escalations(turn);
-        }
-        if let Some(number) = ticks.idle {
-            self.control_later(Control::Idle(number));
-        }
-    }
-
-    /// What a host has put in by hand.
-    fn system_message(&mut self, turn: &TurnOf<'_, A::Msg>, message: SystemMessage) {
-        let core = &turn.front().core;
-        match message {
-            SystemMessage::Stop => self.obey(turn, STOP),
-            SystemMessage::Restart => self.obey(turn, RESTART),
-            SystemMessage::Resume if core.peek() >= SUSPEND_ONE => core.suspend(false),
-            SystemMessage::Resume => self.obey(turn, RESUME),
-            SystemMessage::Suspend => core.suspend(true),
-            SystemMessage::Failure(info) => self.told_of_failure(turn, info),
-            SystemMessage::Escalate(info) => {
-                self.signal_later(Signal::Escalated(info.clone()));
-                self.told_of_failure(turn, info);
-            }
-            SystemMessage::Terminated(end) => self.state.tell_end(end),
-            SystemMessage::Watch(watcher) | SystemMessage::Unwatch(watcher) => {
-                let Some(watcher) = core.system().find(watcher) else { return };
-                let who = crate::actor_ref::untyped(turn.me());
-                // Both ends have to know, and the watcher's end begins it.
-                drop(watcher.note(if matches!(message, SystemMessage::Watch(_)) {
-                    Note::WatchFor { who }
-                } else {
-                    Note::UnwatchFor { who }
-                }));
-            }
-        }
-    }
-
-    fn control_later(&mut self, item: Control<A::Msg>) {
+    pub(super) fn control_later(&mut self, item: Control<A::Msg>) {
         self.state.extra().control.push_back(item);
         self.state.set(PENDING, true);
     }
 
-    pub(super) fn signal_later(&mut self, signal: Signal) {
-        self.state.extra().signals.push_back(Pending::Signal(signal));
-        self.state.set(PENDING, true);
-    }
-
     /// Handles one thing that waits before the mailbox. None if nothing does.
-    fn next_pending(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Option<Outcome> {
+    pub(super) fn next_pending(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        budget: &mut Budget,
+    ) -> Option<Outcome> {
         while self.state.stage == Stage::Running {
             let extra = self.state.extra();
             let is_waiting = extra.futures.is_waiting() && !mutant!("actor-wait-takes-messages");
@@ -307,7 +310,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             } else if let Some(pending) = extra.signals.pop_front() {
                 match pending {
                     Pending::Signal(signal) => self.signal(turn, signal),
-                    Pending::Message(_, envelope) => self.receive_envelope(turn, envelope),
+                    Pending::Message(_, message) => {
+                        if let Ok(msg) = message.downcast() {
+                            self.receive_envelope(turn, Envelope::new(*msg));
+                        }
+                    }
                 }
             } else if let Some(item) = extra.control.pop_front() {
                 self.control(turn, item);
@@ -337,14 +344,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Tells the actor a signal, as a handler.
     pub(crate) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
         let Some(actor) = &mut self.actor else { return };
-        // What it fails with if it does not care.
-        let unless_handled = match &signal {
-            Signal::Terminated(_) => Some(super::DEATH_PACT.failure()),
-            Signal::AdapterFailed(failure) if !mutant!("actor-adapter-failure-ignored") => {
-                failure.downcast_ref::<Panicked>().cloned().map(Failure::from)
-            }
-            _ => None,
-        };
+        let unless_handled = unless_handled(&signal);
         self.state.extra().is_beside = true;
         let mut cx = Context::new(&mut self.state, turn);
         let result = match (actor.signal(&mut cx, signal), unless_handled) {
@@ -366,32 +366,36 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let Self { actor, state, .. } = self;
         let Some(actor) = actor else { return Ok(Next::Stay) };
         let (mut call, mut result) = (Some(call), Ok(Next::Stay));
-        let guarded = turn.guarded(&mut || {
+        super::lifecycle::guarded(&any(turn), &mut || {
             if let Some(call) = call.take() {
                 result = call(actor, &mut Context::new(state, turn));
             }
-        });
-        match guarded {
-            Ok(()) => result,
-            Err(caught) => {
-                let failure = super::of_panic(&caught);
-                turn.discard(caught);
-                Err(failure)
-            }
-        }
-    }
-
-    /// The children that are there, newest first.
-    pub(super) fn children(turn: &TurnOf<'_, A::Msg>) -> alloc::vec::Vec<AnyActor> {
-        let children = turn.front().core.children();
-        children.map_or_else(alloc::vec::Vec::new, |children| {
-            children.with(|children| children.newest_first().cloned().collect())
-        })
+        })?;
+        result
     }
 }
 
+/// What an actor fails with if it does not care for a signal.
+fn unless_handled(signal: &Signal) -> Option<Failure> {
+    match signal {
+        Signal::Terminated(_) => Some(super::DEATH_PACT.failure()),
+        Signal::AdapterFailed(failure) if !mutant!("actor-adapter-failure-ignored") => {
+            failure.downcast_ref::<Panicked>().cloned().map(Failure::from)
+        }
+        _ => None,
+    }
+}
+
+/// The children that are there, newest first.
+pub(super) fn children_of(turn: &AnyTurn<'_>) -> Vec<AnyActor> {
+    let children = turn.front().children();
+    children.map_or_else(Vec::new, |children| {
+        children.with(|children| children.newest_first().cloned().collect())
+    })
+}
+
 /// Wakes somebody; what that may throw is none of the actor's affair.
-fn wake_contained<M: 'static>(turn: &TurnOf<'_, M>, waker: Option<Waker>) {
+fn wake_contained(turn: &AnyTurn<'_>, waker: Option<Waker>) {
     let Some(waker) = waker else { return };
     if let Err(caught) = turn.guarded(&mut || waker.wake_by_ref()) {
         turn.discard(caught);

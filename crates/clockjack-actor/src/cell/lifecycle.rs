@@ -4,10 +4,14 @@ use clockjack_exec::Failure;
 use clockjack_sync::{mail::Pop, mutant, prim::hint};
 
 use super::{
-    Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, WAS_STARTED, pop, see_empty,
+    AnyTurn, Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, Typed, WAS_STARTED,
+    Watchers, any,
+    attend::children_of,
+    pop, see_empty,
+    supervise::{report_of, say_last_words, tell_of_hook},
 };
 use crate::{
-    Actor, Next, Signal,
+    Actor, FailureReport, Next, Signal,
     base::{ENDED, FAILED, REPORTS, RESTART, RESUME, STOP, Tell},
     control::Control,
     envelope::Envelope,
@@ -19,42 +23,39 @@ use crate::{
 /// some milliseconds long.
 const PATIENCE: u32 = 1 << 16;
 
-impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+impl dyn Typed + '_ {
     /// Makes the actor, and lets it start.
-    pub(super) fn start(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let path = &turn.front().core.path;
-        let Self { actor, factory, state } = self;
-        let layers = state.extra.as_mut().map(|extra| &mut extra.layers);
-        let layers = layers.map_or(&mut [][..], |layers| &mut layers[..]);
-        let made = turn.guarded(&mut || {
-            layers.iter_mut().for_each(|layer| layer.before_start(path));
-            *actor = Some(factory());
-        });
-        let mut result = match made {
+    pub(super) fn start(&mut self, turn: &AnyTurn<'_>) {
+        let path = &turn.front().path;
+        let mut made = Ok(());
+        if let Some(life) = self.life_mut()
+            && !life.layers.is_empty()
+        {
+            made = guarded(turn, &mut || {
+                life.layers.iter_mut().for_each(|layer| layer.before_start(path));
+            });
+        }
+        let mut result = match made.and_then(|()| self.make()) {
             Ok(()) => {
-                self.state.stage = Stage::Running;
-                match self.guarded(turn, A::started) {
+                self.mark_mut().stage = Stage::Running;
+                match self.started() {
                     Ok(Next::Unhandled) => Err(Failure::msg("`started` was left unhandled")),
                     result => result,
                 }
             }
-            Err(caught) => {
-                let failure = super::of_panic(&caught);
-                turn.discard(caught);
-                Err(failure)
-            }
+            Err(failure) => Err(failure),
         };
-        let is_first = !self.state.has(WAS_STARTED);
+        let is_first = !self.mark().has(WAS_STARTED);
         if result.is_ok() && !is_first {
             result = self.restarted(turn).and(result);
         }
         match result {
             Ok(next) => {
-                self.state.set(WAS_STARTED, true);
+                self.mark_mut().set(WAS_STARTED, true);
                 let step = if is_first { LifecycleStep::Started } else { LifecycleStep::Restarted };
                 self.tell_step(turn, step);
-                if self.state.extra.as_ref().is_some_and(|extra| extra.unstash > 0) {
-                    self.state.put_back();
+                if self.life().is_some_and(|life| life.unstash > 0) {
+                    self.put_back();
                 }
                 if next == Next::Stop {
                     self.stop(turn, None);
@@ -62,36 +63,30 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             }
             Err(failure) => {
                 // It has not started, so it is told neither of a restart nor of its end.
-                let actor = self.actor.take();
-                self.drop_told(turn, actor);
+                self.drop_actor();
                 self.fail(turn, failure, None);
             }
         }
     }
 
     /// A restart has come to a good end, unless a hook does not think so.
-    fn restarted(&mut self, turn: &TurnOf<'_, A::Msg>) -> Result<(), Failure> {
-        let core = &turn.front().core;
+    fn restarted(&mut self, turn: &AnyTurn<'_>) -> Result<(), Failure> {
+        let core = turn.front();
         let now = turn.nanos();
-        let extra = self.state.extra();
-        let layers = &mut extra.layers;
-        let told = turn.guarded(&mut || {
+        let life = self.life_or_new();
+        let layers = &mut life.layers;
+        guarded(turn, &mut || {
             for layer in &mut *layers {
                 layer.restarted(now);
                 layer.after_restart(&core.path);
             }
-        });
-        if let Err(caught) = told {
-            let failure = super::of_panic(&caught);
-            turn.discard(caught);
-            return Err(failure);
-        }
-        extra.restarts = extra.restarts.saturating_add(1);
-        extra.last_restart_nanos = Some(now);
-        let is_ordered = core::mem::take(&mut extra.is_ordered);
+        })?;
+        life.restarts = life.restarts.saturating_add(1);
+        life.last_restart_nanos = Some(now);
+        let is_ordered = core::mem::take(&mut life.is_ordered);
         let tells = is_ordered && !mutant!("actor-restart-untold");
         if let (true, Some(parent)) = (tells, &core.parent) {
-            let me = crate::actor_ref::untyped(turn.me());
+            let me = turn.me();
             drop(parent.news(&me, |news| news.restarted_nanos = Some(now)));
         }
         self.let_children_go_on(turn, Waiting::Restart);
@@ -100,10 +95,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Children that were kept, and suspended because this actor has failed, go on; those whose
     /// failure it has left to who is above get what became of that.
-    pub(super) fn let_children_go_on(&mut self, turn: &TurnOf<'_, A::Msg>, waiting: Waiting) {
+    pub(super) fn let_children_go_on(&mut self, turn: &AnyTurn<'_>, waiting: Waiting) {
         self.release_children(turn);
-        let Some(extra) = &mut self.state.extra else { return };
-        for child in core::mem::take(&mut extra.suspended).into_values() {
+        let Some(life) = self.life_mut() else { return };
+        for child in core::mem::take(&mut life.suspended).into_values() {
             child.lower(FAILED);
             child.order(match waiting {
                 Waiting::Resume => RESUME,
@@ -113,78 +108,63 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Drops something of the user's; a panic in that changes nothing, but is told.
-    pub(crate) fn drop_told<T>(&mut self, turn: &TurnOf<'_, A::Msg>, value: T) {
-        let mut value = Some(value);
-        if let Err(caught) = turn.guarded(&mut || drop(value.take())) {
-            let failure = super::of_panic(&caught);
-            turn.discard(caught);
-            self.tell_of_hook(turn, failure);
-        }
-    }
-
-    fn tell_step(&self, turn: &TurnOf<'_, A::Msg>, step: LifecycleStep) {
-        let core = &turn.front().core;
+    fn tell_step(&self, turn: &AnyTurn<'_>, step: LifecycleStep) {
+        let core = turn.front();
         core.system().stepped(turn.pid(), core, step);
     }
 
     /// Begins to stop: nothing more is taken, and the children go first.
-    pub(super) fn stop(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Option<Failure>) {
-        if self.state.is_ending() {
+    pub(super) fn stop(&mut self, turn: &AnyTurn<'_>, failure: Option<Failure>) {
+        if self.mark().is_ending() {
             return;
         }
         if let Some(failure) = failure {
-            let report = self.report_of(turn, &failure);
+            let report = report_of(turn, &failure);
             turn.drop_contained(failure);
-            self.state.extra().reason = Some(report);
+            self.life_or_new().reason = Some(report);
         }
-        self.state.stage = Stage::Stopping;
-        turn.front().core.lower(FAILED);
+        self.mark_mut().stage = Stage::Stopping;
+        turn.front().lower(FAILED);
         // Who waits for an answer that will not come is to find out why.
-        if turn.front().core.peek() & STOP == 0 {
-            turn.front().core.raise(STOP);
+        if turn.front().peek() & STOP == 0 {
+            turn.front().raise(STOP);
         }
-        turn.front().mail.close();
-        Self::refuse_waiters(turn);
-        self.end_incarnation(turn);
-        if let Some(children) = turn.front().core.children() {
+        self.close_mail();
+        self.end_incarnation();
+        if let Some(children) = turn.front().children() {
             children.with(|children| children.is_closed = true);
         }
         self.stop_children(turn);
     }
 
     /// What belongs to this value of the actor ends with it: timers, futures and adapters.
-    pub(super) fn end_incarnation(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.end_timers(turn);
-        self.end_futures(turn);
-        if let Some(extra) = &mut self.state.extra {
-            extra.backoff = 0;
-            if let Some(timer) = extra.backoff_timer.take()
+    fn end_incarnation(&mut self) {
+        self.end_belongings(true);
+        if let Some(life) = self.life_mut() {
+            life.backoff = 0;
+            if let Some(timer) = life.backoff_timer.take()
                 && !mutant!("actor-backoff-timer-stays")
             {
                 timer.cancel();
-            }
-            for adapter in core::mem::take(&mut extra.adapters) {
-                self.drop_told(turn, adapter);
             }
         }
     }
 
     /// Begins to stop the children, unless that has begun.
-    fn stop_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        if self.state.extra.as_ref().is_none_or(|extra| extra.awaited.is_none()) {
+    fn stop_children(&mut self, turn: &AnyTurn<'_>) {
+        if self.life().is_none_or(|life| life.awaited.is_none()) {
             self.stop_next_child(turn);
         }
     }
 
     /// Tells the child that was started last to stop; when it has ended comes the one before.
-    pub(super) fn stop_next_child(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(children) = turn.front().core.children() else { return };
+    pub(super) fn stop_next_child(&mut self, turn: &AnyTurn<'_>) {
+        let Some(children) = turn.front().children() else { return };
         let Some(next) = children.with(|children| children.next_to_stop()) else {
-            if let Some(extra) = &mut self.state.extra {
-                extra.awaited = None;
-                extra.patience = extra.patience.wrapping_add(1);
-                if let Some(timer) = extra.patience_timer.take() {
+            if let Some(life) = self.life_mut() {
+                life.awaited = None;
+                life.patience = life.patience.wrapping_add(1);
+                if let Some(timer) = life.patience_timer.take() {
                     timer.cancel();
                 }
             }
@@ -192,33 +172,33 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         };
         next.order(STOP);
         if mutant!("actor-stops-children-at-once") {
-            Self::children(turn).iter().for_each(|child| child.order(STOP));
+            children_of(turn).iter().for_each(|child| child.order(STOP));
         }
-        let extra = self.state.extra();
-        extra.awaited = Some(next);
-        extra.patience = extra.patience.wrapping_add(1);
-        if extra.patience_timer.is_none() {
+        let life = self.life_or_new();
+        life.awaited = Some(next);
+        life.patience = life.patience.wrapping_add(1);
+        if life.patience_timer.is_none() {
             self.be_patient(turn);
         }
     }
 
     /// Looks again at the child that is waited for, after a while.
-    fn be_patient(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let system = turn.front().core.system();
-        let me = crate::actor_ref::untyped(turn.me());
-        let extra = self.state.extra();
-        let tick = Tick::Patience(extra.patience);
-        extra.patience_timer = system.after(system.patience(), me, tick);
+    fn be_patient(&mut self, turn: &AnyTurn<'_>) {
+        let system = turn.front().system();
+        let me = turn.me();
+        let life = self.life_or_new();
+        let tick = Tick::Patience(life.patience);
+        life.patience_timer = system.after(system.patience(), me, tick);
     }
 
     /// A while has passed since the wait of this number was begun, or one before it.
-    pub(super) fn patience_over(&mut self, turn: &TurnOf<'_, A::Msg>, wait: u32) {
-        let extra = self.state.extra();
-        extra.patience_timer = None;
-        let Some(straggler) = &extra.awaited else { return };
-        if extra.patience == wait {
+    pub(super) fn patience_over(&mut self, turn: &AnyTurn<'_>, wait: u32) {
+        let life = self.life_or_new();
+        life.patience_timer = None;
+        let Some(straggler) = &life.awaited else { return };
+        if life.patience == wait {
             let path = straggler.path.clone();
-            let events = turn.front().core.system().events();
+            let events = turn.front().system().events();
             events.publish(&SystemEvent::Straggler(path));
             self.stop_next_child(turn);
         } else {
@@ -226,38 +206,33 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    pub(super) fn has_no_children(&self, turn: &TurnOf<'_, A::Msg>) -> bool {
-        let children = turn.front().core.children();
+    pub(super) fn has_no_children(&self, turn: &AnyTurn<'_>) -> bool {
+        let children = turn.front().children();
         children.is_none_or(|children| children.with(|children| children.is_empty()))
     }
 
     /// Makes the actor anew, as soon as its children have ended and, if there is one, the delay.
-    pub(super) fn restart(&mut self, turn: &TurnOf<'_, A::Msg>, renewal: Renewal) {
-        if self.state.settings.as_ref().is_some_and(|settings| settings.is_once) {
+    pub(super) fn restart(&mut self, turn: &AnyTurn<'_>, renewal: Renewal) {
+        if self.is_once() {
             self.stop(turn, Some(Failure::msg("it was to be restarted, and cannot be made again")));
             return;
         }
-        self.state.stage = Stage::Restarting;
-        turn.front().core.lower(FAILED);
-        self.end_incarnation(turn);
-        let told = self.guarded(turn, |actor, cx| actor.signal(cx, Signal::PreRestart));
+        self.mark_mut().stage = Stage::Restarting;
+        turn.front().lower(FAILED);
+        self.end_incarnation();
+        let told = self.tell(Signal::PreRestart);
         // Nothing that the hook has asked for outlives the value.
-        self.end_incarnation(turn);
+        self.end_incarnation();
         if let Err(failure) = told {
-            self.tell_of_hook(turn, failure);
+            tell_of_hook(turn, failure);
         }
-        let actor = self.actor.take();
-        self.drop_told(turn, actor);
-        let extra = self.state.extra();
-        extra.keeps_children = renewal.keeps_children;
-        extra.room = renewal.stash;
-        // What was stashed is older than what is kept of an earlier restart.
-        let later = core::mem::take(&mut extra.replay);
-        extra.unstash = 0;
-        extra.replay.append(&mut extra.unstashed);
-        extra.replay.append(&mut extra.stash);
-        extra.replay.extend(later);
-        self.state.set(PENDING, true);
+        self.drop_actor();
+        let life = self.life_or_new();
+        life.keeps_children = renewal.keeps_children;
+        life.room = renewal.stash;
+        life.unstash = 0;
+        self.keep_messages();
+        self.mark_mut().set(PENDING, true);
         if !renewal.keeps_children {
             self.forget_children(turn);
             self.stop_children(turn);
@@ -267,112 +242,42 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
-    pub(super) fn keep_mail(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Outcome {
-        let front = turn.front();
-        loop {
-            if !budget.take(turn) {
-                return Outcome::Again;
-            }
-            match pop(front) {
-                Pop::Item(envelope) => {
-                    let extra = self.state.extra();
-                    if extra.room > 0 || mutant!("actor-keeps-all-mail") {
-                        extra.room = extra.room.saturating_sub(1);
-                        extra.replay.push_back(envelope);
-                    } else {
-                        tell_lost::<A::Msg>(turn, DeadLetterReason::StashFull);
-                        self.drop_told(turn, envelope);
-                    }
-                }
-                Pop::Empty => {
-                    let idle = see_empty(front).map(Sleep::Idle);
-                    return idle.map_or(Outcome::Again, Outcome::Sleep);
-                }
-                Pop::Busy => return Outcome::Again,
-            }
-        }
-    }
-
     /// Whether nothing stands in the way of a restart any more.
-    pub(super) fn may_restart(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
-        let extra = self.state.extra();
-        let keeps_children = extra.keeps_children;
-        extra.backoff == 0 && (keeps_children || self.has_no_children(turn))
+    pub(super) fn may_restart(&mut self, turn: &AnyTurn<'_>) -> bool {
+        let life = self.life_or_new();
+        let keeps_children = life.keeps_children;
+        life.backoff == 0 && (keeps_children || self.has_no_children(turn))
     }
 
     /// All children have ended: the last that the actor does.
-    pub(super) fn finish(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let told = self.guarded(turn, |actor, cx| actor.signal(cx, Signal::PostStop));
-        self.end_incarnation(turn);
+    pub(super) fn finish(&mut self, turn: &AnyTurn<'_>) {
+        let told = self.tell(Signal::PostStop);
+        self.end_incarnation();
         if let Err(failure) = told {
-            self.tell_of_hook(turn, failure);
+            tell_of_hook(turn, failure);
         }
-        let actor = self.actor.take();
-        self.drop_told(turn, actor);
-        self.state.stage = Stage::Draining;
+        self.drop_actor();
+        self.mark_mut().stage = Stage::Draining;
     }
 
     /// Makes dead letters of what is left; the end, unless somebody is about to put in more.
-    pub(super) fn drain(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
-        if !self.empty_mailbox(turn) {
+    pub(super) fn drain(&mut self, turn: &AnyTurn<'_>) -> Outcome {
+        if !self.empty_mailbox() {
             return Outcome::Again;
         }
         self.let_go(turn);
         Outcome::End
     }
 
-    /// Makes dead letters of what is in the mailbox, which is closed. False if somebody is about to
-    /// put in more.
-    pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
-        loop {
-            match pop(turn.front()) {
-                Pop::Item(envelope) => self.lose(turn, envelope),
-                Pop::Empty => return true,
-                Pop::Busy => return mutant!("actor-drain-forgets-claims"),
-            }
-        }
-    }
-
     /// Ends what others know of the actor, and tells them.
-    fn let_go(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let core = &turn.front().core;
-        let mut watchers = alloc::collections::BTreeMap::new();
-        if let Some(mut extra) = self.state.extra.take() {
-            watchers = core::mem::take(&mut extra.watchers);
-            let put_back = extra.unstashed.drain(..).chain(extra.stash.drain(..));
-            for envelope in put_back.chain(extra.replay.drain(..)) {
-                self.lose(turn, envelope);
-            }
-            while let Some(envelope) = extra.ranks.pop() {
-                self.lose(turn, envelope);
-            }
-            for item in extra.control.drain(..) {
-                self.lose_control(turn, item);
-            }
-            for pending in extra.signals.drain(..) {
-                if let Pending::Message(_, envelope) = pending {
-                    self.lose(turn, envelope);
-                }
-            }
-            self.say_last_words(turn, extra.reason.take());
-            turn.drop_contained(extra);
+    fn let_go(&mut self, turn: &AnyTurn<'_>) {
+        let core = turn.front();
+        let (mut watchers, reason) = self.lose_all();
+        if let Some(report) = reason {
+            say_last_words(turn, report);
         }
         core.raise(ENDED);
-        for item in core.notes.close::<A::Msg>() {
-            match item {
-                Item::Note(Note::Watch { watcher }, spare) => {
-                    watchers.insert(watcher.pid(), (watcher, spare));
-                }
-                Item::Note(Note::Unwatch { watcher }, _) => {
-                    watchers.remove(&watcher);
-                }
-                Item::Note(note, _) => turn.drop_contained(note),
-                Item::Control(item) => self.lose_control(turn, item),
-                Item::News(news) => turn.drop_contained(news),
-                Item::Ticks(_) => {}
-            }
-        }
+        self.close_notes(&mut watchers);
         self.tell_step(turn, LifecycleStep::Stopped);
         for (watcher, spare) in watchers.into_values() {
             // One that has ended too does not want to know.
@@ -380,7 +285,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
         match &core.parent {
             Some(parent) => {
-                let is_first = parent.report(crate::actor_ref::untyped(turn.me()));
+                let is_first = parent.report(turn.me());
                 // Whoever was first tells of all.
                 let bits = if is_first { parent.raise(REPORTS) } else { parent.peek() | REPORTS };
                 if bits & ENDED != 0 {
@@ -389,7 +294,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     // sees the report: both change one word. And it empties its table after that,
                     // so who is put there later sees it too.
                     drop(parent.take_reports());
-                    let me = crate::actor_ref::untyped(turn.me());
+                    let me = turn.me();
                     let children = parent.children();
                     drop(children.and_then(|children| children.with(|all| all.remove(&me))));
                 } else if bits & REPORTS == 0 {
@@ -404,36 +309,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    fn lose(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
-        // One that was cancelled nobody misses.
-        if !envelope.is_cancelled() {
-            tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
-        }
-        self.drop_told(turn, envelope);
-    }
-
-    fn lose_control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
-        match item {
-            Control::Message(envelope) => self.lose(turn, envelope),
-            // Its timer was cancelled.
-            Control::Fire(_) | Control::Idle(_) => {}
-        }
-    }
-
     /// The executor has ended the process by force.
-    pub(super) fn cut_short(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        if self.state.stage == Stage::Draining && turn.front().core.is_ended() {
+    pub(super) fn cut_short(&mut self, turn: &AnyTurn<'_>) {
+        if self.mark().stage == Stage::Draining && turn.front().is_ended() {
             return;
         }
-        turn.front().mail.close();
-        Self::refuse_waiters(turn);
-        self.end_timers(turn);
-        self.end_futures(turn);
-        let actor = self.actor.take();
-        self.drop_told(turn, actor);
-        self.drop_mail(turn);
+        self.close_mail();
+        self.end_belongings(false);
+        self.drop_actor();
+        self.drop_mail();
         self.let_go(turn);
-        let core = &turn.front().core;
+        let core = turn.front();
         drop(core.take_reports());
         // Children that are there end by force too, and would be kept here.
         while let Some(children) = core.children()
@@ -449,14 +335,124 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+    /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
+    pub(super) fn keep_mail(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Outcome {
+        let front = turn.front();
+        loop {
+            if !budget.take(turn) {
+                return Outcome::Again;
+            }
+            match pop(front) {
+                Pop::Item(envelope) => {
+                    let extra = self.state.extra();
+                    if extra.room > 0 || mutant!("actor-keeps-all-mail") {
+                        extra.room = extra.room.saturating_sub(1);
+                        extra.replay.push_back(envelope);
+                    } else {
+                        tell_lost::<A::Msg>(&any(turn), DeadLetterReason::StashFull);
+                        drop_told(&any(turn), envelope);
+                    }
+                }
+                Pop::Empty => {
+                    let idle = see_empty(front).map(Sleep::Idle);
+                    return idle.map_or(Outcome::Again, Outcome::Sleep);
+                }
+                Pop::Busy => return Outcome::Again,
+            }
+        }
+    }
+
+    /// Makes dead letters of what is in the mailbox, which is closed. False if somebody is about to
+    /// put in more.
+    pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
+        loop {
+            match pop(turn.front()) {
+                Pop::Item(envelope) => self.lose(turn, envelope),
+                Pop::Empty => return true,
+                Pop::Busy => return mutant!("actor-drain-forgets-claims"),
+            }
+        }
+    }
+
+    /// Makes dead letters of what it has kept. Gives who wants to know of the end, and why it ends.
+    pub(super) fn lose_all(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+    ) -> (Watchers, Option<FailureReport>) {
+        let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
+        let kept = &mut *extra;
+        for queue in [&mut kept.unstashed, &mut kept.stash, &mut kept.replay] {
+            while let Some(envelope) = queue.pop_front() {
+                self.lose(turn, envelope);
+            }
+        }
+        while let Some(envelope) = extra.ranks.pop() {
+            self.lose(turn, envelope);
+        }
+        while let Some(item) = extra.control.pop_front() {
+            self.lose_control(turn, item);
+        }
+        while let Some(pending) = extra.signals.pop_front() {
+            if let Pending::Message(_, message) = pending {
+                tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
+                drop_told(&any(turn), message);
+            }
+        }
+        let left = (core::mem::take(&mut extra.watchers), extra.reason.take());
+        turn.drop_contained(extra);
+        left
+    }
+
+    /// Takes no more notes. Of those that have come, watches and the like count.
+    pub(super) fn close_notes(&mut self, turn: &TurnOf<'_, A::Msg>, watchers: &mut Watchers) {
+        for item in turn.front().core.notes.close::<A::Msg>() {
+            match item {
+                Item::Note(Note::Watch { watcher }, spare) => {
+                    watchers.insert(watcher.pid(), (watcher, spare));
+                }
+                Item::Note(Note::Unwatch { watcher }, _) => {
+                    watchers.remove(&watcher);
+                }
+                Item::Note(note, _) => turn.drop_contained(note),
+                Item::Control(item) => self.lose_control(turn, item),
+                Item::News(news) => turn.drop_contained(news),
+                Item::Ticks(_) => {}
+            }
+        }
+    }
+
+    /// Before a restart: what was stashed is older than what is kept of an earlier one.
+    pub(super) fn keep_messages(&mut self) {
+        let extra = self.state.extra();
+        extra.stash.append(&mut extra.replay);
+        extra.unstashed.append(&mut extra.stash);
+        core::mem::swap(&mut extra.replay, &mut extra.unstashed);
+    }
+
+    fn lose(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+        // One that was cancelled nobody misses.
+        if !envelope.is_cancelled() {
+            tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
+        }
+        drop_told(&any(turn), envelope);
+    }
+
+    fn lose_control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
+        match item {
+            Control::Message(envelope) => self.lose(turn, envelope),
+            // Its timer was cancelled.
+            Control::Fire(_) | Control::Idle(_) => {}
+        }
+    }
+
     /// Makes dead letters of what is in the mailbox, which is closed; there is no other turn.
-    fn drop_mail(&mut self, turn: &TurnOf<'_, A::Msg>) {
+    pub(super) fn drop_mail(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let mut patience = PATIENCE;
         loop {
             match pop(turn.front()) {
                 Pop::Item(envelope) => {
-                    tell_lost::<A::Msg>(turn, DeadLetterReason::Stopped);
-                    self.drop_told(turn, envelope);
+                    tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
+                    drop_told(&any(turn), envelope);
                 }
                 Pop::Empty => return,
                 // Somebody is between its claim and its message. What it leaves nobody would find,
@@ -481,14 +477,35 @@ pub(super) enum Waiting {
 }
 
 /// Calls something of the user's; a panic of it is none of the actor's affair.
-pub(super) fn contain<M: 'static>(turn: &TurnOf<'_, M>, call: &mut dyn FnMut()) {
+pub(super) fn contain(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
     if let Err(caught) = turn.guarded(call) {
         turn.discard(caught);
     }
 }
 
+/// Calls something of the user's. A panic of it is a failure.
+pub(super) fn guarded(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
+    turn.guarded(call).map_err(|caught| {
+        let failure = super::of_panic(&caught);
+        turn.discard(caught);
+        failure
+    })
+}
+
+/// Drops something of the user's; a panic in that changes nothing, but is told.
+pub(crate) fn drop_told<T>(turn: &AnyTurn<'_>, value: T) {
+    let mut value = Some(value);
+    drop_told_by(turn, &mut || drop(value.take()));
+}
+
+fn drop_told_by(turn: &AnyTurn<'_>, drop: &mut dyn FnMut()) {
+    if let Err(failure) = guarded(turn, drop) {
+        tell_of_hook(turn, failure);
+    }
+}
+
 /// Tells of a message that will not be handled.
-pub(super) fn tell_lost<M: 'static>(turn: &TurnOf<'_, M>, reason: DeadLetterReason) {
-    let core = &turn.front().core;
+pub(super) fn tell_lost<M: 'static>(turn: &AnyTurn<'_>, reason: DeadLetterReason) {
+    let core = turn.front();
     core.system().dead_letter::<M>(&core.path, reason);
 }

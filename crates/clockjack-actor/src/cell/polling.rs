@@ -5,7 +5,7 @@ use core::task::{self, Poll};
 
 use clockjack_sync::mutant;
 
-use super::{Cell, TurnOf};
+use super::{Cell, TurnOf, any, lifecycle::drop_told};
 use crate::{Actor, Context};
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
@@ -37,7 +37,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             return;
         }
         if let Some(task) = extra.futures.remove_polled() {
-            self.drop_told(turn, task);
+            drop_told(&any(turn), task);
             self.take_back();
         }
         // What comes after a wait may have panicked, and is out of its place by then.
@@ -57,7 +57,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 turn.drop_contained(task);
                 continue;
             }
-            self.drop_told(turn, task);
+            drop_told(&any(turn), task);
         }
         self.take_back();
     }

@@ -7,12 +7,12 @@ use clockjack_exec::Failure;
 use clockjack_sync::{Counted, mutant};
 
 use super::{
-    ASKS_PARENT, Cell, Stage, TurnOf, WAS_STARTED,
+    ASKS_PARENT, AnyTurn, Stage, Typed, WAS_STARTED,
+    attend::children_of,
     lifecycle::{Waiting, contain},
 };
 use crate::{
-    Actor, ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal,
-    Strategy,
+    ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal, Strategy,
     base::{AnyActor, Core, FAILED, RESTART, RESUME, STOP, SUSPEND_ONE, Tell},
     escalation::Escalations,
     events::SystemEvent,
@@ -23,23 +23,23 @@ use crate::{
 /// After which time a failure is offered again that a sink has refused.
 const ESCALATION_RETRY: Duration = Duration::from_millis(100);
 
-impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
+impl dyn Typed + '_ {
     /// The actor has failed: its own strategies decide, innermost first, then its parent's.
     pub(super) fn fail(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        turn: &AnyTurn<'_>,
         failure: Failure,
         message_type: Option<&'static str>,
     ) {
-        if self.state.is_ending() {
-            self.tell_of_hook(turn, failure);
+        if self.mark().is_ending() {
+            tell_of_hook(turn, failure);
             return;
         }
         let info = self.info_of(turn, &failure, message_type);
         let at = self.moment(turn);
-        let n = self.state.extra.as_ref().map_or(0, |extra| extra.layers.len());
+        let n = self.life().map_or(0, |life| life.layers.len());
         for index in 0..n {
-            let ruled = self.state.extra().layers.get_mut(index).and_then(|layer| {
+            let ruled = self.life_or_new().layers.get_mut(index).and_then(|layer| {
                 let mut ruling = None;
                 // A decider of the user's may panic: then the failure goes on outward.
                 let guarded = turn.guarded(&mut || {
@@ -73,7 +73,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     turn.drop_contained(failure);
                     // Those further in remember an actor that is no more.
                     let n_inner = if mutant!("actor-inner-layers-remember") { 0 } else { index };
-                    self.state.extra().layers.iter_mut().take(n_inner).for_each(Layer::reset);
+                    self.life_or_new().layers.iter_mut().take(n_inner).for_each(Layer::reset);
                     self.restart(turn, Renewal { delay, keeps_children, stash });
                     return;
                 }
@@ -85,18 +85,18 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// None of its own strategies has settled it.
     fn escalate(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        turn: &AnyTurn<'_>,
         failure: Failure,
         info: FailureInfo,
         is_startup: bool,
     ) {
-        let core = &turn.front().core;
+        let core = turn.front();
         tell_sink(turn, &info);
         match &core.parent {
-            Some(parent) if self.state.has(ASKS_PARENT) => {
-                self.state.stage = Stage::Failed;
+            Some(parent) if self.mark().has(ASKS_PARENT) => {
+                self.mark_mut().stage = Stage::Failed;
                 self.hold_children(turn);
-                let me = crate::actor_ref::untyped(turn.me());
+                let me = turn.me();
                 let child = me.clone();
                 let can_resume = self.has_actor();
                 let failed = FailedChild { child, failure, info, is_startup, can_resume };
@@ -118,8 +118,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 turn.drop_contained(failure);
                 let system = core.system();
                 let goes_on = system.root_failed(info, &|call| contain(turn, call));
-                if let (true, Some(extra)) = (goes_on, &mut self.state.extra) {
-                    for child in core::mem::take(&mut extra.suspended).into_values() {
+                if let (true, Some(life)) = (goes_on, self.life_mut()) {
+                    for child in core::mem::take(&mut life.suspended).into_values() {
                         child.order_with(RESUME, Order::Settle);
                     }
                 }
@@ -129,12 +129,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Suspends the children, each once, because the actor has failed or is suspended itself.
-    pub(super) fn hold_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(children) = turn.front().core.children() else { return };
-        if self.state.is_ending() {
+    pub(super) fn hold_children(&mut self, turn: &AnyTurn<'_>) {
+        let Some(children) = turn.front().children() else { return };
+        if self.mark().is_ending() {
             return;
         }
-        let are_held = core::mem::replace(&mut self.state.extra().holds_children, true);
+        let are_held = core::mem::replace(&mut self.life_or_new().holds_children, true);
         if are_held && !mutant!("actor-suspends-again") {
             // Those that have come meanwhile are suspended from their beginning.
             return;
@@ -148,25 +148,25 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Lets the children go on, if they are held and nothing is left to hold them for.
-    pub(super) fn release_children(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(extra) = &mut self.state.extra else { return };
-        if !extra.holds_children || turn.front().core.peek() >= SUSPEND_ONE {
+    pub(super) fn release_children(&mut self, turn: &AnyTurn<'_>) {
+        let Some(life) = self.life_mut() else { return };
+        if !life.holds_children || turn.front().peek() >= SUSPEND_ONE {
             return;
         }
-        extra.holds_children = false;
-        let Some(children) = turn.front().core.children() else { return };
+        life.holds_children = false;
+        let Some(children) = turn.front().children() else { return };
         let resumed = children.with(|children| children.suspend(false));
         resumed.iter().for_each(|child| child.wake());
     }
 
     /// A child has failed and waits for a decision.
-    pub(super) fn child_failed(&mut self, turn: &TurnOf<'_, A::Msg>, failed: FailedChild) {
+    pub(super) fn child_failed(&mut self, turn: &AnyTurn<'_>, failed: FailedChild) {
         let FailedChild { child, failure, mut info, is_startup, can_resume } = failed;
-        let children = turn.front().core.children();
+        let children = turn.front().children();
         let is_mine = children.is_some_and(|c| c.with(|c| c.of(&child).is_some()));
-        let is_stopping_it = match self.state.stage {
+        let is_stopping_it = match self.mark().stage {
             Stage::Stopping | Stage::Draining => true,
-            Stage::Restarting => !self.state.extra().keeps_children,
+            Stage::Restarting => !self.life_or_new().keeps_children,
             _ => false,
         };
         if !is_mine || is_stopping_it {
@@ -196,22 +196,20 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             }
             Ruling::Stop => {
                 self.tell_of_child(turn, info, Directive::Stop);
-                for child in Self::in_scope(turn, scope, &child) {
+                for child in in_scope(turn, scope, &child) {
                     child.lower(FAILED);
                     child.order(STOP);
                 }
             }
             Ruling::Escalate => {
                 let up = info.escalate_to_parent(turn.pid());
-                self.state.extra().suspended.insert(child.pid(), child);
+                self.life_or_new().suspended.insert(child.pid(), child);
                 // At once: it may be that it hears nothing any more after this.
-                let told =
-                    self.guarded(turn, |actor, cx| actor.signal(cx, Signal::Escalated(info)));
-                match told {
+                match self.tell(Signal::Escalated(info)) {
                     Ok(Next::Stop) => self.stop(turn, Some(failure)),
                     Ok(_) => self.fail_as(turn, failure, up),
                     Err(other) => {
-                        self.tell_of_hook(turn, other);
+                        tell_of_hook(turn, other);
                         self.fail_as(turn, failure, up);
                     }
                 }
@@ -224,14 +222,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Asks the strategy for children. What is to be done, to whom, and how a restart would be.
     fn rule_child(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        turn: &AnyTurn<'_>,
         child: &AnyActor,
         failure: &Failure,
         at: Moment,
         info: &mut FailureInfo,
     ) -> (Ruling, Scope, Renewal) {
-        let extra = self.state.extra();
-        let Some((scope, strategy)) = &mut extra.for_children else {
+        let life = self.life_or_new();
+        let Some((scope, strategy)) = &mut life.for_children else {
             return (Ruling::Stop, Scope::OneForOne, Renewal::PLAIN);
         };
         let line = child.line_or_new();
@@ -252,12 +250,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Orders the restart of a child, and of those that are restarted with it.
     fn restart_children(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        turn: &AnyTurn<'_>,
         scope: Scope,
         failed: &AnyActor,
         renewal: Renewal,
     ) {
-        for child in Self::in_scope(turn, scope, failed) {
+        for child in in_scope(turn, scope, failed) {
             self.child_starting(turn, &child.path);
             child.lower(FAILED);
             if renewal.is_plain() {
@@ -273,33 +271,28 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// A child is about to be made, for the first time or again.
-    pub(super) fn child_starting(&mut self, turn: &TurnOf<'_, A::Msg>, path: &ActorPath) {
-        let extra = self.state.extra();
-        let Some((_, strategy)) = &mut extra.for_children else { return };
+    pub(super) fn child_starting(&mut self, turn: &AnyTurn<'_>, path: &ActorPath) {
+        let life = self.life_or_new();
+        let Some((_, strategy)) = &mut life.for_children else { return };
         contain(turn, &mut || strategy.before_start(path));
     }
 
     /// A child has started again, as this actor has ordered.
-    pub(super) fn child_restarted(
-        &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        child: &AnyActor,
-        now: u64,
-    ) {
+    pub(super) fn child_restarted(&mut self, turn: &AnyTurn<'_>, child: &AnyActor, now: u64) {
         let line = child.line_or_new();
         let Some(mut ledger) = line.take_ledger() else { return };
         ledger.restarted(now);
         let stats = ledger.stats();
         line.put_ledger(ledger);
-        let extra = self.state.extra();
-        let Some((_, strategy)) = &mut extra.for_children else { return };
+        let life = self.life_or_new();
+        let Some((_, strategy)) = &mut life.for_children else { return };
         contain(turn, &mut || strategy.after_restart(&child.path, &stats));
     }
 
     /// What a host says about a failure: decided about, if it concerns a child. News of one that
     /// had the child's name before is old, and ignored.
-    pub(super) fn told_of_failure(&mut self, turn: &TurnOf<'_, A::Msg>, info: FailureInfo) {
-        let core = &turn.front().core;
+    pub(super) fn told_of_failure(&mut self, turn: &AnyTurn<'_>, info: FailureInfo) {
+        let core = turn.front();
         let own = (info.actor, &info.path);
         let (pid, below) = if info.path == *core.path { info.origin() } else { own };
         let mut up = Some(below);
@@ -323,59 +316,38 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Fails because of a child.
-    fn fail_as(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Failure, info: FailureInfo) {
-        self.state.extra().escalated = Some(info);
+    fn fail_as(&mut self, turn: &AnyTurn<'_>, failure: Failure, info: FailureInfo) {
+        self.life_or_new().escalated = Some(info);
         self.fail(turn, failure, None);
     }
 
-    /// The children in the scope of a decision about one of them, newest first.
-    fn in_scope(
-        turn: &TurnOf<'_, A::Msg>,
-        scope: Scope,
-        failed: &AnyActor,
-    ) -> impl Iterator<Item = AnyActor> + use<A, F> {
-        let mut others = Vec::new();
-        if scope != Scope::OneForOne {
-            others = Self::children(turn);
-            if let (Scope::RestForOne, Some(at)) =
-                (scope, others.iter().position(|child| child.ptr_eq(failed)))
-            {
-                // Those that are left were started before it.
-                others.truncate(at + 1);
-            }
-        }
-        // The one alone needs no list.
-        let alone = (scope == Scope::OneForOne).then(|| failed.clone());
-        alone.into_iter().chain(others)
-    }
-
     /// Goes on as if nothing had happened.
-    pub(super) fn resume(&mut self, turn: &TurnOf<'_, A::Msg>, waiting: Waiting) {
+    pub(super) fn resume(&mut self, turn: &AnyTurn<'_>, waiting: Waiting) {
         if !self.has_actor() {
             // There is nothing that could go on.
             self.stop(turn, None);
             return;
         }
-        self.state.stage = Stage::Running;
-        turn.front().core.lower(FAILED);
+        self.mark_mut().stage = Stage::Running;
+        turn.front().lower(FAILED);
         self.let_children_go_on(turn, waiting);
     }
 
     /// Waits before it is made anew.
-    pub(super) fn back_off(&mut self, turn: &TurnOf<'_, A::Msg>, delay: Duration) {
-        let extra = self.state.extra();
-        extra.backoffs = extra.backoffs.wrapping_add(1).max(1);
-        let number = extra.backoffs;
-        let me = crate::actor_ref::untyped(turn.me());
-        let system = turn.front().core.system();
-        extra.backoff_timer = system.after(delay, me, Tick::BackoffOver(number));
+    pub(super) fn back_off(&mut self, turn: &AnyTurn<'_>, delay: Duration) {
+        let life = self.life_or_new();
+        life.backoffs = life.backoffs.wrapping_add(1).max(1);
+        let number = life.backoffs;
+        let me = turn.me();
+        let system = turn.front().system();
+        life.backoff_timer = system.after(delay, me, Tick::BackoffOver(number));
         // If no timer is to be had, at once is better than never.
-        extra.backoff = if extra.backoff_timer.is_some() { number } else { 0 };
+        life.backoff = if life.backoff_timer.is_some() { number } else { 0 };
     }
 
     /// Offers again what a sink has refused, its own or, at the root, the system's.
-    pub(super) fn retry_escalations(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let core = &turn.front().core;
+    pub(super) fn retry_escalations(&mut self, turn: &AnyTurn<'_>) {
+        let core = turn.front();
         match own_sink(core) {
             Some(sink) => retry(&sink, &|call| contain(turn, call)),
             None => core.system().retry_escalations(&|call| contain(turn, call)),
@@ -384,9 +356,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     /// Sees to it that what a sink has refused is offered again.
-    fn retry_later(&self, turn: &TurnOf<'_, A::Msg>) {
-        let core = &turn.front().core;
-        let me = crate::actor_ref::untyped(turn.me());
+    fn retry_later(&self, turn: &AnyTurn<'_>) {
+        let core = turn.front();
+        let me = turn.me();
         match own_sink(core) {
             Some(sink) => call_again(&sink, &me),
             None if core.parent.is_none() => {
@@ -398,88 +370,93 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    fn moment(&mut self, turn: &TurnOf<'_, A::Msg>) -> Moment {
-        let core = &turn.front().core;
-        let extra = self.state.extra();
-        extra.draws = extra.draws.wrapping_add(1);
-        let random = core.system().random(&core.path, extra.draws);
-        Moment { now_nanos: turn.nanos(), is_startup: !self.state.has(WAS_STARTED), random }
-    }
-
-    pub(super) fn report_of(
-        &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        failure: &Failure,
-    ) -> FailureReport {
-        let mut report = None;
-        // The text of an error is user code.
-        let guarded = turn.guarded(&mut || report = Some(FailureReport::from(failure)));
-        if let Err(caught) = guarded {
-            turn.discard(caught);
-        }
-        report.unwrap_or_else(|| FailureReport::new("a failure whose text panics"))
+    fn moment(&mut self, turn: &AnyTurn<'_>) -> Moment {
+        let core = turn.front();
+        let life = self.life_or_new();
+        life.draws = life.draws.wrapping_add(1);
+        let random = core.system().random(&core.path, life.draws);
+        Moment { now_nanos: turn.nanos(), is_startup: !self.mark().has(WAS_STARTED), random }
     }
 
     fn info_of(
         &mut self,
-        turn: &TurnOf<'_, A::Msg>,
+        turn: &AnyTurn<'_>,
         failure: &Failure,
         message_type: Option<&'static str>,
     ) -> FailureInfo {
-        if let Some(info) = self.state.extra().escalated.take() {
+        if let Some(info) = self.life_or_new().escalated.take() {
             return info;
         }
-        let reason = self.report_of(turn, failure);
-        let extra = self.state.extra();
-        let layer = extra.layers.iter().find(|layer| layer.matches(failure)).map(Layer::stats);
+        let reason = report_of(turn, failure);
+        let life = self.life_or_new();
+        let layer = life.layers.iter().find(|layer| layer.matches(failure)).map(Layer::stats);
         let stats = RestartStats {
-            restarts: extra.restarts,
-            last_restart_nanos: extra.last_restart_nanos,
+            restarts: life.restarts,
+            last_restart_nanos: life.last_restart_nanos,
             window_failures: layer.unwrap_or_default().window_failures,
         };
-        let path = turn.front().core.path.clone();
+        let path = turn.front().path.clone();
         let mut info = FailureInfo::new(turn.pid(), path, reason);
         info.restart_stats = stats;
         info.message_type = message_type;
         info
     }
 
-    fn tell_of_failure(
-        &self,
-        turn: &TurnOf<'_, A::Msg>,
-        mut info: FailureInfo,
-        directive: Directive,
-    ) {
+    fn tell_of_failure(&self, turn: &AnyTurn<'_>, mut info: FailureInfo, directive: Directive) {
         info.directive = Some(directive);
-        turn.front().core.system().failed(&info);
+        turn.front().system().failed(&info);
     }
 
-    fn tell_of_child(
-        &mut self,
-        turn: &TurnOf<'_, A::Msg>,
-        mut info: FailureInfo,
-        directive: Directive,
-    ) {
+    fn tell_of_child(&mut self, turn: &AnyTurn<'_>, mut info: FailureInfo, directive: Directive) {
         info.directive = Some(directive);
-        turn.front().core.system().failed(&info);
+        turn.front().system().failed(&info);
         self.signal_later(Signal::ChildFailed(info));
     }
+}
 
-    /// A hook has failed, which changes nothing any more.
-    pub(super) fn tell_of_hook(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Failure) {
-        let reason = self.report_of(turn, &failure);
-        let path = turn.front().core.path.clone();
-        let info = FailureInfo::new(turn.pid(), path, reason);
-        turn.front().core.system().events().publish(&SystemEvent::Failure(info));
-        turn.drop_contained(failure);
-    }
-
-    /// What a parent that watches is to know of the end.
-    pub(super) fn say_last_words(&self, turn: &TurnOf<'_, A::Msg>, reason: Option<FailureReport>) {
-        if let Some(report) = reason {
-            turn.front().core.line_or_new().set_last_words(report);
+/// The children in the scope of a decision about one of them, newest first.
+fn in_scope(
+    turn: &AnyTurn<'_>,
+    scope: Scope,
+    failed: &AnyActor,
+) -> impl Iterator<Item = AnyActor> + use<> {
+    let mut others = Vec::new();
+    if scope != Scope::OneForOne {
+        others = children_of(turn);
+        if let (Scope::RestForOne, Some(at)) =
+            (scope, others.iter().position(|child| child.ptr_eq(failed)))
+        {
+            // Those that are left were started before it.
+            others.truncate(at + 1);
         }
     }
+    // The one alone needs no list.
+    let alone = (scope == Scope::OneForOne).then(|| failed.clone());
+    alone.into_iter().chain(others)
+}
+
+/// The text of a failure, which is user code.
+pub(super) fn report_of(turn: &AnyTurn<'_>, failure: &Failure) -> FailureReport {
+    let mut report = None;
+    let guarded = turn.guarded(&mut || report = Some(FailureReport::from(failure)));
+    if let Err(caught) = guarded {
+        turn.discard(caught);
+    }
+    report.unwrap_or_else(|| FailureReport::new("a failure whose text panics"))
+}
+
+/// A hook has failed, which changes nothing any more.
+pub(super) fn tell_of_hook(turn: &AnyTurn<'_>, failure: Failure) {
+    let reason = report_of(turn, &failure);
+    let path = turn.front().path.clone();
+    let info = FailureInfo::new(turn.pid(), path, reason);
+    turn.front().system().events().publish(&SystemEvent::Failure(info));
+    turn.drop_contained(failure);
+}
+
+/// What a parent that watches is to know of the end.
+pub(super) fn say_last_words(turn: &AnyTurn<'_>, report: FailureReport) {
+    turn.front().line_or_new().set_last_words(report);
 }
 
 fn rule(strategy: &mut Strategy, ledger: &mut Ledger, failure: &Failure, at: Moment) -> Ruling {
@@ -510,8 +487,8 @@ fn own_sink(core: &Core) -> Option<Counted<Escalations>> {
 
 /// Tells the sink of the actor, or else that of the nearest one above that has one, of a failure
 /// that the actor does not settle.
-fn tell_sink<M: 'static>(turn: &TurnOf<'_, M>, info: &FailureInfo) {
-    let me = crate::actor_ref::untyped(turn.me());
+fn tell_sink(turn: &AnyTurn<'_>, info: &FailureInfo) {
+    let me = turn.me();
     let mut holder = Some(&me);
     while let Some(one) = holder {
         if let Some(sink) = own_sink(one) {

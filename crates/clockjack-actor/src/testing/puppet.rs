@@ -93,8 +93,9 @@ impl<A: Actor> Puppet<A> {
         if let Signal::Terminated(end) = &signal {
             must_be_handled = true;
             let watch = self.state.extra().watching.remove(&end.pid);
-            if let Some(message) = watch.and_then(|watch| watch.message) {
-                return self.receive(host, message);
+            let message = watch.and_then(|watch| watch.message);
+            if let Some(message) = message.and_then(|message| message.downcast().ok()) {
+                return self.receive(host, *message);
             }
         }
         self.call(host, |actor, cx| match actor.signal(cx, signal) {
