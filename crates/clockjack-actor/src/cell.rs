@@ -648,7 +648,9 @@ impl<A: Actor> State<A> {
         let Some(extra) = &mut self.extra else { return };
         let n = core::mem::take(&mut extra.unstash).min(extra.stash.len());
         // In front of what was put back earlier and not handled yet? No: those are older.
-        extra.unstashed.extend(extra.stash.drain(..n));
+        for _ in 0..n {
+            extra.unstashed.extend(extra.stash.pop_front());
+        }
         if !extra.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
             self.flags |= PENDING;
         }

@@ -30,9 +30,10 @@
 //! at an empty mailbox moves at least one. Nothing is in the list after it was closed but what its
 //! owner was woken for, and nothing can come: the bar says closed.
 //!
-//! The lock is held for some moves and a step in a tree, and calls nobody: wakers and messages are
+//! The lock is held for some moves and a step in a queue, and calls nobody: wakers and messages are
 //! dropped, and functions of mapped refs called, after it was opened.
 
+mod line;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model;

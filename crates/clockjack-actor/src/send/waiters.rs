@@ -1,7 +1,7 @@
 //! The list of those who wait for room in a mailbox; its protocol is that of the [parent](super).
 #![expect(unsafe_code, reason = "the list of an actor stands in its front")]
 
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use core::{any::Any, ptr::NonNull, task::Waker};
 
 use clockjack_sync::{
@@ -10,6 +10,7 @@ use clockjack_sync::{
     mutant,
 };
 
+use super::line::Line;
 use crate::{base::WAITERS, envelope::Envelope, front::Front, props::Overflow};
 
 /// A message that waits.
@@ -113,7 +114,7 @@ pub(crate) struct Waiters<M: 'static> {
 
 struct List<M> {
     next: u64,
-    waiting: BTreeMap<u64, Waiting<M>>,
+    waiting: Line<Waiting<M>>,
     /// Given up on another thread, to be dropped by the runner.
     withdrawn: Vec<Letter<M>>,
     is_closed: bool,
@@ -171,8 +172,7 @@ impl<M: 'static> Waiters<M> {
     ///
     /// It lives no longer than the front, which stays where it is.
     pub(crate) unsafe fn new(front: &Front<M>) -> Self {
-        let list =
-            List { next: 1, waiting: BTreeMap::new(), withdrawn: Vec::new(), is_closed: false };
+        let list = List { next: 1, waiting: Line::new(), withdrawn: Vec::new(), is_closed: false };
         Self { front: NonNull::from(front), list: Lock::new(list) }
     }
 
@@ -234,7 +234,7 @@ impl<M: 'static> Waiters<M> {
             && let Some(letter) = letter.take()
         {
             list.next += 1;
-            list.waiting.insert(ticket, Waiting { letter, waker: None, is_request });
+            list.waiting.push(ticket, Waiting { letter, waker: None, is_request });
             self.front().core.raise(WAITERS);
         }
         (bar, ticket)
@@ -254,7 +254,7 @@ impl<M: 'static> Waiters<M> {
     }
 
     fn take(&self, list: &mut List<M>, ticket: u64) -> Option<Waiting<M>> {
-        let taken = list.waiting.remove(&ticket);
+        let taken = list.waiting.remove(ticket);
         if taken.is_some() {
             self.settle(list);
         }
@@ -269,11 +269,7 @@ impl<M: 'static> Waiters<M> {
                 return None;
             }
             let permit = self.front().mail.claim_awaited().ok()?;
-            let (_, next) = if mutant!("send-newest-first") {
-                list.waiting.pop_last()?
-            } else {
-                list.waiting.pop_first()?
-            };
+            let next = list.waiting.pop(!mutant!("send-newest-first"))?;
             let unmade = match next.letter {
                 Letter::Plain(msg) => {
                     let _ = permit.write(Envelope::new(msg));
@@ -300,11 +296,18 @@ impl<M: 'static> Waiters<M> {
         self.list.with(|list| {
             list.is_closed = true;
             let mut requests = core::mem::take(&mut list.withdrawn);
-            let of_asks = list
-                .waiting
-                .extract_if(.., |_, one| one.is_request || mutant!("send-refused-as-sent"));
-            requests.extend(of_asks.map(|(_, one)| one.letter));
-            let wakers = list.waiting.values_mut().filter_map(|one| one.waker.take()).collect();
+            let (mut of_asks, mut wakers) = (Vec::new(), Vec::new());
+            for (ticket, one) in list.waiting.iter_mut() {
+                if one.is_request || mutant!("send-refused-as-sent") {
+                    of_asks.push(ticket);
+                } else {
+                    wakers.extend(one.waker.take());
+                }
+            }
+            let waiting = &mut list.waiting;
+            requests.extend(
+                of_asks.into_iter().filter_map(|ticket| Some(waiting.remove(ticket)?.letter)),
+            );
             self.front().mail.unbar();
             self.front().core.lower(WAITERS);
             Leftover { requests, wakers }
@@ -317,9 +320,9 @@ impl<M: 'static> WaitList for Waiters<M> {
         let mut spare = Some(waker.clone());
         let left = self.list.with(|list| {
             if list.is_closed {
-                return Some(list.waiting.remove(&ticket));
+                return Some(list.waiting.remove(ticket));
             }
-            let Some(waiting) = list.waiting.get_mut(&ticket) else { return Some(None) };
+            let Some(waiting) = list.waiting.get_mut(ticket) else { return Some(None) };
             if !waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
                 core::mem::swap(&mut waiting.waker, &mut spare);
             }
@@ -339,7 +342,7 @@ impl<M: 'static> WaitList for Waiters<M> {
 
     fn give_up(&self, ticket: u64, back: &mut dyn Any) {
         let taken = self.list.with(|list| {
-            if list.is_closed { list.waiting.remove(&ticket) } else { self.take(list, ticket) }
+            if list.is_closed { list.waiting.remove(ticket) } else { self.take(list, ticket) }
         });
         if let Some(waiting) = taken {
             waiting.letter.give_back(back);
@@ -369,9 +372,10 @@ impl<M: 'static> Drop for Waiters<M> {
     /// any thread, so it is not known whether it may be dropped here.
     fn drop(&mut self) {
         let list = self.list.get_mut();
-        // Only the letters: a map that was emptied still has memory of its own, which is ours.
-        let waiting = core::mem::take(&mut list.waiting).into_values();
-        waiting.for_each(|one| core::mem::forget(one.letter));
+        // Only the letters: the memory of the line is ours.
+        while let Some(one) = list.waiting.pop(true) {
+            core::mem::forget(one.letter);
+        }
         core::mem::take(&mut list.withdrawn).into_iter().for_each(core::mem::forget);
     }
 }
