@@ -41,7 +41,7 @@ use core::{fmt, task::Waker};
 
 use clockjack_sync::mutant;
 use clockjack_time::{
-    ClockKind, DriverStatus, MonotonicClock, Tick, TickDriver, TickSpan, TimerInstant,
+    ClockKind, DriverStatus, MonotonicClock, Resolution, Tick, TickDriver, TickSpan, TimerInstant,
 };
 
 pub use self::error::LoopError;
@@ -68,6 +68,7 @@ pub struct HardwareHost {
     waker: Waker,
     guard: Guard,
     is_interrupt: fn() -> bool,
+    fine_now: Option<fn() -> TimerInstant>,
 }
 
 impl HardwareHost {
@@ -82,7 +83,7 @@ impl HardwareHost {
         driver: &'static dyn TickDriver,
         waker: Waker,
     ) -> Self {
-        Self { clock, driver, waker, guard: unguarded, is_interrupt: never }
+        Self { clock, driver, waker, guard: unguarded, is_interrupt: never, fine_now: None }
     }
 
     /// The same with a way to tell whether the caller is an interrupt, for boards whose interrupts
@@ -90,6 +91,21 @@ impl HardwareHost {
     #[must_use]
     pub const fn with_interrupts(mut self, is_interrupt: fn() -> bool) -> Self {
         self.is_interrupt = is_interrupt;
+        self
+    }
+
+    /// The same with a finer reading of the time, for boards that can tell how far a tick has come.
+    ///
+    /// A clock that counts ticks stands at the beginning of one until the next. By such a clock
+    /// nothing is early, but a delay that is counted from it is short by the part of a tick that
+    /// was over, and a finer clock sees that. Counted from this reading, and rounded up to an edge,
+    /// it is not early by either.
+    ///
+    /// It MUST NOT differ from the clock but by being finer: rounded down to the clock's tick it is
+    /// a reading of the clock, also in code that holds off the interrupt that counts.
+    #[must_use]
+    pub const fn with_fine_clock(mut self, now: fn() -> TimerInstant) -> Self {
+        self.fine_now = Some(now);
         self
     }
 
@@ -107,7 +123,11 @@ fn never() -> bool {
 
 impl SchedulerHost for HardwareHost {
     fn now(&self) -> TimerInstant {
-        self.clock.now()
+        self.fine_now.map_or_else(|| self.clock.now(), |now| now())
+    }
+
+    fn driver_tick(&self) -> Resolution {
+        self.clock.resolution()
     }
 
     fn clock_kind(&self) -> ClockKind {
@@ -255,7 +275,7 @@ impl RunnerLoop {
     ///
     /// If the clock of [`Fallback::UseReference`] has another watch.
     pub fn watch(&mut self, fallback: Fallback) -> Result<(), LoopError> {
-        let two_ticks = self.scheduler.now().resolution().duration(TickSpan::new(2));
+        let two_ticks = self.driver_tick().duration(TickSpan::new(2));
         let silence = self.scheduler.inner().common.driver_silence.max(two_ticks);
         self.watch = Some(DriverWatch::new(silence, fallback)?);
         Ok(())
@@ -284,6 +304,10 @@ impl RunnerLoop {
         // The host has stopped the driver once more, and found nothing left.
         report.driver = Some(driver);
         report
+    }
+
+    fn driver_tick(&self) -> Resolution {
+        self.scheduler.inner().common.host.driver_tick()
     }
 
     /// Rule 2.
@@ -324,7 +348,7 @@ impl RunnerLoop {
         };
         let is_pressed = pending > 0;
         if is_pressed || self.is_pressed {
-            let jitter = self.scheduler.now().resolution().duration(TickSpan::new(pending));
+            let jitter = self.driver_tick().duration(TickSpan::new(pending));
             self.scheduler.diagnostics().set_driver_jitter(jitter);
         }
         self.is_pressed = is_pressed;
@@ -336,8 +360,7 @@ impl RunnerLoop {
         let mut lease = inner.stations[0].jobs.lease_wait(&inner.common.relax());
         let limit = lease.core().table.count_catch_up(catch_up);
         drop(lease);
-        let driver_tick = self.scheduler.now().resolution();
-        let behind = TimerInstant::new(Tick::new(catch_up), driver_tick);
+        let behind = TimerInstant::new(Tick::new(catch_up), self.driver_tick());
         let ticks = behind.elapsed_tick(inner.common.resolution).get();
         if ticks > u64::from(limit) {
             inner.common.warn(Warning::DriverCatchUpExceeded { shard: 0, ticks, limit });

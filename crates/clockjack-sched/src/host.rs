@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use clockjack_sync::prim::hint;
-use clockjack_time::{ClockKind, DriverStatus, TimerInstant};
+use clockjack_time::{ClockKind, DriverStatus, Resolution, TimerInstant};
 
 use crate::{DispatcherId, HandlerError};
 
@@ -68,6 +68,12 @@ pub trait SchedulerHost: Send + Sync + 'static {
 
     /// What makes it pass.
     fn clock_kind(&self) -> ClockKind;
+
+    /// How long a tick of the driver is, where ticks are counted: as long as the unit of
+    /// [`now`](Self::now), unless that is finer.
+    fn driver_tick(&self) -> Resolution {
+        self.now().resolution()
+    }
 
     /// The name of what drives the scheduler, for people.
     fn name(&self) -> &'static str;

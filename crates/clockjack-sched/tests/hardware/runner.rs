@@ -15,7 +15,7 @@ use clockjack_sched::{
 };
 use clockjack_time::{
     DriverError, DriverStatus, InterruptDriver, MonotonicClock, Resolution, Tick, TickDriver,
-    TickToken,
+    TickToken, TimerInstant,
 };
 
 use crate::{
@@ -54,6 +54,61 @@ fn an_error_of_the_start_says_why() {
     let error = error.expect_err("no shards");
     assert_eq!(error.mode(), Some(clockjack_sched::ModeError::Shards));
     assert_eq!((error.driver(), error.is_manual(), error.is_watched()), (None, false, false));
+}
+
+/// A board that can tell how far a tick has come.
+mod fine {
+    use super::*;
+
+    pub(super) static TICKS: InterruptDriver = InterruptDriver::new(Resolution::MILLI);
+    /// Nanoseconds since the tick has begun.
+    pub(super) static PART: AtomicU32 = AtomicU32::new(0);
+
+    pub(super) fn now() -> TimerInstant {
+        let nanos = TICKS.now().ticks * 1_000_000 + u64::from(PART.load(SeqCst));
+        let nano = Resolution::from_nanos(1).expect("not zero");
+        TimerInstant::new(Tick::new(nanos), nano)
+    }
+
+    pub(super) fn start() -> RunnerLoop {
+        let waker = Waker::noop().clone();
+        let host = HardwareHost::new(&TICKS, &TICKS, waker.clone()).with_fine_clock(now);
+        let scheduler = Scheduler::new(MILLIS, host).expect("one shard");
+        RunnerLoop::new(scheduler, &TICKS, waker).expect("a fresh driver")
+    }
+}
+
+#[test]
+fn a_delay_is_not_short_by_the_finer_clock_of_a_board_that_has_one() {
+    let mut runner = fine::start();
+    for part in [0, 1, 499_999, 500_000, 999_999] {
+        fine::PART.store(part, SeqCst);
+        let (begun, ran) = (fine::now().ticks, Arc::new(AtomicU32::new(0)));
+        once(&runner, ms(3), &ran);
+        while ran.load(SeqCst) == 0 {
+            fine::PART.store(999_999, SeqCst);
+            runner.poll();
+            assert_eq!(ran.load(SeqCst), 0, "at the end of a tick nothing new is due");
+            fine::PART.store(0, SeqCst);
+            fine::TICKS.notify_tick();
+            runner.poll();
+        }
+        let after = fine::now().ticks - begun;
+        assert!((3_000_000..4_000_000).contains(&after), "{part} ns into a tick: {after} ns");
+    }
+
+    // What the driver says is in its own ticks, however fine the reading is.
+    let mut warnings = warnings(&runner);
+    interrupts(&fine::TICKS, 301);
+    assert_eq!(runner.poll().catch_up, 300);
+    assert!(
+        matches!(
+            next_warning(&mut warnings),
+            Some(Warning::DriverCatchUpExceeded { ticks: 300, limit: 100, .. })
+        ),
+        "the ticks that were made up for"
+    );
+    assert_eq!(runner.scheduler().metrics().driver_jitter, ms(301));
 }
 
 #[test]

@@ -17,6 +17,15 @@ use crate::{
 /// caught up, the wake-up of whoever is registered. On targets without compare-exchange the wake-up
 /// goes through `critical-section`, twice, for one addition each.
 ///
+/// # Never early, by which clock
+///
+/// This clock stands at the beginning of a tick until the next one comes. Deadlines are counted
+/// from its readings and compared with them, so by this clock none is early. By a finer clock of
+/// the same board a delay that was counted from here may be short by the part of the tick that was
+/// over, less than one. The timers of an executor count one tick more for that; a scheduler takes a
+/// finer reading where the board has one: `Toolbox::now`, or `HardwareHost::with_fine_clock`. A
+/// board that has none, and wants a delay that is never short, asks for a tick more.
+///
 /// # Examples
 ///
 /// A board: the driver is a static, the interrupt handler notifies it, the loop polls it and
