@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use clockjack_observe::{Snapshot, histogram::Summary};
+use clockjack_observe::histogram::Summary;
 
-use crate::{Scheduler, TaskRunReport};
+use crate::{Scheduler, TaskRunReport, table::Spread};
 
 /// Counts of a scheduler, all shards together. The counts of one shard belong to one moment, those
 /// of several do not.
@@ -56,9 +56,11 @@ pub struct SchedulerMetrics {
 impl Scheduler {
     /// What has been counted so far. Takes the lease of each shard for a moment.
     #[must_use]
+    // Its frame is large: not a part of the caller's.
+    #[inline(never)]
     pub fn metrics(&self) -> SchedulerMetrics {
         let inner = self.inner();
-        let (mut lateness, mut drift) = (Snapshot::<8>::new(), Snapshot::<8>::new());
+        let (mut lateness, mut drift) = (Spread::new(), Spread::new());
         let TaskRunReport { succeeded, failed, duration } = inner.close_stats();
         let mut metrics = SchedulerMetrics {
             active_total: 0,

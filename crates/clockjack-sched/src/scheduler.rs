@@ -104,6 +104,8 @@ impl Scheduler {
     ///
     /// [`ModeError`]: for a clock that is moved by hand in a configuration for production, or a
     /// number of shards that cannot be.
+    // Its frame is large: not a part of the caller's.
+    #[inline(never)]
     pub fn new(config: SchedulerConfig, host: impl SchedulerHost) -> Result<Self, ModeError> {
         let kind = host.clock_kind();
         let metadata =
@@ -124,9 +126,11 @@ impl Scheduler {
         });
         let stations = (0..config.shards)
             .map(|id| {
-                let jobs = JobShard::new(&config, id, kind, shared.clone());
-                let silence = silence::Silence::new();
-                Counted::new(Station { jobs, silence, common: common.clone() })
+                Counted::new(Station {
+                    jobs: JobShard::new(&config, id, kind, shared.clone()),
+                    silence: silence::Silence::new(),
+                    common: common.clone(),
+                })
             })
             .collect();
         let inner = Counted::new(Inner {

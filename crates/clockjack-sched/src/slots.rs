@@ -111,8 +111,10 @@ impl Body {
     }
 }
 
-/// A slot begins with a cache line: what a job of a closure needs is two of them.
-#[repr(C, align(64))]
+/// A slot begins with a cache line: what a job of a closure needs is two of them. A microcontroller
+/// has none to begin with.
+#[repr(C)]
+#[cfg_attr(not(all(target_os = "none", not(target_has_atomic = "64"))), repr(align(64)))]
 pub(crate) struct Slot<P> {
     pub(crate) word: JobWord,
     link: AtomicU32,

@@ -27,7 +27,10 @@ use clockjack_time::{
 };
 
 use self::due::DueList;
-pub(crate) use self::{look::Counts, parcel::Returned};
+pub(crate) use self::{
+    look::{Counts, Spread},
+    parcel::Returned,
+};
 use crate::{
     BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, Hub, JobId,
     JobNumber, JobSpec, LogKind, LogRecord, ScheduleError, ScheduleErrorKind, SchedulerConfig,

@@ -35,8 +35,8 @@ pub struct Slab<T> {
 struct Chunk([u64; 8]);
 
 /// Chunks that are made at once: 16 KiB, so that growing neither copies nor takes much too much. On
-/// a microcontroller one KiB.
-const BLOCK: usize = prim::scaled(256, 16, 256);
+/// a microcontroller a quarter of one, which is made on the stack.
+const BLOCK: usize = prim::scaled(256, 4, 256);
 
 /// Chunks that are made as they are needed and stay where they are.
 #[derive(Default)]
