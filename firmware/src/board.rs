@@ -6,7 +6,7 @@ use core::{
     task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
 };
 
-use clockjack_time::{InterruptDriver, MonotonicClock as _, Resolution};
+use clockjack_time::{InterruptDriver, MonotonicClock as _, Resolution, Tick, TimerInstant};
 use critical_section::Mutex;
 
 use crate::arch;
@@ -18,12 +18,15 @@ pub static TICKS: InterruptDriver = InterruptDriver::new(Resolution::MILLI);
 
 /// Called by the interrupt of each tick, after it was counted, with its number.
 static HOOK: Mutex<Cell<Option<fn(u64)>>> = Mutex::new(Cell::new(None));
+/// The ticks have been started.
+static IS_TICKING: Mutex<Cell<bool>> = Mutex::new(Cell::new(false));
 /// Somebody has ended the sleep that is to begin.
 static IS_WOKEN: Mutex<Cell<bool>> = Mutex::new(Cell::new(false));
 
 /// Starts the ticks: the first is a millisecond away.
 pub fn start_ticks() {
     arch::start_ticks(CLOCKS_PER_MILLI);
+    critical_section::with(|cs| IS_TICKING.borrow(cs).set(true));
 }
 
 /// Which tick it is.
@@ -35,6 +38,9 @@ pub fn now() -> u64 {
 /// Nanoseconds since the ticks were started, as finely as the timer counts.
 #[must_use]
 pub fn nanos() -> u64 {
+    if !critical_section::with(|cs| IS_TICKING.borrow(cs).get()) {
+        return 0;
+    }
     loop {
         let tick = now();
         let clocks = u64::from(arch::clocks_in_tick(CLOCKS_PER_MILLI));
@@ -42,6 +48,21 @@ pub fn nanos() -> u64 {
             return tick * 1_000_000 + clocks * 1_000_000 / u64::from(CLOCKS_PER_MILLI);
         }
     }
+}
+
+/// The same as an instant: a reading of [`TICKS`], but finer. Delays are counted from it, so that
+/// none is short by the part of a tick that is over.
+#[must_use]
+pub fn now_fine() -> TimerInstant {
+    const NANO: Resolution = Resolution::from_nanos(1).expect("not zero");
+    TimerInstant::new(Tick::new(nanos()), NANO)
+}
+
+/// Whether the caller is an interrupt.
+#[cfg(any(feature = "executor", feature = "scheduler"))]
+#[must_use]
+pub fn is_interrupt() -> bool {
+    arch::is_interrupt()
 }
 
 /// Calls this in the interrupt of each tick from now on, with its number.
@@ -108,7 +129,7 @@ pub fn waker() -> Waker {
 #[cfg(feature = "executor")]
 mod toolbox {
     use clockjack_exec::Toolbox;
-    use clockjack_time::{MonotonicClock, Tick, TickDriver};
+    use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
     /// What an executor on this board needs.
     #[derive(Clone, Copy, Debug)]
@@ -132,7 +153,11 @@ mod toolbox {
         }
 
         fn current_worker(&self) -> Option<u16> {
-            (!crate::arch::is_interrupt()).then_some(0)
+            (!super::is_interrupt()).then_some(0)
+        }
+
+        fn now(&self) -> TimerInstant {
+            super::now_fine()
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`board`] | the tick interrupt, a clock and driver fed by it, sleep, a toolbox, `block_on` |
 //! | [`heap`] | memory of a fixed size that counts, and that can be shut |
+//! | [`stack`] | how deep the stack has been |
 //! | [`out`] | lines to the host by semihosting, and the end of the program |
 //!
 //! A program is a function and [`program!`]; `src/bin/station.rs` is one. Everything above this
@@ -14,6 +15,7 @@
 pub mod board;
 pub mod heap;
 pub mod out;
+pub mod stack;
 
 #[cfg(target_arch = "arm")]
 #[path = "arch/cortex_m.rs"]
@@ -39,9 +41,16 @@ macro_rules! program {
 
 /// Gives the program its heap, runs it, and ends with success.
 pub fn start(run: fn()) -> ! {
+    stack::paint();
     heap::init();
     run();
     out::exit(0)
+}
+
+/// Writes what the program took of the memory as facts.
+pub fn report() {
+    heap::report();
+    out::fact("stack-max", stack::most() as u64);
 }
 
 #[panic_handler]

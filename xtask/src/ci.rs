@@ -103,6 +103,7 @@ const DEEP: &[Step] = &[
     shown("public surface", "xtask api"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),
+    shown("firmware, all targets", "xtask firmware --all"),
     shown("foreign processors", "xtask foreign"),
     shown("fuzz, ten minutes a target", "xtask fuzz --minutes 10"),
     shown("counts", "xtask counts"),

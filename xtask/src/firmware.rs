@@ -3,8 +3,10 @@
 //! The program is `firmware/`, a workspace of its own. Debian's compiler builds core and alloc from
 //! its own sources (`-Zbuild-std`), the linker is the one that comes with rustup's, and QEMU counts
 //! time by instructions, so that a run is the same each time and on each target. What the program
-//! prints is compared with `firmware/golden/station.txt`; lines that begin with `#` are facts and
-//! go into the tables.
+//! prints is compared with a file in `firmware/golden`; lines that begin with `#` are facts and go
+//! into the tables.
+//!
+//! What a board runs is its [suite](Suite), by the memory that it has.
 
 mod elf;
 
@@ -28,46 +30,110 @@ struct Target {
     triple: &'static str,
     /// By which name cargo is told of the linker.
     linker: &'static str,
+    /// Which board of `firmware/boards` the program is linked for.
+    board: &'static str,
     qemu: &'static str,
     package: &'static str,
     machine: &'static str,
+    suite: Suite,
     /// What is said of it in the table.
     about: &'static str,
 }
 
+/// What a board has the memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Suite {
+    /// All programs: the station and the scenario, which have actors, the scheduler that is shared,
+    /// and a table of jobs with one owner.
+    Whole,
+    /// Of these the last one: 16 KiB.
+    Table,
+}
+
+impl Suite {
+    fn programs(self) -> &'static [Program] {
+        match self {
+            Self::Whole => &PROGRAMS,
+            Self::Table => &PROGRAMS[3..],
+        }
+    }
+}
+
+/// A program whose trace is compared.
+struct Program {
+    bin: &'static str,
+    features: &'static str,
+    golden: Golden,
+}
+
+/// What a trace is compared with.
+#[derive(Clone, Copy)]
+enum Golden {
+    /// A file in `firmware/golden`.
+    File(&'static str),
+    /// The files of the scenario, which every host is compared with.
+    Scenario,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program { bin: "station", features: "actors", golden: Golden::File("station.txt") },
+    Program { bin: "scenario", features: "scenario", golden: Golden::Scenario },
+    Program { bin: "jobs", features: "scheduler", golden: Golden::File("jobs.txt") },
+    // The same lines, by other means.
+    Program { bin: "table", features: "scheduler", golden: Golden::File("jobs.txt") },
+];
+
 /// The first is what every submission is checked on.
-const TARGETS: [Target; 4] = [
+const TARGETS: [Target; 5] = [
     Target {
         triple: "thumbv7m-none-eabi",
         linker: "CARGO_TARGET_THUMBV7M_NONE_EABI_LINKER",
+        board: "mps2-an385",
         qemu: "qemu-system-arm",
         package: "qemu-system-arm",
         machine: "-machine mps2-an385",
+        suite: Suite::Whole,
         about: "Cortex-M3",
     },
     Target {
         triple: "thumbv7em-none-eabihf",
         linker: "CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER",
+        board: "mps2-an386",
         qemu: "qemu-system-arm",
         package: "qemu-system-arm",
         machine: "-machine mps2-an386",
+        suite: Suite::Whole,
         about: "Cortex-M4F",
     },
-    // ARMv6-M is a part of ARMv7-M. QEMU's own Cortex-M0 board has 16 KiB of memory.
+    // ARMv6-M is a part of ARMv7-M. QEMU's own Cortex-M0 board, the next one, has 16 KiB of memory.
     Target {
         triple: "thumbv6m-none-eabi",
         linker: "CARGO_TARGET_THUMBV6M_NONE_EABI_LINKER",
+        board: "mps2-an385",
         qemu: "qemu-system-arm",
         package: "qemu-system-arm",
         machine: "-machine mps2-an385",
+        suite: Suite::Whole,
         about: "Cortex-M0 code on a Cortex-M3",
+    },
+    Target {
+        triple: "thumbv6m-none-eabi",
+        linker: "CARGO_TARGET_THUMBV6M_NONE_EABI_LINKER",
+        board: "microbit",
+        qemu: "qemu-system-arm",
+        package: "qemu-system-arm",
+        machine: "-machine microbit",
+        suite: Suite::Table,
+        about: "Cortex-M0",
     },
     Target {
         triple: "riscv32imac-unknown-none-elf",
         linker: "CARGO_TARGET_RISCV32IMAC_UNKNOWN_NONE_ELF_LINKER",
+        board: "virt",
         qemu: "qemu-system-riscv32",
         package: "qemu-system-misc",
         machine: "-machine virt -bios none",
+        suite: Suite::Whole,
         about: "RV32IMAC",
     },
 ];
@@ -76,16 +142,17 @@ const TARGETS: [Target; 4] = [
 const TIMERS_ON: &str = "thumbv7em-none-eabihf";
 
 /// What the program is made of in turn, by features: see `firmware/src/bin/size.rs`.
-const PARTS: [(&str, &str); 4] = [
-    ("start-up, tick, heap, output", ""),
-    ("with the executor", "executor"),
-    ("with the scheduler", "scheduler"),
-    ("with actors, on both", "actors"),
+const PARTS: [(&str, &str, &str); 5] = [
+    ("start-up, tick, heap, output", "size", ""),
+    ("a table of jobs, room for 8", "table", "scheduler"),
+    ("with the executor", "size", "executor"),
+    ("with the scheduler", "size", "scheduler"),
+    ("with actors, on both", "size", "actors"),
 ];
 
-/// 4 ns an instruction, 250,000 a tick: what is done at a tick is done within it, on every target.
+/// 2 ns an instruction, 500,000 a tick: what is done at a tick is done within it, on every target.
 /// Where the processor sleeps, time passes at once.
-const BY_TICKS: &str = "-icount shift=2,align=off,sleep=off";
+const BY_TICKS: &str = "-icount shift=1,align=off,sleep=off";
 /// 1 ns an instruction: the clock is their number.
 const BY_INSTRUCTIONS: &str = "-icount shift=0,align=off,sleep=off";
 const SEMIHOSTING: &str = "-nographic -semihosting-config enable=on,target=native -kernel";
@@ -96,7 +163,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// A target to run on instead of the first
+    /// A target, or a board, to run on instead of the first
     #[arg(long)]
     target: Option<String>,
     /// All targets, and the instructions of timers
@@ -112,7 +179,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let bench = Bench { workspace: Workspace::load()?, linker: linker()? };
     let targets = chosen(options)?;
     let counts_timers = targets.iter().any(|target| target.triple == TIMERS_ON);
-    let mut steps = Steps::new("firmware", 2 + 3 * targets.len() + usize::from(counts_timers));
+    let n_programs: usize = targets.iter().map(|target| target.suite.programs().len()).sum();
+    let n_steps = 2 + n_programs + targets.len() + usize::from(counts_timers);
+    let mut steps = Steps::new("firmware", n_steps);
     steps.step("toolchain", tool::ensure_debian_rust);
     steps.step("machines", |line| {
         for target in &targets {
@@ -123,13 +192,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     });
     let mut tables = Vec::new();
     for target in &targets {
-        steps.step(&format!("station, {}", target.triple), |line| {
-            bench.station(line, target, options.bless)
-        });
-        steps.step(&format!("scenario, {}", target.triple), |line| bench.scenario(line, target));
-        steps.step(&format!("sizes, {}", target.triple), |line| {
+        for program in target.suite.programs() {
+            steps.step(&format!("{}, {}", program.bin, target.name()), |line| {
+                bench.check(line, target, program, options.bless)
+            });
+        }
+        steps.step(&format!("sizes, {}", target.name()), |line| {
             let table = bench.sizes(line, target)?;
-            tables.push(format!("{} ({})\n\n{table}", target.triple, target.about));
+            let name = target.name();
+            tables.push(format!("{name} ({}), bytes\n\n{table}", target.about));
             Ok(String::new())
         });
         if target.triple == TIMERS_ON {
@@ -144,16 +215,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn chosen(options: &Options) -> Result<Vec<&'static Target>> {
-    match &options.target {
-        Some(triple) => match TARGETS.iter().find(|target| target.triple == triple) {
-            Some(target) => Ok(vec![target]),
-            None => {
-                let known: Vec<_> = TARGETS.iter().map(|target| target.triple).collect();
-                bail!("no machine is known for {triple}; there are {}", known.join(", "))
-            }
-        },
-        None if options.all => Ok(TARGETS.iter().collect()),
-        None => Ok(vec![&TARGETS[0]]),
+    let Some(name) = &options.target else {
+        return Ok(TARGETS.iter().take(if options.all { TARGETS.len() } else { 1 }).collect());
+    };
+    let is_meant = |target: &&Target| target.triple == name || target.board == name;
+    let meant: Vec<_> = TARGETS.iter().filter(is_meant).collect();
+    if meant.is_empty() {
+        let known: Vec<_> = TARGETS.iter().map(Target::name).collect();
+        bail!("no machine is known for {name}; there are {}", known.join(", "))
+    }
+    Ok(meant)
+}
+
+impl Target {
+    fn name(&self) -> String {
+        format!("{} on {}", self.triple, self.board)
     }
 }
 
@@ -183,9 +259,10 @@ struct Said {
 impl Bench {
     /// Builds a program of the firmware with these features; gives the file.
     fn build(&self, line: &Line, target: &Target, bin: &str, features: &str) -> Result<PathBuf> {
-        let log = self.workspace.log(&format!("firmware-{}-{bin}.log", target.triple));
+        let log = self.workspace.log(&format!("firmware-{}-{bin}.log", target.board));
         let cmd = tool::debian("cargo")
             .env("RUSTC_BOOTSTRAP", "1")
+            .env("CLOCKJACK_BOARD", target.board)
             .env(target.linker, &self.linker)
             .dir(&self.workspace.root.join("firmware"))
             .words("build --release --locked --target-dir ../target/firmware")
@@ -204,7 +281,7 @@ impl Bench {
     /// Runs a program, which has to end by itself and with success.
     fn run(&self, line: &Line, target: &Target, clock: &str, file: &PathBuf) -> Result<Said> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let log = self.workspace.log(&format!("firmware-{}-{name}-run.log", target.triple));
+        let log = self.workspace.log(&format!("firmware-{}-{name}-run.log", target.board));
         let cmd = Cmd::new(target.qemu)
             .words(target.machine)
             .words(clock)
@@ -215,25 +292,39 @@ impl Bench {
         Ok(Said::read(&finished.output))
     }
 
-    fn station(&self, line: &Line, target: &Target, bless: bool) -> Result<String> {
-        let file = self.build(line, target, "station", "actors")?;
+    /// Runs a program, and compares what it says.
+    fn check(
+        &self,
+        line: &Line,
+        target: &Target,
+        program: &Program,
+        bless: bool,
+    ) -> Result<String> {
+        let file = self.build(line, target, program.bin, program.features)?;
         let said = self.run(line, target, BY_TICKS, &file)?;
-        let golden = self.workspace.root.join("firmware/golden/station.txt");
+        let what = match program.golden {
+            Golden::File(name) => self.compare_file(&said, name, bless)?,
+            Golden::Scenario => self.compare_scenario(&said)?,
+        };
+        let (heap, stack) = (said.fact("heap-max")?, said.fact("stack-max")?);
+        Ok(format!("{what}, heap {heap} and stack {stack} bytes at most"))
+    }
+
+    fn compare_file(&self, said: &Said, name: &str, bless: bool) -> Result<String> {
+        let golden = self.workspace.root.join("firmware/golden").join(name);
         if bless {
             process::write(&golden, &(said.trace.join("\n") + "\n"))?;
         }
         let expected = std::fs::read_to_string(&golden)
             .with_context(|| format!("cannot read {}", golden.display()))?;
-        compare(&said.trace, &expected.lines().collect::<Vec<_>>(), "firmware/golden/station.txt")?;
-        let heap = said.facts.get("heap-max").map_or("?", String::as_str);
-        Ok(format!("{} lines, heap {heap} bytes at most", said.trace.len()))
+        let name = format!("firmware/golden/{name}");
+        compare(&said.trace, &expected.lines().collect::<Vec<_>>(), &name)?;
+        Ok(format!("{} lines", said.trace.len()))
     }
 
     /// The program that runs on every host: its trace is the one that they all leave, and under a
     /// seed it goes in the order that was written on a server.
-    fn scenario(&self, line: &Line, target: &Target) -> Result<String> {
-        let file = self.build(line, target, "scenario", "scenario")?;
-        let said = self.run(line, target, BY_TICKS, &file)?;
+    fn compare_scenario(&self, said: &Said) -> Result<String> {
         let read = |name: &str| {
             let path = self.workspace.root.join("scenario").join(name);
             std::fs::read_to_string(&path)
@@ -245,20 +336,21 @@ impl Bench {
         let digests = orders.lines().filter(|line| line.starts_with("seed "));
         compare(seeds, &digests.take(seeds.len()).collect::<Vec<_>>(), "scenario/orders.txt")?;
         anyhow::ensure!(seeds.len() > 1, "no order was compared");
-        let heap = said.fact("heap-max")?;
-        Ok(format!("{} lines, {} seeds, heap {heap} bytes at most", trace.len(), seeds.len()))
+        Ok(format!("{} lines, {} seeds", trace.len(), seeds.len()))
     }
 
     fn sizes(&self, line: &Line, target: &Target) -> Result<Table> {
-        let mut table = Table::new(&["program", "flash", "static", "heap"]);
-        for (name, features) in PARTS {
-            let file = self.build(line, target, "size", features)?;
+        let mut table = Table::new(&["program", "flash", "static", "heap", "stack"]);
+        let whole = [("the whole station", "station", "actors")];
+        let (small, large): (&[_], &[_]) = match target.suite {
+            Suite::Whole => (&PARTS, &whole),
+            Suite::Table => (&PARTS[..2], &[]),
+        };
+        for (name, bin, features) in small.iter().chain(large) {
+            let file = self.build(line, target, bin, features)?;
             let said = self.run(line, target, BY_TICKS, &file)?;
             table.row(row(name, &file, &said)?);
         }
-        let file = self.build(line, target, "station", "actors")?;
-        let said = self.run(line, target, BY_TICKS, &file)?;
-        table.row(row("the whole station", &file, &said)?);
         Ok(table)
     }
 
@@ -274,13 +366,15 @@ impl Bench {
     }
 }
 
-/// Flash, static memory without the heap, and the most that was used of the heap, in bytes.
-fn row(name: &str, file: &PathBuf, said: &Said) -> Result<[String; 4]> {
+/// Flash, static memory without the heap, and the most that was used of heap and stack, in bytes.
+fn row(name: &str, file: &PathBuf, said: &Said) -> Result<[String; 5]> {
     let image = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let sizes = Sizes::of(&image).with_context(|| format!("in {}", file.display()))?;
     let arena: u64 = said.fact("arena")?.parse().context("the size of the heap is a number")?;
     let fixed = sizes.ram.saturating_sub(arena);
-    Ok([name.to_owned(), sizes.flash.to_string(), fixed.to_string(), said.fact("heap-max")?.into()])
+    let (heap, stack) = (said.fact("heap-max")?, said.fact("stack-max")?);
+    let (flash, fixed) = (sizes.flash.to_string(), fixed.to_string());
+    Ok([name.to_owned(), flash, fixed, heap.to_owned(), stack.to_owned()])
 }
 
 impl Said {
@@ -347,5 +441,24 @@ mod tests {
         let options = Options { target: Some("z80".to_owned()), all: false, bless: false };
         let error = chosen(&options).err().unwrap().to_string();
         assert!(error.contains("z80") && error.contains("thumbv7m-none-eabi"), "{error}");
+    }
+
+    #[test]
+    fn a_board_names_itself_and_a_target_all_its_boards() {
+        let boards = |name: &str| -> Vec<_> {
+            let options = Options { target: Some(name.to_owned()), all: false, bless: false };
+            chosen(&options).unwrap().into_iter().map(|target| target.board).collect()
+        };
+        assert_eq!(boards("microbit"), ["microbit"]);
+        assert_eq!(boards("thumbv6m-none-eabi"), ["mps2-an385", "microbit"]);
+    }
+
+    #[test]
+    fn the_smallest_board_runs_the_program_that_fits() {
+        let bins = |suite: Suite| -> Vec<_> {
+            suite.programs().iter().map(|program| program.bin).collect()
+        };
+        assert_eq!(bins(Suite::Whole), ["station", "scenario", "jobs", "table"]);
+        assert_eq!(bins(Suite::Table), ["table"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use cortex_m::{
     Peripherals,
-    peripheral::{SYST, syst::SystClkSource},
+    peripheral::{SCB, SYST, syst::SystClkSource},
 };
 
 pub(crate) fn start_ticks(clocks_per_tick: u32) {
@@ -14,9 +14,15 @@ pub(crate) fn start_ticks(clocks_per_tick: u32) {
     syst.enable_interrupt();
 }
 
-/// How far the current tick has come.
+/// How far the tick has come that was counted last: to its end, if the next one waits to be.
 pub(crate) fn clocks_in_tick(clocks_per_tick: u32) -> u32 {
-    clocks_per_tick - 1 - SYST::get_current()
+    let left = SYST::get_current();
+    match (SCB::is_pendst_pending(), left) {
+        (true, _) => clocks_per_tick - 1,
+        // It has been started, and has not been loaded yet.
+        (false, 0) => 0,
+        (false, left) => clocks_per_tick - 1 - left,
+    }
 }
 
 /// The processor's handler of SysTick, by its name in the table of vectors.
@@ -29,9 +35,9 @@ pub(crate) fn wait_for_interrupt() {
     cortex_m::asm::wfi();
 }
 
-#[cfg(feature = "executor")]
+#[cfg(any(feature = "executor", feature = "scheduler"))]
 pub(crate) fn is_interrupt() -> bool {
-    use cortex_m::peripheral::{SCB, scb::VectActive};
+    use cortex_m::peripheral::scb::VectActive;
 
     SCB::vect_active() != VectActive::ThreadMode
 }

@@ -24,11 +24,11 @@ pub(crate) fn start_ticks(clocks_per_tick: u32) {
     unsafe { riscv::interrupt::enable() };
 }
 
-/// How far the current tick has come.
+/// How far the tick has come that was counted last: to its end, if the next one waits to be.
 pub(crate) fn clocks_in_tick(_: u32) -> u32 {
     let (next, apart) = critical_section::with(|cs| NEXT.borrow(cs).get());
     let begun = next - u64::from(apart);
-    u32::try_from(time() - begun).unwrap_or(apart)
+    u32::try_from(time() - begun).unwrap_or(apart).min(apart - 1)
 }
 
 /// Time counts from one alarm to the next, not from when the handler came to it: none is lost.
@@ -71,7 +71,7 @@ pub(crate) fn wait_for_interrupt() {
     riscv::asm::wfi();
 }
 
-#[cfg(feature = "executor")]
+#[cfg(any(feature = "executor", feature = "scheduler"))]
 pub(crate) fn is_interrupt() -> bool {
     critical_section::with(|cs| IS_INSIDE.borrow(cs).get())
 }

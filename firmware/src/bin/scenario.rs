@@ -5,7 +5,7 @@
 #![no_main]
 
 use clockjack_actor::{Limits, RootContext, SystemBuilder};
-use clockjack_firmware::{board, heap, line, out, program};
+use clockjack_firmware::{board, line, program, report};
 use clockjack_scenario::{Tape, builder, simulate, start, tape::digest};
 use clockjack_sched::SchedulerConfig;
 
@@ -22,7 +22,7 @@ fn run() {
         assert!(report.is_clean());
         line!("seed {seed}: {:016x}", digest(&tape.in_order()));
     }
-    out::fact("heap-max", heap::books().used_max as u64);
+    report();
 }
 
 /// By the ticks of the board. Nothing of it is left for the next one: the heap has room for one

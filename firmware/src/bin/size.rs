@@ -9,7 +9,7 @@
 #![no_std]
 #![no_main]
 
-use clockjack_firmware::{board, heap, out, program};
+use clockjack_firmware::{board, out, program, report};
 
 program!(run);
 
@@ -20,7 +20,7 @@ fn run() {
     board::start_ticks();
     part();
     board::spin(1);
-    heap::report();
+    report();
     out::fact("ticks", board::now());
 }
 

@@ -294,6 +294,8 @@ fn run() {
     board::block_on(root.run_until(until(145)));
     line!("{:>4} driver: {:?}", board::now(), TICKS.current_status());
 
+    // So that some ticks wait to be taken when it stops.
+    board::spin(3);
     line!("{:>4} the driver stops: {:?}", board::now(), TICKS.stop_and_flush());
     board::block_on(root.run_until(until(165)));
     line!("{:>4} driver: {:?}", board::now(), TICKS.current_status());
@@ -310,7 +312,7 @@ fn run() {
     let report = root.shutdown(ms(100));
     line!("{:>4} the end is clean: {}", board::now(), report.is_clean());
     drop(report);
-    heap::report();
+    clockjack_firmware::report();
     out::fact("heap-left", heap::used() as u64);
     out::fact("allocations", heap::books().allocations as u64);
 }
