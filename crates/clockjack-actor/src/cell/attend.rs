@@ -146,7 +146,7 @@ impl dyn Typed + '_ {
             }
             Note::Terminated(terminated) => self.tell_end(terminated),
             Note::Starting(path) => self.child_starting(turn, &path),
-            Note::WatchFor { who } => drop(self.watch(turn, &who)),
+            Note::WatchFor { who } => self.watch(turn, &who),
             Note::UnwatchFor { who } => self.unwatch(turn, &who),
             Note::System(message) => self.system_message(turn, *message),
         }
