@@ -111,11 +111,31 @@ impl Body {
     }
 }
 
-/// A slot begins with a cache line: what a job of a closure needs is two of them. A microcontroller
-/// has none to begin with.
+/// What has this begins with a cache line.
+#[derive(Default)]
+#[repr(align(64))]
+struct CacheLine;
+
+/// With what a slot begins, on a microcontroller or elsewhere.
+trait Begin {
+    type With: Default;
+}
+
+struct Where<const IS_SMALL: bool>;
+
+impl Begin for Where<false> {
+    type With = CacheLine;
+}
+
+/// There are no cache lines, and room counts.
+impl Begin for Where<true> {
+    type With = ();
+}
+
+/// A slot begins with a cache line, if there are any: what a job of a closure needs is two of them.
 #[repr(C)]
-#[cfg_attr(not(all(target_os = "none", not(target_has_atomic = "64"))), repr(align(64)))]
 pub(crate) struct Slot<P> {
+    _begin: <Where<{ prim::IS_SMALL }> as Begin>::With,
     pub(crate) word: JobWord,
     link: AtomicU32,
     body: UnsafeCell<Body>,
@@ -125,6 +145,7 @@ pub(crate) struct Slot<P> {
 impl<P> Slot<P> {
     fn new() -> Self {
         Self {
+            _begin: Default::default(),
             word: JobWord::new(),
             link: AtomicU32::new(NIL),
             body: UnsafeCell::new(Body::EMPTY),
