@@ -245,27 +245,62 @@ impl Core {
     pub(crate) fn children(&self) -> Option<&Lock<Children>> {
         // Acquire: pairs with `children_or_new`.
         let children = self.children.load(Acquire);
-        // SAFETY: it is not freed before the cell.
-        unsafe { children.as_ref() }
+        // SAFETY: it is one that was made, or no address of one.
+        unsafe { listed(children) }
     }
 
-    pub(crate) fn children_or_new(&self) -> &Lock<Children> {
-        if let Some(children) = self.children() {
-            return children;
+    /// The children, for who wants to add one; none if it has begun to stop and never had any.
+    pub(crate) fn children_or_new(&self) -> Option<&Lock<Children>> {
+        // Acquire: pairs with the exchange below.
+        let seen = self.children.load(Acquire);
+        if !seen.is_null() {
+            // SAFETY: as in `children`.
+            return unsafe { listed(seen) };
         }
         let made = Box::into_raw(Box::new(Lock::new(Children::default())));
         // Release: what was just made; pairs with `children`.
         match self.children.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: it stands in the cell now, which frees it at its end.
-            Ok(_) => unsafe { &*made },
+            Ok(_) => Some(unsafe { &*made }),
             Err(others) => {
                 // SAFETY: nobody else has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: as in `children`.
-                unsafe { &*others }
+                unsafe { listed(others) }
             }
         }
     }
+
+    /// From here on no child is added: who adds the first one at the same time either is seen by
+    /// who looks at the children after this, or finds that there will be none. For the runner.
+    pub(crate) fn close_children(&self) {
+        if mutant!("actor-closes-no-first-child") && self.children().is_none() {
+            return;
+        }
+        // Acquire: pairs with the exchange of `children_or_new`; there is nothing to release.
+        let closed = self.children.compare_exchange(ptr::null_mut(), NO_MORE, AcqRel, Acquire);
+        let Err(seen) = closed else { return };
+        // SAFETY: as in `children`.
+        if let Some(children) = unsafe { listed(seen) } {
+            children.with(|children| children.is_closed = true);
+        }
+    }
+}
+
+/// Stands where a list of children would: there will be none. No list has this address.
+const NO_MORE: *mut Lock<Children> = ptr::without_provenance_mut(align_of::<Lock<Children>>());
+
+/// The list at an address.
+///
+/// # Safety
+///
+/// It is null, [`NO_MORE`], or a list that lives for as long as the result is used.
+unsafe fn listed<'a>(children: *mut Lock<Children>) -> Option<&'a Lock<Children>> {
+    if children == NO_MORE {
+        return None;
+    }
+    // SAFETY: by the contract.
+    unsafe { children.as_ref() }
 }
 
 impl Core {
@@ -369,7 +404,7 @@ impl Core {
 
     fn drop_children(&mut self) {
         let children = self.children.load(Relaxed);
-        if !children.is_null() {
+        if !children.is_null() && children != NO_MORE {
             // SAFETY: it came from a box, and the cell is gone.
             drop(unsafe { Box::from_raw(children) });
         }

@@ -102,7 +102,9 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     // The default one is not counted for that.
     let executor = chosen.as_ref().unwrap_or_else(|| system.default_executor());
     let path = parent.path.child_in(name, system.memory());
-    let children = parent.children_or_new();
+    let Some(children) = parent.children_or_new() else {
+        return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
+    };
     let index = match children.with(|children| children.reserve(path.clone())) {
         Ok(index) => index,
         Err(refused) => return Err(SpawnError::new(kind_of(refused, path), props)),
@@ -210,7 +212,8 @@ fn make<A: Actor, F: FnMut() -> A + 'static>(
         core.hears_restarts = children.is_some_and(|(_, strategy)| strategy.may_restart());
         if let Some(sink) = settings.sink.take() {
             let sink = Counted::new(Escalations::new(sink, ESCALATIONS_MAX));
-            core.children_or_new().with(|children| children.sink = Some(sink));
+            let children = core.children_or_new().expect("it has not begun to stop");
+            children.with(|children| children.sink = Some(sink));
         }
     }
     if parent.hears_restarts {

@@ -2,6 +2,7 @@
 //! [`macro@Component`]: fields become ports and settings of a graph's component.
 //!
 //! ```
+//! # extern crate alloc;
 //! # #[path = "../tests/stub/actor.rs"] mod stub;
 //! # extern crate self as clockjack_actor;
 //! # pub use stub::*;
@@ -47,6 +48,7 @@
 //! the documentation of the methods carried over to their variants and to the trait:
 //!
 //! ```
+//! # extern crate alloc;
 //! # #[path = "../tests/stub/actor.rs"] mod stub;
 //! # use core::time::Duration;
 //! # use stub::{Actor, ActorRef, Ask, Context, Failure, Next, ReplyTo, SendError};

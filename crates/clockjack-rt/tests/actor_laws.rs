@@ -12,5 +12,7 @@ mod asks;
 mod eventually;
 #[path = "actors/laws.rs"]
 mod laws;
+#[path = "support/patience.rs"]
+mod patience;
 #[path = "support/token.rs"]
 mod token;

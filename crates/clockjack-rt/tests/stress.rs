@@ -34,6 +34,8 @@ use clockjack_testing::{
 mod actors;
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/patience.rs"]
+mod patience;
 #[path = "actors/storm.rs"]
 mod storm;
 #[path = "support/token.rs"]

@@ -131,9 +131,7 @@ impl dyn Typed + '_ {
         }
         self.close_mail();
         self.end_incarnation();
-        if let Some(children) = turn.front().children() {
-            children.with(|children| children.is_closed = true);
-        }
+        turn.front().close_children();
         self.stop_children(turn);
     }
 
@@ -322,9 +320,9 @@ impl dyn Typed + '_ {
         let core = turn.front();
         drop(core.take_reports());
         // Children that are there end by force too, and would be kept here.
+        core.close_children();
         while let Some(children) = core.children()
             && let Some(child) = children.with(|children| {
-                children.is_closed = true;
                 let last = children.newest_first().next().cloned()?;
                 children.remove(&last)
             })

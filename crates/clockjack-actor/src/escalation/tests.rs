@@ -81,9 +81,11 @@ fn a_sink_may_escalate_itself_and_that_waits_for_the_next_cycle() {
     let log = Log::default();
     let queue: Arc<OnceLock<Escalations>> = Arc::default();
     let sink = {
-        let (log, queue) = (log.clone(), queue.clone());
+        // Not held by what it holds.
+        let (log, queue) = (log.clone(), Arc::downgrade(&queue));
         Custom::new(move |info: FailureInfo| {
             log.lock().unwrap().push(info.reason.to_string());
+            let queue = queue.upgrade().unwrap();
             let queue = queue.get().unwrap();
             if info.reason.text() == "1" {
                 queue.offer(self::info("2")).unwrap();

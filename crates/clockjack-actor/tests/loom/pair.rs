@@ -42,6 +42,8 @@ use loom::thread;
 
 /// After so many turns at the end of a model somebody spins.
 const TURNS_MAX: usize = 24;
+/// How many turns it takes to end a system without actors, and some.
+const TURNS_TO_THE_END: usize = 6;
 /// What comes after the wait for a gate.
 const OPENED: u32 = 100;
 /// What a request is written down as.
@@ -125,18 +127,23 @@ struct Scene {
 
 impl Scene {
     fn new(mailbox: Mailbox) -> (Self, ActorRef<Msg>) {
+        let mut this = Self::empty();
+        let of_clerk = Arc::clone(&this.log);
+        let clerk = move || Clerk { n_handled: UnsafeCell::new(0), log: Arc::clone(&of_clerk) };
+        let actor = this.root.spawn("a", Props::new(clerk).mailbox(mailbox)).unwrap();
+        this.settle();
+        (this, actor)
+    }
+
+    /// A system without actors.
+    fn empty() -> Self {
         let (mut host, _clock) = ByHand::new(Resolution::MILLI);
         host.panics = Panics::GoThrough;
         let builder = ActorSystem::builder("t").limits(Limits::SMALL.processes(8));
-        let mut root = RootContext::new(host, builder).unwrap();
-        let (handle, log) = (root.executor(), Log::default());
+        let root = RootContext::new(host, builder).unwrap();
+        let handle = root.executor();
         let n_live = handle.engine().live_len();
-        let of_clerk = Arc::clone(&log);
-        let clerk = move || Clerk { n_handled: UnsafeCell::new(0), log: Arc::clone(&of_clerk) };
-        let actor = root.spawn("a", Props::new(clerk).mailbox(mailbox)).unwrap();
-        let this = Self { root, handle, log, n_live };
-        this.settle();
-        (this, actor)
+        Self { root, handle, log: Log::default(), n_live }
     }
 
     /// Runs what is ready until nothing is. All threads have been joined.
@@ -477,6 +484,35 @@ fn an_ask_that_meets_a_stop_is_settled() {
             assert_eq!(scene.n_ends(), 2);
             drop(ask);
             scene.assert_gone();
+        });
+    }
+}
+
+/// Does nothing.
+struct Idle;
+
+impl Actor for Idle {
+    type Msg = ();
+
+    fn receive(&mut self, _cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+}
+
+/// The guardian has never had a child: the list of them is made by who starts the first, while the
+/// guardian looks whether there is one. Which turn of the end that is does not matter here: each of
+/// the first is met once.
+#[test]
+fn a_first_child_that_meets_the_stop_of_its_parent_is_refused_or_stops_too() {
+    for turns in 0..TURNS_TO_THE_END {
+        model(move || {
+            let scene = Scene::empty();
+            let system = scene.root.system().clone();
+            let end = system.terminate();
+            run(&scene.handle, turns);
+            let started = scene.beside_a_turn(0, move || system.spawn("first", || Idle).ok());
+            assert!(end.report().is_some_and(|report| report.is_clean()));
+            assert!(started.is_none_or(|actor| actor.is_stopped()));
         });
     }
 }

@@ -18,13 +18,15 @@ use clockjack_rt::{
     },
 };
 
-use crate::{eventually::eventually, token::Token};
-
-const LONG: Duration = Duration::from_secs(60);
+use crate::{
+    eventually::eventually,
+    patience::{LONG, patient},
+    token::Token,
+};
 
 fn runtime(system: SystemBuilder, workers: usize) -> Runtime {
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
-    Runtime::start_with(system, config).expect("a pool of a few threads starts")
+    Runtime::start_with(system.shutdown(patient()), config).expect("a pool of a few threads starts")
 }
 
 /// What is said on a channel, in the order in which it is.
@@ -236,7 +238,7 @@ fn many_actors_and_a_long_line_of_them_stop_at_once() {
     let refs: Vec<_> = (0..MANY).map(|n| rt.spawn(&format!("n{n}"), || Leaf).unwrap()).collect();
     refs[0].tell(10_000).unwrap();
     let report = rt.shutdown(LONG);
-    assert!(report.is_clean());
+    assert!(report.is_clean(), "{} did not stop", report.stragglers.len());
     assert!(refs.iter().all(ActorRef::is_stopped));
 }
 
@@ -259,7 +261,8 @@ fn actors_that_are_started_while_the_system_ends_end_too() {
             }
             drop(rt.system().terminate());
         });
-        assert!(rt.shutdown(LONG).is_clean());
+        let report = rt.shutdown(LONG);
+        assert!(report.is_clean(), "{report:?}");
         assert!(refs.into_inner().unwrap().iter().all(ActorRef::is_stopped));
     }
 }

@@ -2,10 +2,7 @@
 //! the last one.
 
 use alloc::sync::Arc;
-use core::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    time::Duration,
-};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use clockjack_rt::{
@@ -17,16 +14,18 @@ use clockjack_rt::{
     sched::DispatcherId,
 };
 
-use crate::eventually::eventually;
+use crate::{
+    eventually::eventually,
+    patience::{LONG, patient},
+};
 
-const LONG: Duration = Duration::from_secs(60);
 const SENDERS: usize = 4;
 /// All senders together send a million.
 const EACH: usize = 250_000;
 
 fn start(workers: usize) -> Runtime {
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
-    Runtime::start_with(ActorSystem::builder("t"), config).expect("it starts")
+    Runtime::start_with(ActorSystem::builder("t").shutdown(patient()), config).expect("it starts")
 }
 
 /// How many dead letters there are. By the meters, since a subscriber loses events that come too
