@@ -8,10 +8,11 @@
 use alloc::{boxed::Box, collections::VecDeque, sync::Arc as StdArc, task::Wake};
 use core::{
     future::Future,
+    panic::AssertUnwindSafe,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{catch_unwind, resume_unwind};
 
 use clockjack_sync::prim::{
     UnsafeCell,
@@ -334,7 +335,7 @@ impl Stage {
     pub(super) fn epoch_that_panics(&mut self) -> usize {
         let result = catch_unwind(AssertUnwindSafe(|| self.epoch()));
         self.ground();
-        match result.err().expect("it panics").downcast::<Thrown>() {
+        match result.expect_err("it panics").downcast::<Thrown>() {
             Ok(thrown) => thrown.0,
             Err(other) => resume_unwind(other),
         }
