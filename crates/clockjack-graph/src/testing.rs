@@ -3,25 +3,28 @@
 //! chance, and to there being many.
 //!
 //! Their components are of two types, `mixer` and `pure`, of which the second may be reentrant. Who
-//! runs such a graph registers both, with
+//! runs such a graph registers both, with what [`Fittings`] describe:
 //!
 //! * inputs `a`, `b` and `s` for `u64` and `t` for text, all optional; several edges may end at any
 //!   of them but `s`;
 //! * outputs `out`, `side` and `done` for `u64` and `text` for text; `done` is for what tasks give;
 //! * settings `fails`, `panics`, `burst` and `tasks`, numbers, and `halves` and `reports`, flags.
 
+mod parts;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
+use clockjack_sync::splitmix;
+
+pub use parts::{Fittings, Habits, Ports, is_multiple};
+
 /// The next of a row of numbers (splitmix64).
 #[must_use]
 pub fn mix(state: u64, more: u64) -> u64 {
-    let mut z = (state ^ more.rotate_left(29)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    splitmix::mix((state ^ more.rotate_left(29)).wrapping_add(splitmix::STEP))
 }
 
 /// Adds to a text, which takes everything.
