@@ -3,7 +3,8 @@
 //! chance, and to there being many.
 //!
 //! Their components are of two types, `mixer` and `pure`, of which the second may be reentrant. Who
-//! runs such a graph registers both, with what [`Fittings`] describe:
+//! runs such a graph says what they do, by a [`Conduct`], and takes both from [`registry`]. They
+//! have:
 //!
 //! * inputs `a`, `b` and `s` for `u64` and `t` for text, all optional; several edges may end at any
 //!   of them but `s`;
@@ -19,7 +20,7 @@ use core::fmt::Write as _;
 
 use clockjack_sync::splitmix;
 
-pub use parts::{Fittings, Habits, Ports, is_multiple};
+pub use parts::{Conduct, Fittings, Habits, Ports, is_multiple, registry, task};
 
 /// The next of a row of numbers (splitmix64).
 #[must_use]

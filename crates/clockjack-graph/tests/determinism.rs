@@ -16,7 +16,7 @@ use std::env;
 use clockjack_actor::ActorSystem;
 use clockjack_graph::compile::Plan;
 use clockjack_graph::describe::{GraphFile, LaneType};
-use clockjack_graph::testing::{mix, random_graph};
+use clockjack_graph::testing::{mix, random_graph, registry};
 use clockjack_graph::{
     Clock, CommitLog, Graph, Parallel, RunError, RunOptions, RunReport, StopReason,
 };
@@ -52,7 +52,8 @@ struct Ran {
 fn compile(text: &str) -> Graph {
     let faults = |faults| panic!("{faults:#?}\n{text}");
     let file = GraphFile::parse("random.yaml", text).unwrap_or_else(faults);
-    file.compile(&parts::registry()).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"))
+    file.compile(&registry::<parts::Digests>())
+        .unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"))
 }
 
 fn options(log: &CommitLog) -> RunOptions {

@@ -32,7 +32,7 @@ pub struct Plan<'w> {
 
 impl fmt::Debug for dyn World + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "World({})", self.name())
+        write!(f, "World({})", self.about().name)
     }
 }
 
@@ -123,20 +123,22 @@ impl Tally {
     pub fn gaps(&self, plan: &Plan<'_>) -> Vec<String> {
         let mut gaps = Vec::new();
         for world in &plan.worlds {
-            let Some(seen) = self.worlds.get(world.name()) else { continue };
+            let about = world.about();
+            let name = about.name;
+            let Some(seen) = self.worlds.get(name) else { continue };
             if seen.runs < MEANINGFUL {
                 continue;
             }
-            let is_silent = |class: &&Class| seen.faults.get(class).is_none_or(|n| *n == 0);
-            for class in world.classes().iter().filter(is_silent) {
-                gaps.push(format!("{}: no fault of class {class}", world.name()));
+            let is_silent = |class: &Class| seen.faults.get(class).is_none_or(|n| *n == 0);
+            for class in about.classes().filter(is_silent) {
+                gaps.push(format!("{name}: no fault of class {class}"));
             }
             let is_unseen = |law: &&Law| {
                 let is_wanted = **law != Law::L1 || plan.mode != Some(Mode::Safety);
                 is_wanted && seen.compared.get(law).is_none_or(|n| *n == 0)
             };
-            for law in world.laws().iter().filter(is_unseen) {
-                gaps.push(format!("{}: {law} was never looked at", world.name()));
+            for law in about.laws.iter().filter(is_unseen) {
+                gaps.push(format!("{name}: {law} was never looked at"));
             }
         }
         gaps

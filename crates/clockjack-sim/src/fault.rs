@@ -82,6 +82,17 @@ classes! {
 const N_CLASSES: usize = Class::ALL.len();
 
 impl Class {
+    /// What may go wrong wherever there are a clock, handlers and somebody who sleeps.
+    pub const EVERYDAY: &[Self] = &[
+        Self::ClockJump,
+        Self::ClockStill,
+        Self::SlowHandler,
+        Self::HandlerError,
+        Self::HandlerPanic,
+        Self::LateWake,
+        Self::SpuriousWake,
+    ];
+
     /// Its place among all.
     #[must_use]
     pub const fn index(self) -> usize {
@@ -157,7 +168,7 @@ pub(crate) struct Faults {
 impl Faults {
     /// Faults of these classes, as often as this seed says: each class has its own rate, and about
     /// a third of them none at all.
-    pub(crate) fn drawn(seed: u64, classes: &[Class]) -> Self {
+    pub(crate) fn drawn(seed: u64, classes: impl IntoIterator<Item = Class>) -> Self {
         let mut rates = [0; N_CLASSES];
         for class in classes {
             let mut stream = Stream::new(seed, class.name());
@@ -225,6 +236,10 @@ impl Faults {
 mod tests {
     use super::*;
 
+    fn drawn(seed: u64) -> Faults {
+        Faults::drawn(seed, Class::ALL.iter().copied())
+    }
+
     fn asked(mut faults: Faults) -> Vec<Fault> {
         for _ in 0..2_000 {
             Class::ALL.iter().for_each(|class| _ = faults.ask(*class));
@@ -235,21 +250,21 @@ mod tests {
     #[test]
     fn the_faults_of_a_run_can_be_repeated_by_their_list() {
         for seed in 0..20 {
-            let drawn = asked(Faults::drawn(seed, Class::ALL));
-            assert!(!drawn.is_empty());
-            assert_eq!(asked(Faults::drawn(seed, Class::ALL).only(&drawn)), drawn);
-            let half: Vec<Fault> = drawn.iter().copied().step_by(2).collect();
-            assert_eq!(asked(Faults::drawn(seed, Class::ALL).only(&half)), half);
+            let all = asked(drawn(seed));
+            assert!(!all.is_empty());
+            assert_eq!(asked(drawn(seed).only(&all)), all);
+            let half: Vec<Fault> = all.iter().copied().step_by(2).collect();
+            assert_eq!(asked(drawn(seed).only(&half)), half);
         }
     }
 
     #[test]
     fn the_size_of_a_fault_does_not_depend_on_the_others() {
-        let mut all = Faults::drawn(5, Class::ALL).only(&[
+        let mut all = drawn(5).only(&[
             Fault { class: Class::ClockJump, point: 3 },
             Fault { class: Class::ClockJump, point: 9 },
         ]);
-        let mut one = Faults::drawn(5, &[]).only(&[Fault { class: Class::ClockJump, point: 9 }]);
+        let mut one = Faults::drawn(5, []).only(&[Fault { class: Class::ClockJump, point: 9 }]);
         let sizes = |faults: &mut Faults| -> Vec<_> {
             (0..12).map(|_| faults.ask(Class::ClockJump)).collect()
         };
@@ -260,8 +275,7 @@ mod tests {
 
     #[test]
     fn each_seed_has_a_mixture_of_its_own() {
-        let rates: BTreeSet<Rates> =
-            (0..50).map(|seed| *Faults::drawn(seed, Class::ALL).rates()).collect();
+        let rates: BTreeSet<Rates> = (0..50).map(|seed| *drawn(seed).rates()).collect();
         assert_eq!(rates.len(), 50);
         for class in Class::ALL {
             let n_off = rates.iter().filter(|rates| rates[class.index()] == 0).count();
@@ -271,7 +285,7 @@ mod tests {
 
     #[test]
     fn nothing_fails_once_it_is_healed() {
-        let mut faults = Faults::drawn(1, Class::ALL);
+        let mut faults = drawn(1);
         faults.heal();
         assert_eq!(asked(faults), []);
     }

@@ -82,7 +82,8 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--world" => {
                 let name = value()?;
                 let world = worlds::named(&name).ok_or_else(|| {
-                    let names: Vec<_> = worlds::ALL.iter().map(|world| world.name()).collect();
+                    let names: Vec<_> =
+                        worlds::ALL.iter().map(|world| world.about().name).collect();
                     format!("no world `{name}`: {}", names.join(", "))
                 })?;
                 options.world = Some(world);
@@ -132,7 +133,7 @@ fn play_hashes(plan: &Plan<'_>, options: &Options) -> bool {
     for seed in options.from..options.from.saturating_add(options.seeds.unwrap_or(100)) {
         let (world, mode) = plan.at(seed);
         let outcome = run(world, seed, mode, None);
-        println!("{seed} {} {mode} {:016x}", world.name(), outcome.hash);
+        println!("{seed} {} {mode} {:016x}", outcome.world, outcome.hash);
         is_fine &= outcome.is_clean();
     }
     is_fine

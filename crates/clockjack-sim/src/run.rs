@@ -26,23 +26,61 @@ const TAIL: usize = 40;
 /// 4. In [`Mode::Liveness`] the world [heals](Stage::heal) the stage some time, and from then on
 ///    checks that everything gets done; in [`Mode::Safety`] it ends at an odd moment.
 pub trait World {
-    /// What it is called on command lines.
-    fn name(&self) -> &'static str;
-
-    /// What may go wrong in it. Each must, in a campaign of some size.
-    fn classes(&self) -> &'static [Class];
-
-    /// What it is judged by. Each must be looked at in a campaign of some size.
-    fn laws(&self) -> &'static [Law];
-
-    /// How many records a run must leave to mean something.
-    fn least_records(&self) -> u64;
-
-    /// How many comparisons a run must make to mean something.
-    fn least_comparisons(&self) -> u64;
+    /// What it is called, what may go wrong in it, and what it is judged by.
+    fn about(&self) -> About;
 
     /// Plays one run.
     fn play(&self, stage: &Stage);
+}
+
+/// What is known of a world before it is played.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// What it is called on command lines.
+    pub name: &'static str,
+    /// What may go wrong in it, in groups. Each class must, in a campaign of some size.
+    pub faults: &'static [&'static [Class]],
+    /// What it is judged by. Each must be looked at in a campaign of some size.
+    pub laws: &'static [Law],
+    /// How many records a run must leave to mean something.
+    pub least_records: u64,
+    /// How many comparisons a run must make to mean something.
+    pub least_comparisons: u64,
+}
+
+impl About {
+    /// What may go wrong, one by one.
+    pub fn classes(&self) -> impl Iterator<Item = Class> + use<> {
+        self.faults.iter().copied().flatten().copied()
+    }
+}
+
+/// A play that takes the usual course: see [`play`].
+pub(crate) trait Acts {
+    /// Something happens, and things go wrong.
+    fn step(&mut self);
+
+    /// In [`Mode::Liveness`]: from here on nothing fails, and all gets done.
+    fn come_to_rest(&mut self);
+
+    /// The end, and what must be true behind it.
+    fn end(&mut self);
+}
+
+/// So many steps, rest if that is what is to be shown, and the end; up to the first breach.
+pub(crate) fn play(stage: &Stage, n_steps: u64, acts: &mut impl Acts) {
+    for _ in 0..n_steps {
+        acts.step();
+        if stage.is_broken() {
+            return;
+        }
+    }
+    if stage.mode() == Mode::Liveness {
+        acts.come_to_rest();
+    }
+    if !stage.is_broken() {
+        acts.end();
+    }
 }
 
 /// What came of a run.
@@ -135,22 +173,23 @@ impl fmt::Display for Outcome {
 /// Plays a run. With `only`, there are those faults and no others.
 #[must_use]
 pub fn run(world: &dyn World, seed: u64, mode: Mode, only: Option<&[Fault]>) -> Outcome {
-    let stage = Stage::new(seed, mode, world.classes(), only);
+    let about = world.about();
+    let stage = Stage::new(seed, mode, about.classes(), only);
     let start = stage.now();
     let played = catch_unwind(AssertUnwindSafe(|| world.play(&stage)));
     if let Err(payload) = played {
         stage.check(Law::X5, false, || format!("the run panicked: {}", message(&*payload)));
     }
-    judge_work(world, &stage, only.is_some());
+    judge_work(&about, &stage, only.is_some());
     stage.with(|inner| {
         let is_clean = inner.judge.breaches().is_empty();
-        let rate = |class: &Class| (*class, inner.faults.rates()[class.index()]);
+        let rate = |class: Class| (class, inner.faults.rates()[class.index()]);
         Outcome {
-            world: world.name(),
+            world: about.name,
             seed,
             mode,
             settings: inner.settings.clone(),
-            rates: world.classes().iter().map(rate).collect(),
+            rates: about.classes().map(rate).collect(),
             faults: inner.faults.log().to_vec(),
             fired: *inner.faults.fired(),
             compared: Law::ALL.iter().copied().zip(*inner.judge.compared()).collect(),
@@ -166,13 +205,13 @@ pub fn run(world: &dyn World, seed: u64, mode: Mode, only: Option<&[Fault]>) -> 
 }
 
 /// A run that did too little fails. One whose faults were chosen is there to break a law, or not.
-fn judge_work(world: &dyn World, stage: &Stage, is_chosen: bool) {
+fn judge_work(about: &About, stage: &Stage, is_chosen: bool) {
     if is_chosen || stage.is_broken() {
         return;
     }
     let (records, comparisons) =
         stage.with(|inner| (inner.trace.records(), inner.judge.compared().iter().sum::<u64>()));
-    let (least, enough) = (world.least_records(), world.least_comparisons());
+    let (least, enough) = (about.least_records, about.least_comparisons);
     stage.check(Law::W1, records >= least, || format!("{records} records, fewer than {least}"));
     stage.check(Law::W1, comparisons >= enough, || {
         format!("{comparisons} comparisons, fewer than {enough}")

@@ -51,13 +51,20 @@ pub(crate) struct Inner {
     pub(crate) judge: Judge,
     /// What was drawn for this run, by name.
     pub(crate) settings: Vec<(&'static str, u64)>,
+    /// How many ticks handlers may still take.
+    slow_left: u64,
 }
 
 impl Stage {
     /// A stage for one run, on which there may be faults of these classes; if `only` is given,
     /// those in it and no others.
     #[must_use]
-    pub fn new(seed: u64, mode: Mode, classes: &[Class], only: Option<&[Fault]>) -> Self {
+    pub fn new(
+        seed: u64,
+        mode: Mode,
+        classes: impl IntoIterator<Item = Class>,
+        only: Option<&[Fault]>,
+    ) -> Self {
         let mut faults = Faults::drawn(seed, classes);
         if let Some(only) = only {
             faults = faults.only(only);
@@ -72,7 +79,7 @@ impl Stage {
         ]);
         let clock = Arc::new(SimClock::starting_at(start.unwrap_or(1)));
         let (trace, judge) = (Trace::default(), Judge::default());
-        let inner = Inner { faults, trace, judge, settings: Vec::new() };
+        let inner = Inner { faults, trace, judge, settings: Vec::new(), slow_left: 0 };
         Self { shared: Arc::new(Shared { seed, mode, clock, inner: Mutex::new(inner) }) }
     }
 
@@ -135,6 +142,28 @@ impl Stage {
         let now = self.now();
         inner.trace.push("fault", &[class.index() as u64, now]);
         Some(size)
+    }
+
+    /// From here on handlers may take so many ticks, all together: if there were no bound, a busy
+    /// system would never catch up.
+    pub fn allow_slowness(&self, ticks: u64) {
+        self.inner().slow_left = ticks;
+    }
+
+    /// Takes the time of a slow handler, as far as that is [allowed](Self::allow_slowness).
+    pub fn dawdle(&self, ticks: u64) {
+        let mut inner = self.inner();
+        let ticks = ticks.min(inner.slow_left);
+        inner.slow_left -= ticks;
+        drop(inner);
+        self.clock().advance(ticks);
+    }
+
+    /// To be called in a handler: it may be slow.
+    pub fn may_dawdle(&self) {
+        if let Some(size) = self.fault(Class::SlowHandler) {
+            self.dawdle(1 + size % 25);
+        }
     }
 
     /// From here on there are no faults.

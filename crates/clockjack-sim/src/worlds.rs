@@ -15,5 +15,5 @@ pub const ALL: &[&dyn World] = &[&Actors, &Jobs, &Workers, &Graphs, &Asks];
 /// The world of this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn World> {
-    ALL.iter().copied().find(|world| world.name() == name)
+    ALL.iter().copied().find(|world| world.about().name == name)
 }

@@ -5,7 +5,7 @@ use clockjack_sim::{
     campaign::{MEANINGFUL, Plan, Tally},
     fault::{Class, Fault},
     law::Law,
-    run::{World, run},
+    run::{About, World, run},
     shrink::shrink,
     stage::{Mode, Stage},
     worlds,
@@ -17,24 +17,14 @@ struct Fragile {
 }
 
 impl World for Fragile {
-    fn name(&self) -> &'static str {
-        "fragile"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        &[Class::SlowHandler, Class::ClockJump, Class::MailFlood]
-    }
-
-    fn laws(&self) -> &'static [Law] {
-        &[Law::T1, Law::A6]
-    }
-
-    fn least_records(&self) -> u64 {
-        10
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        10
+    fn about(&self) -> About {
+        About {
+            name: "fragile",
+            faults: &[&[Class::SlowHandler, Class::ClockJump], &[Class::MailFlood]],
+            laws: &[Law::T1, Law::A6],
+            least_records: 10,
+            least_comparisons: 10,
+        }
     }
 
     fn play(&self, stage: &Stage) {
@@ -105,28 +95,16 @@ fn a_campaign_without_a_class_of_faults_or_a_law_means_nothing() {
     assert_eq!(gaps, ["fragile: no fault of class mail-flood", "fragile: A6 was never looked at"]);
 }
 
+/// A world of which nothing is expected.
+const IDLE: About =
+    About { name: "idle", faults: &[], laws: &[], least_records: 0, least_comparisons: 0 };
+
 /// A world that is not the same twice.
 struct Moody(core::sync::atomic::AtomicU64);
 
 impl World for Moody {
-    fn name(&self) -> &'static str {
-        "moody"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        &[]
-    }
-
-    fn laws(&self) -> &'static [Law] {
-        &[]
-    }
-
-    fn least_records(&self) -> u64 {
-        1
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        0
+    fn about(&self) -> About {
+        About { name: "moody", ..IDLE }
     }
 
     fn play(&self, stage: &Stage) {
@@ -147,24 +125,8 @@ fn a_run_that_differs_when_it_is_repeated_is_found() {
 struct Broken;
 
 impl World for Broken {
-    fn name(&self) -> &'static str {
-        "broken"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        &[]
-    }
-
-    fn laws(&self) -> &'static [Law] {
-        &[]
-    }
-
-    fn least_records(&self) -> u64 {
-        0
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        0
+    fn about(&self) -> About {
+        About { name: "broken", ..IDLE }
     }
 
     fn play(&self, _stage: &Stage) {

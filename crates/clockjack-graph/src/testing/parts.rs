@@ -1,10 +1,11 @@
 //! What the components of a random graph have in common, whoever writes what they do.
 
 use alloc::string::String;
+use core::{future::poll_fn, task::Poll};
 
 use crate::{
-    Binder, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Input, InputPort, Need,
-    Output, OutputPort,
+    Binder, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
+    ExecuteShared, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry,
 };
 
 /// What a component does beside its digest.
@@ -100,34 +101,131 @@ impl Ports {
     }
 }
 
-/// Ports and habits of a component, for its type to delegate to.
+/// Ports and habits of a component.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fittings {
-    /// Set by [`configure`](Self::configure).
+    /// What it does beside its digest.
     pub habits: Habits,
-    /// Set by [`bind`](Self::bind).
+    /// Where it gets and puts messages.
     pub ports: Ports,
 }
 
 impl Fittings {
-    /// What a component of this type has.
-    #[must_use]
-    pub fn describe(component_type: &str) -> Descriptor {
+    fn describe(component_type: &str) -> Descriptor {
         Habits::describe(Ports::describe(component_type))
     }
 
-    /// Takes the ports.
-    pub fn bind(&mut self, ports: &mut Binder<'_>) {
+    fn bind(&mut self, ports: &mut Binder<'_>) {
         self.ports = Ports::bind(ports);
     }
 
-    /// Takes the habits.
-    ///
-    /// # Errors
-    ///
-    /// If a setting is of another kind.
-    pub fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
         self.habits = Habits::of(config)?;
         Ok(())
     }
+}
+
+/// What the components of a random graph do.
+pub trait Conduct: 'static {
+    /// What each component has with it for as long as it lives.
+    type Luggage: Default + Send + Sync + 'static;
+
+    /// One call; it gives a digest of all that it has seen, that before it included.
+    ///
+    /// # Errors
+    ///
+    /// The component's own.
+    fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure>;
+}
+
+/// Both types of components, which behave like this.
+#[must_use]
+pub fn registry<C: Conduct>() -> Registry {
+    Registry::new().register::<Mixer<C>>().register_shared::<Pure<C>>()
+}
+
+/// Keeps a digest of all that it has ever seen.
+struct Mixer<C: Conduct> {
+    _luggage: C::Luggage,
+    digest: u64,
+    fittings: Fittings,
+}
+
+impl<C: Conduct> Default for Mixer<C> {
+    fn default() -> Self {
+        Self { _luggage: C::Luggage::default(), digest: 0, fittings: Fittings::default() }
+    }
+}
+
+impl<C: Conduct> Component for Mixer<C> {
+    const TYPE: &'static str = "mixer";
+
+    fn describe() -> Descriptor {
+        Fittings::describe(Self::TYPE)
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.fittings.bind(ports);
+    }
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.fittings.configure(config)
+    }
+}
+
+impl<C: Conduct> Execute for Mixer<C> {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        self.digest = C::call(self.fittings, cx, self.digest)?;
+        Ok(())
+    }
+}
+
+/// Digests one call at a time, and may do so with several at once.
+struct Pure<C: Conduct>(Mixer<C>);
+
+impl<C: Conduct> Default for Pure<C> {
+    fn default() -> Self {
+        Self(Mixer::default())
+    }
+}
+
+impl<C: Conduct> Component for Pure<C> {
+    const TYPE: &'static str = "pure";
+
+    fn describe() -> Descriptor {
+        Fittings::describe(Self::TYPE)
+    }
+
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.0.bind(ports);
+    }
+
+    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
+        self.0.configure(config)
+    }
+}
+
+impl<C: Conduct> ExecuteShared for Pure<C> {
+    fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        C::call(self.0.fittings, cx, 1).map(drop)
+    }
+}
+
+/// What a task of a component does: it is polled so many times more, and then ends with this value,
+/// or now and then fails.
+///
+/// # Errors
+///
+/// If the value says so.
+pub async fn task(value: u64, mut polls_left: u64) -> Result<u64, Failure> {
+    poll_fn(|cx| {
+        if polls_left == 0 {
+            return Poll::Ready(());
+        }
+        polls_left -= 1;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    if is_multiple(value, 11) { Err(Failure::msg("the task fails")) } else { Ok(value) }
 }

@@ -1,19 +1,14 @@
 //! Components whose results are a digest of all they see, and that take a different time in each
 //! run. Nothing here looks at a clock: the delays come from a number that the runner sets.
 
-use core::future::poll_fn;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering};
-use core::task::Poll;
 use std::panic::resume_unwind;
 use std::thread::yield_now;
 
 use clockjack_graph::describe::Domain;
-use clockjack_graph::testing::{Fittings, Ports, is_multiple, mix};
-use clockjack_graph::{
-    Binder, Component, Config, ConfigError, Descriptor, Execute, ExecuteShared, Failure,
-    GraphContext, Registry, Stamp,
-};
+use clockjack_graph::testing::{Conduct, Fittings, Ports, is_multiple, mix, task};
+use clockjack_graph::{Failure, GraphContext, Stamp};
 
 /// What the delays of a run are drawn from: the results must not depend on it.
 static DELAYS: AtomicU64 = AtomicU64::new(0);
@@ -101,7 +96,8 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64
         digest = mix(digest, u64::from(cx.publish(ports.text, text).is_err()));
     }
     if is_multiple(digest, habits.tasks) {
-        let refused = cx.submit_task(ports.done, task(digest)).is_err();
+        let n_polls = mix(DELAYS.load(Ordering::Relaxed), digest) % 5;
+        let refused = cx.submit_task(ports.done, task(!digest, n_polls)).is_err();
         digest = mix(digest, u64::from(refused));
     }
     if habits.reports {
@@ -120,82 +116,14 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64
     Ok(digest)
 }
 
-/// A task that is polled some times before it ends, and now and then fails.
-async fn task(digest: u64) -> Result<u64, Failure> {
-    let mut left = mix(DELAYS.load(Ordering::Relaxed), digest) % 5;
-    poll_fn(|cx| {
-        if left == 0 {
-            return Poll::Ready(());
-        }
-        left -= 1;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-    if is_multiple(digest, 11) { Err(Failure::msg("the task fails")) } else { Ok(!digest) }
-}
+/// Components that look, act and take their time.
+pub(crate) struct Digests;
 
-/// Keeps a digest of all that it has ever seen.
-#[derive(Default)]
-pub(crate) struct Mixer {
-    digest: u64,
-    fittings: Fittings,
-}
+impl Conduct for Digests {
+    type Luggage = ();
 
-impl Component for Mixer {
-    const TYPE: &'static str = "mixer";
-
-    fn describe() -> Descriptor {
-        Fittings::describe(Self::TYPE)
+    fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
+        let seen = look(fittings.ports, cx, digest);
+        act(fittings, cx, seen)
     }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.fittings.bind(ports);
-    }
-
-    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
-        self.fittings.configure(config)
-    }
-}
-
-impl Execute for Mixer {
-    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        let seen = look(self.fittings.ports, cx, self.digest);
-        self.digest = act(self.fittings, cx, seen)?;
-        Ok(())
-    }
-}
-
-/// Digests one invocation at a time, and may do so with several at once.
-#[derive(Default)]
-pub(crate) struct Pure {
-    fittings: Fittings,
-}
-
-impl Component for Pure {
-    const TYPE: &'static str = "pure";
-
-    fn describe() -> Descriptor {
-        Fittings::describe(Self::TYPE)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.fittings.bind(ports);
-    }
-
-    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
-        self.fittings.configure(config)
-    }
-}
-
-impl ExecuteShared for Pure {
-    fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        let seen = look(self.fittings.ports, cx, 1);
-        act(self.fittings, cx, seen).map(drop)
-    }
-}
-
-/// Both types.
-pub(crate) fn registry() -> Registry {
-    Registry::new().register::<Mixer>().register_shared::<Pure>()
 }

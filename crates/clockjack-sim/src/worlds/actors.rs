@@ -23,7 +23,7 @@ use crate::{
     law::Law,
     random::Stream,
     rooted::Rooted,
-    run::World,
+    run::{About, Acts, World, play},
     stage::{Mode, Stage},
 };
 
@@ -42,43 +42,19 @@ const END_TICKS: u64 = 25;
 pub struct Actors;
 
 impl World for Actors {
-    fn name(&self) -> &'static str {
-        "actors"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        use Class::{
-            ClockBack, ClockDrift, ClockJump, ClockStill, DriverStall, HandlerError, HandlerPanic,
-            LateWake, MailFlood, OddStop, SlowHandler, SpuriousWake, StartFails,
-        };
-        &[
-            ClockDrift,
-            ClockJump,
-            ClockStill,
-            ClockBack,
-            DriverStall,
-            SlowHandler,
-            HandlerError,
-            HandlerPanic,
-            StartFails,
-            LateWake,
-            SpuriousWake,
-            MailFlood,
-            OddStop,
-        ]
-    }
-
-    fn laws(&self) -> &'static [Law] {
+    fn about(&self) -> About {
+        use Class::{ClockBack, ClockDrift, DriverStall, MailFlood, OddStop, StartFails};
         use Law::{A1, A2, A3, A5, A6, A7, A8, L1, S2, T1, T2, T3, T4, X1};
-        &[A1, A2, A3, A5, A6, A7, A8, T1, T2, T3, T4, X1, S2, L1]
-    }
-
-    fn least_records(&self) -> u64 {
-        120
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        300
+        About {
+            name: "actors",
+            faults: &[
+                Class::EVERYDAY,
+                &[ClockDrift, ClockBack, DriverStall, StartFails, MailFlood, OddStop],
+            ],
+            laws: &[A1, A2, A3, A5, A6, A7, A8, T1, T2, T3, T4, X1, S2, L1],
+            least_records: 120,
+            least_comparisons: 300,
+        }
     }
 
     fn play(&self, stage: &Stage) {
@@ -121,18 +97,8 @@ impl Play {
 
     fn play(mut self) {
         self.spawn_missing();
-        for _ in 0..self.steps {
-            self.step();
-            if self.stage.is_broken() {
-                return;
-            }
-        }
-        if self.stage.mode() == Mode::Liveness {
-            self.come_to_rest();
-        }
-        if !self.stage.is_broken() {
-            self.end();
-        }
+        let (stage, steps) = (self.stage.clone(), self.steps);
+        play(&stage, steps, &mut self);
     }
 
     fn n_nodes(&self) -> usize {
@@ -155,26 +121,6 @@ impl Play {
                     self.stage.note("spawn", &[index as u64, restarts, within]);
                 }
             }
-        }
-    }
-
-    fn step(&mut self) {
-        self.shared.books().slow_left = SLOW_MAX;
-        for _ in 0..self.work.below(self.busy * 2) {
-            self.send();
-        }
-        self.disturb();
-        if self.work.chance(1_500) {
-            self.spawn_missing();
-        }
-        let ticks = self.work.below(self.pace * 2);
-        self.host.pass(ticks);
-        // Some of the time it is disturbed before all is quiet.
-        if self.work.chance(2_500) {
-            self.host.turn_if_woken();
-        } else if self.settle() && self.work.chance(500) {
-            let index = self.work.index(self.n_nodes());
-            self.stop_in_order(index);
         }
     }
 
@@ -293,13 +239,81 @@ impl Play {
         }
     }
 
+    fn wait_for_end(&mut self, end: &Termination) -> Option<TerminationReport> {
+        for _ in 0..END_LOOKS {
+            self.host.feed();
+            self.host.settle();
+            if let Some(report) = end.report() {
+                return Some(report);
+            }
+            self.host.pass(END_TICKS);
+        }
+        None
+    }
+
+    /// What has ended is let go of behind the report: whoever was woken for that has its turn.
+    fn finish(&mut self) {
+        self.stage.heal();
+        self.host.feed();
+        self.host.settle();
+        // The scheduler lives as long as its host; what was scheduled meanwhile waits in it.
+        while !self.shared.books().jobs.is_empty() {
+            self.cancel_job(0);
+        }
+    }
+
+    /// Nothing is left, and every message is accounted for.
+    fn check_end(&self) {
+        let metrics = self.host.system().metrics();
+        let reasons = [
+            DeadLetterReason::Stopped,
+            DeadLetterReason::MailboxFull,
+            DeadLetterReason::Evicted,
+            DeadLetterReason::StashFull,
+            DeadLetterReason::NoReceiver,
+        ];
+        let letters: usize = reasons.iter().map(|reason| metrics.dead_letters(*reason)).sum();
+        let books = self.shared.books();
+        let n_left = books.values.len() as u64;
+        let n_on_the_way = books.fates.iter().filter(|fate| **fate == Fate::Sent).count() as u64;
+        let n_dropped = books.n_dropped;
+        drop(books);
+        self.stage.note("end", &[n_dropped, letters as u64]);
+        self.stage.check_equal(Law::S2, "values that are left", n_left, 0);
+        self.stage.check_equal(Law::S2, "actors that are alive", metrics.live as u64, 0);
+        self.stage.check_equal(Law::A3, "messages still on their way", n_on_the_way, 0);
+        self.stage.check_equal(Law::A3, "dropped messages", n_dropped, letters as u64);
+    }
+}
+
+impl Acts for Play {
+    fn step(&mut self) {
+        self.stage.allow_slowness(SLOW_MAX);
+        for _ in 0..self.work.below(self.busy * 2) {
+            self.send();
+        }
+        self.disturb();
+        if self.work.chance(1_500) {
+            self.spawn_missing();
+        }
+        let ticks = self.work.below(self.pace * 2);
+        self.host.pass(ticks);
+        // Some of the time it is disturbed before all is quiet.
+        if self.work.chance(2_500) {
+            self.host.turn_if_woken();
+        } else if self.settle() && self.work.chance(500) {
+            let index = self.work.index(self.n_nodes());
+            self.stop_in_order(index);
+        }
+    }
+
     /// Nothing fails any more: who is there answers, and what is due comes.
     fn come_to_rest(&mut self) {
         self.stage.heal();
         self.host.feed();
         let until = self.stage.now() + CALM;
         while self.stage.now() < until && !self.stage.is_broken() {
-            self.shared.books().slow_left = SLOW_MAX;
+            self.stage.allow_slowness(SLOW_MAX);
             self.host.pass(self.pace.max(10));
             let is_quiet = self.settle();
             self.stage.check(Law::L1, is_quiet, || "not quiet though nothing fails".into());
@@ -346,52 +360,6 @@ impl Play {
         self.check_end();
         let again = self.host.system().terminate().report();
         self.stage.check(Law::S2, again.as_ref() == Some(&report), || "a second end".into());
-    }
-
-    fn wait_for_end(&mut self, end: &Termination) -> Option<TerminationReport> {
-        for _ in 0..END_LOOKS {
-            self.host.feed();
-            self.host.settle();
-            if let Some(report) = end.report() {
-                return Some(report);
-            }
-            self.host.pass(END_TICKS);
-        }
-        None
-    }
-
-    /// What has ended is let go of behind the report: whoever was woken for that has its turn.
-    fn finish(&mut self) {
-        self.stage.heal();
-        self.host.feed();
-        self.host.settle();
-        // The scheduler lives as long as its host; what was scheduled meanwhile waits in it.
-        while !self.shared.books().jobs.is_empty() {
-            self.cancel_job(0);
-        }
-    }
-
-    /// Nothing is left, and every message is accounted for.
-    fn check_end(&self) {
-        let metrics = self.host.system().metrics();
-        let reasons = [
-            DeadLetterReason::Stopped,
-            DeadLetterReason::MailboxFull,
-            DeadLetterReason::Evicted,
-            DeadLetterReason::StashFull,
-            DeadLetterReason::NoReceiver,
-        ];
-        let letters: usize = reasons.iter().map(|reason| metrics.dead_letters(*reason)).sum();
-        let books = self.shared.books();
-        let n_left = books.values.len() as u64;
-        let n_on_the_way = books.fates.iter().filter(|fate| **fate == Fate::Sent).count() as u64;
-        let n_dropped = books.n_dropped;
-        drop(books);
-        self.stage.note("end", &[n_dropped, letters as u64]);
-        self.stage.check_equal(Law::S2, "values that are left", n_left, 0);
-        self.stage.check_equal(Law::S2, "actors that are alive", metrics.live as u64, 0);
-        self.stage.check_equal(Law::A3, "messages still on their way", n_on_the_way, 0);
-        self.stage.check_equal(Law::A3, "dropped messages", n_dropped, letters as u64);
     }
 }
 

@@ -22,8 +22,8 @@ use crate::{
     hall::Hall,
     law::Law,
     random::Stream,
-    run::World,
-    stage::{Mode, Stage},
+    run::{About, Acts, World, play},
+    stage::Stage,
 };
 
 /// For how many ticks handlers may be slow between two looks from outside.
@@ -40,42 +40,16 @@ const CALM_TICKS: u64 = 60;
 pub struct Asks;
 
 impl World for Asks {
-    fn name(&self) -> &'static str {
-        "asks"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        use Class::{
-            ClockDrift, ClockJump, ClockStill, DriverStall, HandlerError, HandlerPanic, Kill,
-            LateWake, MailFlood, OddStop, SlowHandler, SpuriousWake,
-        };
-        &[
-            ClockDrift,
-            ClockJump,
-            ClockStill,
-            DriverStall,
-            SlowHandler,
-            HandlerError,
-            HandlerPanic,
-            LateWake,
-            SpuriousWake,
-            MailFlood,
-            OddStop,
-            Kill,
-        ]
-    }
-
-    fn laws(&self) -> &'static [Law] {
+    fn about(&self) -> About {
+        use Class::{ClockDrift, DriverStall, Kill, MailFlood, OddStop};
         use Law::{A1, A3, A8, A9, A10, L1, M1, S2, T1, T2, X1};
-        &[A1, A3, A8, A9, A10, M1, T1, T2, X1, S2, L1]
-    }
-
-    fn least_records(&self) -> u64 {
-        120
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        300
+        About {
+            name: "asks",
+            faults: &[Class::EVERYDAY, &[ClockDrift, DriverStall, MailFlood, OddStop, Kill]],
+            laws: &[A1, A3, A8, A9, A10, M1, T1, T2, X1, S2, L1],
+            least_records: 120,
+            least_comparisons: 300,
+        }
     }
 
     fn play(&self, stage: &Stage) {
@@ -126,18 +100,8 @@ impl Play {
 
     fn play(mut self) {
         self.spawn_missing();
-        for _ in 0..self.steps {
-            self.step();
-            if self.stage.is_broken() {
-                return;
-            }
-        }
-        if self.stage.mode() == Mode::Liveness {
-            self.come_to_rest();
-        }
-        if !self.stage.is_broken() {
-            self.end();
-        }
+        let (stage, steps) = (self.stage.clone(), self.steps);
+        play(&stage, steps, &mut self);
     }
 
     /// Starts who is not there.
@@ -149,25 +113,6 @@ impl Play {
                 self.stage.note("spawn", &[index as u64]);
                 self.desk.books().refs.insert(index, spawned);
             }
-        }
-    }
-
-    fn step(&mut self) {
-        self.desk.books().slow_left = SLOW_MAX;
-        for _ in 0..self.work.below(self.busy * 2) {
-            self.act();
-        }
-        self.disturb();
-        if self.work.chance(1_500) {
-            self.spawn_missing();
-        }
-        let ticks = self.work.below(self.pace * 2);
-        self.hall.pass(ticks);
-        // Some of the time it is disturbed before all is quiet.
-        if self.work.chance(2_500) {
-            self.hall.turn_if_woken();
-        } else {
-            self.settle();
         }
     }
 
@@ -241,6 +186,27 @@ impl Play {
         }
         is_quiet
     }
+}
+
+impl Acts for Play {
+    fn step(&mut self) {
+        self.stage.allow_slowness(SLOW_MAX);
+        for _ in 0..self.work.below(self.busy * 2) {
+            self.act();
+        }
+        self.disturb();
+        if self.work.chance(1_500) {
+            self.spawn_missing();
+        }
+        let ticks = self.work.below(self.pace * 2);
+        self.hall.pass(ticks);
+        // Some of the time it is disturbed before all is quiet.
+        if self.work.chance(2_500) {
+            self.hall.turn_if_woken();
+        } else {
+            self.settle();
+        }
+    }
 
     /// Nothing fails any more: all that was begun ends, and who is there answers.
     fn come_to_rest(&mut self) {
@@ -250,7 +216,7 @@ impl Play {
         let mut n_before = 0;
         // Of the last looks one is behind the longest pause before a restart.
         while n_calm < 3 && looks_left > 0 && !self.stage.is_broken() {
-            self.desk.books().slow_left = SLOW_MAX;
+            self.stage.allow_slowness(SLOW_MAX);
             self.hall.pass(CALM_TICKS);
             let is_quiet = self.settle();
             self.stage.check(Law::L1, is_quiet, || "not quiet though nothing fails".into());

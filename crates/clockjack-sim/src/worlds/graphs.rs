@@ -22,20 +22,22 @@ use core::{
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, CommitLog, Graph, GraphFile, GraphRun, Parallel, RunError, RunOptions, RunReport,
-    compile::Plan, describe::Mode as Keeps, testing::random_graph,
+    compile::Plan,
+    describe::Mode as Keeps,
+    testing::{random_graph, registry},
 };
 
 use self::{
     books::{Desk, Shape, Woe},
     log::{Record, Tape, records},
-    parts::{registry, set_desk},
+    parts::{Watched, set_desk},
 };
 use crate::{
     fault::Class,
     hall::Hall,
     law::Law,
     random::{Stream, digest},
-    run::World,
+    run::{About, World},
     stage::{Mode, Stage},
 };
 
@@ -60,41 +62,16 @@ const GRAPHS: u64 = 1 << 20;
 pub struct Graphs;
 
 impl World for Graphs {
-    fn name(&self) -> &'static str {
-        "graphs"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        use Class::{
-            ClockDrift, ClockJump, ClockStill, DriverStall, EdgeFlood, HandlerError, HandlerPanic,
-            LateWake, OddStop, SlowHandler, SpuriousWake,
-        };
-        &[
-            ClockDrift,
-            ClockJump,
-            ClockStill,
-            DriverStall,
-            SlowHandler,
-            HandlerError,
-            HandlerPanic,
-            LateWake,
-            SpuriousWake,
-            OddStop,
-            EdgeFlood,
-        ]
-    }
-
-    fn laws(&self) -> &'static [Law] {
+    fn about(&self) -> About {
+        use Class::{ClockDrift, DriverStall, EdgeFlood, OddStop};
         use Law::{G1, G2, G3, G4, G5, L1, S2, T1, X1};
-        &[G1, G2, G3, G4, G5, T1, X1, S2, L1]
-    }
-
-    fn least_records(&self) -> u64 {
-        60
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        200
+        About {
+            name: "graphs",
+            faults: &[Class::EVERYDAY, &[ClockDrift, DriverStall, OddStop, EdgeFlood]],
+            laws: &[G1, G2, G3, G4, G5, T1, X1, S2, L1],
+            least_records: 60,
+            least_comparisons: 200,
+        }
     }
 
     fn play(&self, stage: &Stage) {
@@ -144,7 +121,7 @@ fn play(stage: &Stage, settings: Settings, number: u64) -> u64 {
 
 fn compile(text: &str) -> Result<Graph, String> {
     let file = GraphFile::parse("random.yaml", text).map_err(|faults| format!("{faults:?}"))?;
-    file.compile(&registry()).map_err(|faults| format!("{faults:?}"))
+    file.compile(&registry::<Watched>()).map_err(|faults| format!("{faults:?}"))
 }
 
 /// What was drawn for a run of the world.
@@ -279,7 +256,7 @@ impl Play {
         run: &mut GraphRun,
         pace: &mut Stream,
     ) -> Option<Result<RunReport, RunError>> {
-        desk.books().slow_left = SLOW_MAX;
+        desk.stage.allow_slowness(SLOW_MAX);
         let mut cx = Context::from_waker(Waker::noop());
         if let Poll::Ready(ended) = Pin::new(run).poll(&mut cx) {
             return Some(ended);

@@ -15,7 +15,7 @@ use crate::{
     law::Law,
     random::Stream,
     rooted::Rooted,
-    run::{World, panic_as_told},
+    run::{About, World, panic_as_told},
     stage::{Mode, Stage, open},
 };
 
@@ -32,43 +32,19 @@ const TICK_MICROS: u64 = 1_000;
 pub struct Jobs;
 
 impl World for Jobs {
-    fn name(&self) -> &'static str {
-        "jobs"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        use Class::{
-            Backpressure, CancelStorm, ClockBack, ClockDrift, ClockJump, ClockStill, DriverStall,
-            HandlerError, HandlerPanic, LateWake, SlowHandler, SpuriousWake, TimerFlood,
-        };
-        &[
-            ClockDrift,
-            ClockJump,
-            ClockStill,
-            ClockBack,
-            DriverStall,
-            Backpressure,
-            SlowHandler,
-            HandlerError,
-            HandlerPanic,
-            LateWake,
-            SpuriousWake,
-            TimerFlood,
-            CancelStorm,
-        ]
-    }
-
-    fn laws(&self) -> &'static [Law] {
+    fn about(&self) -> About {
+        use Class::{Backpressure, CancelStorm, ClockBack, ClockDrift, DriverStall, TimerFlood};
         use Law::{L1, M1, S1, S2, T1, T2, T3, T4, T5, T7, T8, X1};
-        &[T1, T2, T3, T4, T5, T7, T8, M1, S1, S2, L1, X1]
-    }
-
-    fn least_records(&self) -> u64 {
-        100
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        300
+        About {
+            name: "jobs",
+            faults: &[
+                Class::EVERYDAY,
+                &[ClockDrift, ClockBack, DriverStall, Backpressure, TimerFlood, CancelStorm],
+            ],
+            laws: &[T1, T2, T3, T4, T5, T7, T8, M1, S1, S2, L1, X1],
+            least_records: 100,
+            least_comparisons: 300,
+        }
     }
 
     fn play(&self, stage: &Stage) {
@@ -137,7 +113,6 @@ struct Book {
     accepted: u64,
     /// The last one-shot that has run of those due at a tick.
     last_of: BTreeMap<u64, usize>,
-    slow_left: u64,
     closing: bool,
     /// What handlers do is drawn here.
     deeds: Option<Stream>,
@@ -222,13 +197,8 @@ impl Desk {
     /// What a job does.
     fn fire(&self, index: usize, fire: &FireContext) -> Result<(), &'static str> {
         self.begin(index, fire);
-        let slow = self.stage.fault(Class::SlowHandler);
-        if let Some(size) = slow {
-            let mut book = self.book();
-            let ticks = (1 + size % 30).min(book.slow_left);
-            book.slow_left -= ticks;
-            drop(book);
-            self.stage.clock().advance(ticks);
+        if let Some(size) = self.stage.fault(Class::SlowHandler) {
+            self.stage.dawdle(1 + size % 30);
         }
         self.deed(index);
         if self.stage.fault(Class::HandlerError).is_some() {
@@ -426,7 +396,7 @@ impl Play {
     }
 
     fn step(&mut self, desk: &Desk) {
-        desk.book().slow_left = SLOW_MAX;
+        desk.stage.allow_slowness(SLOW_MAX);
         self.act(desk);
         self.press(desk);
         let Some(host) = &mut self.host else { return };

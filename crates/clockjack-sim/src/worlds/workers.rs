@@ -19,7 +19,7 @@ use crate::{
     fault::Class,
     law::Law,
     random::Stream,
-    run::World,
+    run::{About, World},
     shop::{Rest, Shop, ShopHost},
     stage::{Mode, Stage},
 };
@@ -38,43 +38,19 @@ const SLEEPS_MAX: u64 = 500;
 pub struct Workers;
 
 impl World for Workers {
-    fn name(&self) -> &'static str {
-        "workers"
-    }
-
-    fn classes(&self) -> &'static [Class] {
-        use Class::{
-            ClockBack, ClockJump, ClockStill, HandlerError, HandlerPanic, Kill, LateWake,
-            MailFlood, MetronomeLate, SlowHandler, SpuriousWake, WorkerComes, WorkerLeaves,
-        };
-        &[
-            ClockJump,
-            ClockStill,
-            ClockBack,
-            SlowHandler,
-            HandlerError,
-            HandlerPanic,
-            LateWake,
-            SpuriousWake,
-            MailFlood,
-            Kill,
-            WorkerLeaves,
-            WorkerComes,
-            MetronomeLate,
-        ]
-    }
-
-    fn laws(&self) -> &'static [Law] {
+    fn about(&self) -> About {
+        use Class::{ClockBack, Kill, MailFlood, MetronomeLate, WorkerComes, WorkerLeaves};
         use Law::{A2, L1, M1, S2, T1, T2, X1, X2, X3};
-        &[X1, X2, X3, T1, T2, A2, M1, S2, L1]
-    }
-
-    fn least_records(&self) -> u64 {
-        200
-    }
-
-    fn least_comparisons(&self) -> u64 {
-        200
+        About {
+            name: "workers",
+            faults: &[
+                Class::EVERYDAY,
+                &[ClockBack, MailFlood, Kill, WorkerLeaves, WorkerComes, MetronomeLate],
+            ],
+            laws: &[X1, X2, X3, T1, T2, A2, M1, S2, L1],
+            least_records: 200,
+            least_comparisons: 200,
+        }
     }
 
     fn play(&self, stage: &Stage) {
@@ -160,7 +136,7 @@ impl Play {
     }
 
     fn step(&mut self) {
-        self.shared.books().slow_left = SLOW_MAX;
+        self.stage.allow_slowness(SLOW_MAX);
         for _ in 0..self.work.below(self.busy * 2) {
             self.act();
         }

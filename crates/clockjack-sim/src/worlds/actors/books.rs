@@ -125,7 +125,6 @@ pub(super) struct Books {
     pub(super) watches: BTreeSet<(Pid, Pid)>,
     pub(super) known: BTreeMap<Pid, ActorRef<Msg>>,
     pub(super) jobs: Vec<(Cancellable, usize)>,
-    pub(super) slow_left: u64,
 }
 
 impl Books {

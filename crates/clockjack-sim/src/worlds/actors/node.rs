@@ -194,13 +194,7 @@ impl Node {
     /// The faults of a handler.
     fn suffer(&self) -> Result<(), Failure> {
         let stage = &self.shared.stage;
-        if let Some(size) = stage.fault(Class::SlowHandler) {
-            let mut books = self.shared.books();
-            let ticks = (1 + size % 25).min(books.slow_left);
-            books.slow_left -= ticks;
-            drop(books);
-            stage.clock().advance(ticks);
-        }
+        stage.may_dawdle();
         if stage.fault(Class::HandlerError).is_some() {
             return self.fail();
         }

@@ -134,7 +134,6 @@ pub(super) struct Books {
     n_answered: u64,
     /// Messages that have come to a handler.
     pub(super) n_heard: u64,
-    pub(super) slow_left: u64,
 }
 
 /// What all actors of a run share.

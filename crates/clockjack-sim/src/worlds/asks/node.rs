@@ -346,13 +346,7 @@ impl Node {
 /// The faults of a handler.
 fn suffer(desk: &Desk) -> Result<(), Failure> {
     let stage = &desk.stage;
-    if let Some(size) = stage.fault(Class::SlowHandler) {
-        let mut books = desk.books();
-        let ticks = (1 + size % 25).min(books.slow_left);
-        books.slow_left -= ticks;
-        drop(books);
-        stage.clock().advance(ticks);
-    }
+    stage.may_dawdle();
     if stage.fault(Class::HandlerError).is_some() {
         return Err(Failure::msg("as told"));
     }

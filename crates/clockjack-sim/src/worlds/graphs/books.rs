@@ -168,7 +168,6 @@ pub(super) struct Books {
     /// In which epoch somebody has stopped the run first.
     pub(super) stopped_in: Option<u64>,
     pub(super) stopper: Option<Stopper>,
-    pub(super) slow_left: u64,
 }
 
 /// What all components of a run share.
@@ -205,7 +204,6 @@ impl Desk {
             n_at_once: 0,
             stopped_in: None,
             stopper: None,
-            slow_left: 0,
         };
         Self {
             stage: stage.clone(),
@@ -302,15 +300,6 @@ impl Desk {
     /// many as they can.
     pub(super) fn is_enough(&self) -> bool {
         self.began.is_some() && self.books().n_calls >= CALLS_MAX
-    }
-
-    /// Takes the time of a slow call.
-    pub(super) fn dawdle(&self, ticks: u64) {
-        let mut books = self.books();
-        let ticks = ticks.min(books.slow_left);
-        books.slow_left -= ticks;
-        drop(books);
-        self.stage.clock().advance(ticks);
     }
 
     /// Somebody stops the run.

@@ -2,14 +2,13 @@
 //! follows from it.
 
 use alloc::{borrow::ToOwned as _, format};
-use core::{cell::RefCell, future::poll_fn, task::Poll, time::Duration};
+use core::{cell::RefCell, time::Duration};
 
 use clockjack_exec::Handle;
 use clockjack_graph::{
-    Binder, Component, Config, ConfigError, Descriptor, Execute, ExecuteShared, Failure,
-    GraphContext, Registry, Stamp,
+    Failure, GraphContext, Stamp,
     describe::Domain,
-    testing::{Fittings, Ports, is_multiple, mix},
+    testing::{Conduct, Fittings, Ports, is_multiple, mix, task},
 };
 
 use super::books::{COMMON, Desk, Visit};
@@ -97,7 +96,7 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, call: Called<'_>) -> Resul
     if is_multiple(digest, habits.tasks) {
         let value = mix(digest, 0xd0e);
         desk.will_give((who, "done"), value);
-        let work = task(value, executor);
+        let work = sleepy_task(value, executor);
         digest = mix(digest, u64::from(cx.submit_task(ports.done, work).is_err()));
     }
     if habits.reports {
@@ -105,7 +104,7 @@ fn act(fittings: Fittings, cx: &mut GraphContext<'_>, call: Called<'_>) -> Resul
         let residual = (digest % 100) as f64;
         cx.report_loop_convergence(is_multiple(digest, 5), Some(residual), "reported");
     }
-    desk.dawdle(woe.slow);
+    desk.stage.dawdle(woe.slow);
     meanwhile();
     if woe.stops || desk.is_enough() {
         desk.stop(epoch);
@@ -134,37 +133,16 @@ struct Called<'d> {
     visit: Visit<'d>,
 }
 
-/// Looks and acts.
-fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
-    let Some((desk, executor)) = here() else { return Err(Failure::msg("no run")) };
-    let who = cx.component_id().get(1..).and_then(|number| number.parse().ok());
-    let who = who.ok_or_else(|| Failure::msg("a component without a number"))?;
-    let visit = desk.enters(who, cx.epoch(), nanos(cx));
-    let seen = look(fittings.ports, cx, &desk, who, digest);
-    desk.stage.note("call", &[who as u64, cx.epoch(), seen]);
-    act(fittings, cx, Called { desk: &desk, executor, who, seen, visit })
-}
-
-/// A task that is polled some times, or sleeps by the clock of the system, and now and then fails.
-async fn task(value: u64, executor: Handle) -> Result<u64, Failure> {
+/// A task that now and then sleeps by the clock of the system first.
+async fn sleepy_task(value: u64, executor: Handle) -> Result<u64, Failure> {
     if is_multiple(value, 3) {
         executor.sleep(Duration::from_millis(1 + value % 20)).await?;
     }
-    let mut left = value % 5;
-    poll_fn(|cx| {
-        if left == 0 {
-            return Poll::Ready(());
-        }
-        left -= 1;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-    if is_multiple(value, 11) { Err(Failure::msg("the task fails")) } else { Ok(value) }
+    task(value, value % 5).await
 }
 
 /// Counts the components that there are.
-struct Alive(Option<Desk>);
+pub(super) struct Alive(Option<Desk>);
 
 impl Default for Alive {
     fn default() -> Self {
@@ -184,67 +162,19 @@ impl Drop for Alive {
     }
 }
 
-/// Keeps a digest of all that it has ever seen.
-#[derive(Default)]
-struct Mixer {
-    _alive: Alive,
-    digest: u64,
-    fittings: Fittings,
-}
+/// Components that belong to the run of their thread.
+pub(super) struct Watched;
 
-impl Component for Mixer {
-    const TYPE: &'static str = "mixer";
+impl Conduct for Watched {
+    type Luggage = Alive;
 
-    fn describe() -> Descriptor {
-        Fittings::describe(Self::TYPE)
+    fn call(fittings: Fittings, cx: &mut GraphContext<'_>, digest: u64) -> Result<u64, Failure> {
+        let Some((desk, executor)) = here() else { return Err(Failure::msg("no run")) };
+        let who = cx.component_id().get(1..).and_then(|number| number.parse().ok());
+        let who = who.ok_or_else(|| Failure::msg("a component without a number"))?;
+        let visit = desk.enters(who, cx.epoch(), nanos(cx));
+        let seen = look(fittings.ports, cx, &desk, who, digest);
+        desk.stage.note("call", &[who as u64, cx.epoch(), seen]);
+        act(fittings, cx, Called { desk: &desk, executor, who, seen, visit })
     }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.fittings.bind(ports);
-    }
-
-    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
-        self.fittings.configure(config)
-    }
-}
-
-impl Execute for Mixer {
-    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        self.digest = call(self.fittings, cx, self.digest)?;
-        Ok(())
-    }
-}
-
-/// Digests one call at a time, and may do so with several at once.
-#[derive(Default)]
-struct Pure {
-    _alive: Alive,
-    fittings: Fittings,
-}
-
-impl Component for Pure {
-    const TYPE: &'static str = "pure";
-
-    fn describe() -> Descriptor {
-        Fittings::describe(Self::TYPE)
-    }
-
-    fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.fittings.bind(ports);
-    }
-
-    fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
-        self.fittings.configure(config)
-    }
-}
-
-impl ExecuteShared for Pure {
-    fn execute(&self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        call(self.fittings, cx, 1).map(drop)
-    }
-}
-
-/// Both types.
-pub(super) fn registry() -> Registry {
-    Registry::new().register::<Mixer>().register_shared::<Pure>()
 }

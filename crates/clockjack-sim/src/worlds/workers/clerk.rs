@@ -58,7 +58,6 @@ pub(super) struct Books {
     pub(super) refs: Vec<ProcessRef<u64>>,
     pub(super) n_spawned: u64,
     pub(super) n_ended: u64,
-    pub(super) slow_left: u64,
     /// What futures do is drawn here; none when they are to come to rest.
     pub(super) deeds: Option<Stream>,
 }
@@ -265,13 +264,7 @@ impl Clerk {
 
     fn suffer(&self) {
         let stage = &self.shared.stage;
-        if let Some(size) = stage.fault(Class::SlowHandler) {
-            let mut books = self.shared.books();
-            let ticks = (1 + size % 25).min(books.slow_left);
-            books.slow_left -= ticks;
-            drop(books);
-            stage.clock().advance(ticks);
-        }
+        stage.may_dawdle();
         if stage.fault(Class::HandlerPanic).is_some() {
             panic_as_told();
         }
