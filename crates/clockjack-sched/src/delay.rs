@@ -92,12 +92,12 @@ impl Drop for Bell {
 ///
 /// # Errors
 ///
-/// Its output is a [`DelayError`] if it could not be scheduled, or if the scheduler closes first.
-/// It is never ready early.
+/// Its output is a [`DelayError`] if it could not be scheduled, if the scheduler closes first, or
+/// if its job was given up for a more important one. It is never ready early.
 ///
 /// # Cancellation
 ///
-/// Dropping it cancels it.
+/// Dropping it cancels it, and wakes nobody.
 #[must_use = "a delay does nothing unless it is awaited"]
 pub struct DelayFuture {
     cell: Counted<Cell>,
@@ -118,7 +118,15 @@ impl DelayFuture {
         match self.cell.state.load(Ordering::Acquire) {
             WAITING => Poll::Pending,
             FIRED => Poll::Ready(Ok(())),
-            _ => Poll::Ready(Err(DelayError(ScheduleErrorKind::Closed))),
+            _ => Poll::Ready(Err(DelayError(self.why_ended()))),
+        }
+    }
+
+    /// Nobody but this has a handle of the job, so it went by a close, or for want of room.
+    fn why_ended(&self) -> ScheduleErrorKind {
+        match &self.job {
+            Ok(job) if !job.is_shard_closed() => ScheduleErrorKind::CapacityExceeded,
+            _ => ScheduleErrorKind::Closed,
         }
     }
 }
@@ -139,6 +147,14 @@ impl Future for DelayFuture {
     }
 }
 
+impl Drop for DelayFuture {
+    /// The job's end of it wakes when it goes, and nobody is to hear that: whoever polls a delay and
+    /// drops it would be polled again for nothing.
+    fn drop(&mut self) {
+        drop(self.cell.waker.take());
+    }
+}
+
 impl fmt::Debug for DelayFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DelayFuture").field("job", &self.job).finish_non_exhaustive()
@@ -150,8 +166,9 @@ impl fmt::Debug for DelayFuture {
 pub struct DelayError(ScheduleErrorKind);
 
 impl DelayError {
-    /// Why: it was not scheduled for this reason, or the scheduler was
-    /// [closed](ScheduleErrorKind::Closed) before its time.
+    /// Why: it was not scheduled for this reason; or before its time the scheduler was
+    /// [closed](ScheduleErrorKind::Closed), or its job was given up for
+    /// [want of room](ScheduleErrorKind::CapacityExceeded).
     #[must_use]
     pub const fn kind(&self) -> ScheduleErrorKind {
         self.0

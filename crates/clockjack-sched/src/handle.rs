@@ -68,6 +68,11 @@ impl Cancellable {
         self.station.jobs.mark_run_on_close(self.slot)
     }
 
+    /// Whether a close has reached the job's shard.
+    pub(crate) fn is_shard_closed(&self) -> bool {
+        self.station.jobs.is_closed()
+    }
+
     /// A guard that cancels the job when it is dropped.
     #[must_use = "dropped at once it cancels at once"]
     pub fn cancel_on_drop(self) -> CancelOnDrop {

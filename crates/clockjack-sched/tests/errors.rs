@@ -323,6 +323,53 @@ fn a_delay_that_meets_the_close_ends_with_an_error_and_wakes() {
     assert_eq!(error.to_string(), "the delay did not come to its end: the scheduler was shut down");
 }
 
+#[test]
+fn a_delay_that_is_given_up_for_room_does_not_say_that_the_scheduler_was_closed() {
+    let low = Policy::DEFAULT.priority(Class::Low);
+    let policies = PolicyRegistry::new()
+        .set_default(Policy::DEFAULT.priority(Class::High))
+        .set(Affinity::Dispatcher(HERE), low);
+    let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
+    let config = SchedulerConfig { capacity: 1, policies, ..SchedulerConfig::DEFAULT };
+    let scheduler = host.scheduler(config);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut delay = pin!(scheduler.delays().delay(secs(1)));
+    assert!(delay.as_mut().poll(&mut cx).is_pending());
+    scheduler.schedule_once_fn(secs(2), ELSEWHERE, |_| ()).unwrap();
+    scheduler.turn(0, 0, usize::MAX);
+    let Poll::Ready(Err(error)) = delay.as_mut().poll(&mut cx) else { panic!("it was given up") };
+    assert_eq!(error.kind(), ScheduleErrorKind::CapacityExceeded);
+    assert!(!scheduler.is_closed());
+}
+
+/// Else a task that drops a delay at each poll, as a timeout in a loop does, would wake itself for
+/// ever.
+#[test]
+fn a_delay_that_is_dropped_wakes_nobody() {
+    struct Count(AtomicUsize);
+    impl alloc::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let manual = plain();
+    let woken = Arc::new(Count(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let poll = |delay| {
+        let mut delay = Box::pin(manual.scheduler().delays().delay(delay));
+        assert!(delay.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        delay
+    };
+    drop(poll(ms(10)));
+    assert_eq!(woken.0.load(SeqCst), 0);
+    assert_eq!(Arc::strong_count(&woken), 2, "and keeps no waker");
+    let kept = poll(ms(10));
+    manual.advance(ms(10));
+    assert_eq!(woken.0.load(SeqCst), 1);
+    drop(kept);
+    assert_eq!(woken.0.load(SeqCst), 1);
+}
+
 /// A failure is its text, and says whether it was a panic.
 #[test]
 fn handler_errors_are_made_of_texts_errors_and_panics() {
