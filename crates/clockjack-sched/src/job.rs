@@ -62,8 +62,8 @@ pub struct JobSpec {
     pub policy: Policy,
     /// Whether what it delivers wants to be told if it is cancelled.
     pub tell_cancel: bool,
-    /// Whether it is run, and not cancelled, if it still waits when the scheduler closes. One-shots
-    /// only.
+    /// Whether it is run, and not cancelled, if it still waits when the scheduler closes. For
+    /// one-shots; a job that repeats is cancelled all the same.
     pub run_on_close: bool,
     /// Whether its runs are sent as [parcels](crate::Parcel). A [`Scheduler`](crate::Scheduler)
     /// sets it by what the job delivers.

@@ -200,7 +200,7 @@ impl JobWord {
     pub(crate) fn publish(&self, is_periodic: bool, job: &JobSpec, is_noted: bool) {
         let mut word = JobState::Scheduled as u32 | (2 * PIN);
         word |= if is_periodic { PERIODIC } else { 0 };
-        word |= if job.run_on_close { RUN_ON_CLOSE } else { 0 };
+        word |= if job.run_on_close && !is_periodic { RUN_ON_CLOSE } else { 0 };
         word |= if job.is_parcel { PARCEL } else { 0 };
         word |= if is_noted { NOTED } else { 0 };
         // Release: what was written to the slot is visible to who wins a transition.

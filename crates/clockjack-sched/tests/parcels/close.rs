@@ -71,6 +71,21 @@ fn what_is_due_at_the_close_is_sent_and_cancelled_unless_it_is_opened_at_once() 
     settled(scheduler, &report, &mailbox);
 }
 
+/// A run of a job that repeats would be cancelled while it travels, and count as both.
+#[test]
+fn a_mark_on_a_job_that_repeats_is_none() {
+    let (manual, mailbox) = (manual(), Mailbox::default());
+    let scheduler = manual.scheduler();
+    for spec in [folded(50, 50), JobSpec::fixed_delay(ms(50), ms(50))] {
+        let spec = JobSpec { run_on_close: true, ..spec };
+        let job = scheduler.schedule_parcel(spec, mailbox.letter("every")).expect("open");
+        assert!(!job.run_on_close());
+    }
+    let report = scheduler.shutdown();
+    assert_eq!((counts(&report), mailbox.len()), ((0, 2, 0, 0), 0));
+    settled(scheduler, &report, &mailbox);
+}
+
 #[test]
 fn a_marked_job_is_sent_by_the_close_and_that_is_its_run() {
     let (manual, mailbox) = (manual(), Mailbox::default());
