@@ -165,8 +165,13 @@ impl Quota {
         );
     }
 
+    /// The limit under pressure, or the one without.
+    pub(crate) const fn limit_if(&self, is_pressed: bool) -> usize {
+        if is_pressed { self.pressed_limit } else { self.full_limit }
+    }
+
     const fn limit_of(&self, word: usize) -> usize {
-        if word & PRESSED == 0 { self.full_limit } else { self.pressed_limit }
+        self.limit_if(word & PRESSED != 0)
     }
 
     fn load(&self) -> usize {

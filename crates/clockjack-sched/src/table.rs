@@ -59,10 +59,9 @@ impl Shared {
     pub(crate) fn note_refusal(&self, kind: ScheduleErrorKind) {
         use ScheduleErrorKind::{Backpressured, QuotaExceeded};
         if matches!(kind, QuotaExceeded | Backpressured) && self.quota.refusal_is_news() {
-            self.warn(Warning::QuotaReached {
-                limit: self.quota.limit(),
-                adaptive: kind == Backpressured,
-            });
+            let adaptive = kind == Backpressured;
+            let limit = self.quota.limit_if(adaptive);
+            self.warn(Warning::QuotaReached { limit, adaptive });
         }
     }
 

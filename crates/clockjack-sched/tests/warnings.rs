@@ -92,6 +92,21 @@ fn backlog_exceeded() {
     assert_eq!(without_drift(warnings(&mut stream)), [exceeded]);
 }
 
+/// More may live than may be accepted under pressure, and as many do: that is what is told.
+#[test]
+fn quota_reached_under_pressure_names_the_limit_that_was_met() {
+    let manual = manual(SchedulerConfig { quota: 4, ..SchedulerConfig::DEFAULT });
+    let scheduler = manual.scheduler();
+    let mut stream = listen(scheduler);
+    let schedule = || scheduler.schedule_once_fn(secs(1), HERE, |_| ());
+    let jobs: Vec<_> = (0..4).map(|_| schedule().unwrap()).collect();
+    scheduler.set_pressure(PressureReason::Host, 100);
+    warnings(&mut stream);
+    assert_eq!(schedule().unwrap_err().kind(), ScheduleErrorKind::QuotaExceeded);
+    assert_eq!(warnings(&mut stream), [Warning::QuotaReached { limit: 4, adaptive: false }]);
+    drop(jobs);
+}
+
 #[test]
 fn quota_reached() {
     let manual = manual(SchedulerConfig { quota: 4, ..SchedulerConfig::DEFAULT });
