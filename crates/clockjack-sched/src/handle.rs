@@ -37,7 +37,7 @@ impl Cancellable {
         if cancel.calls_runner {
             common.host.call_runner(station.jobs.id() as usize);
         } else {
-            station.settle_call();
+            station.settle();
         }
         // Last, since a waker may panic.
         common.hub().ring();
@@ -99,7 +99,7 @@ impl Clone for Cancellable {
 impl Drop for Cancellable {
     fn drop(&mut self) {
         self.station.jobs.unpin(self.slot, 1);
-        self.station.settle_call();
+        self.station.settle();
     }
 }
 

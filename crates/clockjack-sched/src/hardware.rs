@@ -357,9 +357,7 @@ impl RunnerLoop {
     #[cold]
     fn note_catch_up(&self, catch_up: u64) {
         let inner = self.scheduler.inner();
-        let mut lease = inner.stations[0].jobs.lease_wait(&inner.common.relax());
-        let limit = lease.core().table.count_catch_up(catch_up);
-        drop(lease);
+        let limit = inner.stations[0].look(|core| core.table.count_catch_up(catch_up));
         let behind = TimerInstant::new(Tick::new(catch_up), self.driver_tick());
         let ticks = behind.elapsed_tick(inner.common.resolution).get();
         if ticks > u64::from(limit) {
@@ -393,10 +391,8 @@ impl RunnerLoop {
     /// Who counts the ticks that are made up for: the loop, which is told by the driver, or the
     /// shards, which can only guess by what is due.
     fn count_ticks_here(&self, is_here: bool) {
-        let inner = self.scheduler.inner();
-        for station in &inner.stations {
-            let mut lease = station.jobs.lease_wait(&inner.common.relax());
-            lease.core().table.set_is_told_of_ticks(is_here);
+        for station in &self.scheduler.inner().stations {
+            station.look(|core| core.table.set_is_told_of_ticks(is_here));
         }
     }
 }

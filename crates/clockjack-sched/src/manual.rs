@@ -158,10 +158,7 @@ impl ManualRunner {
     }
 
     fn move_to(&self, tick: Tick) {
-        let span = tick.saturating_since(self.clock.now().tick());
-        if span > TickSpan::ZERO {
-            self.clock.advance(self.clock.resolution().duration(span));
-        }
+        self.clock.advance_ticks(tick.saturating_since(self.clock.now().tick()));
     }
 }
 

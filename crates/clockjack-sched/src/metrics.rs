@@ -84,26 +84,25 @@ impl Scheduler {
             diagnostics_dropped: inner.common.hub().dropped(),
         };
         for station in &inner.stations {
-            let mut lease = station.jobs.lease_wait(&inner.common.relax());
-            let table = &lease.core().table;
-            let counts = table.counts();
-            metrics.active_total += counts.active;
-            metrics.periodic_total += counts.periodic;
-            metrics.dropped_total += counts.dropped;
-            metrics.accepted_total += counts.accepted;
-            metrics.fired_total += counts.fired;
-            metrics.discarded_total += counts.discarded;
-            metrics.executed_total += counts.executed;
-            metrics.cancelled_total += counts.cancelled;
-            metrics.failed_total += counts.failed;
-            // Those in stock are nobody's.
-            metrics.slots_total += table.slots_used().saturating_sub(station.jobs.n_stock());
-            metrics.drift_compensations += counts.drift_compensations;
-            metrics.driver_jitter = metrics.driver_jitter.max(table.jitter());
-            lateness.merge(&counts.lateness);
-            drift.merge(&counts.drift);
-            drop(lease);
-            station.settle_call();
+            station.look(|core| {
+                let table = &core.table;
+                let counts = table.counts();
+                metrics.active_total += counts.active;
+                metrics.periodic_total += counts.periodic;
+                metrics.dropped_total += counts.dropped;
+                metrics.accepted_total += counts.accepted;
+                metrics.fired_total += counts.fired;
+                metrics.discarded_total += counts.discarded;
+                metrics.executed_total += counts.executed;
+                metrics.cancelled_total += counts.cancelled;
+                metrics.failed_total += counts.failed;
+                // Those in stock are nobody's.
+                metrics.slots_total += table.slots_used().saturating_sub(station.jobs.n_stock());
+                metrics.drift_compensations += counts.drift_compensations;
+                metrics.driver_jitter = metrics.driver_jitter.max(table.jitter());
+                lateness.merge(&counts.lateness);
+                drift.merge(&counts.drift);
+            });
         }
         metrics.lateness = lateness.summary();
         metrics.drift = drift.summary();

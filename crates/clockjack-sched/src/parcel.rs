@@ -169,7 +169,7 @@ impl Parcel {
             let mut lease = self.station.jobs.lease_wait(&common.relax());
             let more = lease.fold(self.slot, now);
             drop(lease);
-            self.station.settle_call();
+            self.station.settle();
             self.missed = self.missed.saturating_add(more);
         }
         let batch = ExecutionBatch::folded(self.missed, self.mode);

@@ -19,7 +19,8 @@ use crate::{
     DriverMetadata, EventKinds, FireContext, HandlerError, Hub, JobSpec, ModeError, Outcome,
     ParcelTask, PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind,
     SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning,
-    shard::JobShard, table::Shared,
+    shard::{Core, JobShard, Owed},
+    table::Shared,
 };
 
 /// How many shards there may be.
@@ -341,7 +342,7 @@ impl Scheduler {
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(refused) => {
-                station.settle_call();
+                station.settle();
                 inner.common.hub().ring();
                 return Err(refused.map(|item| item.task));
             }
@@ -350,7 +351,7 @@ impl Scheduler {
         if accepted.calls_runner {
             host.call_runner(index);
         } else {
-            station.settle_call();
+            station.settle();
         }
         inner.common.hub().ring();
         if spec.delay.is_zero() && inner.metadata.mode == RunnerMode::Manual {
@@ -455,12 +456,32 @@ impl Scheduler {
 }
 
 impl Station {
-    /// Calls the runner if a holder has left something to be told or dropped. To be called after a
-    /// lease that was no turn.
+    /// Looks at wheel and table, and changes what is not a job: what is no turn.
+    pub(crate) fn look<R>(&self, f: impl FnOnce(&mut Core<Item>) -> R) -> R {
+        let mut lease = self.jobs.lease_wait(&self.common.relax());
+        let seen = f(lease.core());
+        drop(lease);
+        self.settle();
+        seen
+    }
+
+    /// Calls the runner if a holder has left something to be told or dropped, and wakes the readers
+    /// of what it has told. To be called after a lease that was no turn.
     #[inline]
-    pub(crate) fn settle_call(&self) {
-        if self.jobs.takes_call() {
+    pub(crate) fn settle(&self) {
+        let owed = self.jobs.take_owed();
+        if !owed.is_nothing() {
+            self.pay(owed);
+        }
+    }
+
+    #[cold]
+    fn pay(&self, owed: Owed) {
+        if owed.calls_runner() {
             self.common.host.call_runner(self.jobs.id() as usize);
+        }
+        if owed.rings() {
+            self.common.ring();
         }
     }
 }

@@ -28,6 +28,12 @@ use crate::{
 const OPEN: u32 = 0;
 const HELD: u32 = 1;
 
+const NOTHING: u32 = 0;
+/// In `owed`: something was listed that only a turn tells or drops, and nobody was called.
+const CALL: u32 = 1;
+/// In `owed`: something was published, and no reader was woken.
+const RING: u32 = 1 << 1;
+
 /// Bits of a tick that `next_wake` keeps.
 const WAKE_BITS: u32 = 31;
 /// How far ahead `next_wake` can lie: what is further is looked at again then.
@@ -55,13 +61,33 @@ pub(crate) struct Cancel<P> {
     pub(crate) calls_runner: bool,
 }
 
+/// What is to be done without the lease for what was taken up with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owed(u32);
+
+impl Owed {
+    pub(crate) const fn is_nothing(self) -> bool {
+        self.0 == NOTHING
+    }
+
+    /// The runner is to be called.
+    pub(crate) const fn calls_runner(self) -> bool {
+        self.0 & CALL != 0
+    }
+
+    /// The readers of diagnostics are to be woken.
+    pub(crate) const fn rings(self) -> bool {
+        self.0 & RING != 0
+    }
+}
+
 /// The jobs of one shard, shared by threads.
 pub(crate) struct JobShard<P> {
     lease: Padded<AtomicU32>,
     next_wake: AtomicU32,
     closed: AtomicBool,
-    /// Whether a holder has listed something that only a turn tells or drops, and called nobody.
-    owes_call: AtomicBool,
+    /// What a holder owes to others for the notes that it took up: [`CALL`] and [`RING`].
+    owed: AtomicU32,
     notes: ReturnStack,
     stock: [AtomicU32; STOCK_LEN as usize],
     slots: Counted<Slots<P>>,
@@ -102,7 +128,7 @@ impl<P> JobShard<P> {
             lease: Padded(AtomicU32::new(OPEN)),
             next_wake: AtomicU32::new(NEVER),
             closed: AtomicBool::new(false),
-            owes_call: AtomicBool::new(false),
+            owed: AtomicU32::new(NOTHING),
             notes: ReturnStack::new(),
             stock: core::array::from_fn(|_| AtomicU32::new(NIL)),
             slots: table.slots().clone(),
@@ -137,7 +163,7 @@ impl<P> JobShard<P> {
         if !self.notes.is_empty() {
             let left = lease.core().table.n_due();
             lease.take_up();
-            lease.note_listed(left);
+            lease.note_owed(left);
         }
         Some(lease)
     }
@@ -344,12 +370,15 @@ impl<P> JobShard<P> {
         !self.notes.is_empty()
     }
 
-    /// Whether the runner is to be called for what a holder has listed; true once.
+    /// What holders owe, which is the caller's to do from here on.
     #[inline]
-    pub(crate) fn takes_call(&self) -> bool {
-        // Relaxed, twice: who has listed it asks behind its lease, and if another is faster then
-        // that one calls.
-        self.owes_call.load(Ordering::Relaxed) && self.owes_call.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_owed(&self) -> Owed {
+        // Relaxed, twice: who owes it asks behind its lease, and if another is faster then that
+        // one does it.
+        if self.owed.load(Ordering::Relaxed) == NOTHING {
+            return Owed(NOTHING);
+        }
+        Owed(self.owed.swap(NOTHING, Ordering::Relaxed))
     }
 
     /// How many slots are in stock.
@@ -408,11 +437,14 @@ impl<P> JobLease<'_, P> {
         unsafe { &mut *core }
     }
 
-    /// Notes that a call is owed if more is listed than was.
-    fn note_listed(&mut self, left: usize) {
-        if self.core().table.n_due() > left && !mutant!("jobs-listed-uncalled") {
-            // Relaxed: see `takes_call`.
-            self.shard.owes_call.store(true, Ordering::Relaxed);
+    /// Notes that a call is owed if more is listed than was, and a ring if a reader waits for one.
+    fn note_owed(&mut self, left: usize) {
+        let is_listed = self.core().table.n_due() > left && !mutant!("jobs-listed-uncalled");
+        let is_told = self.shard.shared.hub.is_due() && !mutant!("jobs-taken-up-in-silence");
+        let owed = if is_listed { CALL } else { NOTHING } | if is_told { RING } else { NOTHING };
+        if owed != NOTHING {
+            // Relaxed: see `take_owed`.
+            self.shard.owed.fetch_or(owed, Ordering::Relaxed);
         }
     }
 
@@ -490,7 +522,7 @@ impl<P> JobLease<'_, P> {
         let (job, due) = match table.schedule_planned(wheel, job, plan, payload) {
             Ok(accepted) => accepted,
             Err(refused) => {
-                self.note_listed(left);
+                self.note_owed(left);
                 return Err(refused);
             }
         };
@@ -578,8 +610,9 @@ impl<P> JobLease<'_, P> {
         let next = if mutant!("jobs-wake-uncut") { next } else { next.map(|next| next.min(far)) };
         self.shard.set_next_wake(next, now);
         if self.core().table.n_due() == 0 {
-            // Relaxed: the lease is held, and nothing is left to be called for.
-            self.shard.owes_call.store(false, Ordering::Relaxed);
+            // Relaxed: the lease is held, nothing is left to be called for, and a turn ends with a
+            // ring.
+            self.shard.owed.store(NOTHING, Ordering::Relaxed);
         }
         drop(self);
         // Pairs with the fence of a poster (rule 5).

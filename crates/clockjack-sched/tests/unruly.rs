@@ -189,7 +189,7 @@ fn a_run_that_another_turn_made_due_is_not_told_an_earlier_time() {
 
 #[test]
 fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up() {
-    for taker in 0..4 {
+    for taker in 0..6 {
         let config = SchedulerConfig { capacity: 2, ..SchedulerConfig::DEFAULT };
         let (scheduler, host) = scheduler(config);
         let token = Arc::new(());
@@ -204,7 +204,9 @@ fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up()
             0 => assert!(other.cancel()),
             1 => assert_eq!(scheduler.metrics().dropped_total, 1),
             2 => assert!(scheduler.schedule_once_fn(ms(90), LOW, |_| ()).is_err()),
-            _ => assert_eq!(scheduler.diagnostics().trace().records(), []),
+            3 => assert_eq!(scheduler.diagnostics().trace().records(), []),
+            4 => scheduler.diagnostics().enable_log(4),
+            _ => scheduler.diagnostics().set_driver_jitter(ms(1)),
         }
         assert!(low.is_cancelled());
         assert_eq!(calls(&host), 1, "by taker {taker}");
@@ -213,6 +215,63 @@ fn a_job_that_goes_for_a_posted_one_calls_the_runner_whoever_takes_the_post_up()
         drop(scheduler.metrics());
         assert_eq!(calls(&host), 0, "nothing is left to be called for");
     }
+}
+
+/// A waker that counts.
+struct Count(AtomicU32);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_reader_of_the_stream_hears_of_a_post_whoever_takes_it_up() {
+    for taker in 0..7 {
+        let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
+        let mut stream = scheduler.diagnostics().subscribe(EventKinds::SCHEDULE, 8).unwrap();
+        let first = scheduler.schedule_once_fn(ms(50), ANY, |_| ()).unwrap();
+        let other = first.clone();
+        scheduler.turn(0, 0, 64);
+        assert!(stream.try_next().is_some());
+        let woken = Arc::new(Count(AtomicU32::new(0)));
+        let waker = Arc::clone(&woken).into();
+        assert!(stream.poll_next(&mut Context::from_waker(&waker)).is_pending());
+        calls(&host);
+        let posted = while_leased(&scheduler, || scheduler.schedule_once_fn(ms(90), ANY, |_| ()));
+        assert!(posted.is_ok() && woken.0.load(SeqCst) == 0, "nobody has taken it up");
+        match taker {
+            0 => drop(scheduler.metrics()),
+            1 => drop(scheduler.diagnostics().dump()),
+            2 => drop(scheduler.diagnostics().trace()),
+            3 => scheduler.diagnostics().enable_log(4),
+            4 => assert!(other.cancel()),
+            5 => _ = scheduler.check_driver(),
+            _ => _ = scheduler.diagnostics().last_fire_batch(),
+        }
+        assert_eq!(woken.0.load(SeqCst), 1, "by taker {taker}");
+        assert!(stream.try_next().is_some());
+        drop(first);
+    }
+}
+
+#[test]
+fn a_reader_of_the_stream_hears_of_a_post_that_the_drop_of_a_handle_takes_up() {
+    let (scheduler, host) = scheduler(SchedulerConfig::DEFAULT);
+    let mut stream = scheduler.diagnostics().subscribe(EventKinds::SCHEDULE, 8).unwrap();
+    let over = scheduler.schedule_once_fn(ms(1), ANY, |_| ()).unwrap();
+    drop(scheduler.schedule_once_fn(ms(50), ANY, |_| ()).unwrap());
+    host.now.store(1, SeqCst);
+    assert_eq!(scheduler.turn(0, 0, 64).ran, 1);
+    while stream.try_next().is_some() {}
+    let woken = Arc::new(Count(AtomicU32::new(0)));
+    let waker = Arc::clone(&woken).into();
+    assert!(stream.poll_next(&mut Context::from_waker(&waker)).is_pending());
+    while_leased(&scheduler, || drop(scheduler.schedule_once_fn(ms(90), ANY, |_| ())));
+    assert_eq!(woken.0.load(SeqCst), 0, "nobody has taken it up");
+    drop(over);
+    assert_eq!(woken.0.load(SeqCst), 1);
 }
 
 #[test]

@@ -111,15 +111,15 @@ impl Inner {
     ) -> CloseReport {
         let mut report = CloseReport { close_tasks, driver, ..CloseReport::default() };
         for station in &self.stations {
-            let mut lease = station.jobs.lease_wait(&self.common.relax());
-            let table = &mut lease.core().table;
-            let (executing, cancelled) = table.running();
-            let counts = table.counts();
-            report.accepted += counts.accepted;
-            report.executed += counts.executed + executing;
-            report.cancelled += counts.cancelled + cancelled;
-            report.run_on_close += counts.run_on_close;
-            report.still_running += executing + cancelled;
+            station.look(|core| {
+                let (executing, cancelled) = core.table.running();
+                let counts = core.table.counts();
+                report.accepted += counts.accepted;
+                report.executed += counts.executed + executing;
+                report.cancelled += counts.cancelled + cancelled;
+                report.run_on_close += counts.run_on_close;
+                report.still_running += executing + cancelled;
+            });
         }
         report
     }

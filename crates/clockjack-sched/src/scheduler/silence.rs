@@ -105,7 +105,7 @@ fn look_at(station: &Station, now: Tick, silence: TickSpan) -> (Option<Tick>, Op
     let stands_at = core.wheel.elapsed();
     let wanted = if core.table.n_due() > 0 { Some(stands_at) } else { core.wheel.next_deadline() };
     drop(lease);
-    station.settle_call();
+    station.settle();
     let Some(wanted) = wanted else { return (None, None) };
     if wanted > now {
         return (Some(wanted.saturating_add(silence)), None);

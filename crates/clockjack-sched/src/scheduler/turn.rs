@@ -116,9 +116,10 @@ impl Scheduler {
     pub(crate) fn next_deadline(&self) -> Option<Tick> {
         let inner = self.inner();
         let next = |station: &Counted<Station>| {
-            let mut lease = station.jobs.lease_wait(&inner.common.relax());
-            let core = lease.core();
-            if core.table.n_due() > 0 { Some(core.table.now()) } else { core.wheel.next_deadline() }
+            station.look(|core| match core.table.n_due() {
+                0 => core.wheel.next_deadline(),
+                _ => Some(core.table.now()),
+            })
         };
         inner.stations.iter().filter_map(next).min()
     }
@@ -306,7 +307,8 @@ pub(crate) fn settle(station: &Counted<Station>, ended: Option<Item>, calls_runn
     if let Some(item) = ended {
         common.discard(item);
     }
-    if !calls_runner && !station.jobs.takes_call() {
+    // The caller rings in any case.
+    if !calls_runner && !station.jobs.take_owed().calls_runner() {
         return;
     }
     if station.jobs.is_closed() {

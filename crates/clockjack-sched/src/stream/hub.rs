@@ -112,10 +112,16 @@ impl Hub {
     /// lock may be held. One load if there is none to wake.
     #[inline]
     pub fn ring(&self) {
-        // Relaxed: what this thread has marked is seen; others ring for their own.
-        if self.due.load(Relaxed) != 0 {
+        // Relaxed, in it: what this thread has marked is seen; others ring for their own.
+        if self.is_due() {
             self.ring_due();
         }
+    }
+
+    /// Whether a reader is to be woken.
+    pub(crate) fn is_due(&self) -> bool {
+        // Relaxed: as in `ring`.
+        self.due.load(Relaxed) != 0
     }
 
     #[cold]
