@@ -28,6 +28,10 @@
 //!    been granted stays granted: jobs are never taken back.
 //! 5. That the quota was reached is told once: the mark is set by the first refusal at the limit
 //!    and cleared by the next grant.
+//! 6. A dispatcher that refuses a job has no level that could fall. Its pressure ends when one takes
+//!    a job again; but if requests are refused for it, there may never be another. So who is
+//!    refused under pressure looks when the last such refusal was, and if that is long ago, it ends
+//!    the pressure and asks again.
 //!
 //! A thread repeats an exchange only if another one has changed the word, so some thread always
 //! gets on. Nothing is published by this word: all accesses are relaxed, and what a job consists of
@@ -39,9 +43,11 @@ use clockjack_sync::{
     Counted, const_unless_loom, mutant,
     prim::{
         IS_MODEL,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
 };
+
+use clockjack_time::{Tick, TickSpan};
 
 use crate::{Class, PressureReason, ScheduleErrorKind, Warning};
 
@@ -51,6 +57,8 @@ const BLOCK: usize = if IS_MODEL { 2 } else { 64 };
 const PRESSED: usize = 0b0111;
 const TOLD: usize = 0b1000;
 const ONE_CREDIT: usize = 0b1_0000;
+/// In place of the time of a refusal: none, or there is pressure for another cause.
+const NOT_REFUSED: u32 = 0;
 /// The largest count of credits that the word can hold.
 const CREDITS_MAX: usize = usize::MAX / ONE_CREDIT;
 
@@ -59,6 +67,8 @@ pub struct Quota {
     word: AtomicUsize,
     full_limit: usize,
     pressed_limit: usize,
+    /// The low bits of the tick at which a dispatcher has refused a job the last time, and a mark.
+    refused_at: AtomicU32,
 }
 
 impl Quota {
@@ -69,7 +79,8 @@ impl Quota {
         pub const fn new(limit: usize, pressed_limit: usize) -> Self {
             let full_limit = if limit < CREDITS_MAX { limit } else { CREDITS_MAX };
             let pressed_limit = if pressed_limit < full_limit { pressed_limit } else { full_limit };
-            Self { word: AtomicUsize::new(0), full_limit, pressed_limit }
+            let refused_at = AtomicU32::new(NOT_REFUSED);
+            Self { word: AtomicUsize::new(0), full_limit, pressed_limit, refused_at }
         }
     }
 
@@ -121,6 +132,33 @@ impl Quota {
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// Rule 6: ends the pressure of dispatchers if none has refused a job for this long. Gives the
+    /// change that this made.
+    #[cold]
+    pub(crate) fn relieve(&self, now: Tick, lasts: TickSpan) -> Option<PressureChange> {
+        let refused_at = self.refused_at.load(Relaxed);
+        // Both have the mark, which is lost in the difference: twice the ticks are left.
+        let passed = u64::from(mark(now).wrapping_sub(refused_at) / 2);
+        let is_over = refused_at != NOT_REFUSED && passed >= lasts.get();
+        if !is_over || mutant!("quota-refusal-for-ever") {
+            return None;
+        }
+        self.release(PressureReason::Dispatcher)
+    }
+
+    fn engage(&self, reason: PressureReason) -> Option<PressureChange> {
+        // Relaxed: as the module says. Changes have one order, that of the word; two threads that
+        // tell of theirs may do that in another.
+        let before = self.word.fetch_or(bit(reason), Relaxed);
+        (before & PRESSED == 0).then_some(PressureChange { engaged: true, reason })
+    }
+
+    fn release(&self, reason: PressureReason) -> Option<PressureChange> {
+        // Relaxed: as in `engage`.
+        let before = self.word.fetch_and(!bit(reason), Relaxed);
+        (before & PRESSED == bit(reason)).then_some(PressureChange { engaged: false, reason })
     }
 
     /// Grants up to `block` credits, at least one; exactly one under pressure.
@@ -319,18 +357,24 @@ impl PressureLink {
     /// There is this reason. Gives the change of pressure that this made: none if there was one
     /// already.
     pub fn engage(&self, reason: PressureReason) -> Option<PressureChange> {
-        // Relaxed: as the module says. Changes have one order, that of the word; two threads that
-        // tell of theirs may do that in another.
-        let before = self.quota.word.fetch_or(bit(reason), Relaxed);
-        (before & PRESSED == 0).then_some(PressureChange { engaged: true, reason })
+        if reason == PressureReason::Dispatcher {
+            // Relaxed: as the module says. Who says so takes it back.
+            self.quota.refused_at.store(NOT_REFUSED, Relaxed);
+        }
+        self.quota.engage(reason)
+    }
+
+    /// A dispatcher has refused a job (rule 6). Gives the change of pressure that this made.
+    pub(crate) fn refuse(&self, now: Tick) -> Option<PressureChange> {
+        // Relaxed: as the module says. Before the pressure, so that it is not taken for an old one.
+        self.quota.refused_at.store(mark(now), Relaxed);
+        self.quota.engage(PressureReason::Dispatcher)
     }
 
     /// This reason is gone. Gives the change of pressure that this made: none if there is another,
     /// or was none.
     pub fn release(&self, reason: PressureReason) -> Option<PressureChange> {
-        // Relaxed: as in `engage`.
-        let before = self.quota.word.fetch_and(!bit(reason), Relaxed);
-        (before & PRESSED == bit(reason)).then_some(PressureChange { engaged: false, reason })
+        self.quota.release(reason)
     }
 
     /// Whether there is any reason.
@@ -347,6 +391,13 @@ impl fmt::Debug for PressureLink {
             .field("threshold_pct", &self.threshold_pct)
             .finish_non_exhaustive()
     }
+}
+
+/// The low bits of a tick, with the lowest set so that it is not [`NOT_REFUSED`].
+const fn mark(tick: Tick) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is compared")]
+    let low = tick.get() as u32;
+    low << 1 | 1
 }
 
 const fn bit(reason: PressureReason) -> usize {

@@ -239,7 +239,10 @@ impl<P> JobShard<P> {
         let Some(slot) = self.take_stock() else {
             return self.schedule_leased(job, plan, payload, waits);
         };
-        if let Err(kind) = self.shared.quota.take_one(job.policy.priority) {
+        let pay = || self.shared.quota.take_one(job.policy.priority);
+        if let Err(kind) = pay()
+            && let Err(kind) = self.shared.pay_again(kind, plan.at, pay)
+        {
             self.give_stock_back(slot);
             if self.has_siblings {
                 // This shard may have credits of its own left, which the holder spends.

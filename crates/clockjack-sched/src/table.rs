@@ -18,6 +18,7 @@ mod expiry;
 mod look;
 mod notes;
 mod parcel;
+mod shared;
 
 use core::{fmt, time::Duration};
 
@@ -30,47 +31,18 @@ use self::due::DueList;
 pub(crate) use self::{
     look::{Counts, Spread},
     parcel::Returned,
+    shared::Shared,
 };
 use crate::{
-    BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, Hub, JobId,
+    BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, JobId,
     JobNumber, JobSpec, LogKind, LogRecord, ScheduleError, ScheduleErrorKind, SchedulerConfig,
     SchedulerLog, Warning,
     drift::{DriftMonitor, TickRate},
     job::{Plan, edge_after},
-    quota::{Purse, Quota},
+    quota::Purse,
     slots::{Body, Free, Mark, Slots},
     word::{JobState, Won},
 };
-
-/// What the tables of one scheduler share.
-#[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    pub(crate) quota: Counted<Quota>,
-    pub(crate) hub: Counted<Hub>,
-}
-
-impl Shared {
-    pub(crate) fn new(config: &SchedulerConfig) -> Self {
-        let quota = Quota::new(config.quota, config.pressed_quota());
-        Self { quota: Counted::new(quota), hub: Counted::new(Hub::new()) }
-    }
-
-    /// Tells of the quota, once for each time that it is met.
-    pub(crate) fn note_refusal(&self, kind: ScheduleErrorKind) {
-        use ScheduleErrorKind::{Backpressured, QuotaExceeded};
-        if matches!(kind, QuotaExceeded | Backpressured) && self.quota.refusal_is_news() {
-            let adaptive = kind == Backpressured;
-            let limit = self.quota.limit_if(adaptive);
-            self.warn(Warning::QuotaReached { limit, adaptive });
-        }
-    }
-
-    fn warn(&self, warning: Warning) {
-        if self.hub.wants(EventKinds::WARNING) {
-            self.hub.publish(DiagnosticEvent::Warned(warning));
-        }
-    }
-}
 
 /// The jobs of one shard, over a wheel that the caller hands in. `P` is what is delivered; it is
 /// never looked into.
@@ -303,7 +275,11 @@ impl<P> JobTable<P> {
         if self.is_closed {
             return Err(self.refuse(ScheduleErrorKind::Closed, payload));
         }
-        if let Err(kind) = self.purse.take(&self.shared.quota, job.policy.priority) {
+        let Self { purse, shared, .. } = self;
+        let mut pay = || purse.take(&shared.quota, job.policy.priority);
+        if let Err(kind) = pay()
+            && let Err(kind) = shared.pay_again(kind, plan.at, pay)
+        {
             return Err(self.refuse(kind, payload));
         }
         let Some(slot) = self.free.take(&self.slots) else {

@@ -12,7 +12,8 @@ use crate::{ExecutionBatch, HandlerError, JobNumber};
 pub enum PressureReason {
     /// Mailboxes are nearly full.
     Mailboxes,
-    /// A dispatcher refuses work.
+    /// A dispatcher has refused a job. It ends when one takes a job again, or at the first request
+    /// a second after the last refusal.
     Dispatcher,
     /// The host said so.
     Host,

@@ -293,7 +293,8 @@ fn dispatch(station: &Counted<Station>, run: Run<Item>) -> Option<Done<Item>> {
     match common.host.dispatch(dispatcher, work) {
         Ok(()) => common.tell_pressure(common.pressure.release(PressureReason::Dispatcher)),
         Err(refused) => {
-            common.tell_pressure(common.pressure.engage(PressureReason::Dispatcher));
+            let now = tick_of(common.host.now(), common.resolution);
+            common.tell_pressure(common.pressure.refuse(now));
             // The ticket in it completes the run.
             common.discard(refused);
         }

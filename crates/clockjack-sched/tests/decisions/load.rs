@@ -179,6 +179,34 @@ fn a08_a_dispatcher_that_refuses_is_pressure() {
     assert_eq!(warnings(&mut stream), told);
 }
 
+/// Jobs of a low class are refused under pressure. If they are the only ones of their dispatcher,
+/// none of them would ever find out that it takes jobs again.
+#[test]
+fn a08_a_refusal_of_a_dispatcher_does_not_shut_out_its_jobs_for_ever() {
+    let (host, scheduler) = by_class_host(SchedulerConfig::DEFAULT);
+    let mut stream = listen(&scheduler);
+    let backpressured = Some(ScheduleErrorKind::Backpressured);
+    assert_eq!(kind(&scheduler, ELSEWHERE), None);
+    host.refuses.store(true, SeqCst);
+    host.clock.advance(secs(1));
+    scheduler.turn(0, 0, usize::MAX);
+    host.refuses.store(false, SeqCst);
+    assert_eq!(kind(&scheduler, ELSEWHERE), backpressured);
+    host.clock.advance(ms(990));
+    assert_eq!(kind(&scheduler, ELSEWHERE), backpressured);
+    host.clock.advance(ms(10));
+    assert_eq!(kind(&scheduler, ELSEWHERE), None);
+    let reason = PressureReason::Dispatcher;
+    let told = warnings(&mut stream);
+    let told: Vec<_> =
+        told.into_iter().filter(|told| matches!(told, Warning::BackpressureState { .. })).collect();
+    assert_eq!(told, [true, false].map(|engaged| Warning::BackpressureState { engaged, reason }));
+    // What the host says itself it takes back itself.
+    scheduler.set_pressure(reason, 100);
+    host.clock.advance(secs(100));
+    assert_eq!(kind(&scheduler, ELSEWHERE), backpressured);
+}
+
 /// However few return from the overflow at one tick, each runs at its own.
 #[test]
 fn a19_a_due_job_fires_in_its_tick_though_the_limit_of_reinsertion_was_reached() {
