@@ -88,10 +88,14 @@ pub struct Distribution {
 }
 
 impl<'a> Sample<'a> {
-    /// A reading without help or labels; the unit is read off the name.
+    /// A reading without help or labels; the unit is read off the name, of a counter without the
+    /// `_total` that it may end in.
     #[must_use]
     pub fn new(name: &'a str, value: Value) -> Self {
-        Self { name, help: "", unit: Unit::of_name(name), labels: &[], value }
+        let mut sample = Self { name, help: "", unit: Unit::Count, labels: &[], value };
+        let stem = if sample.kind() == Kind::Counter { name.strip_suffix("_total") } else { None };
+        sample.unit = Unit::of_name(stem.unwrap_or(name));
+        sample
     }
 
     /// A counter's reading.

@@ -56,6 +56,18 @@ clockjack_runtime_component_last_duration_seconds{component_id=\"pid\"} -2
     assert_eq!(text(&[]), "");
 }
 
+/// Its habit is to end the name of a counter in `_total`, behind the unit.
+#[test]
+fn a_counter_of_time_is_in_seconds_with_total_in_its_name_and_without() {
+    for name in ["blocked_ms", "blocked_ms_total", "clockjack_blocked_ms_total"] {
+        let sample = Sample::counter(name, 1_500);
+        assert_eq!(sample.unit, Unit::Milliseconds, "{name}");
+        let expected = [series("clockjack_blocked_seconds_total", &[], 1.5)];
+        assert_eq!(parsed(&[sample]).series, expected, "{name}");
+    }
+    assert_eq!(Sample::gauge("bytes_total", 1).unit, Unit::Count);
+}
+
 #[test]
 fn a_histogram_is_a_summary_in_seconds() {
     let lateness = Histogram::<16>::new();

@@ -41,10 +41,19 @@ pub(super) fn is_label_name(label: &str, kind: Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Unit, metric_name};
+    use super::{Kind, metric_name};
+    use crate::{
+        Snapshot,
+        samples::{Sample, Value},
+    };
 
     fn check(name: &str, kind: Kind, expected: Option<&str>) {
-        let unit = Unit::of_name(name.strip_suffix("_total").unwrap_or(name));
+        let value = match kind {
+            Kind::Counter => Value::Counter(0),
+            Kind::Gauge => Value::Gauge(0),
+            Kind::Histogram => Value::Histogram((&Snapshot::<2>::new()).into()),
+        };
+        let unit = Sample::new(name, value).unit;
         assert_eq!(metric_name(name, kind, unit).as_deref(), expected, "{name}");
     }
 
