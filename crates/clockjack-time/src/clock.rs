@@ -15,6 +15,7 @@ use clockjack_sync::{
 
 use crate::{
     MonotoneTicks,
+    driver::TickCount,
     instant::TimerInstant,
     tick::{Resolution, Tick, TickSpan, div_wide},
 };

@@ -126,14 +126,12 @@ pub type TimerWord = word::Word<word_wide::Wide>;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub type TimerWord = word::Word<word_narrow::Narrow>;
 
-/// The tick count of this target: one 64-bit atomic where there is one, else three of 32 bits. One
-/// writer, any number of readers, only rising.
+/// The tick count of this target's clocks.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub type MonotoneTicks = ticks_wide::WideTicks;
-/// The tick count of this target: one 64-bit atomic where there is one, else three of 32 bits. One
-/// writer, any number of readers, only rising.
+pub(crate) type MonotoneTicks = ticks_wide::WideTicks;
+/// The tick count of this target's clocks.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub type MonotoneTicks = ticks_narrow::NarrowTicks;
+pub(crate) type MonotoneTicks = ticks_narrow::NarrowTicks;
 
 /// The gate of this target's drivers.
 #[cfg(any(loom, target_has_atomic = "64"))]

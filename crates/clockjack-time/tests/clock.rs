@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use clockjack_time::{
     ClockKind, ManualClock, MonotonicClock, Resolution, Tick, TickSpan, TimerInstant,
-    ticks_narrow::NarrowTicks, ticks_wide::WideTicks,
+    driver::TickCount, ticks_narrow::NarrowTicks, ticks_wide::WideTicks,
 };
 use proptest::prelude::*;
 

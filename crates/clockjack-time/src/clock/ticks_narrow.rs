@@ -16,6 +16,8 @@ use clockjack_sync::{
     prim::atomic::{AtomicU32, Ordering},
 };
 
+use crate::driver::TickCount;
+
 /// A count of ticks with one writer and any number of readers, which only rises.
 #[derive(Debug)]
 #[repr(C)]
@@ -37,10 +39,12 @@ impl NarrowTicks {
             }
         }
     }
+}
 
-    /// The count: never less than a reading that happened before. Loads only, no loop.
+impl TickCount for NarrowTicks {
+    /// Loads only, no loop.
     #[inline]
-    pub fn load(&self) -> u64 {
+    fn load(&self) -> u64 {
         // Acquire, all three, pair with the releases in `raise`: later loads are not older.
         let after = self.after.load(Ordering::Acquire);
         let low = self.low.load(Ordering::Acquire);
@@ -53,9 +57,8 @@ impl NarrowTicks {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Raises the count, by its one writer; a smaller value leaves it as it is.
     #[inline]
-    pub fn raise(&self, to: u64) {
+    fn raise(&self, to: u64) {
         // Relaxed: the writer reads what it wrote itself, or what the turn before it wrote.
         let (high, low) = (self.before.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
         if to <= u64::from(high) << 32 | u64::from(low) {
@@ -81,16 +84,4 @@ impl NarrowTicks {
 const fn split(ticks: u64) -> (u32, u32) {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     ((ticks >> 32) as u32, ticks as u32)
-}
-
-impl crate::driver::TickCount for NarrowTicks {
-    #[inline]
-    fn load(&self) -> u64 {
-        Self::load(self)
-    }
-
-    #[inline]
-    fn raise(&self, to: u64) {
-        Self::raise(self, to);
-    }
 }

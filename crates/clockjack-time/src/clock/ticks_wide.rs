@@ -2,6 +2,8 @@
 
 use clockjack_sync::prim::atomic::{AtomicU64, Ordering};
 
+use crate::driver::TickCount;
+
 /// A count of ticks with one writer and any number of readers, which only rises.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -14,33 +16,21 @@ impl WideTicks {
             Self(AtomicU64::new(ticks))
         }
     }
+}
 
-    /// The count: never less than a reading that happened before.
+impl TickCount for WideTicks {
     #[inline]
-    pub fn load(&self) -> u64 {
+    fn load(&self) -> u64 {
         // Acquire pairs with the release of `raise`: who sees a time sees what led to it.
         self.0.load(Ordering::Acquire)
     }
 
-    /// Raises the count, by its one writer; a smaller value leaves it as it is.
     #[inline]
-    pub fn raise(&self, to: u64) {
+    fn raise(&self, to: u64) {
         // Relaxed: the writer reads what it wrote itself, or what the turn before it wrote.
         if to > self.0.load(Ordering::Relaxed) {
             // Release pairs with the acquire of `load`.
             self.0.store(to, Ordering::Release);
         }
-    }
-}
-
-impl crate::driver::TickCount for WideTicks {
-    #[inline]
-    fn load(&self) -> u64 {
-        Self::load(self)
-    }
-
-    #[inline]
-    fn raise(&self, to: u64) {
-        Self::raise(self, to);
     }
 }

@@ -45,9 +45,9 @@ use crate::{
 /// A rising count with one writer: one of the twins. Not for use outside this crate and its tests.
 #[doc(hidden)]
 pub trait TickCount: fmt::Debug + Sync {
-    /// The count.
+    /// The count: never less than a reading that happened before.
     fn load(&self) -> u64;
-    /// Raises it, by its one writer.
+    /// Raises it, by its one writer; a smaller value leaves it as it is.
     fn raise(&self, to: u64);
 }
 
