@@ -28,6 +28,9 @@ const SHARDS_MAX: u32 = 1024;
 
 /// A scheduler, to be cloned and given away. It is driven by its host, and shared by all clones.
 ///
+/// With the last clone what still waits is cancelled. A handler that holds a clone keeps it, and so
+/// itself, for as long as its job lives: [`shutdown`](Self::shutdown) lets go of both.
+///
 /// # Examples
 ///
 /// In virtual time, moved by hand:
@@ -385,6 +388,10 @@ impl Scheduler {
     where
         F: FnOnce() -> Result<(), HandlerError> + Send + 'static,
     {
+        // The tasks are taken after what is due has run; this is for that.
+        if self.is_closed() {
+            return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
+        }
         self.inner.tasks.register(task, priority)
     }
 

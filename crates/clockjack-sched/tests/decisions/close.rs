@@ -25,6 +25,8 @@ fn a10_nothing_is_accepted_once_the_close_has_begun() {
                 let refused = scheduler.schedule_once_fn(delay, HERE, |_| ()).map(|_| ());
                 told.lock().unwrap().extend(refused.map_err(|refused| refused.kind()).err());
             }
+            let refused = scheduler.register_on_close(|| Ok(()), TaskRunPriority::User);
+            told.lock().unwrap().extend(refused.map_err(|refused| refused.kind()).err());
         }
     };
     let (from_job, from_task) = (try_it(), try_it());
@@ -37,7 +39,8 @@ fn a10_nothing_is_accepted_once_the_close_has_begun() {
     // The job is due, and so the flush runs it.
     manual.clock().advance(ms(10));
     let report = scheduler.shutdown();
-    assert_eq!(*told.lock().unwrap(), [ScheduleErrorKind::Closed; 4]);
+    assert_eq!(*told.lock().unwrap(), [ScheduleErrorKind::Closed; 6]);
+    assert_eq!(report.close_tasks.succeeded, 1);
     assert_eq!((report.accepted, report.executed, report.cancelled), (1, 1, 0));
 }
 
