@@ -16,8 +16,9 @@ use core::{
 use std::{sync::Mutex, thread};
 
 use clockjack_sched::{
-    Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext, JobState,
-    Policy, PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig, Warning, Work,
+    Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext,
+    HandlerError, JobState, Policy, PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig,
+    SchedulerTask, Warning, Work,
     model::{held, while_leased},
 };
 use clockjack_time::{Resolution, Tick};
@@ -214,23 +215,50 @@ fn a_post_spends_credits_that_its_shard_has_before_it_is_refused() {
     assert_eq!(world.order(), [0, 2]);
 }
 
+/// Shuts its scheduler down while it runs, if it has one.
+struct Closing {
+    scheduler: Option<Scheduler>,
+    told: Told,
+}
+
+impl SchedulerTask for Closing {
+    fn run(&mut self, fire: &FireContext) -> Result<(), HandlerError> {
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.shutdown();
+        }
+        self.told.run(fire)
+    }
+
+    fn cancelled(&mut self) {
+        self.told.cancelled();
+    }
+}
+
 #[test]
-fn a_periodic_task_on_another_dispatcher_is_told_of_a_close_that_came_while_it_ran() {
-    let world = World::new();
-    let task = Told::default();
-    let Told { ran, told } = task.clone();
-    let schedule = Scheduler::schedule_at_fixed_rate_task;
-    let job = schedule(&world.scheduler, ticks(5), ticks(5), DispatcherId(1), task).expect("open");
-    world.turn_at(5);
-    let report = world.scheduler.shutdown();
-    assert_eq!((report.accepted, report.cancelled, report.still_running), (1, 1, 1));
-    assert!(job.is_cancelled());
-    let work = world.works.lock().expect("no panic").pop().expect("it was handed over");
-    work.run();
-    assert_eq!((ran.load(SeqCst), told.load(SeqCst)), (1, 1), "nobody takes a turn any more");
-    assert_eq!(Arc::strong_count(&told), 1, "the task was dropped");
-    let metrics = world.scheduler.metrics();
-    assert_eq!((metrics.accepted_total, metrics.cancelled_total), (1, 1));
+fn a_periodic_task_on_another_dispatcher_is_told_of_a_close_before_it_runs_or_while_it_does() {
+    for runs in [0, 1] {
+        let world = World::new();
+        let told = Told::default();
+        let scheduler = (runs == 1).then(|| world.scheduler.clone());
+        let task = Closing { scheduler, told: told.clone() };
+        let Told { ran, told } = told;
+        let schedule = Scheduler::schedule_at_fixed_rate_task;
+        let job = schedule(&world.scheduler, ticks(5), ticks(5), DispatcherId(1), task);
+        let job = job.expect("open");
+        world.turn_at(5);
+        if runs == 0 {
+            let report = world.scheduler.shutdown();
+            assert_eq!((report.accepted, report.cancelled, report.still_running), (1, 1, 1));
+            assert!(job.is_cancelled());
+        }
+        let work = world.works.lock().expect("no panic").pop().expect("it was handed over");
+        work.run();
+        assert!(job.is_cancelled());
+        assert_eq!((ran.load(SeqCst), told.load(SeqCst)), (runs, 1), "nobody takes a turn now");
+        assert_eq!(Arc::strong_count(&told), 1, "the task was dropped");
+        let metrics = world.scheduler.metrics();
+        assert_eq!((metrics.accepted_total, metrics.cancelled_total), (1, 1));
+    }
 }
 
 #[test]

@@ -7,9 +7,9 @@ use clockjack_time::{ClockKind, Tick, TimerInstant};
 
 use super::{Common, Inner, Item, Scheduler, Station};
 use crate::{
-    BatchMode, DispatcherId, FireContext, HandlerError, Parcel, PressureReason, Warning,
+    BatchMode, DispatcherId, FireContext, HandlerError, JobState, Parcel, PressureReason, Warning,
     host::Work,
-    job::tick_of,
+    job::{late_by, tick_of},
     table::{Done, Next, Run},
 };
 
@@ -235,7 +235,7 @@ fn not_early(common: &Common, run: &mut Run<Item>, now: TimerInstant) -> TimerIn
         return now;
     }
     let now = common.host.now();
-    run.late = now.since(TimerInstant::new(run.due, common.resolution));
+    run.late = late_by(now, run.due, common.resolution);
     now
 }
 
@@ -328,10 +328,18 @@ struct Ticket {
 }
 
 impl Ticket {
+    /// Begins the run, unless a cancel of a periodic job, or the close, was first: then the drop
+    /// completes it. A cancel that comes behind this look has found it running.
     fn run(mut self) {
-        if let Some(run) = self.run.take() {
+        let is_cancelled = |run: &mut Run<Item>| {
+            self.station.jobs.state(run.slot) == JobState::Cancelled
+                && !mutant!("jobs-dispatched-despite-cancel")
+        };
+        if let Some(mut run) = self.run.take_if(|run| !is_cancelled(run)) {
             let common = &*self.station.common;
-            let done = execute(common, run, common.host.now());
+            let now = common.host.now();
+            run.late = late_by(now, run.due, common.resolution);
+            let done = execute(common, run, now);
             self.complete(done);
         }
     }

@@ -6,10 +6,11 @@ use std::sync::{Mutex, OnceLock};
 
 use clockjack_sched::{
     BatchMode, Cancellable, DumpFormat, ExecutionBatch, FireContext, HandlerError, JobState,
-    SchedulerTask, Warning,
+    SchedulerConfig, SchedulerTask, Warning, Work,
 };
+use clockjack_time::{ClockKind, Resolution};
 
-use crate::bench::{Diary, HERE, listen, ms, plain, secs, warnings};
+use crate::bench::{Diary, ELSEWHERE, HERE, Host, listen, ms, plain, secs, warnings};
 
 type Later = Arc<OnceLock<Cancellable>>;
 
@@ -258,4 +259,43 @@ fn a17_dropping_a_handle_cancels_nothing_and_a_guard_does() {
     drop(guard.keep());
     manual.advance(ms(20));
     assert_eq!(diary.names(), ["dropped", "rate", "kept", "rate"]);
+}
+
+/// What lies with a dispatcher has not begun.
+#[test]
+fn a06_a_periodic_job_that_its_dispatcher_has_not_begun_does_not_begin_after_a_cancel() {
+    let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
+    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let diary = Diary::default();
+    let rate = scheduler.schedule_at_fixed_rate_fn(ms(10), ms(10), ELSEWHERE, diary.writer("rate"));
+    let delay =
+        scheduler.schedule_with_fixed_delay_fn(ms(10), ms(10), ELSEWHERE, diary.writer("delay"));
+    let once = scheduler.schedule_once_fn(ms(10), ELSEWHERE, diary.writer("once")).unwrap();
+    host.clock.advance(ms(10));
+    scheduler.turn(0, 0, usize::MAX);
+    let works = host.take_work();
+    assert_eq!(works.len(), 3);
+    let jobs = [rate.unwrap(), delay.unwrap()];
+    assert!(jobs.iter().all(Cancellable::cancel));
+    assert!(!once.cancel(), "it is decided");
+    works.into_iter().for_each(Work::run);
+    scheduler.turn(0, 0, usize::MAX);
+    assert_eq!(diary.names(), ["once"]);
+    assert!(jobs.iter().all(Cancellable::is_cancelled) && once.is_completed());
+    assert_eq!(scheduler.metrics().active_total, 0);
+}
+
+#[test]
+fn a07_a_run_that_waits_for_its_dispatcher_is_told_how_late_it_begins() {
+    let host = Host::new(ClockKind::RealtimeHost, Resolution::TEN_MILLIS);
+    let scheduler = host.scheduler(SchedulerConfig::DEFAULT);
+    let (tell, told) = std::sync::mpsc::channel();
+    let job = move |fire: &FireContext| tell.send(*fire);
+    scheduler.schedule_once_fn(ms(10), ELSEWHERE, job).unwrap();
+    host.clock.advance(ms(20));
+    scheduler.turn(0, 0, usize::MAX);
+    host.clock.advance(ms(30));
+    host.take_work().into_iter().for_each(Work::run);
+    let fire = told.try_recv().unwrap();
+    assert_eq!((fire.due().get(), fire.now().ticks, fire.late()), (1, 5, ms(40)));
 }
