@@ -118,6 +118,19 @@ fn post<'l>(shard: &Shard<Value<'l>>, ledger: &'l Ledger, number: usize, deadlin
     }
 }
 
+/// Posts the timers of one poster of several, of which each has so many.
+fn post_all<'l>(
+    shard: &Shard<Value<'l>>,
+    ledger: &'l Ledger,
+    (poster, each): (usize, usize),
+    deadline: impl Fn(&Ledger, &mut Random) -> Tick,
+) {
+    let mut random = Random::new(poster as u64);
+    for number in poster * each..(poster + 1) * each {
+        post(shard, ledger, number, deadline(ledger, &mut random));
+    }
+}
+
 /// At every distance that a test of this length can reach: past, near, in the overflow.
 fn deadline(ledger: &Ledger, random: &mut Random) -> Tick {
     let now = ledger.now().get();
@@ -155,12 +168,7 @@ fn posters_cancellers_and_pollers_lose_and_repeat_nothing() {
     let (ledger_ref, shard_ref) = (&ledger, &shard);
     thread::scope(|scope| {
         for poster in 0..POSTERS {
-            scope.spawn(move || {
-                let mut random = Random::new(poster as u64);
-                for number in poster * EACH..(poster + 1) * EACH {
-                    post(shard_ref, ledger_ref, number, deadline(ledger_ref, &mut random));
-                }
-            });
+            scope.spawn(move || post_all(shard_ref, ledger_ref, (poster, EACH), deadline));
         }
         for canceller in 0..2_u64 {
             scope.spawn(move || {
@@ -222,13 +230,10 @@ fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
     let (ledger_ref, shard_ref) = (&ledger, &shard);
     thread::scope(|scope| {
         for poster in 0..POSTERS {
-            scope.spawn(move || {
-                let mut random = Random::new(poster as u64);
-                for number in poster * EACH..(poster + 1) * EACH {
-                    let deadline = ledger_ref.now().get() + random.next() % 500;
-                    post(shard_ref, ledger_ref, number, Tick::new(deadline));
-                }
-            });
+            let soon = |ledger: &Ledger, random: &mut Random| {
+                Tick::new(ledger.now().get() + random.next() % 500)
+            };
+            scope.spawn(move || post_all(shard_ref, ledger_ref, (poster, EACH), soon));
         }
         for _ in 0..2 {
             scope.spawn(move || {
