@@ -148,8 +148,8 @@ impl Future for DelayFuture {
 }
 
 impl Drop for DelayFuture {
-    /// The job's end of it wakes when it goes, and nobody is to hear that: whoever polls a delay and
-    /// drops it would be polled again for nothing.
+    /// The job's end of it wakes when it goes, and nobody is to hear that: whoever polls a delay
+    /// and drops it would be polled again for nothing.
     fn drop(&mut self) {
         drop(self.cell.waker.take());
     }

@@ -28,8 +28,8 @@
 //!    been granted stays granted: jobs are never taken back.
 //! 5. That the quota was reached is told once: the mark is set by the first refusal at the limit
 //!    and cleared by the next grant.
-//! 6. A dispatcher that refuses a job has no level that could fall. Its pressure ends when one takes
-//!    a job again; but if requests are refused for it, there may never be another. So who is
+//! 6. A dispatcher that refuses a job has no level that could fall. Its pressure ends when one
+//!    takes a job again; but if requests are refused for it, there may never be another. So who is
 //!    refused under pressure looks when the last such refusal was, and if that is long ago, it ends
 //!    the pressure and asks again.
 //!
