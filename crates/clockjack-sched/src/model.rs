@@ -44,5 +44,6 @@ pub fn while_leased<R>(scheduler: &Scheduler, f: impl FnOnce() -> R) -> R {
     let lease = inner.stations[0].jobs.lease_wait(&inner.common.relax());
     let result = f();
     drop(lease);
+    inner.stations[0].settle();
     result
 }

@@ -2,7 +2,7 @@
 //!
 //! Each task knows what it was told. Whatever happens: nothing runs after a cancel that has won,
 //! who was cancelled is told once, who was not is not, every task is dropped, the report of the
-//! close is exact, and nothing is left behind.
+//! close is exact, nothing is left behind, and who listens is woken for what it hears.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -11,17 +11,20 @@ extern crate alloc;
 #[path = "requirements/bench.rs"]
 mod bench;
 
-use alloc::{sync::Arc, vec::Vec};
-use core::sync::atomic::{
-    AtomicBool, AtomicU32,
-    Ordering::{Relaxed, SeqCst},
+use alloc::{sync::Arc, task::Wake, vec::Vec};
+use core::{
+    sync::atomic::{
+        AtomicBool, AtomicU32,
+        Ordering::{Relaxed, SeqCst},
+    },
+    task::Context,
 };
 use std::sync::Mutex;
 
 use bench::{Host, ms};
 use clockjack_sched::{
-    Affinity, Cancellable, CatchUp, Class, DispatcherId, FireContext, HandlerError, Policy,
-    PolicyRegistry, Scheduler, SchedulerConfig, SchedulerTask, Work,
+    Affinity, Cancellable, CatchUp, Class, DispatcherId, EventKinds, FireContext, HandlerError,
+    Policy, PolicyRegistry, Scheduler, SchedulerConfig, SchedulerTask, Subscription, Work,
     model::{held, while_leased},
 };
 use clockjack_sync::splitmix::SplitMix;
@@ -189,7 +192,7 @@ impl World {
     }
 
     fn step(self: &Arc<Self>) {
-        match self.below(12) {
+        match self.below(14) {
             0..=3 => self.schedule(),
             // With siblings a post waits for the lease if the quota has nothing left.
             4 if self.scheduler.shards() == 1 => {
@@ -200,20 +203,56 @@ impl World {
             7 => self.host.refuses.store(self.below(3) == 0, SeqCst),
             8 => _ = self.host.clock.advance(ms(self.below(9).into())),
             9 => self.run_works(),
+            10 => drop(self.scheduler.metrics()),
+            11 => _ = self.scheduler.check_driver(),
             _ => self.turn(),
         }
     }
 }
 
+/// A reader of the stream that looks only when it is woken.
+struct Listener {
+    stream: Subscription,
+    is_woken: Arc<Bell>,
+}
+
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+impl Listener {
+    fn new(scheduler: &Scheduler) -> Self {
+        let stream = scheduler.diagnostics().subscribe(EventKinds::ALL, 1_000).unwrap();
+        Self { stream, is_woken: Arc::new(Bell(AtomicBool::new(true))) }
+    }
+
+    fn look(&mut self) {
+        if !self.is_woken.0.swap(false, SeqCst) {
+            let missed = self.stream.try_next();
+            assert_eq!(missed, None, "who waits for an event is woken");
+            return;
+        }
+        let waker = Arc::clone(&self.is_woken).into();
+        while self.stream.poll_next(&mut Context::from_waker(&waker)).is_ready() {}
+    }
+}
+
 fn round(seed: u64) {
     let world = World::new(seed);
+    let mut listener = Listener::new(&world.scheduler);
     for _ in 0..STEPS {
         world.step();
+        listener.look();
     }
     let report = world.scheduler.shutdown();
     assert_eq!(report.accepted, report.executed + report.cancelled, "{report}");
     for _ in 0..STEPS {
         world.step();
+        listener.look();
     }
     world.works.lock().unwrap().extend(world.host.take_work());
     let works = core::mem::take(&mut *world.works.lock().unwrap());
