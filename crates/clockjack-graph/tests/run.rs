@@ -56,6 +56,12 @@ mod lanes;
 #[path = "run/threads.rs"]
 mod threads;
 
+#[path = "run/harm.rs"]
+mod harm;
+
+#[path = "run/room.rs"]
+mod room;
+
 #[path = "run/linux.rs"]
 mod linux;
 

@@ -128,7 +128,7 @@ fn settle<R: Data>(
     match answer {
         Ok(answer) => {
             counts.answered.add(1);
-            Ok(Some(Value::new(answer)))
+            Ok(Some(Value::owned(answer)))
         }
         Err(error) if error.is_refused() => {
             counts.refused.add(1);

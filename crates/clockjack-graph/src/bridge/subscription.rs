@@ -118,7 +118,7 @@ fn wrap(body: Body, taps: &[(Subscription, u32)]) -> Body {
             Body::Own(Box::new(Tapped { inner, taps }))
         }
         // Refused before.
-        shared @ Body::Shared(_) => shared,
+        other => other,
     }
 }
 

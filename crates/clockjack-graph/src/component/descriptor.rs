@@ -1,11 +1,12 @@
 //! What a component's type says of itself: its ports, its settings, where it may stand.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::port::{InputPort, OutputPort};
 use crate::data::Data;
-use crate::describe::BoundaryRole;
+use crate::describe::{BoundaryRole, ConfigValue};
 use crate::named::named;
 
 /// Whether an input must be connected.
@@ -108,6 +109,49 @@ impl ConfigField {
         self.choices = choices.iter().map(|one| (*one).into()).collect();
         self
     }
+
+    /// What is wrong with a value for it, if something is.
+    pub(crate) fn fault(&self, value: &ConfigValue) -> Option<String> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "bounds of settings are numbers of this kind"
+        )]
+        let number = match (self.kind, value) {
+            (_, ConfigValue::Null) => return None,
+            (_, ConfigValue::Nested(_)) => {
+                return if self.allow_nested {
+                    None
+                } else {
+                    Some(format!("must be of the type `{}`, not a list or a map", self.kind))
+                };
+            }
+            (ConfigKind::Text, ConfigValue::Text(text)) => {
+                if self.choices.is_empty() || self.choices.contains(text) {
+                    return None;
+                }
+                return Some(format!("is `{text}`, not one of `{}`", self.choices.join("`, `")));
+            }
+            (ConfigKind::Bool, ConfigValue::Bool(_)) => return None,
+            (ConfigKind::Int | ConfigKind::Float, ConfigValue::Int(one)) => *one as f64,
+            (ConfigKind::Float, ConfigValue::Float(one)) => *one,
+            _ => return Some(format!("must be of the type `{}`", self.kind)),
+        };
+        // Written so that what is not a number is outside of any bounds.
+        let is_inside = |min: f64, max: f64| number >= min && number <= max;
+        let (min, max) = (self.min, self.max);
+        if (min.is_some() || max.is_some())
+            && !is_inside(min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY))
+        {
+            let bounds = match (min, max) {
+                (Some(min), Some(max)) => format!("from {min} to {max}"),
+                (Some(min), None) => format!("not less than {min}"),
+                (None, Some(max)) => format!("not greater than {max}"),
+                (None, None) => unreachable!("one of them is there"),
+            };
+            return Some(format!("is {number}, but must be {bounds}"));
+        }
+        None
+    }
 }
 
 /// What a component's type says of itself.
@@ -132,6 +176,18 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Why a setting cannot become this, if it cannot.
+    pub(crate) fn refuses(&self, name: &str, value: &ConfigValue) -> Option<String> {
+        let Some(field) = self.config.iter().find(|field| field.name == name) else {
+            let text = || format!("`{}` has no setting `{name}`", self.component_type);
+            return (!self.open_config).then(text);
+        };
+        if field.need == Need::Required && *value == ConfigValue::Null {
+            return Some(format!("the setting `{name}` must be given"));
+        }
+        field.fault(value).map(|text| format!("`{name}` {text}"))
+    }
+
     /// A type without ports and settings.
     #[must_use]
     pub fn new(component_type: &str) -> Self {

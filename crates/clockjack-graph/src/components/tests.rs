@@ -62,6 +62,7 @@ fn node_of(body: &mut Body) -> &mut dyn Node {
     match body {
         Body::Own(own) => &mut **own,
         Body::Shared(shared) => Arc::get_mut(shared).unwrap(),
+        Body::Gone => panic!("it was just made"),
     }
 }
 

@@ -5,6 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use super::Data;
 
@@ -76,14 +78,50 @@ impl<T: Data> AnyData for T {
 pub struct Value(Inner);
 
 /// One word, so that a value is two: it is moved at every step of its way.
-type Thin = Arc<Box<dyn AnyData>>;
+type Thin = Arc<Payload>;
 
 const _: () = assert!(size_of::<Value>() == 2 * size_of::<u64>());
 
 enum Inner {
     Small(Small),
     Shared(Thin),
-    Owned(Box<Box<dyn AnyData>>),
+    Owned(Box<Payload>),
+}
+
+/// Something of which only itself knows the type. Values are dropped wherever they happen to lie:
+/// one that panics then must harm nobody.
+struct Payload(Option<Box<dyn AnyData>>);
+
+impl Payload {
+    fn new<T: Data>(value: T) -> Self {
+        Self(Some(Box::new(value)))
+    }
+
+    #[inline]
+    fn get<T: Data>(&self) -> Option<&T> {
+        self.0.as_ref()?.any().downcast_ref()
+    }
+
+    fn get_mut<T: Data>(&mut self) -> Option<&mut T> {
+        self.0.as_mut()?.any_mut().downcast_mut()
+    }
+
+    fn schema(&self) -> &'static str {
+        self.0.as_ref().map_or("", |value| value.schema())
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        if let Some(value) = &self.0 {
+            value.encode(out);
+        }
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        drop(catch_unwind(AssertUnwindSafe(|| drop(value))));
+    }
 }
 
 impl Value {
@@ -115,7 +153,7 @@ impl Value {
     pub fn new<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
-            Err(value) => Self(Inner::Shared(Arc::new(Box::new(value)))),
+            Err(value) => Self(Inner::Shared(Arc::new(Payload::new(value)))),
         }
     }
 
@@ -125,7 +163,7 @@ impl Value {
     pub fn owned<T: Data>(value: T) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
-            Err(value) => Self(Inner::Owned(Box::new(Box::new(value)))),
+            Err(value) => Self(Inner::Owned(Box::new(Payload::new(value)))),
         }
     }
 
@@ -145,8 +183,8 @@ impl Value {
     pub fn get<T: Data>(&self) -> Option<&T> {
         match &self.0 {
             Inner::Small(small) => each_small!(small, one => (one as &dyn Any).downcast_ref()),
-            Inner::Shared(shared) => shared.any().downcast_ref(),
-            Inner::Owned(owned) => owned.any().downcast_ref(),
+            Inner::Shared(shared) => shared.get(),
+            Inner::Owned(owned) => owned.get(),
         }
     }
 
@@ -168,8 +206,8 @@ impl Value {
                 });
                 Ok(taken.expect("it was seen to be of this type"))
             }
-            Inner::Owned(owned) => {
-                let taken = owned.into_any().downcast::<T>().ok();
+            Inner::Owned(mut owned) => {
+                let taken = owned.0.take().and_then(|value| value.into_any().downcast::<T>().ok());
                 Ok(*taken.expect("it was seen to be of this type"))
             }
             Inner::Shared(_) => Err(self),
@@ -243,12 +281,12 @@ impl Places {
             self.next = (self.next + 1) % n_places;
             let place = &mut self.places[self.next];
             let Some(old) = Arc::get_mut(place) else { continue };
-            if let Some(old) = old.any_mut().downcast_mut::<T>() {
+            if let Some(old) = old.get_mut::<T>() {
                 *old = value;
                 return Arc::clone(place);
             }
         }
-        let fresh: Thin = Arc::new(Box::new(value));
+        let fresh: Thin = Arc::new(Payload::new(value));
         if n_places < PLACES_MAX {
             self.places.push(Arc::clone(&fresh));
         }

@@ -14,6 +14,8 @@ pub(crate) enum Body {
     Own(Box<dyn Node>),
     /// Invocations may overlap. What changes it needs it alone, so it comes between them.
     Shared(Arc<dyn SharedNode>),
+    /// It was taken down.
+    Gone,
 }
 
 /// What can be done with any component, one at a time.

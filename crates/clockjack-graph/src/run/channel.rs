@@ -303,7 +303,7 @@ impl Channel {
 
     /// Whether something becomes visible at the next epoch.
     #[inline]
-    fn has_later(&self) -> bool {
+    pub(crate) fn has_later(&self) -> bool {
         !self.places[self.beside()].is_none()
     }
 

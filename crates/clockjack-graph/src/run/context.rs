@@ -204,7 +204,7 @@ impl GraphContext<'_> {
         T: Data,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let work = Box::pin(async move { work.await.map(|value| Some(Value::new(value))) });
+        let work = Box::pin(async move { work.await.map(|value| Some(Value::owned(value))) });
         self.begin_task(port, Begin::Now(work))
     }
 

@@ -13,6 +13,7 @@
 //! timer; only an epoch in which nothing was called lets it go on to what else may become ready by
 //! time alone.
 
+mod ahead;
 mod boundary;
 
 use alloc::collections::VecDeque;
@@ -21,9 +22,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::poll_fn;
 use core::pin::pin;
-use core::task::Poll;
+use core::task::{Context, Poll};
 use core::time::Duration;
-use std::sync::Mutex;
 
 use clockjack_exec::Sleep;
 use clockjack_sync::mutant;
@@ -35,6 +35,7 @@ use super::epoch::{Core, Outcome, own};
 use super::health::{self, Health, HealthKey, HealthKind, HealthSink};
 use super::inbox::{Arrival, Inbox, TaskResult};
 use super::lanes::Lanes;
+use super::node::guarded;
 use super::reconfigure::ConfigCounts;
 use super::region::{Region, earlier};
 use super::report::{Fault, Phase, StopReason};
@@ -43,7 +44,6 @@ use super::sinks::{LogPart, TraceLog};
 use super::tasks::{EndCounts, Running, ShutdownPolicy};
 use super::trace::{Beginning, TraceName, TraceRecord};
 use super::wiring::{Place, Special, count};
-use crate::describe::Overflow;
 
 /// Calls of components after which a coordinator lets others have its worker.
 const CALLS_BEFORE_YIELD: u64 = 512;
@@ -178,27 +178,7 @@ impl Domain {
             commit_log::head(&mut head, &self.shared.plan.name, lane);
             log.write(&head);
         }
-        let mut n_since_yield = 0;
-        let ended = loop {
-            if self.core.env.is_stopping() {
-                break (StopReason::StopRequested, None);
-            }
-            match self.next_moment() {
-                Moment::End(reason) => break (reason, None),
-                Moment::Wait => self.sleep(None).await,
-                Moment::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
-                Moment::At(now_ns) => {
-                    if let Some(fault) = self.epoch(now_ns).await {
-                        break (StopReason::Error, Some(fault));
-                    }
-                    n_since_yield += self.progress.last_called.max(1);
-                    if n_since_yield >= CALLS_BEFORE_YIELD {
-                        n_since_yield = 0;
-                        yield_now().await;
-                    }
-                }
-            }
-        };
+        let ended = self.run_to_end().await;
         if self.index > 0 {
             self.shared.lane_ended();
             self.inboxes[0].call();
@@ -219,6 +199,47 @@ impl Domain {
         (self, ended.0, ended.1)
     }
 
+    /// Makes one epoch after the other. What panics outside of all calls, like a value that is
+    /// written down, ends it as a fault does.
+    async fn run_to_end(&mut self) -> (StopReason, Option<Fault>) {
+        let ended = {
+            let mut epochs = pin!(self.run_epochs());
+            let poll = |cx: &mut Context<'_>| {
+                let polled = guarded(|| Ok(epochs.as_mut().poll(cx)));
+                polled.map_or_else(|failure| Poll::Ready(Err(failure)), |polled| polled.map(Ok))
+            };
+            poll_fn(poll).await
+        };
+        ended.unwrap_or_else(|failure| {
+            let fault = Self::runtime_fault(&alloc::format!("{failure}"));
+            (StopReason::Error, Some(Fault { epoch: self.core.env.epoch, ..fault }))
+        })
+    }
+
+    async fn run_epochs(&mut self) -> (StopReason, Option<Fault>) {
+        let mut n_since_yield = 0;
+        loop {
+            if self.core.env.is_stopping() {
+                break (StopReason::StopRequested, None);
+            }
+            match self.next_moment() {
+                Moment::End(reason) => break (reason, None),
+                Moment::Wait => self.sleep(None).await,
+                Moment::SleepUntil(until_ns) => self.sleep(Some(until_ns)).await,
+                Moment::At(now_ns) => {
+                    if let Some(fault) = self.epoch(now_ns).await {
+                        break (StopReason::Error, Some(fault));
+                    }
+                    n_since_yield += self.progress.last_called.max(1);
+                    if n_since_yield >= CALLS_BEFORE_YIELD {
+                        n_since_yield = 0;
+                        yield_now().await;
+                    }
+                }
+            }
+        }
+    }
+
     /// When the next epoch is.
     fn next_moment(&mut self) -> Moment {
         let (epoch, now_ns) = (self.core.env.epoch, self.core.env.now_ns);
@@ -228,14 +249,6 @@ impl Domain {
         }
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
             return Moment::End(StopReason::TickBound);
-        }
-        if self.core.regions.is_empty() && self.inboxes.len() > 1 {
-            // All components keep their own time: nothing can ever come to this domain.
-            return Moment::End(match (self.bounds.steps, self.bounds.duration_ns) {
-                (Some(_), _) => StopReason::TickBound,
-                (None, Some(_)) => StopReason::DurationBound,
-                (None, None) => StopReason::Idle,
-            });
         }
         let called = self.shared.is_step_called(self.index);
         let next = match self.pace {
@@ -314,79 +327,6 @@ impl Domain {
             None if self.bounds.until_idle && !self.has_more() => Moment::End(StopReason::Idle),
             None => Moment::Wait,
         }
-    }
-
-    /// The next tick of a timer, and the next time at which something else may be ready.
-    fn due(&self) -> (Option<u64>, Option<u64>) {
-        let (mut tick, mut other) = (None, None);
-        let now_ns = self.core.env.now_ns;
-        for position in &self.special.timed {
-            let region = &self.core.regions[*position as usize];
-            let guard = super::epoch::lock(region);
-            let (a, b) = guard.next_due(now_ns);
-            tick = earlier(tick, a);
-            other = earlier(other, b);
-            let n_blocked = guard.nodes.iter().filter(|node| node.is_blocked).count();
-            drop(guard);
-            if n_blocked > 0 && self.has_room_again(region) {
-                tick = Some(now_ns);
-            }
-        }
-        (tick, other)
-    }
-
-    /// Whether a component that waited for room would be called now: somebody has read what was in
-    /// its way.
-    fn has_room_again(&self, region: &Mutex<Region>) -> bool {
-        let n_nodes = super::epoch::lock(region).nodes.len();
-        (0..n_nodes).any(|at| {
-            let n_routes = {
-                let region = super::epoch::lock(region);
-                let node = &region.nodes[at];
-                if node.is_blocked && !region.is_paced { node.routes.len() } else { return false }
-            };
-            (0..n_routes).all(|index| self.has_room_on(region, at, index))
-        })
-    }
-
-    /// Whether an edge does not block its producer. One lock at a time: an edge may lead back.
-    fn has_room_on(&self, region: &Mutex<Region>, at: usize, index: usize) -> bool {
-        let (edge, n_on_the_way, burst) = {
-            let region = super::epoch::lock(region);
-            let node = &region.nodes[at];
-            let edge = &node.outbox.edges()[index];
-            if edge.overflow != Overflow::Block {
-                return true;
-            }
-            let is_it = |one: &&super::region::Deferred| one.message.meta.edge == edge.edge;
-            let n_on_the_way = region.deferred.iter().filter(is_it).count();
-            let max = node.routes[index].max_inflight;
-            if max > 0 && max < node.burst {
-                return false;
-            }
-            (edge.edge, count(n_on_the_way), node.burst)
-        };
-        let place = self.places[edge as usize];
-        if place.domain as usize != self.index {
-            return true;
-        }
-        let to = super::epoch::lock(&self.core.regions[place.region as usize]);
-        to.channels[place.channel as usize].room().saturating_sub(n_on_the_way) >= burst
-    }
-
-    /// Whether something waits for the next epoch or is on its way to it.
-    fn has_more(&self) -> bool {
-        self.core.env.tasks.n_open() > 0 || self.has_work()
-    }
-
-    /// Whether something waits for the next epoch: publications, what has come. A task that is
-    /// under way does not: it wakes the coordinator when it ends.
-    fn has_work(&self) -> bool {
-        mutant!("domain-spins-while-tasks-run") && self.core.env.tasks.n_open() > 0
-            || self.inboxes[self.index].has_any()
-            || self.special.deferring.iter().any(|position| {
-                !super::epoch::lock(&self.core.regions[*position as usize]).deferred.is_empty()
-            })
     }
 
     async fn sleep(&mut self, until_ns: Option<u64>) {
@@ -524,12 +464,12 @@ impl Domain {
         if self.pace != Pace::Simulated || self.core.env.tasks.n_open() == 0 {
             return;
         }
-        let env = &self.core.env;
+        let (env, n_waiting) = (&self.core.env, self.n_tasks_waiting());
         let inbox = &self.inboxes[self.index];
         poll_fn(|cx| {
             // First the waker, then the look: what comes between them wakes.
             inbox.watch(cx.waker());
-            if inbox.n_tasks() >= env.tasks.n_open() || env.is_stopping() {
+            if inbox.n_tasks() + n_waiting >= env.tasks.n_open() || env.is_stopping() {
                 Poll::Ready(())
             } else {
                 Poll::Pending

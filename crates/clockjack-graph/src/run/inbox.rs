@@ -19,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clockjack_exec::Failure;
 
 use super::message::{Meta, Stamp};
+use super::node::guarded;
 use super::tasks::TaskOrigin;
 use crate::data::Value;
 
@@ -44,11 +45,28 @@ impl Arrival {
     pub(crate) fn is_fed(&self) -> bool {
         matches!(self, Self::Fed { .. } | Self::FedOut { .. })
     }
+
+    /// Whether it is the end of a task.
+    pub(crate) fn is_task(&self) -> bool {
+        matches!(self, Self::Task { .. })
+    }
 }
 
 /// The inbox of a domain. Clones are the same inbox.
 #[derive(Clone)]
 pub(crate) struct Inbox(Arc<Shared>);
+
+/// The inboxes of a run, which are closed when it ends, however it does: nobody is to wait for one
+/// that is no more.
+pub(crate) struct Closing(pub(crate) Arc<[Inbox]>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        for inbox in &*self.0 {
+            drop(inbox.close());
+        }
+    }
+}
 
 struct Shared {
     state: Mutex<State>,
@@ -144,9 +162,7 @@ impl Inbox {
         state.n_fed -= n_fed;
         let waiters = core::mem::take(&mut state.waiters);
         drop(state);
-        for waiter in waiters {
-            waiter.wake();
-        }
+        wake_all(waiters);
     }
 
     /// Ready if there is something, or if somebody has called for the coordinator.
@@ -172,8 +188,7 @@ impl Inbox {
 
     /// How many tasks are in it.
     pub(crate) fn n_tasks(&self) -> usize {
-        let is_task = |one: &&Arrival| matches!(one, Arrival::Task { .. });
-        self.lock().arrivals.iter().filter(is_task).count()
+        self.lock().arrivals.iter().filter(|one| one.is_task()).count()
     }
 
     /// Calls the coordinator. What it is called for was written down before.
@@ -193,13 +208,27 @@ impl Inbox {
         self.0.has_any.store(false, Ordering::Relaxed);
         let waiters = core::mem::take(&mut state.waiters);
         drop(state);
-        for waiter in waiters {
-            waiter.wake();
-        }
+        wake_all(waiters);
         left
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Wakes those who wait outside of the graph. A waker of theirs that panics is their affair.
+fn wake_all(waiters: Vec<Waker>) {
+    for waiter in waiters {
+        wake_outside(waiter);
+    }
+}
+
+/// Wakes somebody outside of the graph, as `wake_all`.
+pub(crate) fn wake_outside(waker: Waker) {
+    let woken = guarded(|| {
+        waker.wake();
+        Ok(())
+    });
+    drop(woken);
 }

@@ -68,10 +68,10 @@ impl Lanes {
         Self { list: list.collect() }
     }
 
-    /// The next tick of all lanes that have a period.
+    /// The next tick of all lanes that have a period. One at the end of time never comes.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         let paced = self.list.iter().filter(|lane| lane.period_ns > 0);
-        paced.map(|lane| lane.next_ns).min()
+        paced.map(|lane| lane.next_ns).min().filter(|next_ns| *next_ns < u64::MAX)
     }
 
     /// Marks the lanes whose components are called at this time. `is_called`: the host has asked
@@ -121,7 +121,7 @@ impl LaneClock {
             return TickEnd { is_overrun, n_skipped: 0 };
         }
         let (scheduled_ns, period_ns) = (self.next_ns, self.period_ns);
-        let lateness_ns = ended_ns.saturating_sub(scheduled_ns + period_ns);
+        let lateness_ns = ended_ns.saturating_sub(scheduled_ns.saturating_add(period_ns));
         self.counts.lateness_max_ns = self.counts.lateness_max_ns.max(lateness_ns);
         // The grid stays where it is, so that no policy moves the phase. Missed are the ticks that
         // lie before the end: one that is due right then is not.

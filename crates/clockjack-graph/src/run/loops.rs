@@ -27,6 +27,7 @@ use super::context::{ConvergenceReport, LoopIteration};
 use super::env::Env;
 use super::message::Message;
 use super::node::{Route, To};
+use super::outbox::Mark;
 use super::region::{Deferred, Downstream, Region};
 use super::report::{Fault, Phase};
 use super::trace::TraceName;
@@ -121,7 +122,8 @@ impl LoopState {
         self.spec.loop_type == LoopType::Transaction
     }
 
-    fn is_spread_over_epochs(&self) -> bool {
+    /// Whether it makes one iteration in each epoch.
+    pub(crate) fn is_spread(&self) -> bool {
         self.spec.loop_type == LoopType::AsyncTask
     }
 
@@ -173,8 +175,8 @@ pub(crate) fn step(
     downstream: &mut impl Downstream,
 ) -> Result<u32, Fault> {
     let deferred_before = region.deferred.len();
+    let is_under_way = region.is_under_way();
     let state = region.looping.as_ref().expect("only loops come here");
-    let is_under_way = state.next_index > 0;
     let mut rollback = None;
     if state.is_transaction() {
         if !region.might_be_ready(env) {
@@ -245,7 +247,7 @@ impl Rollback {
         region.writes.truncate(self.n_writes);
         for (at, (snapshot, last)) in self.members.into_iter().enumerate() {
             let node = &mut region.nodes[at];
-            node.counts.discarded += node.outbox.discard_after(0) as u64;
+            node.counts.discarded += node.outbox.discard_after(Mark::START) as u64;
             node.last = last;
             if let Some(snapshot) = snapshot
                 && !mutant!("loops-keeps-what-failed")
@@ -278,7 +280,7 @@ fn iterate(
     let is_timed = !env.is_simulated || mutant!("loops-budget-by-the-wall");
     let budget_ns = if is_timed { state.spec.budget_ms.saturating_mul(1_000_000) } else { 0 };
     let begun_ns = if budget_ns > 0 { env.nanos() } else { 0 };
-    let (first, is_spread) = (state.next_index, state.is_spread_over_epochs());
+    let (first, is_spread) = (state.next_index, state.is_spread());
     if first == 0 {
         region.looping.as_mut().expect("it was there").digest_before = None;
     }
@@ -444,6 +446,11 @@ fn n_async(deferred: &[Deferred]) -> u64 {
 }
 
 impl Region {
+    /// Whether it is a loop that goes on in the next epoch.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.looping.as_ref().is_some_and(|state| state.next_index > 0)
+    }
+
     /// A point of the loop: it goes by its first member.
     #[cold]
     fn note_loop(&mut self, env: &Env, name: TraceName, value: u64) {

@@ -9,6 +9,7 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use clockjack_exec::Failure;
+use clockjack_sync::mutant;
 
 use super::batch::Job;
 use super::channel::Channel;
@@ -20,7 +21,7 @@ use super::report::{Fault, Phase};
 use super::trace::{Recorder, TraceName};
 use super::trigger::{Invocations, Trigger};
 use crate::component::{Binder, Config, Descriptor};
-use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Overflow, Priority};
+use crate::describe::{EdgeKind, ErrorPolicy, ErrorPolicySpec, Priority};
 use crate::registry::Factory;
 use crate::registry::node::{Body, Node};
 
@@ -60,8 +61,13 @@ pub(crate) struct NodeState {
     pub(crate) status: Status,
     /// It was activated, and not deactivated since.
     pub(crate) is_activated: bool,
-    /// When it was last looked at, a blocking edge had no room.
+    /// When it was last looked at, a blocking edge had no room for all that was ready.
     pub(crate) is_blocked: bool,
+    /// It has a blocking edge.
+    pub(crate) waits_for_room: bool,
+    /// Its invocations are taken one after the other: a failure may be its end, and what it was not
+    /// called with yet is not to be lost with it.
+    pub(crate) is_one_by_one: bool,
     pub(crate) counts: NodeCounts,
 }
 
@@ -247,11 +253,15 @@ impl NodeState {
 
     /// Whether it may become ready by time alone.
     pub(crate) fn goes_by_time(&self) -> bool {
-        let waits_for_room =
-            self.outbox.edges().iter().any(|edge| edge.overflow == Overflow::Block);
         self.trigger.goes_by_time()
-            || waits_for_room
+            || self.waits_for_room
             || self.on_error.policy == ErrorPolicy::Restart
+    }
+
+    /// Whether a failure may be its end.
+    pub(crate) fn may_end(on_error: ErrorPolicy) -> bool {
+        matches!(on_error, ErrorPolicy::Isolate | ErrorPolicy::Restart)
+            && !mutant!("node-loses-what-it-was-not-called-with")
     }
 
     /// Keeps the newest message of each input for the invocations to come.
@@ -351,6 +361,11 @@ impl NodeState {
         }
     }
 
+    /// An edge that fails the run has refused something.
+    pub(crate) fn full_edge(&self, epoch: u64) -> Fault {
+        self.fault(Phase::Execute, "an edge that fails the run was full", epoch, true)
+    }
+
     /// How long to wait before the next restart; `None` if there were too many.
     fn next_backoff(&mut self, now_ns: u64) -> Option<u64> {
         let counts = &mut self.counts;
@@ -391,31 +406,47 @@ impl NodeState {
     }
 
     fn make_anew(&mut self, now_ns: u64) -> Result<(), Failure> {
-        let old = self.make.as_ref().map(|make| guarded(|| Ok(make()))).transpose()?;
-        let Some(fresh) = old else {
+        let made = self.make.as_ref().map(|make| guarded(|| Ok(make()))).transpose()?;
+        let Some(fresh) = made else {
             return Err(Failure::msg("it cannot be made anew"));
         };
-        if core::mem::take(&mut self.is_activated) {
-            // It has failed before; what it holds is to be let go all the same.
-            let _ = self.with_body(|node| node.deactivate());
-        }
-        let old = core::mem::replace(&mut self.body, fresh);
+        // It has failed before; what it holds is to be let go all the same.
+        let _ = self.deactivate();
         // Its end is its own affair.
-        let _ = guarded(|| {
-            drop(old);
-            Ok(())
-        });
+        let _ = self.let_go(fresh);
         self.last.fill_with(Message::none);
         self.trigger.start(now_ns);
-        self.set_up()?;
+        self.bind_and_configure()?;
+        self.activate()
+    }
+
+    /// Puts another body in the place of the one it has, of which nothing is left then.
+    ///
+    /// # Errors
+    ///
+    /// It has panicked when it was dropped.
+    pub(crate) fn let_go(&mut self, for_other: Body) -> Result<(), Failure> {
+        let old = core::mem::replace(&mut self.body, for_other);
+        guarded(|| {
+            drop(old);
+            Ok(())
+        })
+    }
+
+    /// Activates it.
+    pub(crate) fn activate(&mut self) -> Result<(), Failure> {
+        self.with_body(|node| node.activate())?;
         self.is_activated = true;
         Ok(())
     }
 
-    /// Binds, configures and activates.
-    pub(crate) fn set_up(&mut self) -> Result<(), Failure> {
-        self.bind_and_configure()?;
-        self.with_body(|node| node.activate())
+    /// Deactivates it, unless that was done, or it was not activated.
+    pub(crate) fn deactivate(&mut self) -> Result<(), Failure> {
+        if core::mem::take(&mut self.is_activated) {
+            self.with_body(|node| node.deactivate())
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn bind_and_configure(&mut self) -> Result<(), Failure> {
@@ -444,8 +475,8 @@ impl NodeState {
         self.with_body(|node| node.configure(&config).map_err(Failure::from))
     }
 
-    pub(crate) fn config_fault(&self, failure: &Failure) -> Fault {
-        self.fault(Phase::Configure, format!("{failure}"), 0, true)
+    pub(crate) fn config_fault(&self, failure: &Failure, epoch: u64) -> Fault {
+        self.fault(Phase::Configure, format!("{failure}"), epoch, true)
     }
 
     /// Does something to the component while nobody calls it.
@@ -456,10 +487,24 @@ impl NodeState {
         let node: &mut dyn Node = match &mut self.body {
             Body::Own(node) => &mut **node,
             Body::Shared(node) => Arc::get_mut(node).expect("no invocation is under way"),
+            Body::Gone => return Err(Failure::msg(GONE)),
         };
         guarded(|| work(node))
     }
 }
+
+impl Drop for NodeState {
+    fn drop(&mut self) {
+        if !mutant!("node-is-left-active") {
+            // The system has ended under the run: what it holds is to be let go all the same.
+            let _ = self.deactivate();
+        }
+        // One that panics is not to take the others with it.
+        let _ = self.let_go(Body::Gone);
+    }
+}
+
+const GONE: &str = "it was taken down";
 
 /// Calls a component.
 #[inline(always)]
@@ -475,6 +520,7 @@ fn invoke(
     let result = match body {
         Body::Own(node) => guarded(|| node.execute(&mut cx)),
         Body::Shared(node) => guarded(|| node.execute_shared(&mut cx)),
+        Body::Gone => Err(Failure::msg(GONE)),
     };
     let Call { report, saw_cancel, .. } = &cx.call;
     if result.is_ok() && report.is_none() && !saw_cancel {

@@ -7,6 +7,8 @@
 
 use alloc::vec::Vec;
 
+use clockjack_sync::mutant;
+
 use super::blackboard::Write;
 use super::message::{Message, Meta};
 use crate::data::value::Places;
@@ -149,6 +151,18 @@ pub(crate) struct Staged {
     pub(crate) message: Message,
 }
 
+/// How much there was in an outbox.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    n_staged: usize,
+    n_writes: usize,
+}
+
+impl Mark {
+    /// Nothing.
+    pub(crate) const START: Self = Self { n_staged: 0, n_writes: 0 };
+}
+
 /// Why a publication was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -280,11 +294,18 @@ impl Outbox {
         Ok(Some(Room { to, staged: self.staged.add() }))
     }
 
-    /// Throws away what was staged after the first `kept`, and gives the room back.
-    pub(crate) fn discard_after(&mut self, kept: usize) -> usize {
-        self.writes.clear();
-        let n_discarded = self.staged.len() - kept;
-        for staged in self.staged.drain_after(kept) {
+    /// How much there is in it.
+    #[inline]
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { n_staged: self.staged.len(), n_writes: self.writes.len() }
+    }
+
+    /// Throws away what came after a mark, and gives the room back; how many publications.
+    pub(crate) fn discard_after(&mut self, kept: Mark) -> usize {
+        let n_writes = if mutant!("outbox-forgets-all-writes") { 0 } else { kept.n_writes };
+        self.writes.truncate(n_writes);
+        let n_discarded = self.staged.len() - kept.n_staged;
+        for staged in self.staged.drain_after(kept.n_staged) {
             let port = &self.ports[usize::from(staged.port)];
             for edge in &mut self.edges[port.first as usize..port.end as usize] {
                 if edge.room != OutEdge::ANY {

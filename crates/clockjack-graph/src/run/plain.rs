@@ -23,6 +23,7 @@ use super::context::{Occasion, Seen, is_taken};
 use super::env::Env;
 use super::message::Message;
 use super::node::{Status, To};
+use super::outbox::Mark;
 use super::region::{Downstream, Region};
 use super::report::Fault;
 use super::trace::{self, Begun};
@@ -116,7 +117,7 @@ impl Region {
         }
         match invoked {
             None => node.counts.executions += 1,
-            Some(told) => self.settle(0, env, 0, told)?,
+            Some(told) => self.settle(0, env, Mark::START, told)?,
         }
         self.commit_plain(env, downstream);
         // The slot held one message, and nobody has put another one there meanwhile.
@@ -190,7 +191,7 @@ impl Region {
         }
         match invoked {
             None => node.counts.executions += 1,
-            Some(told) => self.settle(0, env, 0, told)?,
+            Some(told) => self.settle(0, env, Mark::START, told)?,
         }
         self.commit_plain(env, downstream);
         Ok(1)
@@ -222,7 +223,7 @@ impl Region {
         node.keep_fresh(n_messages);
         match invoked {
             None => node.counts.executions += 1,
-            Some(told) => self.settle(0, env, 0, told)?,
+            Some(told) => self.settle(0, env, Mark::START, told)?,
         }
         self.commit_plain(env, downstream);
         Ok(1)

@@ -1,7 +1,8 @@
 //! Changes of settings while a run goes on: all of them or none.
 //!
-//! A change is taken at the beginning of an epoch. First every component looks at its new settings;
-//! if one refuses, nothing has happened. Then they take them, in the order of the change; if one
+//! What no component of a type could take is refused when it is handed over, as in a file. A change
+//! is taken at the beginning of an epoch. First every component looks at its new settings; if one
+//! refuses, nothing has happened. Then they take them, in the order of the change; if one
 //! fails, it and those before it get their old settings back, in reverse, and the run ends: who
 //! knows what a component has half taken.
 
@@ -13,7 +14,9 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::inbox::{Arrival, Inbox};
+use clockjack_sync::mutant;
+
+use super::inbox::{Arrival, Inbox, wake_outside};
 use super::shared::RunShared;
 use crate::describe::{ConfigMap, ConfigValue, Span};
 
@@ -54,8 +57,9 @@ impl Reconfigure {
     ///
     /// # Errors
     ///
-    /// [`ConfigRefused`]: for a component that does not exist, for components that do not keep the
-    /// same time, if one refuses its settings, or if the run has ended.
+    /// [`ConfigRefused`]: for a component that does not exist, for a setting that its type does not
+    /// declare or a value that is none for it, for components that do not keep the same time, if
+    /// one refuses its settings, or if the run has ended.
     pub fn commit(self) -> Committing {
         let answer = Answer::default();
         let committing = Committing(answer.clone());
@@ -66,6 +70,11 @@ impl Reconfigure {
                 answer.give(Err(ConfigRefused::new(&id, "there is no such component")));
                 return committing;
             };
+            let refused = plan.components[component].descriptor.refuses(&field, &value);
+            if let Some(why) = refused.filter(|_| !mutant!("reconfigure-takes-any-value")) {
+                answer.give(Err(ConfigRefused::new(&id, why)));
+                return committing;
+            }
             let at = match changes.iter().position(|(of, _)| *of == component) {
                 Some(at) => at,
                 None => {
@@ -139,7 +148,7 @@ impl Answer {
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
-            waker.wake();
+            wake_outside(waker);
         }
     }
 

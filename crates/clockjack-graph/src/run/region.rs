@@ -16,7 +16,7 @@ use super::env::Env;
 use super::loops::LoopState;
 use super::message::{Message, Meta};
 use super::node::{Invoked, NodeState, Route, Status, To};
-use super::outbox::{OutEdge, Staged};
+use super::outbox::{Mark, OutEdge, Staged};
 use super::plain::Way;
 use super::report::Fault;
 use super::trace::{self, Glance, Recorder, TraceName};
@@ -150,17 +150,63 @@ impl Region {
         if node.status != Status::Active && !self.wake(at, env)? {
             return Ok(0);
         }
+        let limit = self.room_for(at, downstream);
         let node = &mut self.nodes[at];
-        let is_blocked = node.outbox.is_guarded() && !self.grant_rooms(at, downstream);
-        let node = &mut self.nodes[at];
-        node.is_blocked = is_blocked;
-        if is_blocked {
+        node.is_blocked = limit == 0;
+        if limit == 0 {
             node.counts.blocked += 1;
             return Ok(0);
         }
+        let n_called = if node.is_one_by_one {
+            self.call_one_by_one(at, limit, env, downstream, iteration)?
+        } else {
+            self.call_ready(at, limit, env, downstream, iteration)?
+        };
+        let node = &mut self.nodes[at];
+        if limit < usize::MAX && node.trigger.makes_several() && node.status == Status::Active {
+            // What is ready now waits for room.
+            let channels = &self.channels[node.channels.clone()];
+            node.is_blocked = node.trigger.might_be_ready(env.now_ns, channels);
+        }
+        Ok(n_called)
+    }
+
+    /// Calls one node as long as it is ready, at most so often, until a failure ends it. What it
+    /// was not called with stays where it is.
+    fn call_one_by_one(
+        &mut self,
+        at: usize,
+        limit: usize,
+        env: &Env,
+        downstream: &mut impl Downstream,
+        iteration: Option<LoopIteration>,
+    ) -> Result<u32, Fault> {
+        let mut n_called = 0;
+        while (n_called as usize) < limit && self.nodes[at].status == Status::Active {
+            if n_called > 0 && self.looping.is_none() {
+                self.commit(at, env, downstream);
+            }
+            match self.call_ready(at, 1, env, downstream, iteration)? {
+                0 => break,
+                in_this => n_called += in_this,
+            }
+        }
+        Ok(n_called)
+    }
+
+    /// Calls one node for each invocation that is ready, but at most so many: what is beyond waits.
+    fn call_ready(
+        &mut self,
+        at: usize,
+        limit: usize,
+        env: &Env,
+        downstream: &mut impl Downstream,
+        iteration: Option<LoopIteration>,
+    ) -> Result<u32, Fault> {
+        let node = &mut self.nodes[at];
         let channels = &mut self.channels[node.channels.clone()];
         self.invocations.clear();
-        let n_ready = node.trigger.collect(env.now_ns, channels, usize::MAX, &mut self.invocations);
+        let n_ready = node.trigger.collect(env.now_ns, channels, limit, &mut self.invocations);
         if n_ready == 0 {
             return Ok(0);
         }
@@ -230,7 +276,7 @@ impl Region {
                     if !mutant!("region-batch-keeps-failed") {
                         // The next invocation gets this outbox: all that may be left of it is what
                         // was refused.
-                        node.counts.discarded += job.outbox.discard_after(0) as u64;
+                        node.counts.discarded += job.outbox.discard_after(Mark::START) as u64;
                         node.outbox.absorb(&mut job.outbox);
                     }
                     let fault = node.failed(&failure, env.now_ns, env.epoch);
@@ -245,8 +291,7 @@ impl Region {
             node.spare.push(job.outbox);
         }
         if core::mem::take(&mut node.outbox.is_fatal) && fatal.is_none() {
-            let text = "an edge that fails the run was full";
-            fatal = Some(node.fault(super::report::Phase::Execute, text, env.epoch, true));
+            fatal = Some(node.full_edge(env.epoch));
         }
         match fatal {
             Some(fault) => Err(fault),
@@ -271,7 +316,10 @@ impl Region {
             let is_one_each = !invocation.is_batch;
             let occasion = Occasion { invocation: 0, missed_runs, is_one_each, iteration };
             self.call_one(at, env, messages, &occasion, downstream.glance())?;
-            if self.nodes[at].status != Status::Active {
+            let node = &mut self.nodes[at];
+            if node.status != Status::Active {
+                // Only a pool lane has admitted others.
+                node.counts.rejected += (n_invocations - index - 1) as u64;
                 break;
             }
             if self.looping.is_none() && index + 1 < n_invocations {
@@ -293,7 +341,7 @@ impl Region {
         glance: &mut Glance,
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
-        let kept = node.outbox.staged.len();
+        let kept = node.outbox.mark();
         let begun = trace::begin(env, node, glance);
         let invoked = node.call(env, messages, occasion);
         trace::end(env, node, (&mut self.recorder, glance), begun, messages);
@@ -307,14 +355,13 @@ impl Region {
         }
     }
 
-    /// What follows from a call: it counts, or what it has staged after the first `kept` is thrown
-    /// away.
+    /// What follows from a call: it counts, or all that it has staged after `kept` is thrown away.
     #[cold]
     pub(crate) fn settle(
         &mut self,
         at: usize,
         env: &Env,
-        kept: usize,
+        kept: Mark,
         invoked: Invoked,
     ) -> Result<(), Fault> {
         let node = &mut self.nodes[at];
@@ -324,15 +371,15 @@ impl Region {
         if let (Some(state), Some(report)) = (&mut self.looping, invoked.report) {
             state.take_report(report);
         }
+        // Whatever the component makes of it.
+        if core::mem::take(&mut node.outbox.is_fatal) && !mutant!("region-full-edge-is-forgiven") {
+            node.counts.errors += u64::from(invoked.result.is_err());
+            return Err(node.full_edge(env.epoch));
+        }
         match invoked.result {
-            Ok(()) if !node.outbox.is_fatal => {
+            Ok(()) => {
                 node.counts.executions += 1;
                 Ok(())
-            }
-            Ok(()) => {
-                node.outbox.is_fatal = false;
-                let text = "an edge that fails the run was full";
-                Err(node.fault(super::report::Phase::Execute, text, env.epoch, true))
             }
             Err(failure) => {
                 node.counts.discarded += node.outbox.discard_after(kept) as u64;
@@ -383,10 +430,13 @@ impl Region {
         Ok(())
     }
 
-    /// Finds out how much each edge takes that may refuse; false if a blocking one has no room for
-    /// what an invocation may publish.
-    fn grant_rooms(&mut self, at: usize, downstream: &mut impl Downstream) -> bool {
-        let mut is_free = true;
+    /// Finds out how much each edge takes that may refuse, and so how many invocations may be made
+    /// before a blocking one has no room for what the next may publish.
+    fn room_for(&mut self, at: usize, downstream: &mut impl Downstream) -> usize {
+        let mut limit = usize::MAX;
+        if !self.nodes[at].outbox.is_guarded() {
+            return limit;
+        }
         for index in 0..self.nodes[at].routes.len() {
             let route = self.nodes[at].routes[index];
             let edge = &self.nodes[at].outbox.edges()[index];
@@ -406,9 +456,13 @@ impl Region {
                 };
                 self.nodes[at].outbox.set_room(index, room);
             }
-            is_free &= overflow != Overflow::Block || room >= self.nodes[at].burst;
+            if overflow == Overflow::Block {
+                let n_calls = room / self.nodes[at].burst;
+                limit = limit.min(n_calls as usize);
+            }
         }
-        is_free
+        let is_one = limit > 0 && mutant!("region-blocks-the-first-call-only");
+        if is_one { usize::MAX } else { limit }
     }
 
     /// Makes what a node has staged visible, or lays it aside for the next epoch.

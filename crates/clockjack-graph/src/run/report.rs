@@ -73,7 +73,11 @@ pub struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { phase, component, epoch, message, .. } = self;
-        write!(f, "`{component}` failed in {phase}, epoch {epoch}: {message}")
+        if component.is_empty() {
+            write!(f, "the {phase} failed, epoch {epoch}: {message}")
+        } else {
+            write!(f, "`{component}` failed in {phase}, epoch {epoch}: {message}")
+        }
     }
 }
 
@@ -143,7 +147,8 @@ impl RunError {
         Self { kind: RunErrorKind::Refused(why.into()) }
     }
 
-    /// What failed, if it was a component.
+    /// What failed. It names no component if it was none: a value that panics when it is written
+    /// down.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         match &self.kind {

@@ -22,10 +22,10 @@ use super::domain::{Bounds, Domain, Pace, Progress};
 use super::env::Env;
 use super::epoch::{Core, lock};
 use super::health::HealthEvent;
-use super::inbox::Inbox;
+use super::inbox::{Closing, Inbox};
 use super::lanes::Lanes;
 use super::live::Live;
-use super::node::NodeState;
+use super::node::{NodeState, guarded};
 use super::options::{Clock, Parallel, RunOptions};
 use super::region::Region;
 use super::report::{Fault, LoopResult, Phase, RunError, RunReport, StopReason};
@@ -33,10 +33,11 @@ use super::shared::RunShared;
 use super::sinks::{CommitLog, LogPart};
 use super::tasks::Tasks;
 use super::threads::LaneThreads;
-use super::wiring::{self, Wired, wire};
+use super::wiring::{self, Parts, Wired, wire};
 use crate::compile::Plan;
 use crate::describe::LaneType;
-use crate::graph::Graph;
+use crate::graph::{Graph, Made};
+use crate::registry::node::Body;
 
 /// A run that has begun.
 pub(crate) struct Started {
@@ -73,7 +74,7 @@ pub(crate) fn start(
     let isolated = threads.isolated(&plan);
     let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
     let made = crate::bridge::subscribe(&plan, graph.made, &options.subscriptions)?;
-    let mut wired = wire(&plan, &domain_of, made, width);
+    let mut wired = wire(&plan, &domain_of, make_all(&plan, made)?, width);
     let counts = set_up(&plan, &mut wired, &options)?;
 
     let n_domains = wired.domains.len();
@@ -89,7 +90,7 @@ pub(crate) fn start(
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
     let began_ns = beginning(&executor, options.clock);
-    let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), Arc::clone(&inboxes));
+    let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), Closing(Arc::clone(&inboxes)));
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
         let (numbers, regions): (Vec<usize>, Vec<Region>) = regions.into_iter().unzip();
@@ -264,6 +265,21 @@ fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
     })
 }
 
+/// Makes the components: each with what makes another one.
+fn make_all(plan: &Plan, made: Vec<Made>) -> Result<Vec<Parts>, RunError> {
+    let one = |(component, made): (usize, Made)| {
+        let made = guarded(|| Ok(made.into_parts()));
+        made.map_err(|failure| {
+            let planned = &plan.components[component];
+            let fault = Domain::runtime_fault(&format!("it was not made: {failure}"));
+            let (component, lane) = (&planned.spec.id, &plan.lanes[planned.lane].spec.id);
+            let (component, lane) = (component.clone(), lane.clone());
+            RunError::failed(Fault { component, lane, phase: Phase::Configure, ..fault }, None)
+        })
+    };
+    made.into_iter().enumerate().map(one).collect()
+}
+
 /// Configures all components, then activates them in the order of their dependencies. If one
 /// refuses, those that were activated are deactivated.
 fn set_up(
@@ -277,7 +293,7 @@ fn set_up(
     if let Err(fault) = result {
         for component in plan.lifecycle[..n_active].iter().rev() {
             // It is not the first thing to go wrong.
-            let _ = node_of(wired, *component).with_body(|node| node.deactivate());
+            let _ = node_of(wired, *component).deactivate();
         }
         let metrics = super::collect::collect_set_up(&counts);
         let report = RunReport { metrics, ..nothing_done(StopReason::NotStarted) };
@@ -300,7 +316,7 @@ fn set_up_until(
     }
     for component in &plan.lifecycle {
         let node = node_of(wired, *component);
-        let activated = node.with_body(|node| node.activate());
+        let activated = node.activate();
         activated.map_err(|failure| fault_of(node, Phase::Activate, &failure))?;
         *n_active += 1;
     }
@@ -349,14 +365,17 @@ fn fault_of(node: &NodeState, phase: Phase, failure: &Failure) -> Fault {
 async fn finish(
     joins: Vec<Join<DomainEnd>>,
     shared: Arc<RunShared>,
-    inboxes: Arc<[Inbox]>,
+    inboxes: Closing,
     options: RunOptions,
     lifecycle: LifecycleCounts,
 ) -> Result<RunReport, RunError> {
     let mut domains = Vec::with_capacity(joins.len());
     let (mut stop, mut fault) = (None, None);
     for join in joins {
-        let Ok((domain, reason, failed)) = join.await else { return Err(RunError::stopped()) };
+        let Ok((domain, reason, failed)) = join.await else {
+            shared.stop_all(&inboxes.0);
+            return Err(RunError::stopped());
+        };
         let is_worse = stop.is_none_or(|stop| severity(reason) > severity(stop));
         if is_worse {
             stop = Some(reason);
@@ -364,9 +383,7 @@ async fn finish(
         fault = fault.or(failed);
         domains.push(domain);
     }
-    for inbox in &*inboxes {
-        drop(inbox.close());
-    }
+    drop(inboxes);
     let stop = stop.unwrap_or(StopReason::NotStarted);
     let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
     super::observer::show(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
@@ -436,8 +453,12 @@ fn take_down(
                 }
             }
         }
-        if let Err(failure) = node.with_body(|node| node.deactivate()) {
+        if let Err(failure) = node.deactivate() {
             let text = format!("{failure}");
+            report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
+        }
+        if let Err(failure) = node.let_go(Body::Gone) {
+            let text = format!("its drop {failure}");
             report.faults.push(node.fault(Phase::Deactivate, text, 0, false));
         }
     }

@@ -193,6 +193,11 @@ impl Trigger {
         }
     }
 
+    /// Whether it may make more than one invocation at a time.
+    pub(crate) fn makes_several(&self) -> bool {
+        matches!(self.policy, Policy::Any | Policy::Timers) && self.min_interval_ns == 0
+    }
+
     /// Whether one call in every epoch is all it takes.
     pub(crate) fn is_steady(&self) -> bool {
         self.policy == Policy::Always && self.min_interval_ns == 0

@@ -20,7 +20,8 @@ use crate::component::Config;
 use crate::describe::{
     BoundaryRole, CopyPolicy, EdgeKind, EdgePolicy, LaneSpec, LaneType, LoopType, Mode, Overflow,
 };
-use crate::graph::Made;
+use crate::registry::Factory;
+use crate::registry::node::Body;
 
 /// Where the channel of an edge is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,12 +48,16 @@ pub(crate) struct Wired {
 pub(crate) struct Special {
     /// Channels that show their message an epoch later: region and channel.
     pub(crate) later: Vec<(u32, u32)>,
+    /// Those of them for whose message a component is called, then and there.
+    pub(crate) waking: Vec<(u32, u32)>,
     /// Edges that are not immediate and may refuse: region, node, edge there.
     pub(crate) guarded: Vec<(u32, u32, u32)>,
     /// Regions that publish for the next epoch.
     pub(crate) deferring: Vec<u32>,
     /// Regions that may become ready by time alone.
     pub(crate) timed: Vec<u32>,
+    /// Loops that make one iteration in each epoch, unless somebody else calls for those.
+    pub(crate) spread: Vec<u32>,
 }
 
 impl Special {
@@ -106,8 +111,11 @@ pub(crate) fn with_feeds(plan: &Arc<Plan>, feed_max: usize) -> Arc<Plan> {
     Arc::new(plan)
 }
 
+/// A component, and what makes another one.
+pub(crate) type Parts = (Body, Option<Factory>);
+
 /// Builds the regions. `domain_of`: the domain of each lane.
-pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usize) -> Wired {
+pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Parts>, width: usize) -> Wired {
     let n_domains = domain_of.iter().max().map_or(1, |most| most + 1);
     let (places, nodes) = places(plan, domain_of, n_domains);
     let mut wired = Wired {
@@ -116,7 +124,7 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
         places: places.into(),
         nodes,
     };
-    let mut made: Vec<Option<Made>> = made.into_iter().map(Some).collect();
+    let mut made: Vec<Option<Parts>> = made.into_iter().map(Some).collect();
     for (number, planned) in plan.regions.iter().enumerate() {
         let domain = domain_of[planned.lane];
         let mut region = Region {
@@ -148,6 +156,9 @@ pub(crate) fn wire(plan: &Plan, domain_of: &[usize], made: Vec<Made>, width: usi
         }
         if region.nodes.iter().any(NodeState::goes_by_time) {
             wired.special[domain].timed.push(position);
+        }
+        if region.looping.as_ref().is_some_and(LoopState::is_spread) && !region.is_paced {
+            wired.special[domain].spread.push(position);
         }
         Way::choose(&mut region);
         wired.domains[domain].push((number, region));
@@ -193,7 +204,7 @@ fn places(
 fn node(
     plan: &Plan,
     component: usize,
-    made: Made,
+    (body, make): Parts,
     region: &mut Region,
     wired: &Wired,
     width: usize,
@@ -217,7 +228,10 @@ fn node(
     }
     let (outbox, routes) = outputs(plan, planned, component, wired);
     let lane = &plan.lanes[planned.lane].spec;
-    let (body, make) = made.into_parts();
+    let admission =
+        (lane.lane_type == LaneType::ThreadPool).then(|| admission(planned, lane, width));
+    let trigger = started(planned, plan);
+    let on_error = planned.spec.execution.on_error;
     NodeState {
         component,
         id: planned.spec.id.as_str().into(),
@@ -226,7 +240,11 @@ fn node(
         body,
         make,
         config: Config::new(planned.spec.config.clone()),
-        trigger: started(planned, plan),
+        is_one_by_one: admission.is_none()
+            && trigger.makes_several()
+            && NodeState::may_end(on_error.policy),
+        waits_for_room: outbox.edges().iter().any(|edge| edge.overflow == Overflow::Block),
+        trigger,
         channels: first..region.channels.len(),
         beside,
         last: planned.inputs.iter().map(|_| Message::none()).collect(),
@@ -236,14 +254,13 @@ fn node(
         is_prompt: routes.iter().all(Route::is_prompt),
         routes,
         priority: planned.spec.execution.priority,
-        admission: (lane.lane_type == LaneType::ThreadPool)
-            .then(|| admission(planned, lane, width)),
-        on_error: planned.spec.execution.on_error,
+        admission,
+        on_error,
         budget_ns: planned.spec.execution.budget_ms.saturating_mul(1_000_000),
         callback_max_ns: lane.max_callback_ms.saturating_mul(1_000_000),
         burst: planned.spec.execution.burst.max(1),
         status: Status::Active,
-        is_activated: true,
+        is_activated: false,
         is_blocked: false,
         counts: NodeCounts::default(),
     }
@@ -321,10 +338,17 @@ fn note_special(
     at: u32,
     node: &NodeState,
 ) {
-    let inputs = &plan.components[node.component].inputs;
-    for edge in inputs.iter().flat_map(|port| &port.edges) {
-        if plan.edges[*edge].policy.mode == Mode::PreviousTick {
-            wired.special[domain].later.push((position, wired.places[*edge].channel));
+    let planned = &plan.components[node.component];
+    let is_paced = is_paced(&plan.lanes[planned.lane].spec);
+    for (port, input) in planned.inputs.iter().enumerate() {
+        let mode = |edge: &&usize| plan.edges[**edge].policy.mode;
+        for edge in input.edges.iter().filter(|edge| mode(edge) == Mode::PreviousTick) {
+            let Special { later, waking, .. } = &mut wired.special[domain];
+            let place = (position, wired.places[*edge].channel);
+            later.push(place);
+            if planned.trigger_inputs.contains(&port) && !is_paced {
+                waking.push(place);
+            }
         }
     }
     for (index, route) in node.routes.iter().enumerate() {

@@ -159,7 +159,7 @@ pub(crate) fn changed(field: &'static str, value: i64) -> Done {
 pub(crate) fn changed_back() -> Done {
     alone_with(&one_source(), RunOptions::steps(3), |run| {
         let change = run.reconfigure().set("src", "publishes", 2_i64);
-        drop(change.set("other", "publishes", "many").commit());
+        drop(change.set("other", "publishes", -1_i64).commit());
     })
 }
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::{Condvar, Mutex};
 
 use clockjack_graph::describe::GraphFile;
-use clockjack_graph::run::UserMetric;
+use clockjack_graph::run::{Phase, UserMetric};
 use clockjack_graph::{
     Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Data,
     DecodeError, Descriptor, Execute, ExecuteShared, Failure, GraphContext, Input, InputPort,
@@ -410,6 +410,9 @@ fn a_panic_while_a_value_is_written_down_ends_the_run_whoever_works() {
         let options = options.workers(workers).parallel(Parallel::Always);
         let result = runtime.block_on(graph.start(runtime.system(), options).unwrap());
         // The fault is not a component's: nobody was called.
-        assert!(result.expect_err("it panics").fault().is_none(), "{workers}");
+        let error = result.expect_err("it panics");
+        let fault = error.fault().expect("it tells");
+        assert_eq!((fault.phase, fault.component.as_str()), (Phase::Runtime, ""), "{workers}");
+        assert!(error.report().is_some(), "and all were taken down");
     }
 }

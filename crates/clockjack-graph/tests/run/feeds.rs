@@ -1,5 +1,9 @@
 //! Values from outside: to inputs without an edge, refused when there is no room, never lost.
 
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+
 use clockjack_graph::{Clock, GraphRun, Registry, RunOptions, RunReport};
 use clockjack_testkit::ManualTime;
 
@@ -171,4 +175,56 @@ fn what_cannot_be_fed_is_told() {
         assert_eq!(error.to_string(), why);
     }
     running.stop();
+}
+
+/// Whether a change of settings is answered at once.
+fn is_answered(run: &GraphRun, component: &str) -> bool {
+    let mut change = pin!(run.reconfigure().set(component, "k", 2.0).commit());
+    change.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn a_lane_that_has_ended_takes_nothing_more_while_others_go_on() {
+    let own = |period_ms| {
+        format!("{{ type: fixed_rate, period_ms: {period_ms}, wall_clock_enabled: true }}")
+    };
+    let text = graph(
+        &format!("fast: {}, slow: {}", own(1), own(100)),
+        &[
+            "id: f, type: add, execution: { lane: fast }, boundary: { role: input }",
+            "id: s, type: count, execution: { lane: slow }, boundary: { role: input }",
+        ],
+        &["id: e, kind: delay, from: s.out, to: f.b"],
+    );
+    let (time, seen) = (ManualTime::start(), Seen::default());
+    let graph = compile(&text, &registry(&seen));
+    let run = graph.start(time.system(), RunOptions::steps(10)).expect("it starts");
+    let feed = run.feed::<f64>("f.a").expect("it can be fed");
+    feed.publish(1.0).expect("it has not begun");
+    time.advance(Duration::from_millis(50));
+    assert!(feed.publish(2.0).expect_err("its ten epochs are over").is_ended());
+    assert!(is_answered(&run, "f"));
+    let report = time.block_on(run).expect("nothing fails");
+    assert_eq!(report.epochs, 20);
+}
+
+#[test]
+fn nobody_waits_for_a_run_whose_system_has_ended() {
+    let (time, seen) = (ManualTime::start(), Seen::default());
+    let graph = compile(&fed("step"), &registry(&seen));
+    let options = RunOptions::until_stopped().clock(Clock::Virtual).feed_max(1);
+    let run = graph.start(time.system(), options).expect("it starts");
+    let feed = run.feed::<f64>("in.a").expect("it can be fed");
+    time.settle();
+    feed.publish(1.0).expect("there is room");
+    let mut sends = pin!(feed.send(2.0));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(sends.as_mut().poll(&mut cx).is_pending());
+    drop(time.shutdown());
+    let Poll::Ready(Err(refused)) = sends.as_mut().poll(&mut cx) else { panic!("it is over") };
+    assert!(refused.is_ended());
+    assert_eq!(refused.into_inner(), 2.0);
+    assert!(is_answered(&run, "in"));
+    let Poll::Ready(Err(error)) = pin!(run).poll(&mut cx) else { panic!("it is over") };
+    assert!(error.is_stopped(), "{error}");
 }

@@ -268,3 +268,28 @@ fn in_simulated_time_a_wall_clock_lane_ticks_with_all_others() {
     assert_eq!(epochs, want);
     assert_eq!(told.report().elapsed_ns, ms(12));
 }
+
+#[test]
+fn what_is_due_at_the_end_of_time_never_comes_and_holds_nobody_up() {
+    let huge = "9000000000000000000";
+    let timer = |fields: &str| format!(", event_sources: [{{ type: timer, {fields} }}]");
+    let paced = |fields: &str| format!("main: {{ type: fixed_rate, {fields} }}");
+    for (lane, sources, n_calls) in [
+        (paced(&format!("period_ms: {huge}")), String::new(), 1),
+        (paced("hz: 1e-300"), String::new(), 1),
+        ("main: { type: event_loop }".into(), timer(&format!("period_ms: {huge}")), 1),
+        ("main: { type: event_loop }".into(), timer(&format!("period_ms: 1, phase_ms: {huge}")), 0),
+        (
+            "main: { type: event_loop }".into(),
+            format!(", trigger_policy: {{ type: manual, min_interval_ms: {huge} }}"),
+            1,
+        ),
+    ] {
+        let text = graph(&lane, &[&source("s", &sources)], &[]);
+        for options in [RunOptions::steps(4), RunOptions::until_idle()] {
+            let told = tell_alone(&text, options.clock(Clock::Virtual));
+            let report = told.result.as_ref().expect("nothing fails");
+            assert_eq!((report.executions, report.elapsed_ns), (n_calls, 0), "{lane}{sources}");
+        }
+    }
+}

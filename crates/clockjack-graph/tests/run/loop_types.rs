@@ -10,7 +10,7 @@ use clockjack_graph::{
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
+use crate::acts::{Act, compile, with_acts};
 use crate::parts::{Seen, registry};
 use crate::teller;
 
@@ -214,4 +214,81 @@ fn an_async_task_makes_one_iteration_an_epoch_and_shows_its_outputs_at_the_end()
     let n_epochs = ran.calls.iter().map(|(epoch, ..)| epoch).max().copied();
     assert_eq!(n_epochs, Some(7));
     assert_eq!(report.metrics.get("runtime.loop.iterations", "both"), Some(7.0));
+}
+
+/// A source, a loop of two members that do what they are told, and what keeps what `y` publishes.
+fn acting(src: &str, policy: &str, on_error: &str) -> String {
+    let member = |id: &str| {
+        format!(
+            "id: {id}, type: acts, execution: {{ lane: main, on_error: {on_error} }}, \
+             event_sources: [{{ type: message, input: a }}], trigger_policy: {{ type: any_input }}"
+        )
+    };
+    let queue = "policy: { mode: queue, capacity: 16 }";
+    let text = teller::graph(
+        "main: { type: event_loop }",
+        &[
+            &format!("id: src, type: acts, execution: {{ lane: main }}{src}"),
+            &member("x"),
+            &member("y"),
+            "id: out, type: keep, execution: { lane: main }, boundary: { role: output }, \
+             event_sources: [{ type: message, input: in }], trigger_policy: { type: any_input }",
+        ],
+        &[
+            &format!("id: in, kind: immediate, from: src.out, to: x.a, {queue}"),
+            &format!("id: there, kind: immediate, from: x.out, to: y.a, {queue}"),
+            &format!("id: back, kind: immediate, from: y.out, to: x.a, {queue}"),
+            &format!("id: result, kind: immediate, from: y.out, to: out.in, {queue}"),
+        ],
+    );
+    text + &format!(
+        "composite_loops:\n  - {{ id: both, components: [x, y], loop_policy: {{ {policy} }} }}\n"
+    )
+}
+
+#[test]
+fn an_async_task_goes_on_although_the_next_tick_is_far_away() {
+    let far = ", event_sources: [{ type: timer, period_ms: 10000 }]";
+    let text = acting(far, "type: async_task, max_iterations: 4", "fail_fast");
+    let act: Act = Arc::new(|cx, a, out| {
+        let n = cx.latest(a).copied().unwrap_or(0.0);
+        Ok(cx.publish(out, n + 1.0)?)
+    });
+    let (time, seen) = (ManualTime::start(), Seen::default());
+    let options = RunOptions::until_stopped().clock(Clock::Wall);
+    let graph = compile(&text, &with_acts(registry(&seen), act));
+    let run = graph.start(time.system(), options).expect("it starts");
+    time.settle();
+    let seen: Vec<_> = seen.lock().unwrap().iter().map(|(epoch, _, n)| (*epoch, *n)).collect();
+    assert_eq!(seen, [(4, 3.0), (4, 5.0), (4, 7.0), (4, 9.0)]);
+    run.stop();
+    time.block_on(run).expect("nothing fails");
+}
+
+#[test]
+fn what_a_call_has_written_stays_when_the_next_one_of_its_step_fails() {
+    let read = Arc::new(Mutex::new(vec![]));
+    let noted = Arc::clone(&read);
+    let act: Act = Arc::new(move |cx, a, out| {
+        let epoch = cx.epoch();
+        match (cx.component_id(), cx.latest(a).copied()) {
+            ("src", _) => {
+                noted.lock().unwrap().push(cx.state::<f64>("x").copied());
+                let all = if epoch == 1 { &[1.0, 2.0][..] } else { &[] };
+                all.iter().try_for_each(|x| Ok(cx.publish(out, *x)?))
+            }
+            ("x", Some(x)) => {
+                cx.write_state("x", x)?;
+                if x < 2.0 { Ok(()) } else { Err(Failure::msg("told to fail")) }
+            }
+            _ => Ok(()),
+        }
+    });
+    let text = acting("", "type: fixed_point, max_iterations: 4", "continue");
+    let time = ManualTime::start();
+    let graph = compile(&text, &with_acts(registry(&Seen::default()), act));
+    let options = RunOptions::steps(3).clock(Clock::Virtual);
+    let run = graph.start(time.system(), options).expect("it starts");
+    time.block_on(run).expect("it goes on");
+    assert_eq!(*read.lock().unwrap(), [None, Some(1.0), Some(1.0)]);
 }

@@ -70,6 +70,9 @@ impl Component for Add {
 
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
         self.k = config.get("k")?.unwrap_or(1.0);
+        if self.k < 0.0 {
+            return Err(ConfigError::new("k", "it is negative"));
+        }
         self.fails_at = config.get("fails_at")?;
         self.panics_at = config.get("panics_at")?;
         Ok(())
@@ -110,7 +113,8 @@ impl Component for Keep {
     const TYPE: &'static str = "keep";
 
     fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).role(BoundaryRole::Output).inputs(Self::IN, Need::Required)
+        let this = Descriptor::new(Self::TYPE).role(BoundaryRole::Output);
+        Descriptor { open_config: true, ..this.inputs(Self::IN, Need::Required) }
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {

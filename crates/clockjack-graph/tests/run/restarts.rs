@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
 use std::sync::Mutex;
 
 use clockjack_graph::run::Phase;
@@ -11,7 +12,7 @@ use clockjack_graph::{
 };
 use clockjack_testkit::ManualTime;
 
-use crate::acts::compile;
+use crate::acts::{Act, compile, with_acts};
 use crate::teller;
 
 /// What has happened to the components of a run: when, in milliseconds, and what.
@@ -179,4 +180,77 @@ fn one_whose_pause_is_over_and_for_whom_nothing_comes_does_not_hold_up_time() {
     let told = teller::tell_alone(&text, RunOptions::steps(12));
     assert_eq!(told.count("dst", &teller::Said::Begins), 1);
     assert!(told.count("beat", &teller::Said::Begins) >= 3, "{:?}", told.story.lines);
+}
+
+#[test]
+fn a_system_that_ends_under_a_run_leaves_nobody_active() {
+    let diary = Diary::default();
+    let made_with = Arc::clone(&diary);
+    let types = Registry::new().register_with(move || Fragile {
+        diary: Arc::clone(&made_with),
+        now_ms: Arc::default(),
+        n_good: 0,
+    });
+    let quiet = "event_sources: [{ type: timer, period_ms: 1, phase_ms: 1000 }]";
+    let component = format!("id: one, type: fragile, {quiet}, execution: {{ lane: main }}");
+    let text = teller::graph("main: { type: event_loop }", &[&component], &[]);
+    let time = ManualTime::start();
+    let options = RunOptions::until_stopped().clock(Clock::Wall);
+    let run = compile(&text, &types).start(time.system(), options).expect("it starts");
+    time.settle();
+    drop(time.shutdown());
+    let words: Vec<&str> = diary.lock().unwrap().iter().map(|(_, what)| *what).collect();
+    assert_eq!(words, ["active", "inactive"]);
+    drop(run);
+}
+
+#[test]
+fn what_one_was_not_called_with_before_it_failed_comes_to_the_next() {
+    // With a budget it is called another way; a pool has admitted others with what it failed at.
+    for (execution, expected) in [
+        ("lane: main", &[1.0, 3.0, 4.0][..]),
+        ("lane: main, budget_ms: 1000", &[1.0, 3.0, 4.0]),
+        ("lane: pool", &[1.0]),
+    ] {
+        let on_error = "{ policy: restart, max_restarts: 3, backoff_ms: 5 }";
+        let text = teller::graph(
+            "main: { type: event_loop }, pool: { type: thread_pool, queue_capacity: 8 }",
+            &[
+                "id: src, type: acts, execution: { lane: main }, \
+                 event_sources: [{ type: timer, period_ms: 1 }]",
+                &format!(
+                    "id: dst, type: acts, execution: {{ {execution}, on_error: {on_error} }}, \
+                     event_sources: [{{ type: message, input: a }}], \
+                     trigger_policy: {{ type: any_input }}"
+                ),
+            ],
+            &["id: e, kind: immediate, from: src.out, to: dst.a, \
+               policy: { mode: queue, capacity: 8 }"],
+        );
+        let seen = Arc::new(Mutex::new(vec![]));
+        let kept = Arc::clone(&seen);
+        let act: Act = Arc::new(move |cx, a, out| {
+            if cx.component_id() == "src" {
+                let all = if cx.epoch() == 1 { &[1.0, 2.0, 3.0, 4.0][..] } else { &[] };
+                return all.iter().try_for_each(|x| Ok(cx.publish(out, *x)?));
+            }
+            if cx.latest(a) == Some(&2.0) {
+                return Err(Failure::msg("told to fail"));
+            }
+            kept.lock().unwrap().extend(cx.drain(a).copied());
+            Ok(())
+        });
+        let time = ManualTime::start();
+        let graph = compile(&text, &with_acts(Registry::new(), act));
+        let options = RunOptions::run_for(Duration::from_millis(20)).clock(Clock::Wall);
+        let run = graph.start(time.system(), options).expect("it starts");
+        let report = time.block_on(run).expect("it goes on");
+        assert_eq!(*seen.lock().unwrap(), expected, "{execution}");
+        let n_rejected = report.metrics.total("runtime.scheduler.rejected_count");
+        assert_eq!(
+            n_rejected,
+            3.0 - f64::from(u8::try_from(expected.len()).unwrap()),
+            "{execution}"
+        );
+    }
 }

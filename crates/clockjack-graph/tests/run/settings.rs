@@ -1,6 +1,6 @@
 //! Changes of settings while a run goes on: all of them or none.
 
-use clockjack_graph::describe::GraphFile;
+use clockjack_graph::describe::{ConfigValue, GraphFile};
 use clockjack_graph::run::Reconfigure;
 use clockjack_graph::run::commit_log::MAGIC;
 use clockjack_graph::run::reconfigure::ConfigRefused;
@@ -58,20 +58,36 @@ fn a_change_of_nobody_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn what_no_component_of_a_type_could_take_is_refused_and_the_run_goes_on() {
+    let refused = |component: &'static str, field: &'static str, value: ConfigValue| {
+        let ran = changed(&chain(), Clock::Virtual, |run| {
+            run.reconfigure().set("twice", "k", 10.0).set(component, field, value)
+        });
+        assert_eq!(ran.seen, [2.0, 4.0, 6.0], "nothing has changed");
+        ran.run.expect("it goes on");
+        ran.change.expect_err("it is refused").to_string()
+    };
+    let text = ConfigValue::Text("ten".into());
+    assert_eq!(refused("twice", "k", text), "`twice`: `k` must be of the type `double`");
+    assert_eq!(refused("src", "any", 1.into()), "`src`: `count` has no setting `any`");
+}
+
+#[test]
 fn settings_that_a_component_cannot_take_are_taken_back_and_end_the_run() {
     let ran = changed(&chain(), Clock::Virtual, |run| {
-        run.reconfigure().set("src", "any", 1.0).set("twice", "k", "ten")
+        run.reconfigure().set("out", "any", 1.0).set("twice", "k", -1.0)
     });
-    assert_eq!(ran.change.expect_err("it is no number").component(), "twice");
+    assert_eq!(ran.change.expect_err("it is negative").component(), "twice");
     let error = ran.run.expect_err("who knows what it has half taken");
-    assert_eq!(error.fault().expect("of a component").component, "twice");
+    let fault = error.fault().expect("of a component");
+    assert_eq!((fault.component.as_str(), fault.epoch), ("twice", 1));
     let metrics = &error.report().expect("it had begun").metrics;
     assert_eq!(metrics.total("runtime.config.rolled_back_update_count"), 2.0);
     assert!(ran.seen.is_empty());
     let x = ran.log.len() - 2;
     assert_eq!(ran.log[x..], *b"X\x01", "the second has failed");
-    let change = [&b"S\x02\0\x01\x03anyf"[..], &1_f64.to_le_bytes(), b"\x01\x01\x01kt\x03ten"];
-    let change = change.concat();
+    let (any, k) = (&b"S\x02\x02\x01\x03anyf"[..], b"\x01\x01\x01kf");
+    let change = [any, &1_f64.to_le_bytes(), k, &(-1_f64).to_le_bytes()].concat();
     assert!(ran.log[..x].ends_with(&change), "what it has failed at: {:02x?}", ran.log);
 }
 
@@ -86,21 +102,21 @@ fn a_change_is_in_the_commit_log_at_its_epoch_whether_anything_shows_it_or_not()
         let after = &after[1 + usize::from(after[0])..];
         after.strip_prefix(b"E\x01\0").expect("the first epoch").to_vec()
     };
-    // No component has a setting of this name.
-    let quiet = log(&|change| change.set("src", "any", 1));
-    let told = [&b"S\x01\0\x01\x03anyi"[..], &1_i64.to_le_bytes()].concat();
+    // Nobody looks at a setting of this name.
+    let quiet = log(&|change| change.set("out", "any", 1));
+    let told = [&b"S\x01\x02\x01\x03anyi"[..], &1_i64.to_le_bytes()].concat();
     assert!(head(&quiet).starts_with(&told), "{:02x?}", head(&quiet));
-    assert_eq!(quiet, log(&|change| change.set("src", "any", 1)), "alike");
+    assert_eq!(quiet, log(&|change| change.set("out", "any", 1)), "alike");
     let none = log(&|change| change.set("nobody", "any", 1));
     assert!(!head(&none).starts_with(b"S"), "it was refused");
     let mut logs = vec![quiet, none];
-    logs.push(log(&|change| change.set("src", "any", 2)));
-    logs.push(log(&|change| change.set("src", "any", 1.0)));
-    logs.push(log(&|change| change.set("src", "any", true)));
-    logs.push(log(&|change| change.set("src", "any", "1")));
-    logs.push(log(&|change| change.set("src", "other", 1)));
-    logs.push(log(&|change| change.set("out", "any", 1)));
-    logs.push(log(&|change| change.set("src", "any", 1).set("out", "any", 1)));
+    logs.push(log(&|change| change.set("out", "any", 2)));
+    logs.push(log(&|change| change.set("out", "any", 1.0)));
+    logs.push(log(&|change| change.set("out", "any", true)));
+    logs.push(log(&|change| change.set("out", "any", "1")));
+    logs.push(log(&|change| change.set("out", "other", 1)));
+    logs.push(log(&|change| change.set("twice", "k", 1)));
+    logs.push(log(&|change| change.set("out", "any", 1).set("twice", "k", 1)));
     for (at, one) in logs.iter().enumerate() {
         assert!(!logs[..at].contains(one), "{at} is as one before it");
     }

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::compile::report::Report;
-use crate::component::{ConfigField, ConfigKind, Descriptor, Need};
+use crate::component::{Descriptor, Need};
 use crate::describe::{ComponentSpec, ConfigValue, Span};
 use crate::diagnostic::{Code, Diagnostic};
 
@@ -21,7 +21,7 @@ pub(super) fn check(component: &ComponentSpec, descriptor: &Descriptor, report: 
     for (key, value, span) in &component.config.entries {
         match descriptor.config.iter().find(|field| field.name == *key) {
             Some(field) => {
-                if let Some(text) = fault(field, value) {
+                if let Some(text) = field.fault(value) {
                     report.push(wrong(key, *span, format!("`{key}` {text}")));
                 }
             }
@@ -45,44 +45,4 @@ pub(super) fn check(component: &ComponentSpec, descriptor: &Descriptor, report: 
             report.push(found.help(format!("it is of the type `{}`", field.kind)));
         }
     }
-}
-
-/// What is wrong with a value, if something is.
-fn fault(field: &ConfigField, value: &ConfigValue) -> Option<String> {
-    #[expect(clippy::cast_precision_loss, reason = "bounds of settings are numbers of this kind")]
-    let number = match (field.kind, value) {
-        (_, ConfigValue::Null) => return None,
-        (_, ConfigValue::Nested(_)) => {
-            return if field.allow_nested {
-                None
-            } else {
-                Some(format!("must be of the type `{}`, not a list or a map", field.kind))
-            };
-        }
-        (ConfigKind::Text, ConfigValue::Text(text)) => {
-            if field.choices.is_empty() || field.choices.contains(text) {
-                return None;
-            }
-            return Some(format!("is `{text}`, not one of `{}`", field.choices.join("`, `")));
-        }
-        (ConfigKind::Bool, ConfigValue::Bool(_)) => return None,
-        (ConfigKind::Int | ConfigKind::Float, ConfigValue::Int(one)) => *one as f64,
-        (ConfigKind::Float, ConfigValue::Float(one)) => *one,
-        _ => return Some(format!("must be of the type `{}`", field.kind)),
-    };
-    // Written so that what is not a number is outside of any bounds.
-    let is_inside = |min: f64, max: f64| number >= min && number <= max;
-    let (min, max) = (field.min, field.max);
-    if (min.is_some() || max.is_some())
-        && !is_inside(min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY))
-    {
-        let bounds = match (min, max) {
-            (Some(min), Some(max)) => format!("from {min} to {max}"),
-            (Some(min), None) => format!("not less than {min}"),
-            (None, Some(max)) => format!("not greater than {max}"),
-            (None, None) => unreachable!("one of them is there"),
-        };
-        return Some(format!("is {number}, but must be {bounds}"));
-    }
-    None
 }

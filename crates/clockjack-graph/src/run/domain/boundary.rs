@@ -9,7 +9,7 @@ use clockjack_sync::mutant;
 
 use super::{Domain, alone};
 use crate::data::Value;
-use crate::describe::{EdgeKind, Overflow};
+use crate::describe::EdgeKind;
 use crate::run::blackboard;
 use crate::run::commit_log;
 use crate::run::env::Env;
@@ -122,34 +122,6 @@ impl Domain {
         fault
     }
 
-    /// Whether a blocking edge has no room for what was fed: it gets none before the regions have
-    /// run, so nothing overtakes what waits. Or whether a task before this one is under way, and
-    /// its component wants their order: its end will come, and wake the coordinator.
-    fn must_wait(&mut self, arrival: &Arrival) -> bool {
-        let plan = Arc::clone(&self.shared.plan);
-        let core = alone(&mut self.core);
-        let mut is_full = |edge: u32| {
-            let place = self.places[edge as usize];
-            plan.edges[edge as usize].policy.overflow == Overflow::Block
-                && place.domain as usize == self.index
-                && !mutant!("boundary-feeds-without-room")
-                && own(&mut core.regions[place.region as usize]).channels[place.channel as usize]
-                    .room()
-                    == 0
-        };
-        match arrival {
-            Arrival::Fed { edge, .. } => is_full(*edge),
-            Arrival::FedOut { component, port, .. } => {
-                let mut edges = plan.components[*component].outputs[*port].edges.iter();
-                edges.any(|edge| is_full(count(*edge)))
-            }
-            Arrival::Task { number, origin, .. } => {
-                self.progress.running.must_wait(*number, *origin)
-            }
-            Arrival::Crossed { .. } | Arrival::Config(_) => false,
-        }
-    }
-
     fn take_arrival(&mut self, arrival: Arrival) -> Option<Fault> {
         let core = alone(&mut self.core);
         let meta = Meta { published_ns: core.env.now_ns, ..Meta::default() };
@@ -192,7 +164,8 @@ impl Domain {
         let (policy, drain_max) = self.bounds.shutdown;
         self.progress.running.end(policy, drain_max, &self.core.env.executor).await;
         let mut arrivals = core::mem::take(&mut self.progress.arrivals);
-        self.inboxes[self.index].take(&mut arrivals);
+        // Nobody takes anything from it any more, also if others go on for long.
+        arrivals.append(&mut self.inboxes[self.index].close());
         for arrival in arrivals.drain(..) {
             let Arrival::Task { origin, result, .. } = arrival else { continue };
             let counts = &mut self.progress.tasks_at_end;
@@ -216,6 +189,7 @@ impl Domain {
     /// Changes settings: all of them or none.
     fn reconfigure(&mut self, transaction: &Transaction) -> Option<Fault> {
         let core = alone(&mut self.core);
+        let epoch = core.env.epoch;
         let (counts, records) = (&mut self.progress.config, &mut self.progress.records);
         counts.transaction += 1;
         counts.staged += transaction.changes.len() as u64;
@@ -249,8 +223,8 @@ impl Domain {
             let config = node.config.with(change);
             old.push((*component, core::mem::replace(&mut node.config, config)));
             if let Err(failure) = node.take_config() {
-                failed =
-                    Some((ConfigRefused::new(&node.id, &failure), node.config_fault(&failure)));
+                let refused = ConfigRefused::new(&node.id, &failure);
+                failed = Some((refused, node.config_fault(&failure, epoch)));
                 break;
             }
         }
