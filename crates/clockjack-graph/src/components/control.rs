@@ -55,6 +55,7 @@ impl Execute for Sensor {
 
 /// `estimator`: smooths, `estimate += alpha * (value - estimate)`; the first value is the first
 /// estimate. In a loop it says that it has converged when it moves by no more than `tolerance`.
+/// What is no finite number changes nothing: one such reading does not stay for ever.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "estimator", title = "Estimator")]
 pub struct Estimator {
@@ -76,7 +77,9 @@ impl Estimator {
     pub(super) fn correct(&mut self, value: f64) -> f64 {
         let before = self.estimate.unwrap_or(value);
         let after = before + self.alpha * (value - before);
-        self.estimate = Some(after);
+        if after.is_finite() {
+            self.estimate = Some(after);
+        }
         after - before
     }
 }
@@ -111,7 +114,8 @@ impl Execute for Estimator {
 }
 
 /// `controller`: orders, `kp * error + ki * sum of error * dt`, between `min` and `max`. While the
-/// order is at a limit, the sum does not grow beyond what the limit needs.
+/// order is at a limit, the sum does not grow beyond what the limit needs. An error that is no
+/// number is not in the sum: only its own order is none, too.
 ///
 /// What is wanted comes over `target`, or is the setting `setpoint` as long as nothing has.
 #[derive(Component, Clone, Copy, Debug, Default)]
@@ -146,11 +150,11 @@ impl Controller {
     pub(super) fn order(&mut self, target: f64, value: f64) -> f64 {
         let error = target - value;
         let past = self.integral + self.ki * error * self.dt;
-        self.integral = if mutant!("graph-controller-winds-up") {
-            past
-        } else {
-            limited(past, self.min, self.max)
-        };
+        if mutant!("graph-controller-winds-up") {
+            self.integral = past;
+        } else if !past.is_nan() {
+            self.integral = limited(past, self.min, self.max);
+        }
         limited(self.kp * error + self.integral, self.min, self.max)
     }
 }
@@ -188,8 +192,9 @@ impl Execute for Controller {
     keeps!(integral);
 }
 
-/// `actuator`: what happens, a thing that follows its orders slowly: `position += dt / tau * (order
-/// - position)`. It stands at the output boundary; its position goes back over a delayed edge.
+/// `actuator`: what happens, a thing that follows its orders slowly, by `dt / tau * (order -
+/// position)`. It stands at the output boundary; its position goes back over a delayed edge. An
+/// order that is no finite number moves nothing.
 #[derive(Component, Clone, Copy, Debug, Default)]
 #[component(type = "actuator", title = "Actuator", role = "output")]
 pub struct Actuator {
@@ -210,7 +215,9 @@ impl Actuator {
     pub(super) fn follow(&mut self, order: f64) -> f64 {
         // A step longer than `tau` would shoot beyond the order.
         let part = limited(self.dt / self.tau, 0.0, 1.0);
-        self.at += part * (order - self.at);
+        if order.is_finite() {
+            self.at += part * (order - self.at);
+        }
         self.at
     }
 }

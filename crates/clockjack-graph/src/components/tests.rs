@@ -419,6 +419,22 @@ fn a_closed_loop_settles_at_its_target() {
 }
 
 #[test]
+fn a_reading_that_is_no_number_is_not_remembered() {
+    let mut controller: control::Controller = with(&[("kp", number(0.0)), ("ki", number(1.0))]);
+    let before = controller.order(1.0, 0.0);
+    assert!(controller.order(1.0, f64::NAN).is_nan(), "its own order is none");
+    assert!(controller.order(1.0, 0.0) > before);
+    let mut estimator: control::Estimator = with(&[]);
+    let mut actuator: control::Actuator = with(&[]);
+    for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0] {
+        estimator.correct(odd);
+        actuator.follow(odd);
+    }
+    assert_eq!(estimator.correct(1.0), 0.0);
+    assert!(actuator.follow(1.0) > 0.0);
+}
+
+#[test]
 fn an_actuator_never_shoots_beyond_its_order() {
     let mut actuator = Bench::new("actuator", &[("dt", number(5.0)), ("tau", number(1.0))]);
     assert_eq!(actuator.call(&[("in", 2.0)]), [("position".into(), 2.0)]);

@@ -101,8 +101,11 @@ impl Blob {
             Bound::Unbounded => self.len,
         };
         let is_part = from <= to && to <= self.len;
-        let start = self.start + from;
-        is_part.then(|| Self { buffer: self.buffer.clone(), start, len: to - from })
+        is_part.then(|| Self {
+            buffer: self.buffer.clone(),
+            start: self.start + from,
+            len: to - from,
+        })
     }
 
     /// Takes its buffer from its pool, if it has one: it is freed after the last view and counts no
@@ -242,5 +245,8 @@ mod tests {
         assert_eq!(blob.slice(..=2).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(blob.slice(..=3), None);
         assert_eq!(blob.slice(..=usize::MAX), None);
+        let rest = blob.slice(1..).unwrap();
+        assert_eq!(rest.slice(usize::MAX..), None);
+        assert_eq!(rest.slice((Bound::Excluded(usize::MAX), Bound::Unbounded)), None);
     }
 }
