@@ -87,11 +87,7 @@ pub(crate) fn subscribe(
 
 fn find(plan: &Plan, wanted: &Subscription) -> Result<(usize, u32), String> {
     let (id, port) = EdgeSpec::split(&wanted.endpoint);
-    let component = plan
-        .components
-        .iter()
-        .position(|one| one.spec.id == id)
-        .ok_or_else(|| format!("there is no component `{id}`"))?;
+    let component = plan.find(id).ok_or_else(|| format!("there is no component `{id}`"))?;
     let planned = &plan.components[component];
     if !matches!(planned.spec.boundary.role, BoundaryRole::Output | BoundaryRole::InputOutput) {
         return Err(format!("`{id}` does not stand at the output boundary"));

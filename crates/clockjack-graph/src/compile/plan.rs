@@ -44,6 +44,13 @@ pub struct Plan {
     pub config: crate::describe::ConfigMap,
 }
 
+impl Plan {
+    /// The component of this id.
+    pub(crate) fn find(&self, id: &str) -> Option<usize> {
+        self.components.iter().position(|one| one.spec.id == id)
+    }
+}
+
 /// A lane.
 #[derive(Clone, Debug)]
 pub struct PlanLane {

@@ -22,7 +22,7 @@ use super::channel::Channel;
 use super::context::{Occasion, Seen, is_taken};
 use super::env::Env;
 use super::message::Message;
-use super::node::{Status, To};
+use super::node::{Invoked, Status, To};
 use super::outbox::Mark;
 use super::region::{Downstream, Region};
 use super::report::Fault;
@@ -115,13 +115,8 @@ impl Region {
         } else {
             last.value.clear();
         }
-        match invoked {
-            None => node.counts.executions += 1,
-            Some(told) => self.settle(0, env, Mark::START, told)?,
-        }
-        self.commit_plain(env, downstream);
         // The slot held one message, and nobody has put another one there meanwhile.
-        Ok(1)
+        self.finish(invoked, env, downstream)
     }
 
     /// The same, when there may be several messages, or they cannot stay where they are, or no call
@@ -189,12 +184,7 @@ impl Region {
             let noted = (&mut self.recorder, downstream.glance());
             trace::end_plain(env, node, noted, begun, None);
         }
-        match invoked {
-            None => node.counts.executions += 1,
-            Some(told) => self.settle(0, env, Mark::START, told)?,
-        }
-        self.commit_plain(env, downstream);
-        Ok(1)
+        self.finish(invoked, env, downstream)
     }
 
     /// One call with a message of each input.
@@ -221,6 +211,18 @@ impl Region {
             node.fresh = fresh;
         }
         node.keep_fresh(n_messages);
+        self.finish(invoked, env, downstream)
+    }
+
+    /// What follows from the one call of a step.
+    #[inline(always)]
+    fn finish<D: Downstream>(
+        &mut self,
+        invoked: Option<Invoked>,
+        env: &Env,
+        downstream: D,
+    ) -> Result<u32, Fault> {
+        let [node] = self.nodes.as_mut_slice() else { return Ok(0) };
         match invoked {
             None => node.counts.executions += 1,
             Some(told) => self.settle(0, env, Mark::START, told)?,

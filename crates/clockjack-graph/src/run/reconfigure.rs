@@ -66,7 +66,7 @@ impl Reconfigure {
         let plan = &self.shared.plan;
         let mut changes: Vec<(usize, ConfigMap)> = Vec::new();
         for (id, field, value) in self.changes {
-            let Some(component) = plan.components.iter().position(|one| one.spec.id == id) else {
+            let Some(component) = plan.find(&id) else {
                 answer.give(Err(ConfigRefused::new(&id, "there is no such component")));
                 return committing;
             };
