@@ -6,6 +6,7 @@ pub(crate) mod channel;
 pub(crate) mod collect;
 pub mod commit_log;
 pub mod context;
+mod credit;
 mod crew;
 pub(crate) mod domain;
 pub(crate) mod env;

@@ -154,6 +154,15 @@ impl Progress {
             async_max: 0,
         }
     }
+
+    /// Keeps a fault that does not end the run, or counts it.
+    fn note_fault(&mut self, fault: Fault) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(fault);
+        } else {
+            self.n_faults_dropped += 1;
+        }
+    }
 }
 
 /// What to do next.
@@ -537,18 +546,15 @@ impl Domain {
             if position > failed_at {
                 region.faults.clear();
             }
-            for fault in region.faults.drain(..) {
-                if progress.faults.len() < FAULTS_MAX {
-                    progress.faults.push(fault);
-                } else {
-                    progress.n_faults_dropped += 1;
-                }
-            }
+            region.faults.drain(..).for_each(|fault| progress.note_fault(fault));
         }
         if core.env.epoch.is_multiple_of(HEALTH_EVERY) {
             gather_health(core, progress);
         }
         close_lanes(core, progress, &mut self.lanes, self.pace, now_ns);
+        if !self.special.credited.is_empty() {
+            self.give_credit();
+        }
         if self.trace.is_some() {
             self.hand_on_trace();
         }
@@ -568,14 +574,6 @@ impl Domain {
         let n_of_epoch = log.take_records(records);
         let n_of_regions = log.take(&mut core.lines);
         *n_trace_events += n_of_epoch + n_of_regions + log.take_records(points);
-    }
-
-    fn note_fault(&mut self, fault: Fault) {
-        if self.progress.faults.len() < FAULTS_MAX {
-            self.progress.faults.push(fault);
-        } else {
-            self.progress.n_faults_dropped += 1;
-        }
     }
 
     /// A fault of the run itself.

@@ -34,6 +34,8 @@ pub(crate) enum Arrival {
     FedOut { component: usize, port: usize, value: Value, stamp: Option<Stamp> },
     /// A message of another domain.
     Crossed { edge: u32, value: Value, meta: Meta },
+    /// A blocking edge to another domain has room again.
+    Room,
     /// Settings are to change.
     Config(super::reconfigure::Transaction),
     /// A task has ended: its number, whose it was, what it gave; no result if it was dropped.

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use super::credit::Credits;
 use super::inbox::Inbox;
 use super::live::Live;
 use crate::compile::Plan;
@@ -24,6 +25,8 @@ pub(crate) struct RunShared {
     /// What is in force of each lane.
     pub(crate) lanes: Vec<super::threads::LaneReport>,
     pub(crate) live: Live,
+    /// Room on edges between domains.
+    pub(crate) credits: Credits,
 }
 
 impl RunShared {
@@ -68,7 +71,6 @@ impl RunShared {
     }
 
     pub(crate) fn component_of(&self, id: &str) -> usize {
-        let found = self.plan.components.iter().position(|one| one.spec.id == id);
-        found.unwrap_or(self.plan.components.len())
+        self.plan.find(id).unwrap_or(self.plan.components.len())
     }
 }

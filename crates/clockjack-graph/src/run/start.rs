@@ -17,6 +17,7 @@ use clockjack_exec::{Failure, Handle, Join};
 use clockjack_sync::mutant;
 
 use super::collect::LifecycleCounts;
+use super::credit::Credits;
 use super::crew::{Crew, Waits};
 use super::domain::{Bounds, Domain, Pace, Progress};
 use super::env::Env;
@@ -87,6 +88,7 @@ pub(crate) fn start(
         n_lanes_left: AtomicUsize::new(n_domains - 1),
         lanes: core::mem::take(&mut threads.reports),
         live: Live::new(&plan, n_domains),
+        credits: Credits::new(&plan, &domain_of),
     });
     let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
     let began_ns = beginning(&executor, options.clock);
@@ -321,8 +323,7 @@ fn set_up_until(
         *n_active += 1;
     }
     for (id, snapshot) in &options.restore {
-        let found = plan.components.iter().position(|one| one.spec.id == *id);
-        let Some(component) = found else {
+        let Some(component) = plan.find(id) else {
             return Err(Domain::runtime_fault(&format!("there is no `{id}` to restore")));
         };
         let node = node_of(wired, component);

@@ -56,6 +56,8 @@ pub(crate) struct Special {
     pub(crate) deferring: Vec<u32>,
     /// Regions that may become ready by time alone.
     pub(crate) timed: Vec<u32>,
+    /// Edges from other domains whose producers wait for room, and those domains.
+    pub(crate) credited: Vec<(u32, u32)>,
     /// Loops that make one iteration in each epoch, unless somebody else calls for those.
     pub(crate) spread: Vec<u32>,
 }
@@ -351,6 +353,13 @@ fn note_special(
             }
         }
     }
+    for route in &node.routes {
+        if let To::Domain(to) = route.to
+            && plan.edges[route.edge as usize].policy.overflow == Overflow::Block
+        {
+            wired.special[to as usize].credited.push((route.edge, count(domain)));
+        }
+    }
     for (index, route) in node.routes.iter().enumerate() {
         if route.kind != EdgeKind::Immediate && may_refuse(plan, route) {
             wired.special[domain].guarded.push((position, at, count(index)));
@@ -382,11 +391,7 @@ pub(crate) fn count(n: usize) -> u32 {
 /// The edges of an input, by its endpoint.
 pub(crate) fn find_port(plan: &Plan, endpoint: &str) -> Result<Port, String> {
     let (id, port) = crate::describe::EdgeSpec::split(endpoint);
-    let component = plan
-        .components
-        .iter()
-        .position(|one| one.spec.id == id)
-        .ok_or_else(|| alloc::format!("there is no component `{id}`"))?;
+    let component = plan.find(id).ok_or_else(|| alloc::format!("there is no component `{id}`"))?;
     let planned = &plan.components[component];
     if let Some(index) = planned.inputs.iter().position(|one| one.name == port) {
         return match planned.inputs[index].edges.first() {

@@ -330,3 +330,79 @@ fn what_a_task_gives_over_an_edge_that_moves_can_be_taken() {
     let report = time.block_on(run).expect("each is taken");
     assert_eq!(report.metrics.get("runtime.component.execution_count", "dst"), Some(2.0));
 }
+
+/// Lanes that keep their own time, a tick each so many milliseconds.
+const APART: &str = "main: { type: event_loop }, \
+     fast: { type: fixed_rate, period_ms: 1, wall_clock_enabled: true }, \
+     slow: { type: fixed_rate, period_ms: 10, wall_clock_enabled: true }";
+
+/// `src`, and `out` which keeps what comes to it in a lane with another time than that of `src`.
+fn apart(src: &str, reader: &str, kind: &str) -> String {
+    let out = OUT.replace("lane: main", &format!("lane: {reader}"));
+    let edge = format!(
+        "id: e, kind: {kind}, from: src.out, to: out.in, \
+         policy: {{ mode: queue, capacity: 3, overflow: block, allow_drop: false }}"
+    );
+    graph(
+        APART,
+        &[&format!("id: src, type: count, boundary: {{ role: input }}, {src}"), &out],
+        &[&edge],
+    )
+}
+
+#[test]
+fn a_blocking_edge_between_lanes_of_different_times_loses_nothing() {
+    let ticks = "execution: { lane: main }, event_sources: [{ type: timer, period_ms: 1 }]";
+    for (src, reader) in [
+        ("execution: { lane: fast }", "slow"),
+        ("execution: { lane: slow }", "fast"),
+        ("execution: { lane: main }", "slow"),
+        (ticks, "slow"),
+    ] {
+        for kind in ["delay", "state", "async"] {
+            let (time, seen) = (ManualTime::start(), Seen::default());
+            let graph = compile(&apart(src, reader, kind), &registry(&seen));
+            let options = RunOptions::until_stopped().clock(Clock::Wall);
+            let run = graph.start(time.system(), options).expect("it starts");
+            time.advance(Duration::from_millis(95));
+            run.stop();
+            let report = time.block_on(run).expect("nothing fails");
+            let (case, seen) = (format!("{src}, {reader}, {kind}"), values(&seen));
+            let all = (1_u32..).map(f64::from).take(seen.len()).collect::<Vec<_>>();
+            assert_eq!(seen, all, "{case}");
+            assert!(seen.len() >= if reader == "slow" { 20 } else { 9 }, "{case}: {seen:?}");
+            assert_eq!(report.metrics.total("runtime.channel.reject_count"), 0.0, "{case}");
+            assert_eq!(report.metrics.total("runtime.channel.drop_count"), 0.0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_is_fed_to_a_lane_of_another_time_waits_for_room_there() {
+    let far = "execution: { lane: main }, event_sources: [{ type: timer, period_ms: 10000, \
+               phase_ms: 10000 }]";
+    let (time, seen) = (ManualTime::start(), Seen::default());
+    let graph = compile(&apart(far, "slow", "delay"), &registry(&seen));
+    let options = RunOptions::until_stopped().clock(Clock::Wall);
+    let run = graph.start(time.system(), options).expect("it starts");
+    let feed = run.feed::<f64>("src.out").expect("it can be fed");
+    for x in 1..=10_u8 {
+        feed.publish(x.into()).expect("there is room");
+    }
+    time.advance(Duration::from_millis(95));
+    assert_eq!(values(&seen), (1..=10_u8).map(f64::from).collect::<Vec<_>>());
+    run.stop();
+    let report = time.block_on(run).expect("nothing fails");
+    assert_eq!(report.metrics.total("runtime.channel.reject_count"), 0.0);
+}
+
+#[test]
+fn nobody_waits_for_room_in_a_lane_that_has_ended() {
+    // The fast lane ends after nine ticks, and `src` goes on for many more.
+    let text = apart("execution: { lane: slow }", "fast", "delay");
+    let (time, seen) = (ManualTime::start(), Seen::default());
+    let graph = compile(&text, &registry(&seen));
+    let run = graph.start(time.system(), RunOptions::steps(9).clock(Clock::Described));
+    let report = time.block_on(run.expect("it starts")).expect("nothing fails");
+    assert_eq!(report.metrics.get("runtime.component.execution_count", "src"), Some(9.0));
+}

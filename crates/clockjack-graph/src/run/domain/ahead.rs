@@ -67,7 +67,7 @@ impl Domain {
         };
         let place = self.places[edge as usize];
         if place.domain as usize != self.index {
-            return true;
+            return self.shared.credits.await_room(edge, n_on_the_way.saturating_add(burst));
         }
         let to = lock(&self.core.regions[place.region as usize]);
         to.channels[place.channel as usize].room().saturating_sub(n_on_the_way) >= burst
@@ -120,7 +120,7 @@ impl Domain {
                 self.progress.running.must_wait(*number, *origin)
                     || gives && self.has_full_edge(origin.component, origin.port)
             }
-            Arrival::Crossed { .. } | Arrival::Config(_) => false,
+            Arrival::Crossed { .. } | Arrival::Room | Arrival::Config(_) => false,
         }
     }
 
@@ -133,8 +133,11 @@ impl Domain {
     fn is_full(&self, edge: u32) -> bool {
         let place = self.places[edge as usize];
         let overflow = self.shared.plan.edges[edge as usize].policy.overflow;
-        if overflow != Overflow::Block || place.domain as usize != self.index {
+        if overflow != Overflow::Block {
             return false;
+        }
+        if place.domain as usize != self.index {
+            return !self.shared.credits.await_room(edge, 1);
         }
         let to = lock(&self.core.regions[place.region as usize]);
         to.channels[place.channel as usize].room() == 0 && !mutant!("boundary-feeds-without-room")

@@ -14,12 +14,13 @@ use crate::run::blackboard;
 use crate::run::commit_log;
 use crate::run::env::Env;
 use crate::run::epoch::{Core, own};
-use crate::run::inbox::Arrival;
+use crate::run::inbox::{Arrival, Inbox};
 use crate::run::message::{Message, Meta};
 use crate::run::node::{NodeState, To};
 use crate::run::reconfigure::{ConfigRefused, Transaction};
 use crate::run::region::Deferred;
 use crate::run::report::{Fault, Phase};
+use crate::run::shared::RunShared;
 use crate::run::trace::{self, TraceName, TraceRecord};
 use crate::run::wiring::{Place, count};
 
@@ -56,9 +57,7 @@ impl Domain {
                 own_counts.committed += 1;
                 let edge = one.message.meta.edge;
                 if let To::Domain(to) = one.to {
-                    let Message { value, meta } = one.message;
-                    // A domain that has ended takes nothing more.
-                    let _ = self.inboxes[to as usize].put(Arrival::Crossed { edge, value, meta });
+                    cross(&self.shared, &self.inboxes[to as usize], edge, one.message);
                     continue;
                 }
                 if logs {
@@ -135,8 +134,11 @@ impl Domain {
                 if core.env.logs && !mutant!("domain-forgets-who-came") {
                     commit_log::arrival(&mut self.progress.boundary_log, edge, &message);
                 }
+                self.shared.credits.receive(edge);
                 self.arrive(edge, message);
             }
+            // It was called for, and looks by itself.
+            Arrival::Room => {}
             Arrival::Config(transaction) => return self.reconfigure(&transaction),
             Arrival::FedOut { component, port, value, stamp } => {
                 self.publish_for(component, port, value, meta.stamped(stamp));
@@ -165,6 +167,10 @@ impl Domain {
         self.progress.running.end(policy, drain_max, &self.core.env.executor).await;
         let mut arrivals = core::mem::take(&mut self.progress.arrivals);
         // Nobody takes anything from it any more, also if others go on for long.
+        for (edge, from) in &self.special.credited {
+            self.shared.credits.end(*edge);
+            let _ = self.inboxes[*from as usize].put(Arrival::Room);
+        }
         arrivals.append(&mut self.inboxes[self.index].close());
         for arrival in arrivals.drain(..) {
             let Arrival::Task { origin, result, .. } = arrival else { continue };
@@ -180,7 +186,7 @@ impl Domain {
                     let node = node_of(core, &self.shared.nodes, origin.component);
                     node.counts.errors += 1;
                     let fault = node.fault(Phase::Execute, text, epoch, false);
-                    self.note_fault(fault);
+                    self.progress.note_fault(fault);
                 }
             }
         }
@@ -248,15 +254,14 @@ impl Domain {
     }
 
     fn task_failed(&mut self, component: usize, failure: &Failure) -> Option<Fault> {
-        let (_, position, at) = self.shared.nodes[component];
         let core = alone(&mut self.core);
         let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
-        let node = &mut own(&mut core.regions[position as usize]).nodes[at as usize];
+        let node = node_of(core, &self.shared.nodes, component);
         let fault = node.failed(failure, now_ns, epoch);
         if fault.is_fatal {
             return Some(fault);
         }
-        self.note_fault(fault);
+        self.progress.note_fault(fault);
         None
     }
 
@@ -302,9 +307,21 @@ impl Domain {
                 self.progress.records.push(visible(&core.env, kind, edge, seq));
             }
         } else {
-            let Message { value, meta } = message;
-            let to = &self.inboxes[place.domain as usize];
-            let _ = to.put(Arrival::Crossed { edge, value, meta });
+            cross(&self.shared, &self.inboxes[place.domain as usize], edge, message);
+        }
+    }
+
+    /// Tells the producers of other domains how much room there is for them.
+    pub(super) fn give_credit(&mut self) {
+        let core = alone(&mut self.core);
+        for (edge, from) in &self.special.credited {
+            let place = self.places[*edge as usize];
+            let region = own(&mut core.regions[place.region as usize]);
+            let n_inside = region.channels[place.channel as usize].depth();
+            if self.shared.credits.took(*edge, n_inside) {
+                // It may have ended.
+                let _ = self.inboxes[*from as usize].put(Arrival::Room);
+            }
         }
     }
 
@@ -322,13 +339,21 @@ impl Domain {
                 let to = own(&mut core.regions[place.region as usize]);
                 to.channels[place.channel as usize].room()
             } else {
-                u32::MAX
+                self.shared.credits.room(route.edge)
             };
             let limit = if route.max_inflight > 0 { route.max_inflight } else { u32::MAX };
             let region = own(&mut core.regions[*position as usize]);
             let outbox = &mut region.nodes[*at as usize].outbox;
             outbox.set_room(*index as usize, room.min(limit));
         }
+    }
+}
+
+/// Sends a message to another domain. One that has ended takes nothing more.
+fn cross(shared: &RunShared, to: &Inbox, edge: u32, message: Message) {
+    let Message { value, meta } = message;
+    if to.put(Arrival::Crossed { edge, value, meta }).is_ok() {
+        shared.credits.send(edge);
     }
 }
 
