@@ -230,6 +230,50 @@ fn values_from_many_threads_are_taken_once_or_refused_while_the_run_is_stopped()
 }
 
 #[test]
+fn a_producer_that_waits_for_a_lane_of_another_time_is_called_again() {
+    const N_VALUES: usize = 150;
+    let edge = |id: &str, from: &str| {
+        format!(
+            "  - {{ id: {id}, kind: async, from: {from}.out, to: {id}.in, \
+             policy: {{ mode: queue, capacity: 3, overflow: block, allow_drop: false }} }}\n"
+        )
+    };
+    let text = format!(
+        "schema_version: 1\ngraph: {{ name: stress, kind: internal_test }}\nlanes:\n  \
+         main: {{ type: event_loop }}\n  \
+         one: {{ type: fixed_rate, hz: 4000, wall_clock_enabled: true }}\n  \
+         two: {{ type: fixed_rate, hz: 3000, wall_clock_enabled: true }}\n\
+         components:\n  \
+         - {{ id: s, type: count, execution: {{ lane: main }} }}\n  \
+         - {{ id: t, type: count, execution: {{ lane: one }} }}\n  \
+         - {{ id: a, type: keep, execution: {{ lane: one }}, boundary: {{ role: input }}, \
+         {ON_MESSAGE} }}\n  \
+         - {{ id: b, type: keep, execution: {{ lane: two }}, boundary: {{ role: input }}, \
+         {ON_MESSAGE} }}\n\
+         edges:\n{}{}",
+        edge("a", "s"),
+        edge("b", "t")
+    );
+    let rt = runtime();
+    for _ in 0..4 {
+        let books = Books::default();
+        let options = RunOptions::until_stopped().clock(Clock::Wall);
+        let run = compile(&text, &books).start(rt.system(), options).expect("it starts");
+        let has_all = |id: &str| lock(&books).get(id).is_some_and(|all| all.len() >= N_VALUES);
+        while !(has_all("a") && has_all("b")) {
+            thread::yield_now();
+        }
+        run.stop();
+        let report = rt.block_on(run).expect("nobody fails");
+        assert_eq!(report.metrics.total("runtime.channel.reject_count").to_bits(), 0);
+        for values in lock(&books).values() {
+            let in_order = (1_u32..).map(f64::from);
+            assert!(values.iter().copied().eq(in_order.take(values.len())), "{values:?}");
+        }
+    }
+}
+
+#[test]
 fn runs_beside_each_other_end_however_they_are_stopped() {
     let (rt, text) = (runtime(), all_to_all());
     for round in 0..6_u32 {
