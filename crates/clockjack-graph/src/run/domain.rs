@@ -180,13 +180,6 @@ enum Moment {
 impl Domain {
     /// Runs until it ends.
     pub(crate) async fn run(mut self) -> (Self, StopReason, Option<Fault>) {
-        if let Some(log) = &self.commit_log {
-            let mut head = Vec::new();
-            let own = self.lanes.list.first().filter(|_| self.index > 0);
-            let lane = own.map(|lane| self.shared.plan.lanes[lane.lane].spec.id.as_str());
-            commit_log::head(&mut head, &self.shared.plan.name, lane);
-            log.write(&head);
-        }
         let ended = self.run_to_end().await;
         if self.index > 0 {
             self.shared.lane_ended();
@@ -226,6 +219,13 @@ impl Domain {
     }
 
     async fn run_epochs(&mut self) -> (StopReason, Option<Fault>) {
+        if let Some(log) = &self.commit_log {
+            let mut head = Vec::new();
+            let own = self.lanes.list.first().filter(|_| self.index > 0);
+            let lane = own.map(|lane| self.shared.plan.lanes[lane.lane].spec.id.as_str());
+            commit_log::head(&mut head, &self.shared.plan.name, lane);
+            log.write(&head);
+        }
         let mut n_since_yield = 0;
         loop {
             if self.core.env.is_stopping() {

@@ -329,6 +329,13 @@ impl NodeState {
                 self.status = Status::Isolated;
                 false
             }
+            // Whatever else fails before it is made anew is part of the same.
+            ErrorPolicy::Restart
+                if matches!(self.status, Status::Backoff { .. })
+                    && !mutant!("node-each-failure-is-a-restart") =>
+            {
+                false
+            }
             ErrorPolicy::Restart => match self.next_backoff(now_ns) {
                 Some(backoff_ns) => {
                     self.status = Status::Backoff { until_ns: now_ns.saturating_add(backoff_ns) };
@@ -400,7 +407,11 @@ impl NodeState {
                     self.counts.restarts += 1;
                     Ok(true)
                 }
-                Err(failure) => Err(self.failed(&failure, env.now_ns, env.epoch)),
+                Err(failure) => {
+                    // That one has failed by itself.
+                    self.status = Status::Active;
+                    Err(self.failed(&failure, env.now_ns, env.epoch))
+                }
             },
         }
     }

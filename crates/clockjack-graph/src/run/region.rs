@@ -126,10 +126,14 @@ impl Region {
 
     /// Whether a member may have something to do.
     pub(crate) fn might_be_ready(&self, env: &Env) -> bool {
-        self.nodes.iter().any(|node| {
-            let channels = &self.channels[node.channels.clone()];
-            node.trigger.might_be_ready(env.now_ns, channels)
-        })
+        (0..self.nodes.len()).any(|at| self.is_ready(at, env))
+    }
+
+    /// Whether a node may have something to do.
+    #[inline]
+    fn is_ready(&self, at: usize, env: &Env) -> bool {
+        let node = &self.nodes[at];
+        node.trigger.might_be_ready(env.now_ns, &self.channels[node.channels.clone()])
     }
 
     /// Calls one node for each invocation that is ready. Its publications stay staged.
@@ -141,13 +145,11 @@ impl Region {
         downstream: &mut impl Downstream,
         iteration: Option<LoopIteration>,
     ) -> Result<u32, Fault> {
-        let node = &mut self.nodes[at];
-        node.is_blocked = false;
-        let channels = &mut self.channels[node.channels.clone()];
-        if !node.trigger.might_be_ready(env.now_ns, channels) {
+        self.nodes[at].is_blocked = false;
+        if !self.is_ready(at, env) {
             return Ok(0);
         }
-        if node.status != Status::Active && !self.wake(at, env)? {
+        if self.nodes[at].status != Status::Active && !self.wake(at, env)? {
             return Ok(0);
         }
         let limit = self.room_for(at, downstream);
@@ -162,11 +164,10 @@ impl Region {
         } else {
             self.call_ready(at, limit, env, downstream, iteration)?
         };
-        let node = &mut self.nodes[at];
+        let node = &self.nodes[at];
         if limit < usize::MAX && node.trigger.makes_several() && node.status == Status::Active {
             // What is ready now waits for room.
-            let channels = &self.channels[node.channels.clone()];
-            node.is_blocked = node.trigger.might_be_ready(env.now_ns, channels);
+            self.nodes[at].is_blocked = self.is_ready(at, env);
         }
         Ok(n_called)
     }
@@ -182,7 +183,13 @@ impl Region {
         iteration: Option<LoopIteration>,
     ) -> Result<u32, Fault> {
         let mut n_called = 0;
-        while (n_called as usize) < limit && self.nodes[at].status == Status::Active {
+        while (n_called as usize) < limit {
+            // One without a pause is made anew at once, if there is something for it.
+            if self.nodes[at].status != Status::Active
+                && !(self.is_ready(at, env) && self.wake(at, env)?)
+            {
+                break;
+            }
             if n_called > 0 && self.looping.is_none() {
                 self.commit(at, env, downstream);
             }

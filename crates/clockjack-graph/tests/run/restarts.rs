@@ -254,3 +254,73 @@ fn what_one_was_not_called_with_before_it_failed_comes_to_the_next() {
         );
     }
 }
+
+#[test]
+fn what_fails_before_one_is_made_anew_is_one_failure_of_it() {
+    // Five tasks of one call fail together; two restarts are allowed.
+    let on_error = "{ policy: restart, max_restarts: 2, backoff_ms: 5 }";
+    let one = format!(
+        "id: one, type: acts, execution: {{ lane: main, on_error: {on_error} }}, \
+         event_sources: [{{ type: timer, period_ms: 1 }}]"
+    );
+    let text = teller::graph("main: { type: event_loop }", &[&one], &[]);
+    let n_calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&n_calls);
+    let act: Act = Arc::new(move |cx, _, out| {
+        let n_tasks = if counted.fetch_add(1, Ordering::Relaxed) == 0 { 5 } else { 0 };
+        (0..n_tasks).try_for_each(|_| {
+            let fails = async { Err::<f64, _>(Failure::msg("told to fail")) };
+            Ok(cx.submit_task(out, fails)?)
+        })
+    });
+    let time = ManualTime::start();
+    let graph = compile(&text, &with_acts(Registry::new(), act));
+    let options = RunOptions::steps(20).clock(Clock::Virtual);
+    let run = graph.start(time.system(), options).expect("it starts");
+    let report = time.block_on(run).expect("it was made anew once");
+    assert_eq!(report.faults.len(), 5);
+    assert_eq!(report.metrics.get("runtime.component.error_count", "one"), Some(5.0));
+    assert_eq!(report.metrics.get("runtime.component.restart_count", "one"), Some(1.0));
+}
+
+#[test]
+fn one_without_a_pause_is_made_anew_at_once_whichever_way_it_is_called() {
+    for execution in ["lane: main", "lane: main, budget_ms: 1000"] {
+        let on_error = "{ policy: restart, max_restarts: 3, backoff_ms: 0, backoff_max_ms: 0 }";
+        let reads = "event_sources: [{ type: message, input: a }], \
+                     trigger_policy: { type: any_input }";
+        let text = teller::graph(
+            "main: { type: event_loop }",
+            &[
+                "id: src, type: acts, execution: { lane: main }, \
+                 event_sources: [{ type: timer, period_ms: 10000 }]",
+                &format!(
+                    "id: dst, type: acts, execution: {{ {execution}, on_error: {on_error} }}, \
+                     {reads}"
+                ),
+            ],
+            &["id: e, kind: immediate, from: src.out, to: dst.a, \
+               policy: { mode: queue, capacity: 8 }"],
+        );
+        let seen = Arc::new(Mutex::new(vec![]));
+        let kept = Arc::clone(&seen);
+        let act: Act = Arc::new(move |cx, a, out| {
+            if cx.component_id() == "src" {
+                return [1.0, 2.0, 3.0, 4.0].iter().try_for_each(|x| Ok(cx.publish(out, *x)?));
+            }
+            if cx.latest(a) == Some(&2.0) {
+                return Err(Failure::msg("told to fail"));
+            }
+            kept.lock().unwrap().extend(cx.drain(a).copied());
+            Ok(())
+        });
+        let time = ManualTime::start();
+        let graph = compile(&text, &with_acts(Registry::new(), act));
+        let options = RunOptions::until_stopped().clock(Clock::Wall);
+        let run = graph.start(time.system(), options).expect("it starts");
+        time.settle();
+        assert_eq!(*seen.lock().unwrap(), [1.0, 3.0, 4.0], "{execution}");
+        run.stop();
+        time.block_on(run).expect("it goes on");
+    }
+}
