@@ -14,10 +14,10 @@ pub(crate) fn nearest<'a>(
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let mut limit = (wanted.len() / 3).clamp(1, SLIPS_MAX);
-    let mut row = Vec::new();
+    let mut rows = Rows::default();
     let mut best = None;
     for candidate in candidates {
-        if let Some(slips) = distance(wanted.as_bytes(), candidate.as_bytes(), limit, &mut row) {
+        if let Some(slips) = distance(wanted.as_bytes(), candidate.as_bytes(), limit, &mut rows) {
             best = Some(candidate);
             if slips == 0 {
                 break;
@@ -28,30 +28,44 @@ pub(crate) fn nearest<'a>(
     best
 }
 
-/// How many bytes are to be added, removed or replaced, if they are not more than `limit`. Case
-/// does not count.
-fn distance(a: &[u8], b: &[u8], limit: usize, row: &mut Vec<usize>) -> Option<usize> {
+/// The last rows of a table of distances: the one that is filled, and the two before it.
+#[derive(Default)]
+struct Rows([Vec<usize>; 3]);
+
+/// How many bytes are to be added, removed or replaced, or pairs of neighbours exchanged, if they
+/// are not more than `limit`. Case does not count.
+fn distance(a: &[u8], b: &[u8], limit: usize, Rows(rows): &mut Rows) -> Option<usize> {
     if a.len().abs_diff(b.len()) > limit {
         return None;
     }
-    row.clear();
-    row.extend(0..=b.len());
-    for (i, left) in a.iter().enumerate() {
+    let too_far = limit + 1;
+    let is_same = |i: usize, j: usize| a[i - 1].eq_ignore_ascii_case(&b[j - 1]);
+    let [row, above, above_that] = rows;
+    for one in [&mut *row, &mut *above, &mut *above_that] {
+        one.clear();
+        one.extend(0..=b.len());
+    }
+    let mut least_above = 0;
+    for i in 1..=a.len() {
+        core::mem::swap(above, above_that);
+        core::mem::swap(row, above);
         // Only this band can hold values within the limit; what is beside it counts as too far.
-        let (from, to) = (i.saturating_sub(limit), (i + limit + 1).min(b.len()));
-        let mut diagonal = row[from];
-        row[from] = if from == 0 { i + 1 } else { limit + 1 };
-        let mut least = row[from];
-        for j in from..to {
-            let above = if j + 1 > i + limit { limit + 1 } else { row[j + 1] };
-            let replaced = diagonal + usize::from(!left.eq_ignore_ascii_case(&b[j]));
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(above + 1).min(row[j] + 1);
-            least = least.min(row[j + 1]);
+        let (from, to) = (i.saturating_sub(limit).max(1), (i + limit).min(b.len()));
+        row[from - 1] = if from == 1 { i } else { too_far };
+        let mut least = row[from - 1];
+        for j in from..=to {
+            let replaced = above[j - 1] + usize::from(!is_same(i, j));
+            let removed = if j < i + limit { above[j] + 1 } else { too_far };
+            row[j] = replaced.min(removed).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && is_same(i, j - 1) && is_same(i - 1, j) {
+                row[j] = row[j].min(above_that[j - 2] + 1);
+            }
+            least = least.min(row[j]);
         }
-        if least > limit {
+        if least > limit && least_above > limit {
             return None;
         }
+        least_above = least;
     }
     Some(row[b.len()]).filter(|slips| *slips <= limit)
 }
@@ -65,13 +79,16 @@ mod tests {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for i in 0..=a.len() {
             for j in 0..=b.len() {
+                let is_same = |i: usize, j: usize| a[i - 1].eq_ignore_ascii_case(&b[j - 1]);
                 table[i][j] = match (i, j) {
                     (0, n) | (n, 0) => n,
-                    _ => (table[i - 1][j - 1]
-                        + usize::from(!a[i - 1].eq_ignore_ascii_case(&b[j - 1])))
-                    .min(table[i - 1][j] + 1)
-                    .min(table[i][j - 1] + 1),
+                    _ => (table[i - 1][j - 1] + usize::from(!is_same(i, j)))
+                        .min(table[i - 1][j] + 1)
+                        .min(table[i][j - 1] + 1),
                 };
+                if i > 1 && j > 1 && is_same(i, j - 1) && is_same(i - 1, j) {
+                    table[i][j] = table[i][j].min(table[i - 2][j - 2] + 1);
+                }
             }
         }
         table[a.len()][b.len()]
@@ -82,6 +99,7 @@ mod tests {
         let names = ["sensor", "estimator", "controller"];
         assert_eq!(nearest("sensr", names), Some("sensor"));
         assert_eq!(nearest("Controler", names), Some("controller"));
+        assert_eq!(nearest("mian", ["pool", "main"]), Some("main"), "two keys in the wrong order");
         assert_eq!(nearest("motor", names), None);
         assert_eq!(nearest("b", ["a", "c"]), Some("a"), "the first of equals");
         assert_eq!(nearest("abcdef", ["abcxyf", "abcdeg"]), Some("abcdeg"), "the closer one");
@@ -101,7 +119,7 @@ mod tests {
         ) {
             let want = Some(plain(a.as_bytes(), b.as_bytes())).filter(|slips| *slips <= k);
             proptest::prop_assert_eq!(
-                distance(a.as_bytes(), b.as_bytes(), k, &mut Vec::new()),
+                distance(a.as_bytes(), b.as_bytes(), k, &mut Rows::default()),
                 want
             );
         }
