@@ -20,6 +20,7 @@
 //! | full, `drop_oldest`: the one that makes room | `drop_count` |
 //! | full, `overwrite`: the one that makes room | `overwrite_count` |
 //! | a slot is replaced that nobody has looked at | as what makes room |
+//! | its reader was isolated: what is there, and all that comes | `drop_count` |
 //! | too old when it is to be delivered | `stale_drop_count` |
 //!
 //! `deadline_miss_count` is of delivered messages. `latest`, `latched` and `previous_tick` have a
@@ -137,6 +138,8 @@ pub(crate) struct Channel {
     front: u8,
     /// The queue was full once.
     was_full: bool,
+    /// Nobody will ever read it.
+    is_abandoned: bool,
     /// The number of the last message that was accepted.
     seq: u64,
     lifespan_ns: u64,
@@ -188,6 +191,7 @@ impl Channel {
             keeps_last: 0,
             front: 0,
             was_full: false,
+            is_abandoned: false,
             seq: 0,
             lifespan_ns,
             carefree_ns: lifespan_ns.min(deadline_ns),
@@ -285,8 +289,19 @@ impl Channel {
     pub(crate) fn room(&self) -> u32 {
         match self.overflow {
             Overflow::Overwrite | Overflow::DropOldest => u32::MAX,
+            _ if self.is_abandoned => u32::MAX,
             _ => self.free(),
         }
+    }
+
+    /// Nobody will ever read it: what is in it is dropped, and so is all that comes. It holds nobody
+    /// up any more.
+    pub(crate) fn abandon(&mut self) {
+        self.counters.drop_count += u64::from(self.depth());
+        self.queue.clear();
+        self.places = [const { Message::none() }; 2];
+        (self.n_ready, self.is_seen) = (0, true);
+        (self.is_plain, self.is_abandoned) = (false, true);
     }
 
     /// Messages that fit in before it is full.
@@ -309,6 +324,11 @@ impl Channel {
 
     /// Puts a message in: it gets its number, its edge and when it came.
     pub(crate) fn push(&mut self, now_ns: u64, mut message: Message) -> Pushed {
+        if self.is_abandoned {
+            self.counters.publish_count += 1;
+            self.counters.drop_count += 1;
+            return Pushed::Accepted;
+        }
         let mut n_evicted = 0;
         if self.free() == 0 {
             match self.overflow {

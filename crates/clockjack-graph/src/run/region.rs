@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
 use super::batch::Batch;
@@ -269,6 +270,7 @@ impl Region {
         node.counts.overlap_max = node.counts.overlap_max.max(n_at_once as u64);
         let mut fatal = None;
         for mut job in jobs {
+            let node = &mut self.nodes[at];
             trace::job(env, node, &mut self.recorder, &job);
             if job.saw_cancel {
                 node.saw_cancel(env, &mut self.recorder);
@@ -286,17 +288,17 @@ impl Region {
                         node.counts.discarded += job.outbox.discard_after(Mark::START) as u64;
                         node.outbox.absorb(&mut job.outbox);
                     }
-                    let fault = node.failed(&failure, env.now_ns, env.epoch);
+                    let fault = self.failed(at, &failure, env.now_ns, env.epoch);
                     if fault.is_fatal {
                         fatal = fatal.or(Some(fault));
                     } else {
-                        self.faults.push(fault);
-                        env.note_fault();
+                        self.tell(env, fault);
                     }
                 }
             }
-            node.spare.push(job.outbox);
+            self.nodes[at].spare.push(job.outbox);
         }
+        let node = &mut self.nodes[at];
         if core::mem::take(&mut node.outbox.is_fatal) && fatal.is_none() {
             fatal = Some(node.full_edge(env.epoch));
         }
@@ -390,7 +392,7 @@ impl Region {
             }
             Err(failure) => {
                 node.counts.discarded += node.outbox.discard_after(kept) as u64;
-                let fault = node.failed(&failure, env.now_ns, env.epoch);
+                let fault = self.failed(at, &failure, env.now_ns, env.epoch);
                 if fault.is_fatal {
                     return Err(fault);
                 }
@@ -398,6 +400,22 @@ impl Region {
                 Ok(())
             }
         }
+    }
+
+    /// A node has failed: what becomes of it. One that is never called again holds nobody up.
+    pub(crate) fn failed(
+        &mut self,
+        at: usize,
+        failure: &Failure,
+        now_ns: u64,
+        epoch: u64,
+    ) -> Fault {
+        let node = &mut self.nodes[at];
+        let fault = node.failed(failure, now_ns, epoch);
+        if node.status == Status::Isolated && !mutant!("region-isolated-holds-up-others") {
+            self.channels[node.channels.clone()].iter_mut().for_each(Channel::abandon);
+        }
+        fault
     }
 
     /// A fault that does not end the run.

@@ -406,3 +406,46 @@ fn nobody_waits_for_room_in_a_lane_that_has_ended() {
     let report = time.block_on(run.expect("it starts")).expect("nothing fails");
     assert_eq!(report.metrics.get("runtime.component.execution_count", "src"), Some(9.0));
 }
+
+#[test]
+fn one_that_was_isolated_holds_nobody_up() {
+    // `src` publishes to `sick`, which fails at its first call, and to `out`.
+    for overflow in ["block", "reject", "fail_fast", "drop_newest"] {
+        for (kind, lane) in [("immediate", "main"), ("delay", "main"), ("delay", "slow")] {
+            let text = graph(
+                APART,
+                &[
+                    "id: src, type: count, boundary: { role: input }, \
+                     execution: { lane: main }, event_sources: [{ type: timer, period_ms: 1 }]",
+                    &format!(
+                        "id: sick, type: add, config: {{ fails_at: 1.0 }}, {READS}, \
+                         execution: {{ lane: {lane}, on_error: isolate }}"
+                    ),
+                    OUT,
+                ],
+                &[
+                    &format!(
+                        "id: e, kind: {kind}, from: src.out, to: sick.a, \
+                         policy: {{ mode: queue, capacity: 20, overflow: {overflow} }}"
+                    ),
+                    "id: f, kind: immediate, from: src.out, to: out.in",
+                ],
+            );
+            let (time, seen) = (ManualTime::start(), Seen::default());
+            let graph = compile(&text, &registry(&seen));
+            let options = RunOptions::until_stopped().clock(Clock::Wall);
+            let run = graph.start(time.system(), options).expect("it starts");
+            time.advance(Duration::from_millis(99));
+            run.stop();
+            let report = time.block_on(run).expect("nobody else fails");
+            let case = format!("{overflow}, {kind}, {lane}");
+            assert_eq!(values(&seen).len(), 100, "{case}");
+            let metrics = &report.metrics;
+            let count = |name: &str| {
+                metrics.get(&format!("runtime.channel.{name}_count"), "e").expect("it is counted")
+            };
+            assert_eq!(count("reject"), 0.0, "{case}");
+            assert_eq!(count("publish"), count("drop") + count("delivery"), "{case}");
+        }
+    }
+}

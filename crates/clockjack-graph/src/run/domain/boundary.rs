@@ -256,8 +256,9 @@ impl Domain {
     fn task_failed(&mut self, component: usize, failure: &Failure) -> Option<Fault> {
         let core = alone(&mut self.core);
         let (now_ns, epoch) = (core.env.now_ns, core.env.epoch);
-        let node = node_of(core, &self.shared.nodes, component);
-        let fault = node.failed(failure, now_ns, epoch);
+        let (_, position, at) = self.shared.nodes[component];
+        let region = own(&mut core.regions[position as usize]);
+        let fault = region.failed(at as usize, failure, now_ns, epoch);
         if fault.is_fatal {
             return Some(fault);
         }
