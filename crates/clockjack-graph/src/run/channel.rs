@@ -294,8 +294,8 @@ impl Channel {
         }
     }
 
-    /// Nobody will ever read it: what is in it is dropped, and so is all that comes. It holds nobody
-    /// up any more.
+    /// Nobody will ever read it: what is in it is dropped, and so is all that comes. It holds up
+    /// nobody any more.
     pub(crate) fn abandon(&mut self) {
         self.counters.drop_count += u64::from(self.depth());
         self.queue.clear();
