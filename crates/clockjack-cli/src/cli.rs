@@ -36,7 +36,8 @@ use crate::{
 /// this registry.
 #[must_use = "the exit code is to be returned from `main`"]
 pub fn main(registry: Registry) -> ExitCode {
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    // Not locked: components that print would wait for the end of the run, and it for them.
+    let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut streams = Streams::of_process(&mut out, &mut err);
     ExitCode::from(run(&registry, std::env::args_os(), &mut streams))
 }

@@ -1,7 +1,7 @@
 //! Where a command writes to, and what is known about who reads it.
 
 use core::fmt;
-use std::io::{self, IsTerminal as _, StderrLock, StdoutLock, Write};
+use std::io::{IsTerminal as _, Stderr, Stdout, Write};
 
 use crate::interrupt::Interrupt;
 
@@ -35,8 +35,8 @@ impl<'w> Streams<'w> {
     }
 
     /// Those of this process.
-    pub(crate) fn of_process(out: &'w mut StdoutLock<'_>, err: &'w mut StderrLock<'_>) -> Self {
-        let is_terminal = (out.is_terminal(), io::stderr().is_terminal());
+    pub(crate) fn of_process(out: &'w mut Stdout, err: &'w mut Stderr) -> Self {
+        let is_terminal = (out.is_terminal(), err.is_terminal());
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let (out_is_terminal, err_is_terminal) = is_terminal;
         Self { out_is_terminal, err_is_terminal, no_color, ..Self::new(out, err) }

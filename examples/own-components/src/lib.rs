@@ -1,8 +1,10 @@
-//! Two components of one's own, and the registry that knows them beside the standard ones. Not a
+//! Three components of one's own, and the registry that knows them beside the standard ones. Not a
 //! library to build on: what is worth reading is how little there is to write.
 //!
 //! The derive makes the ports and the settings, what the compiler checks files against, and what
 //! `clockjack explain` prints. By hand there is `execute` only.
+
+use std::io::{self, Write as _};
 
 use clockjack_graph::describe::Domain;
 use clockjack_graph::{
@@ -12,7 +14,7 @@ use clockjack_graph::{
 /// The standard components, and those of this package.
 #[must_use]
 pub fn registry() -> Registry {
-    Registry::standard().register::<Thermometer>().register::<Thermostat>()
+    Registry::standard().register::<Thermometer>().register::<Thermostat>().register::<Panel>()
 }
 
 /// `thermometer`: a room that warms up by `rise` a call. Its values have timestamps of its own
@@ -90,6 +92,25 @@ impl Execute for Thermostat {
 
     fn validate_config(&self, config: &Config) -> Result<(), ConfigError> {
         in_order(config.get("low")?.unwrap_or(18.0), config.get("high")?.unwrap_or(21.0))
+    }
+}
+
+/// `panel`: a line on standard error for each value. The result of a command goes to standard
+/// output, and stays what a program can read.
+#[derive(Component, Clone, Debug, Default)]
+#[component(type = "panel", title = "Panel", role = "output")]
+pub struct Panel {
+    /// What to show.
+    #[input]
+    heat: Input<f64>,
+}
+
+impl Execute for Panel {
+    fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
+        if let Some(heat) = cx.update(self.heat).copied() {
+            writeln!(io::stderr(), "at {:?}: heat {heat}", cx.now())?;
+        }
+        Ok(())
     }
 }
 

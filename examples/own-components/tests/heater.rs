@@ -1,5 +1,10 @@
 //! The file beside this package is right, runs, and late values are left out.
 
+use core::time::Duration;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
 use clockjack_cli::{Streams, exit_code};
 use clockjack_graph::{Clock, GraphFile, RunOptions, RunReport};
 use clockjack_own_components::registry;
@@ -54,4 +59,26 @@ fn the_commands_know_the_components() {
         let code = clockjack_cli::run(&registry(), args, &mut streams);
         assert_eq!(code, exit_code::OK, "{}", String::from_utf8_lossy(&err));
     }
+}
+
+#[test]
+fn a_component_may_print_while_the_command_runs_it() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_own-components"));
+    command.args(["run", "--steps", "49", "--format", "json", HEATER]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    // A command that keeps its streams to itself would wait for the component for ever.
+    let began = Instant::now();
+    while child.try_wait().expect("it is a child").is_none() {
+        if began.elapsed() > Duration::from_secs(120) {
+            child.kill().expect("it is a child");
+            panic!("the command and its component wait for each other");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let ran = child.wait_with_output().expect("it has ended");
+    assert!(ran.status.success(), "{ran:?}");
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(err, "at 0ns: heat 1\nat 260ms: heat 0\n");
+    assert!(out.starts_with('{') && out.ends_with("}\n"), "{out}");
 }
