@@ -28,6 +28,7 @@ use self::{
 use crate::{
     exit_code,
     failure::Failure,
+    output::OutputFile,
     streams::Streams,
     timers::{self, Plan},
 };
@@ -97,7 +98,6 @@ where
 fn conclude(result: Result<(), Failure>, streams: &mut Streams<'_>) -> u8 {
     match result {
         Ok(()) => exit_code::OK,
-        Err(failure) if failure.is_broken_pipe() => exit_code::OK,
         Err(failure) if failure.is_told() => failure.exit_code(),
         Err(failure) => {
             let cause = failure.source().map_or(String::new(), |cause| format!(": {cause}"));
@@ -120,9 +120,25 @@ fn explain(refusal: &clap::Error, streams: &mut Streams<'_>) -> u8 {
     conclude(result, streams)
 }
 
-fn write_result(streams: &mut Streams<'_>, text: &str) -> Result<(), Failure> {
-    let written = streams.out.write_all(text.as_bytes()).and_then(|()| streams.out.flush());
-    written.map_err(Failure::output)
+/// Writes a result. A reader that went away has seen enough: this is no failure, and what the
+/// result has to say by the exit code it still says.
+fn write_result(streams: &mut Streams<'_>, result: impl AsRef<[u8]>) -> Result<(), Failure> {
+    match streams.out.write_all(result.as_ref()).and_then(|()| streams.out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(Failure::output),
+    }
+}
+
+/// Writes a result to a file, if the arguments name one, or prints it.
+fn write_to(
+    file: Option<&OutputFile>,
+    streams: &mut Streams<'_>,
+    result: impl AsRef<[u8]>,
+) -> Result<(), Failure> {
+    match file {
+        Some(file) => file.write(result),
+        None => write_result(streams, result),
+    }
 }
 
 /// Examples, and behind them what these exit codes mean.

@@ -25,9 +25,9 @@ enum Kind {
     NotScheduled { number: u32, kind: ScheduleErrorKind },
     Plan(jobs::PlanError),
     SameFile(PathBuf),
+    StdinTwice,
     TraceInput { path: PathBuf, source: io::Error },
     NotATrace { path: PathBuf, source: TraceError },
-    TraceOutput { path: PathBuf, source: io::Error },
     Diverged { path: PathBuf, divergence: Box<Divergence> },
     Output(io::Error),
     Init(InitError),
@@ -103,9 +103,14 @@ impl Failure {
         move |kind| Self(Kind::NotScheduled { number, kind })
     }
 
-    /// A trace would be written over the one that it is compared with.
+    /// A file would be written over one that is read, or over another that is written.
     pub(crate) fn same_file(path: &Path) -> Self {
         Self(Kind::SameFile(path.to_owned()))
+    }
+
+    /// Standard input stands for two files.
+    pub(crate) const fn stdin_twice() -> Self {
+        Self(Kind::StdinTwice)
     }
 
     /// A trace could not be read.
@@ -118,11 +123,6 @@ impl Failure {
         Self(Kind::NotATrace { path: path.to_owned(), source })
     }
 
-    /// A trace could not be written.
-    pub(crate) fn trace_output(path: &Path, source: io::Error) -> Self {
-        Self(Kind::TraceOutput { path: path.to_owned(), source })
-    }
-
     /// The run is not the one that was recorded.
     pub(crate) fn diverged(path: &Path, divergence: Divergence) -> Self {
         Self(Kind::Diverged { path: path.to_owned(), divergence: Box::new(divergence) })
@@ -133,16 +133,12 @@ impl Failure {
         Self(Kind::Output(source))
     }
 
-    /// Whether the reader of the output went away, which is no fault.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(&self.0, Kind::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
-    }
-
     /// What the process exits with: arguments that cannot be are found out before anything is done.
     pub(crate) const fn exit_code(&self) -> u8 {
         match &self.0 {
             Kind::Plan(_)
             | Kind::SameFile(_)
+            | Kind::StdinTwice
             | Kind::TraceInput { .. }
             | Kind::NotATrace { .. }
             | Kind::GraphInput { .. }
@@ -156,7 +152,6 @@ impl Failure {
             | Kind::Jobs(_)
             | Kind::Refused { .. }
             | Kind::NotScheduled { .. }
-            | Kind::TraceOutput { .. }
             | Kind::Diverged { .. }
             | Kind::FileOutput { .. }
             | Kind::NoRuntime(_)
@@ -203,16 +198,14 @@ impl fmt::Display for Failure {
             Kind::Plan(_) => write!(f, "the arguments do not fit each other"),
             Kind::SameFile(path) => {
                 let path = path.display();
-                write!(f, "--trace would write over what --compare reads: '{path}'")
+                write!(f, "'{path}' would be written over: another argument names it, too")
             }
+            Kind::StdinTwice => write!(f, "`-` stands twice: standard input is read once"),
             Kind::TraceInput { path, .. } => {
                 write!(f, "cannot read the trace '{}'", path.display())
             }
             Kind::NotATrace { path, .. } => {
                 write!(f, "'{}' is not a whole trace", path.display())
-            }
-            Kind::TraceOutput { path, .. } => {
-                write!(f, "cannot write the trace '{}'", path.display())
             }
             Kind::Diverged { path, divergence } => {
                 let path = path.display();
@@ -257,7 +250,6 @@ impl Error for Failure {
             Kind::Init(error) => error.source(),
             Kind::NotATrace { source, .. } => Some(source),
             Kind::TraceInput { source, .. }
-            | Kind::TraceOutput { source, .. }
             | Kind::GraphInput { source, .. }
             | Kind::AssertionsInput { source, .. }
             | Kind::FileOutput { source, .. }
@@ -265,6 +257,7 @@ impl Error for Failure {
             Kind::Refused { .. }
             | Kind::NotScheduled { .. }
             | Kind::SameFile(_)
+            | Kind::StdinTwice
             | Kind::NoRuntime(_)
             | Kind::NoExport(_)
             | Kind::NotAssertions { .. }

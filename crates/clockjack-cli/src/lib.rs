@@ -37,7 +37,10 @@
 //! # Manners
 //!
 //! * The result goes to standard output, all else to standard error. A reader of the output that
-//!   goes away (`clockjack timers | head -3`) is no failure.
+//!   goes away (`clockjack timers | head -3`) is no failure, and hides none.
+//! * A file is written whole or not at all, and what cannot be written is told before the work. Logs
+//!   of a run that goes on are the exception: they grow with it.
+//! * Where a graph file is read, `-` is standard input.
 //! * [Exit codes](exit_code) are part of the interface.
 //! * Colours are used on a terminal only, and never if `NO_COLOR` is set; `--color` says more than
 //!   both. The progress line consists of printable text and carriage returns. Ctrl-C lets a run
@@ -83,6 +86,7 @@ mod graph;
 mod init;
 mod interrupt;
 mod jobs;
+mod output;
 mod progress;
 mod render;
 mod rng;

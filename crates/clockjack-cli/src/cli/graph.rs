@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use clockjack_graph::Registry;
+use clockjack_graph::describe::Limits;
 
-use super::options::{ColorMode, Format, LimitArgs};
-use super::{Streams, exit_codes, write_result};
+use super::options::{ColorMode, Format, GraphArgs, LimitArgs, load_or_tell};
+use super::{Streams, exit_codes, write_result, write_to};
 use crate::failure::Failure;
 use crate::graph::check::{self, Depth};
-use crate::graph::load::{self, Loaded, Told};
+use crate::graph::load::{self, Source, Told};
 use crate::graph::{explain, plan};
+use crate::output::{self, OutputFile};
 use crate::render::{self, Form};
 use crate::run;
 
@@ -19,6 +21,39 @@ use crate::run;
 pub(super) struct Surroundings<'r> {
     pub(super) registry: &'r Registry,
     pub(super) color: ColorMode,
+}
+
+/// Reads these files, one after the other.
+fn read_all<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+    limits: Limits,
+) -> Result<Vec<Source>, Failure> {
+    let mut is_stdin_read = false;
+    let read = |path: &'p PathBuf| {
+        if load::is_stdin(path) && core::mem::replace(&mut is_stdin_read, true) {
+            return Err(Failure::stdin_twice());
+        }
+        Source::read(path, limits)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// The file that a result goes to, if the arguments name one. It is not the graph file.
+pub(super) fn output_beside(
+    graph: &Path,
+    output: Option<&PathBuf>,
+) -> Result<Option<OutputFile>, Failure> {
+    let Some(path) = output else { return Ok(None) };
+    keep_apart(&[graph], [path])?;
+    OutputFile::at(path).map(Some)
+}
+
+/// Refuses to write over a file that is read, or over another that is written.
+pub(super) fn keep_apart<'p>(
+    read: &[&Path],
+    written: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Failure> {
+    output::clash(read, written).map_or(Ok(()), |path| Err(Failure::same_file(path)))
 }
 
 const CHECK_EXAMPLES: &str = "\
@@ -31,7 +66,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(CHECK_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct CheckArgs {
-    /// The files.
+    /// The files; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -66,11 +101,9 @@ impl CheckArgs {
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let depth = if self.schema_only { Depth::Shape } else { Depth::Meaning };
-        let limits = self.limits.limits();
-        let mut reports = Vec::with_capacity(self.files.len());
-        for file in &self.files {
-            reports.push(check::check(file, depth, &limits, of.registry)?);
-        }
+        let sources = read_all(&self.files, self.limits.limits())?;
+        let check = |source: &Source| check::check(source, depth, of.registry);
+        let reports: Vec<check::Report> = sources.iter().map(check).collect();
         let form = match self.format {
             CheckFormat::Human => check::Form::Text(of.color.on_out(streams)),
             CheckFormat::Json => check::Form::Json,
@@ -96,15 +129,12 @@ What lanes ask of the operating system is tried out: what it refuses here is lis
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(PLAN_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct PlanArgs {
-    /// The file.
-    file: PathBuf,
-
     /// What to print: a text, one object, or one object a region.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    graph: GraphArgs,
 }
 
 impl PlanArgs {
@@ -113,8 +143,7 @@ impl PlanArgs {
         of: Surroundings<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let told = told(self.format);
-        let mut loaded = load_plan(&self.file, &self.limits, of, told, streams)?;
+        let mut loaded = self.graph.load(of, self.format.told(), streams)?;
         if loaded.plan.asks_of_the_host() {
             run::try_on_this_host(&mut loaded.plan)?;
         }
@@ -124,27 +153,6 @@ impl PlanArgs {
             Format::Ndjson => plan::lines(&loaded.plan),
         };
         write_result(streams, &text)
-    }
-}
-
-/// Reads and compiles a file, or tells why there is no plan.
-pub(super) fn load_plan(
-    path: &Path,
-    limits: &LimitArgs,
-    of: Surroundings<'_>,
-    told: Told,
-    streams: &mut Streams<'_>,
-) -> Result<Loaded, Failure> {
-    let (loaded, diagnostics) = load::load(path, &limits.limits(), of.registry)?;
-    loaded.ok_or_else(|| load::tell(&diagnostics, of.color.on_err(streams), told, streams))
-}
-
-/// Where faults of a graph are told by a command that has something else to print.
-pub(super) const fn told(format: Format) -> Told {
-    match format {
-        Format::Human => Told::Text,
-        Format::Json => Told::Json,
-        Format::Ndjson => Told::Ndjson,
     }
 }
 
@@ -159,9 +167,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(RENDER_EXAMPLES, &[0, 2, 3]))]
 pub(super) struct RenderArgs {
-    /// The file.
-    file: PathBuf,
-
     /// What to draw it as.
     #[arg(long, value_enum, default_value_t = RenderFormat::Ascii)]
     format: RenderFormat,
@@ -171,7 +176,7 @@ pub(super) struct RenderArgs {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    graph: GraphArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -203,18 +208,10 @@ impl RenderArgs {
             RenderFormat::Mermaid => (Form::Mermaid, Told::Text),
             RenderFormat::Json => (Form::Json, Told::Json),
         };
-        let loaded = load_plan(&self.file, &self.limits, of, told, streams)?;
-        let picture = render::draw(&loaded.plan, form);
-        match &self.output {
-            Some(path) => write_file(path, &picture),
-            None => write_result(streams, &picture),
-        }
+        let loaded = self.graph.load(of, told, streams)?;
+        let file = output_beside(self.graph.path(), self.output.as_ref())?;
+        write_to(file.as_ref(), streams, render::draw(&loaded.plan, form))
     }
-}
-
-/// Writes a file that the arguments name.
-pub(super) fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::file_output(path, error))
 }
 
 const LINT_EXAMPLES: &str = "\
@@ -226,9 +223,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(LINT_EXAMPLES, &[0, 2, 3, 9]))]
 pub(super) struct LintArgs {
-    /// The file.
-    file: PathBuf,
-
     /// Exit with 9 if there is any finding.
     #[arg(long)]
     deny: bool,
@@ -238,7 +232,7 @@ pub(super) struct LintArgs {
     format: Format,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    graph: GraphArgs,
 }
 
 impl LintArgs {
@@ -247,12 +241,11 @@ impl LintArgs {
         of: Surroundings<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let limits = self.limits.limits();
-        let (findings, has_errors) = match check::lint(&self.file, &limits, of.registry)? {
+        let (findings, has_errors) = match check::lint(&self.graph.read()?, of.registry) {
             Ok(found) => found,
             Err(diagnostics) => {
                 let renderer = of.color.on_err(streams);
-                return Err(load::tell(&diagnostics, renderer, told(self.format), streams));
+                return Err(load::tell(&diagnostics, renderer, self.format.told(), streams));
             }
         };
         let text = match self.format {
@@ -311,7 +304,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(DIFF_EXAMPLES, &[0, 2, 3, 9]))]
 pub(super) struct DiffPlanArgs {
-    /// One file.
+    /// One file; `-` is standard input.
     left: PathBuf,
 
     /// The other.
@@ -335,10 +328,12 @@ impl DiffPlanArgs {
         of: Surroundings<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let told = told(self.format);
-        let left = load_plan(&self.left, &self.limits, of, told, streams)?;
-        let right = load_plan(&self.right, &self.limits, of, told, streams)?;
-        let diff = plan::PlanDiff::new(&left.plan, &right.plan);
+        let sources = read_all([&self.left, &self.right], self.limits.limits())?;
+        let mut plans = Vec::new();
+        for source in &sources {
+            plans.push(load_or_tell(source, of, self.format.told(), streams)?.plan);
+        }
+        let diff = plan::PlanDiff::new(&plans[0], &plans[1]);
         let text = match self.format {
             Format::Human => diff.to_string(),
             Format::Json | Format::Ndjson => format!("{}\n", diff.to_json()),

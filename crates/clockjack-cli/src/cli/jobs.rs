@@ -10,10 +10,12 @@ use clap::{Args, ValueEnum, value_parser};
 use clockjack_sched::{CatchUp, DumpFormat, ReplayTrace};
 use clockjack_time::Resolution;
 
+use super::graph::keep_apart;
 use super::{Format, ProgressMode, Streams, exit_codes, write_result};
 use crate::{
     failure::Failure,
     jobs::{self, Dump, Outcome, Plan},
+    output::OutputFile,
     span,
 };
 
@@ -111,30 +113,26 @@ enum DumpMode {
 
 impl JobsArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
-        if let (Some(trace), Some(compare)) = (&self.trace, &self.compare)
-            && is_same_file(trace, compare)
-        {
-            return Err(Failure::same_file(trace));
-        }
-        // Before the run: what cannot be compared is told at once.
+        let read: Vec<&Path> = self.compare.as_deref().into_iter().collect();
+        keep_apart(&read, &self.trace)?;
+        // Before the run: what cannot be compared or kept is told at once.
+        let file = self.trace.as_deref().map(OutputFile::at).transpose()?;
         let recorded = self.compare.as_deref().map(read_trace).transpose()?;
         let Outcome { report, trace } = jobs::simulate(self.plan(), self.progress.on(streams))?;
-        if let Some(path) = &self.trace {
-            let written = fs::write(path, trace.to_string());
-            written.map_err(|error| Failure::trace_output(path, error))?;
+        if let Some(file) = file {
+            file.write(trace.to_string())?;
         }
         let text = match self.format {
             Format::Human => report.to_string(),
             Format::Json | Format::Ndjson => report.to_json(),
         };
-        let written = write_result(streams, &text);
-        // A reader of the report that went away does not make the runs equal.
+        write_result(streams, &text)?;
         if let (Some(path), Some(recorded)) = (&self.compare, recorded)
             && let Some(divergence) = recorded.first_divergence(&trace)
         {
             return Err(Failure::diverged(path, divergence));
         }
-        written
+        Ok(())
     }
 
     fn plan(&self) -> Plan {
@@ -170,10 +168,4 @@ fn resolution(text: &str) -> Result<Resolution, String> {
 fn read_trace(path: &Path) -> Result<ReplayTrace, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::trace_input(path, error))?;
     ReplayTrace::parse(&text).map_err(|error| Failure::not_a_trace(path, error))
-}
-
-/// Whether both name one file, by whatever way.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    real(one) == real(other)
 }

@@ -1,22 +1,20 @@
 //! The arguments of `observe`: a run, what is told of it while it goes on, and what must hold.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, value_parser};
 use clockjack_graph::compile::Plan;
-use clockjack_graph::run::timeline::timeline;
 use clockjack_graph::run::trace::expand;
 use clockjack_graph::run::{Metrics, TraceLog, TraceRecord};
-use clockjack_observe::chrome;
 use serde_json::{Value, json};
 
-use super::graph::{Surroundings, load_plan};
-use super::options::LimitArgs;
-use super::run::{NOTE, RunBounds, compile, conclude, metrics_text};
+use super::graph::Surroundings;
+use super::options::{GraphArgs, load_or_tell};
+use super::run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, conclude, metrics_text};
 use super::{Streams, exit_codes};
 use crate::exit_code;
 use crate::failure::Failure;
@@ -54,19 +52,13 @@ A file of assertions:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 2, 3, 5, 9, 130]))]
 pub(super) struct ObserveArgs {
-    /// The file.
-    file: PathBuf,
-
-    #[command(flatten)]
-    bounds: RunBounds,
-
     /// How much is told.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Summary)]
     observe_level: Level,
 
-    /// Records that wait to be told; older ones go first, and are counted.
+    /// Records that wait to be told; older ones go first, and are counted. At most 16777216.
     #[arg(long, value_name = "N", default_value_t = 1 << 16,
-        value_parser = value_parser!(u32).range(1..))]
+        value_parser = value_parser!(u32).range(1..=RECORDS_MAX))]
     event_buffer_capacity: u32,
 
     /// How often what has happened is told, in milliseconds.
@@ -110,7 +102,8 @@ pub(super) struct ObserveArgs {
     #[arg(long)]
     fail_on_observer_drop: bool,
 
-    /// Keep all of it in this directory, which must not hold a recording yet.
+    /// Keep all of it in this directory, which must not hold a recording yet; of the trace the
+    /// newest 1048576 records.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
 
@@ -119,7 +112,10 @@ pub(super) struct ObserveArgs {
     format: ObserveFormat,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    bounds: RunBounds,
+
+    #[command(flatten)]
+    graph: GraphArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -159,9 +155,8 @@ impl ObserveArgs {
             ObserveFormat::JsonSummary => Told::Json,
             ObserveFormat::Ndjson => Told::Ndjson,
         };
-        let loaded = load_plan(&self.file, &self.limits, of, told, streams)?;
-        let source =
-            fs::read(&self.file).map_err(|error| Failure::graph_input(&self.file, error))?;
+        let source = self.graph.read()?;
+        let loaded = load_or_tell(&source, of, told, streams)?;
         let mut artifact = self.record.as_deref().map(Artifact::create).transpose()?;
         let copy = artifact.as_mut().map(|one| one.open(EVENTS, "events, a line each"));
         let log = (self.observe_level > Level::Off)
@@ -170,7 +165,7 @@ impl ObserveArgs {
         let (plan, graph) = (loaded.plan.clone(), compile(&loaded.file, of.registry));
         let interrupt = streams.interrupt.clone();
         interrupt.listen();
-        let run_id = format!("{:016x}-{}", fnv1a64(&source), wanted.seed);
+        let run_id = format!("{:016x}-{}", fnv1a64(&source.bytes), wanted.seed);
         let mut session = Session {
             plan: &plan,
             log: log.as_ref(),
@@ -179,13 +174,14 @@ impl ObserveArgs {
             counts: Counts::default(),
             stream: Stream {
                 is_on: self.format == ObserveFormat::Ndjson,
+                has_lost_its_reader: false,
                 out: &mut *streams.out,
                 copy: copy.transpose()?,
                 run_id: run_id.clone(),
                 numbers: BTreeMap::new(),
                 n: 0,
             },
-            kept: artifact.is_some().then(Vec::new),
+            kept: artifact.is_some().then(Kept::default),
         };
         session.introduce(wanted.seed)?;
         let mut broken = None;
@@ -194,7 +190,7 @@ impl ObserveArgs {
             if broken.is_none() {
                 broken = session.frame(&stopper.metrics()).err();
                 // Nobody reads any more: the run comes to its end, too.
-                if broken.is_some() {
+                if broken.is_some() || session.stream.has_lost_its_reader {
                     interrupt.request();
                 }
             }
@@ -205,11 +201,17 @@ impl ObserveArgs {
         let end = session.finish(&ran)?;
         if let Some(artifact) = artifact {
             let kept = session.kept.take().unwrap_or_default();
-            let about = json!({"run_id": run_id, "graph": plan.name, "seed": wanted.seed});
-            let given = Given { source: &source, assertions: text.as_deref() };
-            keep(artifact, &plan, &ran, &kept, &given, &end, about)?;
+            let about = json!({
+                "run_id": run_id,
+                "graph": plan.name,
+                "seed": wanted.seed,
+                "n_trace_dropped": kept.n_dropped,
+            });
+            let given = Given { source: &source.bytes, assertions: text.as_deref() };
+            keep(artifact, &plan, &ran, &Vec::from(kept.records), &given, &end, about)?;
         }
-        self.conclude(&plan, &ran, &end, streams)
+        let has_reader = !session.stream.has_lost_its_reader;
+        self.conclude(&plan, &ran, &end, has_reader, streams)
     }
 
     fn read_assertions(&self) -> Result<(Option<String>, Assertions), Failure> {
@@ -234,12 +236,14 @@ impl ObserveArgs {
     }
 
     /// Prints what is not printed yet, and says it all with the exit code: a failed run says more
-    /// than an assertion about it.
+    /// than an assertion about it. A reader that went away has ended the run, not interrupted it:
+    /// what must hold is held against the part that ran.
     fn conclude(
         &self,
         plan: &Plan,
         ran: &Ran,
         end: &End,
+        has_reader: bool,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
         let text = match self.format {
@@ -258,7 +262,10 @@ impl ObserveArgs {
             }
         };
         super::write_result(streams, &text)?;
-        let code = summary::exit_code(ran, None);
+        let code = match summary::exit_code(ran, None) {
+            exit_code::INTERRUPTED if !has_reader => exit_code::OK,
+            code => code,
+        };
         let has_failed = (!end.holds && !self.no_fail_on_assertion_fail)
             || (self.fail_on_observer_drop && end.n_dropped > 0);
         if code == exit_code::OK && has_failed {
@@ -277,7 +284,25 @@ struct Session<'s> {
     counts: Counts,
     stream: Stream<'s>,
     /// All records, if they are to be kept.
-    kept: Option<Vec<TraceRecord>>,
+    kept: Option<Kept>,
+}
+
+/// The newest records of a run that is recorded. A run may go on for days; this does not grow.
+#[derive(Default)]
+struct Kept {
+    records: VecDeque<TraceRecord>,
+    n_dropped: u64,
+}
+
+impl Kept {
+    const MAX: usize = 1 << 20;
+
+    fn extend(&mut self, records: Vec<TraceRecord>) {
+        self.records.extend(records);
+        let n_over = self.records.len().saturating_sub(Self::MAX);
+        self.records.drain(..n_over);
+        self.n_dropped += n_over as u64;
+    }
 }
 
 /// How it ended.
@@ -411,9 +436,7 @@ fn keep(
     let trace: String =
         expand(plan, records).iter().map(|record| line(&events::event(plan, record))).collect();
     artifact.put("trace.ndjson", "the trace, a line a record", trace)?;
-    let mut drawn = String::new();
-    chrome::write(&mut drawn, &timeline(plan, records))
-        .map_err(|_| Failure::no_export("no room".into()))?;
+    let drawn = chrome_text(plan, records)?;
     artifact.put("trace.chrome.json", "the trace, for chrome://tracing and Perfetto", drawn)?;
     artifact.finish(about)
 }
@@ -435,8 +458,10 @@ fn symbols(plan: &Plan) -> Value {
 /// Where events are printed, each with its number.
 struct Stream<'w> {
     is_on: bool,
+    /// Whether it was on, and the reader went away.
+    has_lost_its_reader: bool,
     out: &'w mut dyn Write,
-    copy: Option<fs::File>,
+    copy: Option<(PathBuf, fs::File)>,
     run_id: String,
     /// By part of the stream.
     numbers: BTreeMap<String, u64>,
@@ -458,14 +483,19 @@ impl Stream<'_> {
         *number += 1;
         self.n += 1;
         let line = format!("{event}\n");
-        if let Some(copy) = &mut self.copy {
+        if let Some((path, copy)) = &mut self.copy {
             let written = copy.write_all(line.as_bytes());
-            written.map_err(|error| Failure::file_output(Path::new(EVENTS), error))?;
+            written.map_err(|error| Failure::file_output(path, error))?;
         }
         if !self.is_on {
             return Ok(());
         }
-        let written = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
-        written.map_err(Failure::output)
+        match self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                (self.is_on, self.has_lost_its_reader) = (false, true);
+                Ok(())
+            }
+            written => written.map_err(Failure::output),
+        }
     }
 }

@@ -1,10 +1,15 @@
-//! Options that several commands share: forms of output, colour, progress, limits of input.
+//! Options that several commands share: the graph file, forms of output, colour, progress, limits.
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use clockjack_graph::describe::Limits;
 use clockjack_graph::diagnostic::{Paint, Renderer};
 
 use super::Streams;
+use super::graph::Surroundings;
+use crate::failure::Failure;
+use crate::graph::load::{self, Loaded, Source, Told};
 use crate::progress::{Progress, Style};
 
 /// What to print.
@@ -16,6 +21,17 @@ pub(super) enum Format {
     Json,
     /// One object a line, as soon as it is known.
     Ndjson,
+}
+
+impl Format {
+    /// How faults of a graph are told by a command that has something else to print.
+    pub(super) const fn told(self) -> Told {
+        match self {
+            Self::Human => Told::Text,
+            Self::Json => Told::Json,
+            Self::Ndjson => Told::Ndjson,
+        }
+    }
 }
 
 /// Whether to use colours.
@@ -82,6 +98,49 @@ impl ProgressMode {
             None => Progress::silent(),
         }
     }
+}
+
+/// The graph file of a command.
+#[derive(Debug, Args)]
+pub(super) struct GraphArgs {
+    /// The file; `-` is standard input.
+    // Not below the heading of options that stand before it.
+    #[arg(help_heading = None)]
+    file: PathBuf,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+impl GraphArgs {
+    pub(super) fn path(&self) -> &Path {
+        &self.file
+    }
+
+    pub(super) fn read(&self) -> Result<Source, Failure> {
+        Source::read(&self.file, self.limits.limits())
+    }
+
+    /// Reads and compiles it, or tells why there is no plan.
+    pub(super) fn load(
+        &self,
+        of: Surroundings<'_>,
+        told: Told,
+        streams: &mut Streams<'_>,
+    ) -> Result<Loaded, Failure> {
+        load_or_tell(&self.read()?, of, told, streams)
+    }
+}
+
+/// Compiles what was read, or tells why there is no plan.
+pub(super) fn load_or_tell(
+    source: &Source,
+    of: Surroundings<'_>,
+    told: Told,
+    streams: &mut Streams<'_>,
+) -> Result<Loaded, Failure> {
+    let (loaded, diagnostics) = source.load(of.registry);
+    loaded.ok_or_else(|| load::tell(&diagnostics, of.color.on_err(streams), told, streams))
 }
 
 /// How much of anything a graph file may hold. What is larger is refused before it is read.

@@ -2,7 +2,7 @@
 //! own.
 
 use core::time::Duration;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,17 +12,18 @@ use clockjack_graph::compile::Plan;
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::run::timeline::timeline;
 use clockjack_graph::run::trace::expand;
-use clockjack_graph::run::{Metrics, TraceLog};
+use clockjack_graph::run::{Metrics, TraceLog, TraceRecord};
 use clockjack_graph::{Clock, CommitLog, Graph, Registry};
 use clockjack_observe::{chrome, perfetto};
 use serde_json::Value;
 
-use super::graph::{Surroundings, load_plan, told, write_file};
-use super::options::{Format, LimitArgs, ProgressMode};
-use super::{Streams, exit_codes, write_result};
+use super::graph::{Surroundings, keep_apart, output_beside};
+use super::options::{Format, GraphArgs, ProgressMode, load_or_tell};
+use super::{Streams, exit_codes, write_result, write_to};
 use crate::exit_code;
 use crate::failure::Failure;
 use crate::graph::load::{Loaded, Told};
+use crate::output::OutputFile;
 use crate::run::bench::{Measured, fnv1a64};
 use crate::run::host::HostCount;
 use crate::run::{self, Ran, Wanted, events, summary};
@@ -34,6 +35,9 @@ Ctrl-C. In virtual time nothing sleeps, and the commit log is the same, byte for
 number of workers.
 
 DURATION is a whole number and one of ns, us, ms, s, m, h, d: 250ms.";
+
+/// Records of a trace that are kept, at most: there is room for all of them from the beginning.
+pub(super) const RECORDS_MAX: i64 = 1 << 24;
 
 /// How long a run goes on, by which clock and on how many workers.
 #[derive(Clone, Debug, Args)]
@@ -100,12 +104,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{RUN_EXAMPLES}"), &[0, 2, 3, 5, 7, 130]))]
 pub(super) struct RunArgs {
-    /// The file.
-    file: PathBuf,
-
-    #[command(flatten)]
-    bounds: RunBounds,
-
     /// Write what is committed to this file, in compiled order. By the wall clock, a lane that
     /// keeps its own time has a log by itself: FILE.LANE, with what came to it from others.
     #[arg(long, value_name = "FILE")]
@@ -115,9 +113,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Records that the trace keeps; older ones go first.
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
-    trace_capacity: usize,
+    /// Records that the trace keeps; older ones go first. At most 16777216.
+    #[arg(long, value_name = "N", default_value_t = 1 << 20,
+        value_parser = value_parser!(u32).range(..=RECORDS_MAX))]
+    trace_capacity: u32,
 
     /// Write all metrics to this file, as Prometheus reads them: those of the graph, and those of
     /// the executor, the scheduler and the actors below it.
@@ -137,7 +136,10 @@ pub(super) struct RunArgs {
     progress: ProgressMode,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    bounds: RunBounds,
+
+    #[command(flatten)]
+    graph: GraphArgs,
 }
 
 impl RunArgs {
@@ -146,33 +148,60 @@ impl RunArgs {
         of: Surroundings<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let loaded = load_plan(&self.file, &self.limits, of, told(self.format), streams)?;
+        let loaded = self.graph.load(of, self.format.told(), streams)?;
+        let written = [&self.commit_log, &self.trace, &self.metrics].into_iter().flatten();
+        keep_apart(&[self.graph.path()], written)?;
+        let files = Files {
+            trace: self.trace.as_deref().map(OutputFile::at).transpose()?,
+            metrics: self.metrics.as_deref().map(OutputFile::at).transpose()?,
+        };
         let mut wanted = self.bounds.wanted();
         if let Some(path) = &self.commit_log {
             wanted.commit_log = Some(commit_log(path, &loaded.plan, wanted.clock)?);
         }
         if self.trace.is_some() {
-            wanted.trace = Some(TraceLog::new(self.trace_capacity));
+            wanted.trace = Some(TraceLog::new(self.trace_capacity as usize));
         }
         let plan = loaded.plan.clone();
         let ran = run_with_line(loaded, of.registry, &wanted, self.progress, streams)?;
-        if let (Some(path), Some(log)) = (&self.commit_log, &wanted.commit_log) {
-            log.flush().map_err(|error| Failure::file_output(path, error))?;
-        }
-        if let (Some(path), Some(log)) = (&self.trace, &wanted.trace) {
-            write_trace(path, &plan, log)?;
-        }
-        if let (Some(path), Some(report)) = (&self.metrics, &ran.report) {
-            write_file(path, metrics_text(&report.metrics, &ran.host)?)?;
-        }
+        let kept = self.keep(&files, &plan, &ran, &wanted);
         let text = match self.format {
             Format::Human => summary::text(&plan, &ran),
             Format::Json => format!("{}\n", summary::json(&plan, &ran)),
             Format::Ndjson => summary::lines(&plan, &ran),
         };
         write_result(streams, &text)?;
+        // Only now: a file that could not be written is no reason to hide how the run went.
+        kept?;
         conclude(summary::exit_code(&ran, self.max_overruns))
     }
+
+    /// Writes all files that were asked for, or as many as can be. The first failure counts.
+    fn keep(&self, files: &Files, plan: &Plan, ran: &Ran, wanted: &Wanted) -> Result<(), Failure> {
+        let logged = match (&self.commit_log, &wanted.commit_log) {
+            (Some(path), Some(log)) => {
+                log.flush().map_err(|error| Failure::file_output(path, error))
+            }
+            _ => Ok(()),
+        };
+        let traced = match (&files.trace, &wanted.trace) {
+            (Some(file), Some(log)) => write_trace(file, plan, log),
+            _ => Ok(()),
+        };
+        let counted = match (&files.metrics, &ran.report) {
+            (Some(file), Some(report)) => {
+                metrics_text(&report.metrics, &ran.host).and_then(|text| file.write(text))
+            }
+            _ => Ok(()),
+        };
+        logged.and(traced).and(counted)
+    }
+}
+
+/// What is written after a run.
+struct Files {
+    trace: Option<OutputFile>,
+    metrics: Option<OutputFile>,
 }
 
 /// The log of a run: a file for each domain.
@@ -223,14 +252,20 @@ pub(super) fn metrics_text(metrics: &Metrics, host: &[HostCount]) -> Result<Stri
 }
 
 /// Writes a trace in the form that the name of the file asks for.
-fn write_trace(path: &Path, plan: &Plan, log: &TraceLog) -> Result<(), Failure> {
-    let drawn = timeline(plan, &log.take());
-    if path.extension().is_some_and(|ending| ending == "pftrace") {
-        return write_file(path, perfetto::encode(&drawn));
+fn write_trace(file: &OutputFile, plan: &Plan, log: &TraceLog) -> Result<(), Failure> {
+    let records = log.take();
+    if file.path().extension().is_some_and(|ending| ending == "pftrace") {
+        return file.write(perfetto::encode(&timeline(plan, &records)));
     }
+    file.write(chrome_text(plan, &records)?)
+}
+
+/// A trace as Chrome reads it.
+pub(super) fn chrome_text(plan: &Plan, records: &[TraceRecord]) -> Result<String, Failure> {
     let mut text = String::new();
-    chrome::write(&mut text, &drawn).map_err(|_| Failure::no_export("no room".into()))?;
-    write_file(path, text)
+    let written = chrome::write(&mut text, &timeline(plan, records));
+    written.map_err(|_| Failure::no_export("no room".into()))?;
+    Ok(text)
 }
 
 const TRACE_EXAMPLES: &str = "\
@@ -243,12 +278,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(&format!("{NOTE}\n\n{TRACE_EXAMPLES}"), &[0, 2, 3, 5, 130]))]
 pub(super) struct TraceArgs {
-    /// The file.
-    file: PathBuf,
-
-    #[command(flatten)]
-    bounds: RunBounds,
-
     /// What to print.
     #[arg(long, value_enum, default_value_t = TraceFormat::Human)]
     format: TraceFormat,
@@ -257,12 +286,16 @@ pub(super) struct TraceArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Records that are kept; older ones go first, and are counted.
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
-    capacity: usize,
+    /// Records that are kept; older ones go first, and are counted. At most 16777216.
+    #[arg(long, value_name = "N", default_value_t = 1 << 20,
+        value_parser = value_parser!(u32).range(..=RECORDS_MAX))]
+    capacity: u32,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    bounds: RunBounds,
+
+    #[command(flatten)]
+    graph: GraphArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -290,19 +323,13 @@ impl TraceArgs {
             TraceFormat::Ndjson => Told::Ndjson,
             _ => Told::Text,
         };
-        let loaded = load_plan(&self.file, &self.limits, of, told, streams)?;
-        let log = TraceLog::new(self.capacity);
+        let loaded = self.graph.load(of, told, streams)?;
+        let file = output_beside(self.graph.path(), self.output.as_ref())?;
+        let log = TraceLog::new(self.capacity as usize);
         let wanted = Wanted { trace: Some(log.clone()), ..self.bounds.wanted() };
         let plan = loaded.plan.clone();
         let ran = run_with_line(loaded, of.registry, &wanted, ProgressMode::None, streams)?;
-        let bytes = self.show(&plan, &ran, &log)?;
-        match &self.output {
-            Some(path) => write_file(path, bytes)?,
-            None => {
-                let written = streams.out.write_all(&bytes).and_then(|()| streams.out.flush());
-                written.map_err(Failure::output)?;
-            }
-        }
+        write_to(file.as_ref(), streams, self.show(&plan, &ran, &log)?)?;
         if let Some(error) = &ran.error {
             // Where it cannot be said, the exit code says it.
             let _said = writeln!(streams.err, "clockjack: the run failed: {error}");
@@ -329,12 +356,7 @@ impl TraceArgs {
                 format!("{value}\n")
             }
             TraceFormat::Ndjson => all().map(|event| format!("{event}\n")).collect(),
-            TraceFormat::Chrome => {
-                let mut text = String::new();
-                let written = chrome::write(&mut text, &timeline(plan, &records));
-                written.map_err(|_| Failure::no_export("no room".into()))?;
-                text
-            }
+            TraceFormat::Chrome => chrome_text(plan, &records)?,
             TraceFormat::Perfetto => {
                 return Ok(perfetto::encode(&timeline(plan, &records)));
             }
@@ -362,9 +384,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(BENCH_EXAMPLES, &[0, 2, 3, 5, 130]))]
 pub(super) struct BenchArgs {
-    /// The file.
-    file: PathBuf,
-
     /// Epochs of a run.
     #[arg(long, value_name = "N", default_value_t = run::STEPS_DEFAULT,
         value_parser = value_parser!(u64).range(1..))]
@@ -388,7 +407,7 @@ pub(super) struct BenchArgs {
     progress: ProgressMode,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    graph: GraphArgs,
 }
 
 impl BenchArgs {
@@ -397,11 +416,11 @@ impl BenchArgs {
         of: Surroundings<'_>,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
-        let bytes =
-            fs::read(&self.file).map_err(|error| Failure::graph_input(&self.file, error))?;
+        let source = self.graph.read()?;
+        let plan = load_or_tell(&source, of, self.format.told(), streams)?.plan;
         let mut measured = Measured {
-            graph: String::new(),
-            graph_hash: fnv1a64(&bytes),
+            graph: plan.name,
+            graph_hash: fnv1a64(&source.bytes),
             steps: self.steps,
             calls: 0,
             n_ok: 0,
@@ -412,11 +431,12 @@ impl BenchArgs {
         let interrupt = streams.interrupt.clone();
         interrupt.listen();
         let mut code = exit_code::OK;
+        let mut line = self.progress.on(streams);
         for n in 0..self.runs {
-            self.progress.on(streams).show("running", n.into(), self.runs.into());
+            line.show("running", n.into(), self.runs.into());
             let began = Instant::now();
-            let loaded = load_plan(&self.file, &self.limits, of, told(self.format), streams)?;
-            measured.graph.clone_from(&loaded.plan.name);
+            let (loaded, _) = source.load(of.registry);
+            let loaded = loaded.expect("the same bytes were compiled just now");
             let graph = compile(&loaded.file, of.registry);
             let ran = run::run(graph, &wanted, &interrupt, |_| ())?;
             measured.times.push(began.elapsed());
@@ -429,6 +449,7 @@ impl BenchArgs {
                 break;
             }
         }
+        drop(line);
         let text = match self.format {
             Format::Human => measured.text(),
             Format::Json | Format::Ndjson => format!("{}\n", measured.json()),

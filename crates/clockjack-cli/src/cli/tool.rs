@@ -54,7 +54,7 @@ impl CompletionsArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "clockjack", &mut script);
-        write_result(streams, &String::from_utf8_lossy(&script))
+        write_result(streams, script)
     }
 }
 
@@ -85,6 +85,6 @@ impl ManArgs {
         let mut page = Vec::new();
         let rendered = clap_mangen::Man::new(command).render(&mut page);
         rendered.map_err(Failure::output)?;
-        write_result(streams, &String::from_utf8_lossy(&page))
+        write_result(streams, page)
     }
 }

@@ -1,15 +1,11 @@
 //! `clockjack check` and `clockjack lint`: what is wrong with files, in every form.
 
-use std::path::Path;
-
 use clockjack_graph::Registry;
 use clockjack_graph::compile::lint::{self, Finding};
-use clockjack_graph::describe::{GraphFile, Limits, ReadError};
 use clockjack_graph::diagnostic::{Diagnostics, Renderer, Severity, json};
 use serde_json::{Value, json};
 
-use super::load;
-use crate::failure::Failure;
+use super::load::Source;
 
 /// How far a file is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,25 +62,16 @@ impl Report {
 }
 
 /// Checks a file.
-pub(crate) fn check(
-    path: &Path,
-    depth: Depth,
-    limits: &Limits,
-    registry: &Registry,
-) -> Result<Report, Failure> {
-    let file = path.display().to_string();
+pub(crate) fn check(source: &Source, depth: Depth, registry: &Registry) -> Report {
+    let file = source.name.clone();
     if depth == Depth::Shape {
-        let diagnostics = match GraphFile::read_with(path, limits) {
-            Ok(_) => Diagnostics::default(),
-            Err(ReadError::Invalid(diagnostics)) => diagnostics,
-            Err(ReadError::Io { error, .. }) => return Err(Failure::graph_input(path, error)),
-        };
-        return Ok(Report { file, diagnostics, region_order: None });
+        let diagnostics = source.parse().err().unwrap_or_default();
+        return Report { file, diagnostics, region_order: None };
     }
-    let (loaded, diagnostics) = load::load(path, limits, registry)?;
+    let (loaded, diagnostics) = source.load(registry);
     let region_order =
         loaded.map(|loaded| loaded.plan.regions.iter().map(|region| region.id.clone()).collect());
-    Ok(Report { file, diagnostics, region_order })
+    Report { file, diagnostics, region_order }
 }
 
 /// All reports as they are printed.
@@ -148,18 +135,13 @@ fn sarif(reports: &[Report]) -> Value {
 
 /// What is worth a look in a file, and whether it is not valid.
 pub(crate) fn lint(
-    path: &Path,
-    limits: &Limits,
+    source: &Source,
     registry: &Registry,
-) -> Result<Result<(Vec<Finding>, bool), Diagnostics>, Failure> {
-    let file = match GraphFile::read_with(path, limits) {
-        Ok(file) => file,
-        Err(ReadError::Invalid(diagnostics)) => return Ok(Err(diagnostics)),
-        Err(ReadError::Io { error, .. }) => return Err(Failure::graph_input(path, error)),
-    };
+) -> Result<(Vec<Finding>, bool), Diagnostics> {
+    let file = source.parse()?;
     let (_, diagnostics) = clockjack_graph::compile::check(file.spec(), registry);
     let findings = lint::lint(file.spec(), &diagnostics.list);
-    Ok(Ok((findings, diagnostics.n_errors() > 0)))
+    Ok((findings, diagnostics.n_errors() > 0))
 }
 
 /// The findings for people.

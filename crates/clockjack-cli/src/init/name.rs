@@ -18,8 +18,6 @@ const TAKEN: &[&str] = &[
     "break",
     "build",
     "clockjack",
-    "clockjack-cli",
-    "clockjack_cli",
     "const",
     "continue",
     "core",
@@ -109,7 +107,10 @@ fn refusal(name: &str) -> Option<&'static str> {
     if !first.is_ascii_alphabetic() {
         return Some("it must begin with a letter");
     }
-    TAKEN.contains(&name).then_some("that name is taken, by the language, by cargo or by Clockjack")
+    // A crate of ours would be in one lock file with its namesake, which cargo refuses.
+    let is_ours = name.starts_with("clockjack-") || name.starts_with("clockjack_");
+    let is_taken = is_ours || TAKEN.contains(&name);
+    is_taken.then_some("that name is taken, by the language, by cargo or by Clockjack")
 }
 
 #[cfg(test)]
@@ -151,6 +152,8 @@ mod tests {
         check("match", Err("is taken"));
         check("test", Err("is taken"));
         check("clockjack", Err("is taken"));
+        check("clockjack-rt", Err("is taken"));
+        check("clockjacket", Ok("clockjacket"));
     }
 
     #[test]

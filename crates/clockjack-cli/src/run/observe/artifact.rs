@@ -37,11 +37,11 @@ impl Artifact {
     }
 
     /// A file of it that is written as the run goes on.
-    pub(crate) fn open(&mut self, name: &str, what: &str) -> Result<fs::File, Failure> {
+    pub(crate) fn open(&mut self, name: &str, what: &str) -> Result<(PathBuf, fs::File), Failure> {
         let path = self.directory.join(name);
         let file = fs::File::create(&path).map_err(|error| Failure::file_output(&path, error))?;
         self.files.push(json!({"name": name, "what": what}));
-        Ok(file)
+        Ok((path, file))
     }
 
     /// One more file.

@@ -1,0 +1,238 @@
+//! What commands read and write: pipes and standard input, files that are whole or not there, and
+//! verdicts that do not depend on who reads the output.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use clockjack_cli::{Streams, exit_code, run};
+use clockjack_graph::Registry;
+use serde_json::Value;
+
+/// A stream whose reader went away, or whose disk is full.
+struct Broken(io::ErrorKind);
+
+impl io::Write for Broken {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(self.0.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(self.0.into())
+    }
+}
+
+/// The exit code, what is printed, and what is said about it.
+fn clockjack(args: &[&str]) -> (u8, String, String) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut streams = Streams::new(&mut out, &mut err);
+    let code = run(&Registry::standard(), ["clockjack"].iter().chain(args), &mut streams);
+    let text = |bytes| String::from_utf8(bytes).expect("the command writes text");
+    (code, text(out), text(err))
+}
+
+/// The exit code if nobody reads what is printed.
+fn unread(args: &[&str]) -> u8 {
+    let (mut out, mut err) = (Broken(io::ErrorKind::BrokenPipe), Vec::new());
+    let mut streams = Streams::new(&mut out, &mut err);
+    let code = run(&Registry::standard(), ["clockjack"].iter().chain(args), &mut streams);
+    assert!(err.is_empty() || code != 0, "{}", String::from_utf8_lossy(&err));
+    code
+}
+
+/// Runs the command as a process, with this on standard input.
+fn piped(args: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clockjack"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("it has one");
+    // One that refuses its arguments reads nothing.
+    let _written = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+fn file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graphs").join(name);
+    path.to_str().expect("a path of text").to_owned()
+}
+
+/// A path for a file that is not there yet, in a directory of its own.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{name}"));
+    // What an earlier run of this test has left.
+    let _removed = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a directory can be made");
+    folder.join(name)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of text")
+}
+
+fn names_beside(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path.parent().expect("it has one")).expect("it is there");
+    let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_verdict_does_not_depend_on_who_reads_it() {
+    let (cell, bad) = (file("cell.yaml"), file("bad.yaml"));
+    let must = scratch("must.yaml");
+    let rule = "{id: a, type: eventually, event: loop_error}";
+    let rules = format!("assertion_schema_version: \"1\"\nassertions:\n  - {rule}\n");
+    fs::write(&must, rules).expect("it can be written");
+    let trace = scratch("kept.trace");
+    assert_eq!(clockjack(&["jobs", "--jobs", "9", "--trace", text(&trace)]).0, exit_code::OK);
+    let cases: [(&[&str], u8); 8] = [
+        (&["check", &bad], exit_code::INVALID_GRAPH),
+        (&["check", &bad, "--format", "json"], exit_code::INVALID_GRAPH),
+        (&["run", &bad, "--format", "json"], exit_code::INVALID_GRAPH),
+        (&["lint", &cell, "--deny"], exit_code::ASSERTION_FAILED),
+        (
+            &["diff-plan", &cell, &file("failing.yaml"), "--expect-same"],
+            exit_code::ASSERTION_FAILED,
+        ),
+        (&["observe", &cell, "--assert", text(&must)], exit_code::ASSERTION_FAILED),
+        (
+            &["observe", &cell, "--assert", text(&must), "--format", "human"],
+            exit_code::ASSERTION_FAILED,
+        ),
+        (&["jobs", "--jobs", "9", "--seed", "2", "--compare", text(&trace)], exit_code::FAILED),
+    ];
+    for (args, expected) in cases {
+        assert_eq!(clockjack(args).0, expected, "{args:?}, read");
+        assert_eq!(unread(args), expected, "{args:?}, not read");
+    }
+}
+
+#[test]
+fn a_recording_is_whole_also_if_the_reader_went_away() {
+    let folder = scratch("recording");
+    assert_eq!(unread(&["observe", &file("cell.yaml"), "--record", text(&folder)]), exit_code::OK);
+    let events = fs::read_to_string(folder.join("observe.ndjson")).expect("it was written");
+    assert!(events.contains("final_summary"), "{events}");
+    let manifest = fs::read_to_string(folder.join("manifest.json")).expect("it was written");
+    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    assert_eq!(manifest["n_trace_dropped"], 0, "{manifest}");
+}
+
+#[test]
+fn a_graph_comes_from_standard_input_for_every_command() {
+    let cell = fs::read(file("cell.yaml")).expect("it is there");
+    for command in ["check", "plan", "render", "run", "trace", "observe", "bench"] {
+        let ran = piped(&[command, "-"], &cell);
+        assert_eq!(ran.status.code(), Some(0), "{command}: {ran:?}");
+    }
+    let other = file("cell.yaml");
+    assert!(piped(&["diff-plan", "-", &other, "--expect-same"], &cell).status.success());
+    let twice = piped(&["diff-plan", "-", "-"], &cell);
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("`-` stands twice"), "{twice:?}");
+}
+
+#[test]
+fn faults_of_a_piped_graph_are_those_of_the_file() {
+    let bad = fs::read(file("bad.yaml")).expect("it is there");
+    let (_, expected, _) = clockjack(&["check", &file("bad.yaml")]);
+    for name in ["-", "/dev/stdin"] {
+        if name == "/dev/stdin" && cfg!(not(unix)) {
+            continue;
+        }
+        let ran = piped(&["check", name], &bad);
+        assert_eq!(ran.status.code(), Some(3), "{ran:?}");
+        let shown = if name == "-" { "<stdin>" } else { name };
+        let told = String::from_utf8_lossy(&ran.stdout).replace(shown, &file("bad.yaml"));
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told_before_the_run() {
+    let cell = file("cell.yaml");
+    // Without a bound: a run that began would not end.
+    for option in ["--trace", "--metrics", "--commit-log"] {
+        let args = ["run", &cell, "--clock", "wall", option, "no/such/folder/file"];
+        let (code, out, err) = clockjack(&args);
+        assert_eq!((code, out.as_str()), (exit_code::FAILED, ""), "{option}");
+        assert!(err.starts_with("clockjack: cannot write 'no/such/folder/file': "), "{err}");
+    }
+    let args = ["trace", &cell, "--clock", "wall", "-o", "no/such/folder/file"];
+    assert_eq!(clockjack(&args).0, exit_code::FAILED);
+}
+
+#[test]
+fn no_file_is_written_over_one_that_is_read_or_over_another() {
+    let graph = scratch("graph.yaml");
+    fs::copy(file("cell.yaml"), &graph).expect("it can be copied");
+    let before = fs::read(&graph).expect("it is there");
+    let (graph, other) = (text(&graph), graph.with_file_name("other"));
+    let (other, same) =
+        (text(&other), format!("{}/./graph.yaml", graph.trim_end_matches("/graph.yaml")));
+    let cases: [&[&str]; 6] = [
+        &["render", graph, "-o", graph],
+        &["trace", graph, "-o", &same],
+        &["run", graph, "--trace", &same],
+        &["run", graph, "--commit-log", graph],
+        &["run", graph, "--metrics", graph],
+        &["run", graph, "--metrics", other, "--trace", other],
+    ];
+    for args in cases {
+        let (code, out, err) = clockjack(args);
+        assert_eq!((code, out.as_str()), (exit_code::USAGE, ""), "{args:?}");
+        assert!(err.contains("would be written over"), "{err}");
+    }
+    assert_eq!(fs::read(graph).expect("it is there"), before);
+    assert_eq!(names_beside(Path::new(graph)), ["graph.yaml"], "nothing was left");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_is_told_also_if_a_file_of_it_could_not_be_written() {
+    let metrics = scratch("m.prom");
+    let args = [
+        "run",
+        &file("cell.yaml"),
+        "--steps",
+        "5",
+        "--trace",
+        "/dev/full",
+        "--metrics",
+        text(&metrics),
+    ];
+    let (code, out, err) = clockjack(&args);
+    assert_eq!(code, exit_code::FAILED);
+    assert!(out.contains("epochs      5"), "{out}");
+    assert!(err.starts_with("clockjack: cannot write '/dev/full': "), "{err}");
+    assert_eq!(names_beside(&metrics), ["m.prom"], "what could be written was");
+}
+
+#[test]
+fn room_for_records_that_no_machine_has_is_refused() {
+    let cell = file("cell.yaml");
+    let cases: [[&str; 3]; 3] = [
+        ["run", &cell, "--trace-capacity"],
+        ["trace", &cell, "--capacity"],
+        ["observe", &cell, "--event-buffer-capacity"],
+    ];
+    for [command, cell, option] in cases {
+        for many in ["4294967295", "16777217"] {
+            let (code, out, err) = clockjack(&[command, cell, option, many]);
+            assert_eq!((code, out.as_str()), (exit_code::USAGE, ""), "{command} {many}");
+            assert!(err.contains("..=16777216"), "{err}");
+        }
+    }
+}
+
+#[test]
+fn the_line_of_a_benchmark_is_there_while_it_runs() {
+    let args = ["bench", &file("cell.yaml"), "--runs", "1", "--progress", "counter"];
+    let (code, _, err) = clockjack(&args);
+    assert_eq!(code, exit_code::OK);
+    let drawn: Vec<&str> = err.split('\r').collect();
+    assert_eq!(drawn[1], "running    0/1");
+    assert!(drawn[2].trim().is_empty(), "wiped after it, and only once: {err:?}");
+    assert_eq!(drawn.len(), 4, "{err:?}");
+}
