@@ -38,8 +38,8 @@
 //!
 //! * The result goes to standard output, all else to standard error. A reader of the output that
 //!   goes away (`clockjack timers | head -3`) is no failure, and hides none.
-//! * A file is written whole or not at all, and what cannot be written is told before the work. Logs
-//!   of a run that goes on are the exception: they grow with it.
+//! * A file is written whole or not at all, and what cannot be written is told before the work.
+//!   Logs of a run that goes on are the exception: they grow with it.
 //! * Where a graph file is read, `-` is standard input.
 //! * [Exit codes](exit_code) are part of the interface.
 //! * Colours are used on a terminal only, and never if `NO_COLOR` is set; `--color` says more than

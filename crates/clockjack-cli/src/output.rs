@@ -196,26 +196,6 @@ mod tests {
         fs::remove_dir_all(folder).expect("it can be removed");
     }
 
-    #[cfg(unix)]
-    #[test]
-    fn links_permissions_and_devices_stay_what_they_are() {
-        use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-        let folder = scratch("links");
-        let (path, link) = (folder.join("a.txt"), folder.join("link"));
-        fs::write(&path, "old").expect("it can be written");
-        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("it is ours");
-        symlink("a.txt", &link).expect("a link can be made");
-        OutputFile::at(&link).and_then(|output| output.write("new")).expect("it is written");
-        assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
-        assert_eq!(fs::read_to_string(&path).expect("it is there"), "new");
-        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o640);
-        let null = Path::new("/dev/null");
-        OutputFile::at(null).and_then(|output| output.write("new")).expect("it is written");
-        assert!(!fs::metadata(null).expect("it is there").is_file());
-        fs::remove_dir_all(folder).expect("it can be removed");
-    }
-
     #[test]
     fn files_that_would_be_written_over_each_other_are_found() {
         let folder = scratch("clash");

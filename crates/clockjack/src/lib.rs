@@ -102,6 +102,40 @@
 //!   lanes decide only on which threads, and so never the result. It runs on the executor and the
 //!   clock of a system, beside its actors.
 //!
+//! # How to
+//!
+//! * **Test something that takes an hour**: [`ManualTime`](testkit::ManualTime) and
+//!   [`TestProbe`](testkit::TestProbe).
+//! * **Do something later, or again and again**: [`Context::timers`](actor::Context::timers);
+//!   without an actor, [`ActorSystem::scheduler`](actor::ActorSystem::scheduler).
+//! * **Get an answer**: [`ActorRef::ask`](actor::ActorRef::ask), in an actor
+//!   [`Context::ask`](actor::Context::ask); who is asked has a [`ReplyTo`](actor::ReplyTo).
+//! * **Wait for something slow**: [`Context::spawn`](actor::Context::spawn) for a future; for what
+//!   blocks, [`ActorSystem::dispatcher`](actor::ActorSystem::dispatcher) and
+//!   [`Props::dispatcher`](actor::Props::dispatcher).
+//! * **Hold back who sends too much**: [`Mailbox::bounded`](actor::Mailbox::bounded). `tell` gives
+//!   back what does not fit, [`ActorRef::send`](actor::ActorRef::send) waits for room.
+//! * **Survive a failure**: [`Props::supervise`](actor::Props::supervise) with a
+//!   [`Strategy`](actor::Strategy).
+//! * **Stop an actor**: [`Next::Stop`](actor::Next::Stop),
+//!   [`Context::stop_child`](actor::Context::stop_child),
+//!   [`ActorSystem::stop`](actor::ActorSystem::stop).
+//! * **Stop the program**: [`Runtime::run`](rt::Runtime::run) goes on until Ctrl-C,
+//!   [`Runtime::shutdown`](rt::Runtime::shutdown) ends it now; what must be done before stands in
+//!   [`ActorSystem::on_shutdown`](actor::ActorSystem::on_shutdown).
+//! * **Know that another has ended**: [`Context::watch`](actor::Context::watch) and
+//!   [`Signal::Terminated`](actor::Signal::Terminated).
+//! * **Share work, find a service**: [`router`](actor::router),
+//!   [`receptionist`](actor::receptionist).
+//! * **See what goes on**: [`ActorSystem::events`](actor::ActorSystem::events),
+//!   [`ActorSystem::metrics`](actor::ActorSystem::metrics), [`TracingBridge`](rt::TracingBridge).
+//! * **Open sockets**: [`PoolConfig::tokio`](rt::PoolConfig::tokio); inside a tokio application,
+//!   [`TokioToolbox`](rt::TokioToolbox).
+//! * **Run a graph file**: [`GraphFile::read`](graph::GraphFile::read) and
+//!   [`Graph::start`](graph::Graph::start).
+//! * **Run without std**: [`RootContext`](actor::RootContext) on a [`Toolbox`](exec::Toolbox) of
+//!   yours.
+//!
 //! # Map
 //!
 //! | module | what is there | std | feature |

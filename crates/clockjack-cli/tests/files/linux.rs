@@ -1,0 +1,62 @@
+//! Devices, links and permissions, as Linux has them.
+
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use clockjack_cli::exit_code;
+
+use super::{clockjack, file, names_beside, piped, scratch, text};
+
+#[test]
+fn a_pipe_is_read_once() {
+    let (cell, bad) = (file("cell.yaml"), file("bad.yaml"));
+    let ran = piped(&["check", "/dev/stdin"], &fs::read(&bad).expect("it is there"));
+    let told = String::from_utf8_lossy(&ran.stdout).replace("/dev/stdin", &bad);
+    assert_eq!(told, clockjack(&["check", &bad]).1);
+    let ran = piped(&["bench", "/dev/stdin"], &fs::read(cell).expect("it is there"));
+    assert!(ran.status.success(), "{ran:?}");
+}
+
+#[test]
+fn links_and_permissions_stay_what_they_are() {
+    let path = scratch("a.svg");
+    let link = path.with_file_name("link");
+    fs::write(&path, "old").expect("it can be written");
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("it is ours");
+    symlink("a.svg", &link).expect("a link can be made");
+    let args = ["render", &file("cell.yaml"), "--format", "svg", "-o", text(&link)];
+    assert_eq!(clockjack(&args).0, exit_code::OK);
+    assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    assert!(fs::read_to_string(&path).expect("it is there").starts_with("<svg"));
+    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_device_is_written_straight_and_may_be_named_twice() {
+    let null = "/dev/null";
+    let args = ["run", &file("cell.yaml"), "--steps", "2", "--trace", null, "--metrics", null];
+    assert_eq!(clockjack(&args).0, exit_code::OK);
+    assert!(!fs::metadata(null).expect("it is there").is_file(), "it is still a device");
+}
+
+#[test]
+fn a_run_is_told_also_if_a_file_of_it_could_not_be_written() {
+    let metrics = scratch("m.prom");
+    let args = [
+        "run",
+        &file("cell.yaml"),
+        "--steps",
+        "5",
+        "--trace",
+        "/dev/full",
+        "--metrics",
+        text(&metrics),
+    ];
+    let (code, out, err) = clockjack(&args);
+    assert_eq!(code, exit_code::FAILED);
+    assert!(out.contains("epochs      5"), "{out}");
+    assert!(err.starts_with("clockjack: cannot write '/dev/full': "), "{err}");
+    assert_eq!(names_beside(&metrics), ["m.prom"], "what could be written was");
+}
