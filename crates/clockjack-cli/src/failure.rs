@@ -38,6 +38,7 @@ enum Kind {
     AssertionsInput { path: PathBuf, source: io::Error },
     NotAssertions { path: PathBuf, why: String },
     UnknownCode(String),
+    UnknownName(String),
     UnknownCommand(String),
     Told(u8),
 }
@@ -76,6 +77,11 @@ impl Failure {
     /// There is no such code.
     pub(crate) fn unknown_code(name: &str) -> Self {
         Self(Kind::UnknownCode(name.to_owned()))
+    }
+
+    /// There is nothing of this name in the graph.
+    pub(crate) const fn unknown_name(why: String) -> Self {
+        Self(Kind::UnknownName(why))
     }
 
     /// There is no such command.
@@ -145,6 +151,7 @@ impl Failure {
             | Kind::AssertionsInput { .. }
             | Kind::NotAssertions { .. }
             | Kind::UnknownCode(_)
+            | Kind::UnknownName(_)
             | Kind::UnknownCommand(_) => exit_code::USAGE,
             Kind::Told(code) => *code,
             Kind::Init(error) => error.exit_code(),
@@ -233,6 +240,7 @@ impl fmt::Display for Failure {
                 }
                 write!(f, "; did you mean {}?", near.join(" or "))
             }
+            Kind::UnknownName(why) => write!(f, "{why}"),
             Kind::UnknownCommand(name) => {
                 write!(f, "there is no command '{name}'; `clockjack --help` lists all")
             }
@@ -262,6 +270,7 @@ impl Error for Failure {
             | Kind::NoExport(_)
             | Kind::NotAssertions { .. }
             | Kind::UnknownCode(_)
+            | Kind::UnknownName(_)
             | Kind::UnknownCommand(_)
             | Kind::Told(_)
             | Kind::Diverged { .. } => None,

@@ -189,20 +189,28 @@ fn every_form_of_assertion_holds_or_exits_with_9() {
             "value: 3",
             "value: 4",
         ),
-        ("always, event: component_begin, where: {lane: control}", "control", "other"),
+        (
+            "always, event: component_begin, where: {lane: control}",
+            "lane: control",
+            "epoch_id: \"1\"",
+        ),
         ("never, event: loop_error", "loop_error", "component_end"),
-        ("eventually, event: component_end, where: {component_id: actuator}", "actuator", "nobody"),
+        (
+            "eventually, event: component_end, where: {component_id: actuator}",
+            "component_end",
+            "loop_error",
+        ),
         ("within_events, event: component_end, n: 20", "n: 20", "n: 1"),
         (
             "within_epochs, event: component_end, where: {component_id: actuator}, n: 2",
-            "actuator",
-            "nobody",
+            "component_end",
+            "loop_error",
         ),
         (
             "sequence, events: \
              [component_begin, {event: component_end, where: {component_id: actuator}}]",
-            "actuator",
-            "nobody",
+            "component_end",
+            "loop_error",
         ),
     ];
     for (n, (rule, right, wrong)) in forms.into_iter().enumerate() {
@@ -219,6 +227,32 @@ fn every_form_of_assertion_holds_or_exits_with_9() {
             observe(&[&cell, "--steps", "3", "--assert", &bad, "--no-fail-on-assertion-fail"]);
         assert_eq!(ran.code, 0, "{rule}: told, and no failure");
         assert!(ran.out.contains("\"assertions_ok\":false"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_name_that_the_graph_has_not_is_refused_before_the_run() {
+    let cell = file("cell.yaml");
+    let cases = [
+        ("component_id: actuatr", "the graph has no component `actuatr`"),
+        ("channel_id: sens", "the graph has no edge `sens`"),
+        ("lane: contrl", "the graph has no lane `contrl`"),
+    ];
+    for (n, (filter, why)) in cases.into_iter().enumerate() {
+        // It would hold whatever happens.
+        let rule = format!("{{id: a, type: never, event: component_error, where: {{{filter}}}}}");
+        let must = assertions(&format!("name-{n}.yaml"), &rule);
+        let ran = observe(&[&cell, "--clock", "wall", "--assert", &must]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+        assert!(ran.err.contains(why), "{}", ran.err);
+    }
+    for (option, name, why) in [
+        ("--include-component", "actuatr", "the graph has no component `actuatr`"),
+        ("--include-channel", "sens", "the graph has no edge `sens`"),
+    ] {
+        let ran = observe(&[&cell, "--clock", "wall", option, name]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+        assert!(ran.err.contains(why), "{}", ran.err);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::exit_code;
 use crate::failure::Failure;
 use crate::graph::load::Told;
 use crate::render;
-use crate::run::assertions::{Assertions, Watch};
+use crate::run::assertions::{Assertions, Watch, check_name};
 use crate::run::bench::fnv1a64;
 use crate::run::observe::artifact::{Artifact, EVENTS};
 use crate::run::observe::{self, Counts, Filter, Level};
@@ -157,6 +157,7 @@ impl ObserveArgs {
         };
         let source = self.graph.read()?;
         let loaded = load_or_tell(&source, of, told, streams)?;
+        self.check_names(&assertions, &loaded.plan)?;
         let mut artifact = self.record.as_deref().map(Artifact::create).transpose()?;
         let copy = artifact.as_mut().map(|one| one.open(EVENTS, "events, a line each"));
         let log = (self.observe_level > Level::Off)
@@ -221,6 +222,17 @@ impl ObserveArgs {
         let parsed = Assertions::parse(&text);
         let parsed = parsed.map_err(|why| Failure::not_assertions(path, why))?;
         Ok((Some(text), parsed))
+    }
+
+    /// Whether the graph has what the arguments and the assertions name.
+    fn check_names(&self, assertions: &Assertions, plan: &Plan) -> Result<(), Failure> {
+        if let Some(path) = &self.assertions {
+            assertions.check_names(plan).map_err(|why| Failure::not_assertions(path, why))?;
+        }
+        let components = self.include_component.iter().map(|id| ("component_id", id));
+        let channels = self.include_channel.iter().map(|id| ("channel_id", id));
+        let mut all = components.chain(channels);
+        all.try_for_each(|(field, id)| check_name(plan, field, id)).map_err(Failure::unknown_name)
     }
 
     fn filter(&self) -> Filter {

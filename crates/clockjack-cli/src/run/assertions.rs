@@ -1,11 +1,12 @@
 //! What must hold for a run, as a file says it. There are fixed kinds and no scripts.
 //!
 //! An assertion about events that were lost cannot hold: it is told as failed, with the reason.
-//! What could never hold or never fail because a name in it is wrong is refused before anything
-//! runs.
+//! What could never hold or never fail because a name in it is wrong or a part is missing is refused
+//! before anything runs.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
+use clockjack_graph::compile::Plan;
 use clockjack_graph::run::{MetricDescriptor, Metrics};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,19 +29,19 @@ struct Assertion {
     #[serde(rename = "type")]
     kind: Kind,
     #[serde(default)]
-    event: String,
+    event: Option<String>,
     #[serde(default)]
     events: Vec<Step>,
     #[serde(default, rename = "where")]
     filter: BTreeMap<String, String>,
     #[serde(default)]
-    metric: String,
+    metric: Option<String>,
     #[serde(default)]
     label: Option<String>,
     #[serde(default)]
-    value: f64,
+    value: Option<f64>,
     #[serde(default)]
-    n: u64,
+    n: Option<u64>,
 }
 
 /// One event of a sequence: its kind, or with what it must have.
@@ -117,15 +118,30 @@ enum Kind {
 impl Assertions {
     /// Reads a file's text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let read: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        let read: Self = serde_saphyr::from_str(text)
+            .map_err(|error| error.to_string().trim_start_matches("error: ").to_owned())?;
         if read.assertion_schema_version != "1" {
             let version = &read.assertion_schema_version;
             return Err(format!("assertion_schema_version is {version}, and only 1 is known"));
         }
+        let mut ids = BTreeSet::new();
         for one in &read.assertions {
-            one.check().map_err(|why| format!("assertion `{}`: {why}", one.id))?;
+            let is_new = ids.insert(&one.id);
+            let checked = if is_new { one.check() } else { Err("its id stands twice".into()) };
+            checked.map_err(|why| format!("assertion `{}`: {why}", one.id))?;
         }
         Ok(read)
+    }
+
+    /// Refuses names that this graph has not: nothing would ever happen to them.
+    pub(crate) fn check_names(&self, plan: &Plan) -> Result<(), String> {
+        for one in &self.assertions {
+            for (field, name) in one.filters().flatten() {
+                check_name(plan, field, name)
+                    .map_err(|why| format!("assertion `{}`: {why}", one.id))?;
+            }
+        }
+        Ok(())
     }
 
     /// Begins to watch.
@@ -165,7 +181,7 @@ impl Watch<'_> {
             if one.events.get(seen.n_steps).is_some_and(|next| next.is(kind, event)) {
                 seen.n_steps += 1;
             }
-            if one.event != kind {
+            if one.event.as_deref() != Some(kind) {
                 continue;
             }
             if !passes(event, &one.filter) {
@@ -174,8 +190,8 @@ impl Watch<'_> {
             }
             seen.n_hits += 1;
             seen.in_time |= match one.kind {
-                Kind::WithinEvents => self.n_events <= one.n,
-                Kind::WithinEpochs => epoch <= one.n,
+                Kind::WithinEvents => one.n.is_some_and(|n| self.n_events <= n),
+                Kind::WithinEpochs => one.n.is_some_and(|n| epoch <= n),
                 _ => false,
             };
         }
@@ -209,58 +225,125 @@ impl Watch<'_> {
     }
 }
 
+/// Refuses a name that this graph has not. Of other fields nothing is known before the run.
+pub(crate) fn check_name(plan: &Plan, field: &str, name: &str) -> Result<(), String> {
+    let (what, is_there) = match field {
+        "component_id" => {
+            ("component", plan.components.iter().any(|one| one.spec.id.as_str() == name))
+        }
+        "channel_id" => ("edge", plan.edges.iter().any(|one| one.id.as_str() == name)),
+        "lane" => ("lane", plan.lanes.iter().any(|one| one.spec.id.as_str() == name)),
+        _ => return Ok(()),
+    };
+    if is_there { Ok(()) } else { Err(format!("the graph has no {what} `{name}`")) }
+}
+
 impl Kind {
     const fn is_of_metrics(self) -> bool {
         matches!(self, Self::MetricEquals | Self::MetricLte | Self::MetricGte)
     }
 }
 
+/// A part of an assertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Needed,
+    /// It may be there or not.
+    Free,
+    /// It would say nothing.
+    Idle,
+}
+
 impl Assertion {
-    /// Whether its names are names, and it has what its type needs.
-    fn check(&self) -> Result<(), String> {
-        let named = |kind: &str| match kind_named(kind) {
-            Some(_) => Ok(()),
-            None => Err(no_such_kind(kind)),
-        };
-        let filters = self.events.iter().filter_map(|step| match step {
+    /// All that events are held against.
+    fn filters(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
+        let of_steps = self.events.iter().filter_map(|step| match step {
             Step::Kind(_) => None,
             Step::Filtered { filter, .. } => Some(filter),
         });
-        for name in filters.chain([&self.filter]).flat_map(BTreeMap::keys) {
+        of_steps.chain([&self.filter])
+    }
+
+    /// Whether its names are names, and it has what its type needs and nothing else.
+    fn check(&self) -> Result<(), String> {
+        self.check_parts()?;
+        for name in self.filters().flat_map(BTreeMap::keys) {
             if !FIELDS.contains(&name.as_str()) {
                 return Err(format!("`where` knows no `{name}`; it knows {}", FIELDS.join(", ")));
             }
         }
-        match self.kind {
-            Kind::Sequence if self.events.is_empty() => Err("it has no `events`".into()),
-            Kind::Sequence => self.events.iter().try_for_each(|step| named(step.kind())),
-            _ if self.kind.is_of_metrics() => match MetricDescriptor::of(&self.metric) {
-                Some(_) => Ok(()),
-                None => Err(format!("there is no metric `{}`", self.metric)),
-            },
-            Kind::Always if self.filter.is_empty() => Err("it has no `where`".into()),
-            Kind::WithinEvents | Kind::WithinEpochs if self.n == 0 => Err("it has no `n`".into()),
-            _ => named(&self.event),
+        let kinds = self.events.iter().map(Step::kind).chain(self.event.as_deref());
+        if let Some(kind) = kinds.into_iter().find(|kind| kind_named(kind).is_none()) {
+            return Err(no_such_kind(kind));
         }
+        if let Some(metric) = &self.metric
+            && MetricDescriptor::of(metric).is_none()
+        {
+            return Err(format!("there is no metric `{metric}`"));
+        }
+        if self.value.is_some_and(|value| !value.is_finite()) {
+            return Err("`value` is no number".into());
+        }
+        if self.n == Some(0) {
+            return Err("`n` is 0, and nothing comes before the first".into());
+        }
+        Ok(())
+    }
+
+    fn check_parts(&self) -> Result<(), String> {
+        use Part::{Free, Idle, Needed};
+
+        let [event, events, filter, metric, label, value, n] = match self.kind {
+            Kind::CounterEquals => [Needed, Idle, Free, Idle, Idle, Needed, Idle],
+            Kind::MetricEquals | Kind::MetricLte | Kind::MetricGte => {
+                [Idle, Idle, Idle, Needed, Free, Needed, Idle]
+            }
+            Kind::Always => [Needed, Idle, Needed, Idle, Idle, Idle, Idle],
+            Kind::Never | Kind::Eventually => [Needed, Idle, Free, Idle, Idle, Idle, Idle],
+            Kind::WithinEvents | Kind::WithinEpochs => {
+                [Needed, Idle, Free, Idle, Idle, Idle, Needed]
+            }
+            Kind::Sequence => [Idle, Needed, Idle, Idle, Idle, Idle, Idle],
+        };
+        let parts = [
+            ("event", event, self.event.is_some()),
+            ("events", events, !self.events.is_empty()),
+            ("where", filter, !self.filter.is_empty()),
+            ("metric", metric, self.metric.is_some()),
+            ("label", label, self.label.is_some()),
+            ("value", value, self.value.is_some()),
+            ("n", n, self.n.is_some()),
+        ];
+        for (name, part, is_there) in parts {
+            match (part, is_there) {
+                (Needed, false) => return Err(format!("it has no `{name}`")),
+                (Idle, true) => return Err(format!("`{name}` says nothing for its type")),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Whether it holds, and what was found.
     #[expect(clippy::float_cmp, reason = "counts are whole numbers, which compare exactly")]
     #[expect(clippy::cast_precision_loss, reason = "no run has as many events as a float counts")]
     fn outcome(&self, seen: &Seen, metrics: &Metrics) -> (bool, Value) {
+        let name = self.metric.as_deref().unwrap_or("");
         let metric = match &self.label {
-            Some(label) => metrics.get(&self.metric, label),
+            Some(label) => metrics.get(name, label),
             None => {
-                let is_there = metrics.list.iter().any(|one| one.name == self.metric)
-                    || metrics.user.iter().any(|one| one.name == self.metric);
-                is_there.then(|| metrics.total(&self.metric))
+                let is_there = metrics.list.iter().any(|one| one.name == name)
+                    || metrics.user.iter().any(|one| one.name == name);
+                is_there.then(|| metrics.total(name))
             }
         };
+        // Nothing compares with what is not there; it is, by the check.
+        let wanted = self.value.unwrap_or(f64::NAN);
         match self.kind {
-            Kind::CounterEquals => (seen.n_hits as f64 == self.value, json!(seen.n_hits)),
-            Kind::MetricEquals => (metric == Some(self.value), json!(metric)),
-            Kind::MetricLte => (metric.is_some_and(|value| value <= self.value), json!(metric)),
-            Kind::MetricGte => (metric.is_some_and(|value| value >= self.value), json!(metric)),
+            Kind::CounterEquals => (seen.n_hits as f64 == wanted, json!(seen.n_hits)),
+            Kind::MetricEquals => (metric == Some(wanted), json!(metric)),
+            Kind::MetricLte => (metric.is_some_and(|value| value <= wanted), json!(metric)),
+            Kind::MetricGte => (metric.is_some_and(|value| value >= wanted), json!(metric)),
             Kind::Always => (seen.n_misses == 0, json!(seen.n_misses)),
             Kind::Never => (seen.n_hits == 0, json!(seen.n_hits)),
             Kind::Eventually => (seen.n_hits > 0, json!(seen.n_hits)),
@@ -350,6 +433,13 @@ assertions:
             ("trace.event_count", "trace.events", "there is no metric"),
             (", where: {lane: fast}", "", "it has no `where`"),
             (", n: 2", "", "it has no `n`"),
+            (", n: 2", ", n: 0", "`n` is 0"),
+            (", event: loop_converged, n: 1", ", n: 1", "it has no `event`"),
+            ("component_begin, value: 1", "component_begin", "it has no `value`"),
+            (", value: 3", "", "it has no `value`"),
+            (", value: 3", ", value: .nan", "`value` is no number"),
+            (", value: 3", ", value: 3, n: 3", "`n` says nothing for its type"),
+            ("id: early", "id: order", "its id stands twice"),
         ] {
             assert!(TEXT.contains(right), "{right}");
             let refused = Assertions::parse(&TEXT.replacen(right, wrong, 1));
