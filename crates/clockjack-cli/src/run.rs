@@ -20,7 +20,7 @@ use std::thread::Thread;
 use std::time::Instant;
 
 use clockjack_graph::compile::Plan;
-use clockjack_graph::run::{RunError, RunReport, TraceLog};
+use clockjack_graph::run::{Journal, RunError, RunReport, TraceLog};
 use clockjack_graph::{Clock, CommitLog, Graph, GraphRun, RunOptions, Stopper};
 use clockjack_rt::{PoolConfig, Runtime, actor::ActorSystem};
 
@@ -45,6 +45,7 @@ pub(crate) struct Wanted {
     pub(crate) seed: u64,
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
+    pub(crate) journal: Option<Journal>,
 }
 
 impl Wanted {
@@ -59,6 +60,7 @@ impl Wanted {
             seed: 0,
             commit_log: None,
             trace: None,
+            journal: None,
         }
     }
 
@@ -85,6 +87,9 @@ impl Wanted {
         }
         if let Some(log) = &self.trace {
             options = options.trace(log);
+        }
+        if let Some(journal) = &self.journal {
+            options = options.journal(journal);
         }
         options
     }

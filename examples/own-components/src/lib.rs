@@ -7,6 +7,7 @@
 use std::io::{self, Write as _};
 
 use clockjack_graph::describe::Domain;
+use clockjack_graph::run::Level;
 use clockjack_graph::{
     Component, Config, ConfigError, Execute, Failure, GraphContext, Input, Output, Registry, Stamp,
 };
@@ -80,6 +81,8 @@ impl Execute for Thermostat {
         }
         if self.is_on != was_on {
             let heat = if self.is_on == Some(true) { 1.0 } else { 0.0 };
+            // `run --log info` shows it. Without, nothing is formatted.
+            cx.log(Level::Info, format_args!("{degrees:.1} degrees"));
             cx.publish(self.heat, heat)?;
         }
         Ok(())

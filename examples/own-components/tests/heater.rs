@@ -62,6 +62,21 @@ fn the_commands_know_the_components() {
 }
 
 #[test]
+fn what_components_say_is_printed_from_the_level_that_was_asked_for() {
+    let said = |options: &[&str]| {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut streams = Streams::new(&mut out, &mut err);
+        let args = ["own-components", "run", HEATER, "--steps", "49"].iter().chain(options);
+        assert_eq!(clockjack_cli::run(&registry(), args, &mut streams), exit_code::OK);
+        String::from_utf8(err).expect("text")
+    };
+    let lines = "info heater/switch, epoch 1: 15.0 degrees\n\
+                 info heater/switch, epoch 27: 21.2 degrees\n";
+    assert_eq!(said(&["--log", "info"]), lines);
+    assert_eq!((said(&["--log", "warn"]), said(&[])), (String::new(), String::new()));
+}
+
+#[test]
 fn a_component_may_print_while_the_command_runs_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_own-components"));
     command.args(["run", "--steps", "49", "--format", "json", HEATER]);

@@ -12,7 +12,7 @@ use clockjack_graph::compile::Plan;
 use clockjack_graph::describe::GraphFile;
 use clockjack_graph::run::timeline::timeline;
 use clockjack_graph::run::trace::expand;
-use clockjack_graph::run::{Metrics, TraceLog, TraceRecord};
+use clockjack_graph::run::{Journal, Level, Metrics, TraceLog, TraceRecord};
 use clockjack_graph::{Clock, CommitLog, Graph, Registry};
 use clockjack_observe::{chrome, perfetto};
 use serde_json::Value;
@@ -88,6 +88,7 @@ impl RunBounds {
             seed: self.seed,
             commit_log: None,
             trace: None,
+            journal: None,
         }
     }
 }
@@ -98,7 +99,8 @@ Examples:
   clockjack run cell.yaml --for 10s --clock wall        ten seconds by the clock on the wall
   clockjack run cell.yaml --workers 8 --commit-log a    what was committed, in its one order
   clockjack run cell.yaml --trace cell.pftrace          for ui.perfetto.dev
-  clockjack run cell.yaml --metrics cell.prom           for Prometheus";
+  clockjack run cell.yaml --metrics cell.prom           for Prometheus
+  clockjack run cell.yaml --log info                    with what its components say";
 
 /// Run a graph file
 #[derive(Debug, Args)]
@@ -122,6 +124,11 @@ pub(super) struct RunArgs {
     /// the executor, the scheduler and the actors below it.
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
+
+    /// Print what components have to say, from this level on, on standard error, while they say
+    /// it; no line about lanes is drawn then.
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    log: Option<LogLevel>,
 
     /// Exit with 7 if more ticks than this took too long.
     #[arg(long, value_name = "N")]
@@ -162,6 +169,7 @@ impl RunArgs {
         if self.trace.is_some() {
             wanted.trace = Some(TraceLog::new(self.trace_capacity as usize));
         }
+        wanted.journal = self.log.map(LogLevel::journal);
         let plan = loaded.plan.clone();
         let ran = run_with_line(loaded, of.registry, &wanted, self.progress, streams)?;
         let kept = self.keep(&files, &plan, &ran, &wanted);
@@ -198,6 +206,37 @@ impl RunArgs {
     }
 }
 
+/// What of that which components say is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogLevel {
+    /// Something failed.
+    Error,
+    /// Something is odd.
+    Warn,
+    /// Something happened.
+    Info,
+    /// For who looks for a fault.
+    Debug,
+    /// Every step.
+    Trace,
+}
+
+impl LogLevel {
+    /// Lines between two looks at a run, at most; what is lost is counted.
+    const LINES_MAX: usize = 1 << 16;
+
+    fn journal(self) -> Journal {
+        let least = match self {
+            Self::Error => Level::Error,
+            Self::Warn => Level::Warn,
+            Self::Info => Level::Info,
+            Self::Debug => Level::Debug,
+            Self::Trace => Level::Trace,
+        };
+        Journal::new(Self::LINES_MAX).least(least)
+    }
+}
+
 /// What is written after a run.
 struct Files {
     trace: Option<OutputFile>,
@@ -229,7 +268,7 @@ pub(super) fn compile(file: &GraphFile, registry: &Registry) -> Graph {
     file.compile(registry).expect("the same file was compiled just now")
 }
 
-/// Runs a graph with a line about each of its lanes.
+/// Runs a graph with a line about each of its lanes, or with what its components have to say.
 fn run_with_line(
     loaded: Loaded,
     registry: &Registry,
@@ -240,6 +279,19 @@ fn run_with_line(
     let graph = compile(&loaded.file, registry);
     let interrupt = streams.interrupt.clone();
     interrupt.listen();
+    if let Some(journal) = &wanted.journal {
+        // A line that cannot be written is left out: the run is not about them.
+        let ran = run::run(graph, wanted, &interrupt, |_| {
+            for record in journal.take() {
+                let _said = writeln!(streams.err, "{record}");
+            }
+        })?;
+        if journal.n_dropped() > 0 {
+            let n_dropped = journal.n_dropped();
+            let _said = writeln!(streams.err, "{n_dropped} lines of components were lost");
+        }
+        return Ok(ran);
+    }
     let began = Instant::now();
     let mut line = progress.on(streams);
     run::run(graph, wanted, &interrupt, |stopper| {
