@@ -234,7 +234,7 @@ fn every_form_of_assertion_holds_or_exits_with_9() {
 fn a_name_that_the_graph_has_not_is_refused_before_the_run() {
     let cell = file("cell.yaml");
     let cases = [
-        ("component_id: actuatr", "the graph has no component `actuatr`"),
+        ("component_id: actuatr", "the graph has no component or loop `actuatr`"),
         ("channel_id: sens", "the graph has no edge `sens`"),
         ("lane: contrl", "the graph has no lane `contrl`"),
     ];
@@ -247,13 +247,42 @@ fn a_name_that_the_graph_has_not_is_refused_before_the_run() {
         assert!(ran.err.contains(why), "{}", ran.err);
     }
     for (option, name, why) in [
-        ("--include-component", "actuatr", "the graph has no component `actuatr`"),
+        ("--include-component", "actuatr", "the graph has no component or loop `actuatr`"),
         ("--include-channel", "sens", "the graph has no edge `sens`"),
     ] {
         let ran = observe(&[&cell, "--clock", "wall", option, name]);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
         assert!(ran.err.contains(why), "{}", ran.err);
     }
+}
+
+#[test]
+fn a_loop_goes_by_its_own_name() {
+    let graph =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/graphs/loops/fixed_point.yaml");
+    let rule = "{id: a, type: eventually, event: loop_converged, where: {component_id: solve}}";
+    let must = assertions("loop.yaml", rule);
+    let graph = graph.to_str().expect("text");
+    let ran = observe(&[graph, "--steps", "3", "--assert", &must, "--include-component", "solve"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("\"kind\":\"loop_converged\""), "{}", ran.out);
+}
+
+#[test]
+fn events_that_nobody_looks_at_count_like_others() {
+    let n_events = |args: &[&str]| {
+        let lines = events(args);
+        lines.last().expect("a summary")["n_events"].as_u64().expect("a number")
+    };
+    let must = assertions("count.yaml", "{id: a, type: eventually, event: component_end}");
+    let all = n_events(&["--observe-level", "debug"]);
+    assert!(all > 20);
+    assert_eq!(n_events(&["--observe-level", "summary"]), all);
+    assert_eq!(n_events(&["--observe-level", "summary", "--assert", &must]), all);
+    // The first end of a call is behind events that are not printed.
+    let late = assertions("late.yaml", "{id: a, type: within_events, event: component_end, n: 3}");
+    let lines = events(&["--assert", &late]);
+    assert_eq!(lines.last().expect("a summary")["assertions_ok"], false);
 }
 
 #[test]

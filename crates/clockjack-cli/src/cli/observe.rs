@@ -343,6 +343,12 @@ impl Session<'_> {
         let records = self.log.map(TraceLog::take).unwrap_or_default();
         for record in expand(self.plan, &records) {
             self.counts.record(&record);
+            let Some(kind) = observe::kind_of(record.name) else { continue };
+            // Few are, and making one of them costs more than all the rest.
+            if !self.is_wanted(kind) {
+                self.watch.pass_over();
+                continue;
+            }
             if let Some(event) = observe::event(self.plan, &record) {
                 self.tell(event)?;
             }
@@ -354,6 +360,11 @@ impl Session<'_> {
             self.tell(event)?;
         }
         Ok(())
+    }
+
+    /// Whether anybody looks at events of this kind.
+    fn is_wanted(&self, kind: &str) -> bool {
+        (self.stream.is_used() && self.filter.may_pass(kind)) || self.watch.is_about(kind)
     }
 
     fn tell(&mut self, mut event: Value) -> Result<(), Failure> {
@@ -481,8 +492,13 @@ struct Stream<'w> {
 }
 
 impl Stream<'_> {
+    /// Whether what is put there goes anywhere.
+    const fn is_used(&self) -> bool {
+        self.is_on || self.copy.is_some()
+    }
+
     fn put(&mut self, mut event: Value) -> Result<(), Failure> {
-        if !self.is_on && self.copy.is_none() {
+        if !self.is_used() {
             return Ok(());
         }
         let stream = event["stream_id"].as_str().unwrap_or("frame").to_owned();

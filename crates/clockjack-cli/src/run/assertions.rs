@@ -197,6 +197,18 @@ impl Watch<'_> {
         }
     }
 
+    /// Whether an assertion is about events of this kind.
+    pub(crate) fn is_about(&self, kind: &str) -> bool {
+        self.of.assertions.iter().any(|one| {
+            one.event.as_deref() == Some(kind) || one.events.iter().any(|step| step.kind() == kind)
+        })
+    }
+
+    /// The next event, if none is about its kind.
+    pub(crate) fn pass_over(&mut self) {
+        self.n_events += 1;
+    }
+
     /// How many events there were.
     pub(crate) fn n_events(&self) -> u64 {
         self.n_events
@@ -228,8 +240,11 @@ impl Watch<'_> {
 /// Refuses a name that this graph has not. Of other fields nothing is known before the run.
 pub(crate) fn check_name(plan: &Plan, field: &str, name: &str) -> Result<(), String> {
     let (what, is_there) = match field {
+        // A loop goes by its own id, which is that of its region.
         "component_id" => {
-            ("component", plan.components.iter().any(|one| one.spec.id.as_str() == name))
+            let is_component = plan.components.iter().any(|one| one.spec.id.as_str() == name);
+            let is_loop = plan.regions.iter().any(|one| one.id.as_str() == name);
+            ("component or loop", is_component || is_loop)
         }
         "channel_id" => ("edge", plan.edges.iter().any(|one| one.id.as_str() == name)),
         "lane" => ("lane", plan.lanes.iter().any(|one| one.spec.id.as_str() == name)),

@@ -100,7 +100,7 @@ pub(crate) fn no_such_kind(name: &str) -> String {
 }
 
 /// What kind of event a record is; `None` for spans whose beginning and end are events.
-const fn kind_of(name: TraceName) -> Option<&'static str> {
+pub(crate) const fn kind_of(name: TraceName) -> Option<&'static str> {
     Some(match name {
         TraceName::SchedulerIteration
         | TraceName::ComponentExecute
@@ -192,18 +192,25 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whether any event of this kind is printed.
+    pub(crate) fn may_pass(&self, kind: &str) -> bool {
+        // Who asks for a kind by its name gets it at any level.
+        let is_in = if self.include.is_empty() {
+            let known = KINDS.iter().find(|(name, _)| *name == kind);
+            known.is_none_or(|(_, level)| *level <= self.level)
+        } else {
+            self.include.iter().any(|one| one == kind)
+        };
+        is_in && !self.exclude.iter().any(|one| one == kind)
+    }
+
     /// Whether an event is printed. One of several says so.
     pub(crate) fn pass(&mut self, event: &mut Value) -> bool {
         let kind = event["kind"].as_str().unwrap_or("");
-        let level = KINDS.iter().find(|(name, _)| *name == kind).map_or(Level::Off, |one| one.1);
-        let is_named = self.include.iter().any(|one| one == kind);
         let is_in = |list: &[String], name: &str| {
             list.is_empty() || list.iter().any(|one| event["ids"][name] == one.as_str())
         };
-        // Who asks for a kind by its name gets it at any level.
-        let is_left_out = !is_named && (level > self.level || !self.include.is_empty());
-        if is_left_out
-            || self.exclude.iter().any(|one| one == kind)
+        if !self.may_pass(kind)
             || !is_in(&self.components, "component_id")
             || !is_in(&self.channels, "channel_id")
         {
