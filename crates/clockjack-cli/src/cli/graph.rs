@@ -110,7 +110,7 @@ impl CheckArgs {
             CheckFormat::Ndjson => check::Form::Ndjson,
             CheckFormat::Sarif => check::Form::Sarif,
         };
-        write_result(streams, &check::show(&reports, form))?;
+        write_result(streams, check::show(&reports, form))?;
         if reports.iter().all(|report| report.is_valid(self.strict)) {
             return Ok(());
         }

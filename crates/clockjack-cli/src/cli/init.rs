@@ -70,7 +70,7 @@ impl TemplateName {
 impl InitArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let Some(dir) = &self.dir else {
-            return write_result(streams, &list(self.format));
+            return write_result(streams, list(self.format));
         };
         let origin = match &self.clockjack_path {
             Some(path) => Origin::checkout(path)?,
@@ -78,7 +78,7 @@ impl InitArgs {
         };
         let project = Project::new(dir, self.template.template(), origin)?;
         let written = project.write()?;
-        write_result(streams, &told(&project, &written, self.format))
+        write_result(streams, told(&project, &written, self.format))
     }
 }
 
