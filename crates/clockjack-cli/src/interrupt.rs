@@ -1,4 +1,5 @@
-//! Ctrl-C as a wish that somebody looks at, instead of the end of the process.
+//! Ctrl-C, and a request to terminate, as a wish that somebody looks at, instead of the end of the
+//! process.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets Ctrl-C ask, if nobody in this process listens to it already. The second one ends the
+    /// Lets Ctrl-C and its like ask, if nobody in this process listens to it already. The second one ends the
     /// process at once: a run that does not drain must not hold a terminal.
     pub(crate) fn listen(&self) {
         let interrupt = self.clone();

@@ -1,45 +1,10 @@
-//! Hello, by hand and by `#[actor]`, and by a closure.
+//! Hello by a closure, and by `#[actor]`; by hand it is `examples/hello.rs`.
 
 use std::sync::mpsc;
 
 use clockjack::prelude::*;
 
 const LONG: Duration = Duration::from_secs(10);
-
-enum Msg {
-    Greet(String),
-    Count(ReplyTo<u64>),
-}
-
-#[derive(Default)]
-struct Greeter {
-    greeted: u64,
-    last: String,
-}
-
-impl Actor for Greeter {
-    type Msg = Msg;
-
-    fn receive(&mut self, _cx: &mut Context<'_, Self>, msg: Msg) -> Result<Next, Failure> {
-        match msg {
-            Msg::Greet(name) => {
-                self.greeted += 1;
-                self.last = name;
-            }
-            Msg::Count(reply_to) => reply_to.reply(self.greeted),
-        }
-        Ok(Next::Stay)
-    }
-}
-
-#[test]
-fn a_greeter_that_was_told_once_counts_one() -> Result<(), Box<dyn core::error::Error>> {
-    let rt = Runtime::new("hello")?;
-    let greeter = rt.spawn("greeter", Greeter::default)?;
-    greeter.tell(Msg::Greet("world".into()))?;
-    assert_eq!(rt.block_on(greeter.ask(Msg::Count, LONG))?, 1);
-    Ok(())
-}
 
 #[test]
 fn a_closure_is_an_actor() -> Result<(), Box<dyn core::error::Error>> {
