@@ -105,3 +105,8 @@ pub use streams::Streams;
 const BUILD: &str = "debug";
 #[cfg(not(debug_assertions))]
 const BUILD: &str = "release";
+
+/// What stands behind a time that was measured: nothing in a release.
+const fn slow_build_note() -> &'static str {
+    if cfg!(debug_assertions) { ", in a debug build: a release is far faster" } else { "" }
+}

@@ -73,7 +73,7 @@ impl Measured {
         let n = self.times.len();
         format!(
             "{}: {n} runs of {} epochs, {} ok\n  p50 {:?}, p95 {:?}, p99 {:?}\n  \
-             {:.0} calls a second\n",
+             {:.0} calls a second{}\n",
             self.graph,
             self.steps,
             self.n_ok,
@@ -81,6 +81,7 @@ impl Measured {
             self.percentile(95),
             self.percentile(99),
             self.throughput(),
+            crate::slow_build_note(),
         )
     }
 }

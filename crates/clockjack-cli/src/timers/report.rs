@@ -71,7 +71,8 @@ impl Report {
             "steps         {} of {step} ms, {idle} without a timer; all cost is in `fired`",
             self.n_steps
         )?;
-        writeln!(f, "wall time     {} with all checks", nanoseconds(total))?;
+        let note = crate::slow_build_note();
+        writeln!(f, "wall time     {} with all checks{note}", nanoseconds(total))?;
         writeln!(f, "order         {:#018x}, the same for this seed everywhere", self.tally.order)?;
         writeln!(
             f,
@@ -115,6 +116,7 @@ impl Report {
             late_ticks: JsonHistogram::of(&self.tally.late_ticks),
             timing: JsonTiming {
                 clock: "wall",
+                build: crate::BUILD,
                 arm_ns: self.timing.arm.as_nanos(),
                 cancel_ns: self.timing.cancel.as_nanos(),
                 fire_ns: self.timing.fire.as_nanos(),
@@ -175,6 +177,7 @@ struct JsonPlan {
 #[derive(Serialize)]
 struct JsonTiming {
     clock: &'static str,
+    build: &'static str,
     arm_ns: u128,
     cancel_ns: u128,
     fire_ns: u128,
