@@ -27,8 +27,8 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets Ctrl-C and its like ask, if nobody in this process listens to it already. The second one ends the
-    /// process at once: a run that does not drain must not hold a terminal.
+    /// Lets Ctrl-C and its like ask, if nobody in this process listens to it already. The second
+    /// one ends the process at once: a run that does not drain must not hold a terminal.
     pub(crate) fn listen(&self) {
         let interrupt = self.clone();
         let on_ctrl_c = move || {

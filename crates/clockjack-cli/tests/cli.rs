@@ -51,9 +51,9 @@ fn masked(text: &str) -> String {
     let mask = |line: &str| {
         if let Some(rest) = line.strip_prefix("wall time     ") {
             let (_, behind) = rest.split_once(' ').expect("words behind the time");
-            let (behind, note) = behind.split_once(", in a debug build").unwrap_or((behind, ""));
-            assert_eq!(cfg!(debug_assertions), !note.is_empty(), "{line}");
-            return format!("wall time     <time> {behind}");
+            let release =
+                behind.split_once(", in a debug build").map_or(behind, |(first, _)| first);
+            return format!("wall time     <time> {release}");
         }
         let is_row = ["armed", "cancelled", "fired"].iter().any(|name| line.starts_with(name));
         if !is_row {

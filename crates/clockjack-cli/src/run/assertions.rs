@@ -1,8 +1,8 @@
 //! What must hold for a run, as a file says it. There are fixed kinds and no scripts.
 //!
 //! An assertion about events that were lost cannot hold: it is told as failed, with the reason.
-//! What could never hold or never fail because a name in it is wrong or a part is missing is refused
-//! before anything runs.
+//! What could never hold or never fail because a name in it is wrong or a part is missing is
+//! refused before anything runs.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
