@@ -36,7 +36,9 @@ impl<'w> Streams<'w> {
 
     /// Those of this process.
     pub(crate) fn of_process(out: &'w mut Stdout, err: &'w mut Stderr) -> Self {
-        let is_terminal = (out.is_terminal(), err.is_terminal());
+        // One that understands no sequences is written to like a file.
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let is_terminal = (out.is_terminal() && !is_dumb, err.is_terminal() && !is_dumb);
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let (out_is_terminal, err_is_terminal) = is_terminal;
         Self { out_is_terminal, err_is_terminal, no_color, ..Self::new(out, err) }
