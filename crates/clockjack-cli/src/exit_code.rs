@@ -1,7 +1,7 @@
 //! What the command's exit codes mean. Numbers stay what they are; new ones may come.
 //!
 //! A command that does not run a graph and is interrupted by Ctrl-C ends by its signal and has no
-//! code of its own; shells show 130 then, too, and 143 for a request to terminate.
+//! code of its own; shells show 130 then, too.
 
 /// All went well; also if the reader of the output went away before its end, and for `--help` and
 /// `--version`.
@@ -33,8 +33,7 @@ pub const CANNOT_CONNECT: u8 = 8;
 /// All ran, and something that was asserted about it does not hold.
 pub const ASSERTION_FAILED: u8 = 9;
 
-/// Ctrl-C, or a request to terminate: what was under way was drained, and the report is that of the
-/// part that ran.
+/// Ctrl-C: what was under way was drained, and the report is that of the part that ran.
 pub const INTERRUPTED: u8 = 130;
 
 /// All of them with a word on each, as the help shows them.
@@ -51,5 +50,5 @@ pub const ALL: [(u8, &str); 10] = [
     (OVERRUN, "more ticks came too late than --max-overruns allows"),
     (CANNOT_CONNECT, "cannot connect; reserved, no command connects yet"),
     (ASSERTION_FAILED, "an assertion about the run or the plan does not hold"),
-    (INTERRUPTED, "interrupted by Ctrl-C or SIGTERM; what was under way was drained"),
+    (INTERRUPTED, "interrupted by Ctrl-C; what was under way was drained"),
 ];

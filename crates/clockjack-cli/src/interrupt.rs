@@ -1,5 +1,4 @@
-//! Ctrl-C, and a request to terminate, as a wish that somebody looks at, instead of the end of the
-//! process.
+//! Ctrl-C as a wish that somebody looks at, instead of the end of the process.
 
 use alloc::sync::{Arc, Weak};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -28,9 +27,9 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets Ctrl-C and its like ask, unless somebody else in this process listens to it. Once all
-    /// have been asked, the next one ends the process at once: a run that does not drain must not
-    /// hold a terminal.
+    /// Lets Ctrl-C ask, unless somebody else in this process listens to it. Once all have been
+    /// asked, the next one ends the process at once: a run that does not drain must not hold a
+    /// terminal.
     pub(crate) fn listen(&self) {
         LISTENERS.add(self);
         let on_ctrl_c = || {

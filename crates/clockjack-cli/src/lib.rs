@@ -43,9 +43,8 @@
 //! * Where a graph file is read, `-` is standard input.
 //! * [Exit codes](exit_code) are part of the interface.
 //! * Colours are used on a terminal only, and never if `NO_COLOR` is set; `--color` says more than
-//!   both. The progress line consists of printable text and carriage returns. Ctrl-C, or
-//!   a request to terminate such as that of a service manager, lets a run drain and exits with 130;
-//!   every other command it ends by its signal.
+//!   both. The progress line consists of printable text and carriage returns. Ctrl-C lets a run
+//!   drain and exits with 130; every other command it ends by its signal.
 //! * What does not say how long something took is the same in every run with the same arguments, on
 //!   every machine. In `--format json` the exceptions are the members of `timing`; what `jobs`
 //!   prints has none.
