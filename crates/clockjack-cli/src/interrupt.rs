@@ -37,8 +37,8 @@ impl Interrupt {
                 std::process::exit(i32::from(crate::exit_code::INTERRUPTED));
             }
         };
-        // Without a handler Ctrl-C ends the process, as it does everywhere. With one from an earlier
-        // call of the command, that one knows of this wish, too.
+        // Without a handler Ctrl-C ends the process, as it does everywhere. One that an earlier
+        // call of the command has set knows of this wish, too.
         let _is_set = ctrlc::try_set_handler(on_ctrl_c);
     }
 }
