@@ -3,5 +3,7 @@
 
 extern crate alloc;
 
+#[path = "loom/credit.rs"]
+mod credit;
 #[path = "loom/crew.rs"]
 mod crew;

@@ -168,8 +168,10 @@ impl Domain {
         let mut arrivals = core::mem::take(&mut self.progress.arrivals);
         // Nobody takes anything from it any more, also if others go on for long.
         for (edge, from) in &self.special.credited {
-            self.shared.credits.end(*edge);
-            let _ = self.inboxes[*from as usize].put(Arrival::Room);
+            if self.shared.credits.end(*edge) {
+                // It may have ended.
+                let _ = self.inboxes[*from as usize].put(Arrival::Room);
+            }
         }
         arrivals.append(&mut self.inboxes[self.index].close());
         for arrival in arrivals.drain(..) {
