@@ -19,6 +19,7 @@ use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
 
 use clockjack_sync::mutant;
+use clockjack_time::{Tick, TimerId};
 
 use crate::{
     cell::{CellRef, Head},
@@ -26,7 +27,6 @@ use crate::{
         ALREADY_WATCHED, Answer, Command, CommandId, NO_PROCESS, NO_ROOM, SELF_REFERENCE, STOPPING,
         UNKNOWN_COMMAND, WRONG_COMMAND,
     },
-    engine_ref::EngineRef,
     error::SubmitError,
     exit::Exit,
     failure::Failure,
@@ -341,9 +341,12 @@ pub struct Sleep(pub Duration);
 
 impl Sleep {
     fn carry_out(self, answer: Answer) {
-        let engine = answer.engine_counted();
-        let deadline = engine.host().deadline_after(self.0);
-        arm(&engine, deadline, answer, None);
+        let deadline = answer.engine().host().deadline_after(self.0);
+        if let Some((id, answer)) = arm(answer, deadline, None) {
+            // It goes with the process: what was a limit for something is often not reached.
+            ties::keep_timer(answer.cell().head(), answer.engine(), id);
+            answer.withdraw();
+        }
     }
 }
 
@@ -357,20 +360,25 @@ pub struct Interval(pub Duration);
 
 impl Interval {
     fn carry_out(self, answer: Answer) {
-        let engine = answer.engine_counted();
+        let engine = answer.engine();
         let first = engine.host().deadline_after(self.0);
         let nanos_per_tick = u64::from(engine.resolution().nanos().get());
         let period = Period::new(self.0, first, nanos_per_tick);
-        arm(&engine, first, answer, Some(period));
+        if let Some((_, answer)) = arm(answer, first, Some(period)) {
+            answer.withdraw();
+        }
     }
 }
 
-fn arm(engine: &EngineRef, deadline: clockjack_time::Tick, answer: Answer, every: Option<Period>) {
-    let alarm = Box::new(Alarm { answer, engine: engine.clone(), every });
-    if let Err(refused) = engine.arm(deadline, Fire::Answer(alarm)) {
-        let failure = if refused.is_closed() { STOPPING.failure() } else { NO_ROOM.failure() };
-        if let Some(Fire::Answer(alarm)) = refused.into_inner() {
-            alarm.answer.fail(failure);
+/// Arms the timer of a command; if it is refused, the command is answered by that.
+fn arm(answer: Answer, deadline: Tick, every: Option<Period>) -> Option<(TimerId, Answer)> {
+    let alarm = Box::new(Alarm { address: answer.address(), every });
+    match answer.engine().arm(deadline, Fire::Answer(alarm)) {
+        Ok(id) => Some((id, answer)),
+        Err(refused) => {
+            let failure = if refused.is_closed() { STOPPING.failure() } else { NO_ROOM.failure() };
+            answer.fail(failure);
+            None
         }
     }
 }

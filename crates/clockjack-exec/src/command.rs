@@ -13,7 +13,6 @@ use crate::{
     builtin,
     cell::CellRef,
     engine::Engine,
-    engine_ref::EngineRef,
     error::StartError,
     failure::{Coded, Failure},
     handle::Handle,
@@ -186,12 +185,8 @@ impl Answer {
         &self.cell.head().engine
     }
 
-    pub(crate) fn engine_counted(&self) -> EngineRef {
-        (*self.cell.head().engine).clone()
-    }
-
     pub(crate) fn handle(&self) -> Handle {
-        Handle::new(self.engine_counted())
+        Handle::new((*self.cell.head().engine).clone())
     }
 
     /// Answers that it was done, or that there is no such process.
@@ -222,10 +217,9 @@ impl Answer {
         self.send(Ok(Payload::new(reply)));
     }
 
-    /// The last of several answers, or the only one; what is left holds the process.
-    pub(crate) fn tell_last<R: Send + 'static>(&mut self, reply: R) {
-        self.is_open = false;
-        self.tell(reply);
+    /// Where it goes; who takes that sees to it that there is an answer.
+    pub(crate) fn address(&self) -> Address {
+        Address { pid: self.cell.pid(), tag: self.tag, incarnation: self.incarnation }
     }
 
     /// Whether the process that asked can still be told.
@@ -238,6 +232,23 @@ impl Answer {
         let signal = Signal::Complete { tag: self.tag, incarnation: self.incarnation, result };
         // An answer to a process that has ended is nobody's: it is dropped here.
         drop(self.cell.signal(signal));
+    }
+}
+
+/// Where an answer goes, by name: it holds nothing, and is good for nothing once the process has
+/// ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    pid: Pid,
+    tag: Tag,
+    incarnation: u32,
+}
+
+impl Address {
+    /// The way back, if the process is still there.
+    pub(crate) fn answer(self, engine: &Engine) -> Option<Answer> {
+        let Self { pid, tag, incarnation } = self;
+        engine.get(pid).map(|cell| Answer::new(cell, tag, incarnation))
     }
 }
 

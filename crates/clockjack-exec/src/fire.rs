@@ -5,7 +5,7 @@ use core::{fmt, task::Waker, time::Duration};
 
 use clockjack_time::Tick;
 
-use crate::{cell, command::Answer, engine::Engine, engine_ref::EngineRef, pid::Pid};
+use crate::{cell, command::Address, engine::Engine, pid::Pid};
 
 /// The value of a timer.
 pub(crate) enum Fire {
@@ -18,11 +18,10 @@ pub(crate) enum Fire {
     Answer(Box<Alarm>),
 }
 
-/// A command that a timer answers.
+/// A command that a timer answers. The process is not counted: if it ends, however long it was to
+/// wait, it is gone at once.
 pub(crate) struct Alarm {
-    pub(crate) answer: Answer,
-    /// Holds the engine, which a re-armed alarm needs.
-    pub(crate) engine: EngineRef,
+    pub(crate) address: Address,
     /// For an interval: its period, and when it is due next.
     pub(crate) every: Option<Period>,
 }
@@ -70,16 +69,17 @@ impl Fire {
             // user's.
             Self::Wake(waker) => deferred.wakers.push(waker),
             Self::Answer(mut alarm) => {
+                let Some(answer) = alarm.address.answer(engine) else { return };
                 match alarm.every {
-                    None => alarm.answer.tell_last(()),
+                    None => answer.reply(()),
                     Some(period) => {
                         let (tick, next) = period.tell(now);
-                        alarm.answer.tell(tick);
+                        answer.tell(tick);
+                        answer.withdraw();
                         alarm.every = Some(next);
+                        deferred.alarms.push(alarm);
                     }
                 }
-                // Not dropped here: it may be the last that holds an ended process and its result.
-                deferred.alarms.push(alarm);
             }
         }
     }
@@ -89,17 +89,16 @@ impl Fire {
         match self {
             Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) => engine.wake_foreign(waker),
-            // The answer answers by itself when it is dropped.
-            Self::Answer(alarm) => drop(alarm),
+            Self::Answer(alarm) => alarm.give_up(engine),
         }
     }
 
-    /// The timer was cancelled: what it holds goes, guarded if it may be the user's.
+    /// The timer was cancelled: what it holds goes, guarded if it may be the user's. Of a command
+    /// that is when its process has ended, and nobody waits for the answer.
     pub(crate) fn dropped(self, engine: &Engine) {
         match self {
-            Self::Process(_) => {}
+            Self::Process(_) | Self::Answer(_) => {}
             Self::Wake(waker) => engine.drop_contained(waker),
-            Self::Answer(alarm) => drop(alarm),
         }
     }
 }
@@ -126,21 +125,26 @@ impl Deferred {
             engine.wake_foreign(waker);
         }
         for alarm in self.alarms.drain(..) {
-            alarm.arm();
+            alarm.arm_again(engine);
         }
     }
 }
 
 impl Alarm {
-    /// Arms it for when it is due again, if it is. If that fails the answer says so by itself.
-    pub(crate) fn arm(self: Box<Self>) {
+    /// Arms it for when it is due again, unless the process is gone.
+    fn arm_again(self: Box<Self>, engine: &Engine) {
         let Some(period) = self.every else { return };
-        if !self.answer.is_wanted() {
-            let Self { answer, .. } = *self;
-            return answer.withdraw();
+        let Some(answer) = self.address.answer(engine) else { return };
+        // If it is refused, the answer says so by itself.
+        if !answer.is_wanted() || engine.arm(period.due, Fire::Answer(self)).is_ok() {
+            answer.withdraw();
         }
-        let engine = self.engine.clone();
-        drop(engine.arm(period.due, Fire::Answer(self)));
+    }
+
+    /// There will be no more answers: the process, if it is still there, is told so.
+    fn give_up(self: Box<Self>, engine: &Engine) {
+        // An answer that is dropped says that there is none.
+        drop(self.address.answer(engine));
     }
 }
 

@@ -11,6 +11,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use clockjack_sync::mutant;
+use clockjack_time::TimerId;
 
 use crate::{
     cell::Head,
@@ -23,7 +24,10 @@ use crate::{
     signal::Signal,
 };
 
-/// Whom a process is tied to.
+/// For how many timers there is room at first.
+const TIMERS_MIN: usize = 4;
+
+/// Whom a process is tied to, and what goes when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
     /// Those that want to know when this one ends.
@@ -32,6 +36,8 @@ pub(crate) struct Ties {
     watched: Vec<Pid>,
     links: Vec<Pid>,
     traps: bool,
+    /// The timers of commands that it waits for, and some that have fired.
+    timers: Vec<TimerId>,
 }
 
 /// A signal that the process itself is to be told.
@@ -81,6 +87,17 @@ fn insert(list: &mut Vec<Pid>, pid: Pid) -> bool {
 /// Whether failures of linked processes are told. By the runner.
 pub(crate) fn trap_links(head: &Head, traps: bool) {
     ties(head).traps = traps;
+}
+
+/// Has a timer disarmed when the process ends. By the runner.
+pub(crate) fn keep_timer(head: &Head, engine: &Engine, id: TimerId) {
+    let timers = &mut ties(head).timers;
+    if timers.len() == timers.capacity() {
+        // Those that have fired go. Room for as many as are left makes this rare, however many.
+        timers.retain(|id| engine.is_armed(*id));
+        timers.reserve(timers.len().max(TIMERS_MIN));
+    }
+    timers.push(id);
 }
 
 /// Works off what the system sent, and hands on what the process is to be told. By the runner.
@@ -195,5 +212,11 @@ pub(crate) fn tell_end(head: &Head, engine: &Engine, reason: &ExitReason) {
     }
     for watched in known.watched {
         engine.signal(watched, Signal::Unwatch { watcher: pid });
+    }
+    if mutant!("ties-timers-outlive") {
+        return;
+    }
+    for id in known.timers {
+        engine.disarm(id);
     }
 }

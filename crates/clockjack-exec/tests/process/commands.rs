@@ -306,6 +306,44 @@ fn a_sleep_is_answered_when_its_time_has_come_and_not_before() {
 }
 
 #[test]
+fn a_process_that_ends_leaves_nothing_of_what_it_still_slept_for() {
+    // Room for one, so that the next is refused if the last is not gone.
+    let mut run = Run::of(Limits::DEFAULT.processes(1).timers(8), Commands::new(), 0);
+    let log = Log::default();
+    for _ in 0..20 {
+        let it = asked(&mut run, &log, |out| {
+            for n in 0..6 {
+                // One that has fired, and five that have not.
+                out.yield_command(Tag(n), Sleep(millis(n * 3_600_000)));
+            }
+        });
+        assert!(it.cancel("enough"));
+        drop(it);
+        run.idle();
+        assert_eq!(run.handle().stats().timers_pending, 0);
+        log.expect(&["0 done", "cancel enough", "closed"]);
+    }
+    run.assert_well();
+}
+
+#[test]
+fn a_process_that_ends_is_gone_before_its_interval_is_due() {
+    let mut run = Run::of(Limits::DEFAULT.processes(1), Commands::new(), 0);
+    let log = Log::default();
+    for _ in 0..3 {
+        let it =
+            asked(&mut run, &log, |out| out.yield_command(Tag(1), Interval(millis(3_600_000))));
+        assert!(it.cancel("enough"));
+        drop(it);
+        run.idle();
+        log.expect(&["cancel enough", "closed"]);
+    }
+    run.run_for(3_600_000);
+    assert_eq!(run.handle().stats().timers_pending, 0, "none is armed again");
+    run.assert_well();
+}
+
+#[test]
 fn a_timer_too_many_is_refused_as_such() {
     let mut run = Run::of(Limits::DEFAULT.timers(8), Commands::new(), 0);
     let log = Log::default();
