@@ -51,6 +51,7 @@ use crate::{
     shards::{Shards, ShardsConfig},
     signal::Signal,
     state::{Ended, State, Waiting},
+    stats::Alone,
     stop::{OVER, RUNNING},
     ties,
     toolbox::Host,
@@ -94,6 +95,8 @@ pub struct Engine {
     /// Processes that threads outside made and ended; workers count in their seats.
     pub(crate) spawned: Striped,
     pub(crate) finished: Striped,
+    /// What its thread counts, if it has no workers.
+    pub(crate) alone: Alone,
     pub(crate) stale_completions: AtomicU64,
     pub(crate) drop_panics: AtomicU64,
     pub(crate) metronome_restarts: AtomicU64,
@@ -130,6 +133,7 @@ impl Engine {
             stage: AtomicU32::new(RUNNING),
             spawned: Striped::new(),
             finished: Striped::new(),
+            alone: Alone::default(),
             stale_completions: AtomicU64::new(0),
             drop_panics: AtomicU64::new(0),
             metronome_restarts: AtomicU64::new(0),

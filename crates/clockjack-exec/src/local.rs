@@ -260,6 +260,7 @@ impl LocalExecutor {
         self.n_unended += 1;
         let is_again = self.engine.run(entry);
         self.n_unended -= 1;
+        self.engine.alone.count_step();
         is_again
     }
 
@@ -292,7 +293,7 @@ impl LocalExecutor {
             }
             let turn = self.turn();
             if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
-                self.engine.host().park(0, turn.next_wake);
+                self.park(turn.next_wake);
             }
         }
     }
@@ -316,13 +317,18 @@ impl LocalExecutor {
             }
             if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
                 let wake = turn.next_wake.map_or(until, |wake| wake.min(until));
-                host.park(0, Some(wake));
+                self.park(Some(wake));
             }
         }
         let mut report = LocalReport::default();
         self.engine.terminate_all(|alive| report.stragglers.push(alive));
         report.completed = before.saturating_sub(report.stragglers.len());
         report
+    }
+
+    fn park(&self, until: Option<Tick>) {
+        self.engine.alone.count_park();
+        self.engine.host().park(0, until);
     }
 
     /// Takes what has become ready.
@@ -351,9 +357,14 @@ impl LocalExecutor {
         let host = self.engine.host();
         let now = host.tick_of(host.nanos());
         let deferred = &mut self.deferred;
+        let mut latest = 0;
         let polled = self.engine.shards.poll(self.home, now, TIMERS_PER_TURN, |timer| {
+            latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
             timer.value.hand_over(&self.engine, now, deferred);
         });
+        if polled.fired > 0 {
+            self.engine.alone.count_fired(polled.fired, latest);
+        }
         deferred.finish(&self.engine);
         self.has_more_due = polled.more && !mutant!("local-forgets-more-due");
         polled.fired

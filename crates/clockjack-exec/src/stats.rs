@@ -1,6 +1,7 @@
 //! What an executor has counted.
 
 use clockjack_sync::prim::atomic::{
+    AtomicUsize,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
@@ -15,11 +16,11 @@ pub struct ExecStats {
     pub spawned: u64,
     /// Processes that have ended.
     pub finished: u64,
-    /// Steps that workers made.
+    /// Steps that were made.
     pub steps: u64,
     /// Processes that were taken from another worker.
     pub stolen: u64,
-    /// How often a worker went to sleep.
+    /// How often a worker, or the thread of an executor on one thread, went to sleep.
     pub parked: u64,
     /// Timers that fired.
     pub timers_fired: u64,
@@ -51,6 +52,49 @@ pub struct ExecStats {
     pub metronome_restarts: u64,
 }
 
+/// What an executor on one thread counts, which has no seats to count in. Words, and not 64 bits:
+/// a small chip has no larger atomics, and every step counts.
+#[derive(Default)]
+pub(crate) struct Alone {
+    steps: AtomicUsize,
+    parked: AtomicUsize,
+    fired: AtomicUsize,
+    lateness_max: AtomicUsize,
+}
+
+impl Alone {
+    pub(crate) fn count_step(&self) {
+        add(&self.steps, 1);
+    }
+
+    pub(crate) fn count_park(&self) {
+        add(&self.parked, 1);
+    }
+
+    /// Timers that fired, and by how much the latest of them was late.
+    pub(crate) fn count_fired(&self, fired: usize, latest: u64) {
+        add(&self.fired, fired);
+        let latest = usize::try_from(latest).unwrap_or(usize::MAX);
+        // Relaxed: a statistic with one writer.
+        self.lateness_max.store(self.lateness_max.load(Relaxed).max(latest), Relaxed);
+    }
+
+    fn add_to(&self, stats: &mut ExecStats) {
+        // Relaxed: statistics.
+        let read = |counter: &AtomicUsize| counter.load(Relaxed) as u64;
+        stats.steps += read(&self.steps);
+        stats.parked += read(&self.parked);
+        stats.timers_fired += read(&self.fired);
+        stats.lateness_max_ticks = stats.lateness_max_ticks.max(read(&self.lateness_max));
+    }
+}
+
+/// Adds to a counter that only this thread writes.
+fn add(counter: &AtomicUsize, n: usize) {
+    // Relaxed: a statistic with one writer.
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
 /// Counting.
 impl Engine {
     /// How many processes live, at about this time; exact when nothing is started meanwhile.
@@ -74,6 +118,7 @@ impl Engine {
         for seat in &self.seats {
             seat.add_to(&mut stats);
         }
+        self.alone.add_to(&mut stats);
         let shards = self.shards.stats();
         stats.timers_taken_over = shards.taken_over;
         stats.shards_adopted = shards.adopted;

@@ -43,6 +43,22 @@ fn step_one_steps_one_process_and_no_timer() {
 }
 
 #[test]
+fn statistics_of_one_thread_count_its_steps_its_timers_and_its_sleeps() {
+    let mut run = Run::new();
+    let two = run.exec.spawn(async {
+        sleep(millis(5)).await.unwrap();
+        sleep(millis(5)).await.unwrap();
+    });
+    run.idle();
+    run.clock.advance(millis(8));
+    // The first is found three late; for the second the executor sleeps, which is exact.
+    run.exec.block_on(two).unwrap();
+    let stats = run.handle().stats();
+    assert_eq!((stats.steps, stats.timers_fired, stats.parked), (3, 2, 1));
+    assert_eq!(stats.lateness_max_ticks, 3);
+}
+
+#[test]
 fn a_turn_fires_what_is_due_and_steps_each_ready_process_once() {
     let mut run = Run::new();
     let steps = Rc::new(Cell::new(0));
