@@ -4,8 +4,6 @@ use core::{cell::RefCell, fmt, time::Duration};
 
 use clockjack_exec::{Handle, Interval, Join, Sleep};
 
-use crate::host;
-
 thread_local! {
     static CURRENT: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
@@ -23,7 +21,10 @@ pub(crate) struct Entered {
 
 impl Entered {
     pub(crate) fn enter(handle: Handle) -> Self {
-        Self { before: CURRENT.replace(Some(handle)) }
+        // At the end of a thread nothing can be current any more, and what is run there does
+        // without: a panic would end the program.
+        let before = CURRENT.try_with(|current| current.replace(Some(handle)));
+        Self { before: before.ok().flatten() }
     }
 }
 
@@ -58,11 +59,9 @@ where
     handle().expect(OUTSIDE).spawn(future)
 }
 
-/// Waits, on the current pool, or on that whose process awaits it.
+/// Waits, on the current pool; the time counts from now. Made outside of all pools it counts from
+/// the first poll, on the pool whose process awaits it.
 pub fn sleep(after: Duration) -> Sleep {
-    if let Some(deadline) = host::deadline_on_worker(after) {
-        return Sleep::until(deadline, handle);
-    }
     match handle() {
         Some(handle) => handle.sleep(after),
         None => Sleep::after(after, handle),

@@ -61,15 +61,6 @@ pub(crate) fn pin() {
     IS_PINNED.set(true);
 }
 
-/// The deadline by the clock of the pool that this thread works for, if it does.
-#[inline]
-pub(crate) fn deadline_on_worker(after: Duration) -> Option<Tick> {
-    let local = LOCAL.get();
-    // SAFETY: what is set on this thread is valid until something else is set.
-    let local = unsafe { local.as_ref() }?;
-    Some(local.engine().host().deadline_after(after))
-}
-
 /// Whether this thread is a worker of this engine.
 pub(crate) fn is_worker_of(engine: &Engine) -> bool {
     // SAFETY: a worker has set it, and takes it back before it goes.

@@ -8,6 +8,7 @@ use core::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
+use std::time::Instant;
 
 use clockjack_rt::{
     PoolConfig, WorkerPool,
@@ -16,6 +17,7 @@ use clockjack_rt::{
         Tag,
     },
 };
+use clockjack_time::Resolution;
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -114,7 +116,7 @@ fn many_futures_on_few_workers_all_end() {
 #[test]
 fn a_sleep_lasts_at_least_as_long_as_asked() {
     let pool = pool(2);
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     pool.block_on(pool.spawn(async {
         clockjack_rt::sleep(Duration::from_millis(20)).await.unwrap();
     }))
@@ -127,9 +129,24 @@ fn a_sleep_lasts_at_least_as_long_as_asked() {
 #[test]
 fn a_sleep_that_is_made_outside_belongs_to_the_pool_that_waits_for_it() {
     let pool = pool(1);
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     pool.block_on(clockjack_rt::sleep(Duration::from_millis(10))).unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(10));
+}
+
+#[test]
+fn a_sleep_that_is_made_on_one_pool_and_awaited_on_another_is_not_early() {
+    let of = |resolution| {
+        let config = PoolConfig { workers: Some(1), resolution, ..PoolConfig::DEFAULT };
+        WorkerPool::new(config, Commands::new()).unwrap()
+    };
+    // Ticks of one are no ticks of the other: three here are over at once there.
+    let (coarse, fine) = (of(Resolution::TEN_MILLIS), of(Resolution::MICRO));
+    let delay = Duration::from_millis(30);
+    let make = coarse.spawn(async move { (Instant::now(), clockjack_rt::sleep(delay)) });
+    let (begun, sleep) = coarse.block_on(make).unwrap();
+    fine.block_on(fine.spawn(sleep)).unwrap().unwrap();
+    assert!(begun.elapsed() >= delay, "{:?}", begun.elapsed());
 }
 
 #[test]
