@@ -32,7 +32,9 @@ mod config;
 mod state;
 
 use alloc::{borrow::Cow, sync::Arc};
-use core::{any::Any, error::Error, fmt, mem, panic::AssertUnwindSafe, time::Duration};
+use core::{
+    any::Any, cell::Cell, error::Error, fmt, mem, panic::AssertUnwindSafe, ptr, time::Duration,
+};
 use std::{
     io,
     panic::catch_unwind,
@@ -114,7 +116,7 @@ impl BlockingPool {
     pub fn new(config: BlockingConfig) -> Result<Self, InvalidConfig> {
         config.validate()?;
         let state = Mutex::new(State::default());
-        Ok(Self { shared: Arc::new(Shared { config, state, emptied: Condvar::new() }) })
+        Ok(Self { shared: Arc::new(Shared { config, state, left: Condvar::new() }) })
     }
 
     /// Hands over a closure, to be run by a thread of the pool. Does not wait for it; starting a
@@ -142,8 +144,8 @@ impl BlockingPool {
     /// Refuses what comes from now on, drops what is queued, and waits for what runs, at most for
     /// `deadline`. Threads that are free leave at once.
     ///
-    /// It may be called again, to wait longer. From inside a closure of this pool it waits for
-    /// itself, until the deadline.
+    /// It may be called again, to wait longer. A closure of this pool that calls it does not wait
+    /// for itself, and is among those that still run.
     pub fn shutdown(&self, deadline: Duration) -> BlockingReport {
         let start = Instant::now();
         let mut state = self.shared.lock();
@@ -159,11 +161,12 @@ impl BlockingPool {
         let mut state = self.shared.lock();
         state.count_dropped(n_dropped, n_panicked);
         let rest = deadline.saturating_sub(start.elapsed());
-        let has_threads = |state: &mut State| state.has_threads();
+        let n_own = usize::from(self.shared.is_served_here());
+        let has_others = |state: &mut State| state.n_threads() > n_own;
         let (state, _) = self
             .shared
-            .emptied
-            .wait_timeout_while(state, rest, has_threads)
+            .left
+            .wait_timeout_while(state, rest, has_others)
             .unwrap_or_else(PoisonError::into_inner);
         let abandoned = state.running();
         BlockingReport { finished: n_running - abandoned, abandoned, dropped: n_dropped }
@@ -250,8 +253,13 @@ impl<F> Error for Rejected<F> {}
 struct Shared {
     config: BlockingConfig,
     state: Mutex<State>,
-    /// Rung when the last thread has left.
-    emptied: Condvar,
+    /// Rung when a thread has left that a shutdown may wait for.
+    left: Condvar,
+}
+
+thread_local! {
+    /// The pool that this thread belongs to; compared, and never followed.
+    static SERVED: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
 impl Shared {
@@ -271,10 +279,15 @@ impl Shared {
         let started = self.start_thread(number);
         let mut state = self.lock();
         let admitted = state.confirm(started.is_ok());
-        if !state.has_threads() {
-            self.emptied.notify_all();
+        if state.is_closed() {
+            self.left.notify_all();
         }
         admitted.map(|()| state)
+    }
+
+    /// Whether this thread is one of the pool's.
+    fn is_served_here(&self) -> bool {
+        ptr::eq(SERVED.get(), self)
     }
 
     fn start_thread(self: &Arc<Self>, number: u64) -> io::Result<()> {
@@ -286,6 +299,7 @@ impl Shared {
 
     /// The life of a thread.
     fn serve(&self) {
+        SERVED.set(self);
         let seat: Arc<Seat> = Arc::default();
         let keep_alive = self.config.keep_alive.max(KEEP_ALIVE_MIN);
         let mut state = self.lock();
@@ -311,8 +325,8 @@ impl Shared {
             }
         }
         state.leave();
-        if !state.has_threads() {
-            self.emptied.notify_all();
+        if state.is_closed() {
+            self.left.notify_all();
         }
     }
 }

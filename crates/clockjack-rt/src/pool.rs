@@ -510,6 +510,9 @@ impl Inner {
     fn dismiss(&self, until: OsInstant) -> usize {
         self.let_go();
         let mut leaving = core::mem::take(&mut self.crew().leaving);
+        // The metronome does not wait for itself, if a report of its has dropped the pool.
+        let here = std::thread::current().id();
+        leaving.retain(|(_, thread)| thread.thread().id() != here);
         loop {
             for (_, thread) in leaving.extract_if(.., |(_, thread)| thread.is_finished()) {
                 // A worker does not panic: what it runs is guarded.

@@ -123,11 +123,12 @@ impl Runtime {
                 Ok(Self { system, threads: Some(AllThreads { pool, dispatchers }) })
             }
             Err(FailedStart { error, system }) => {
-                // Hooks may have started much before another failed.
-                let threads = AllThreads { pool, dispatchers };
                 match system {
-                    Some(system) => drop(threads.end(&system, DROP_DEADLINE)),
-                    None => threads.dispatchers.shutdown(OsInstant::now()),
+                    // Hooks may have started much before another failed: it ends as any runtime.
+                    Some(system) => {
+                        drop(Self { system, threads: Some(AllThreads { pool, dispatchers }) });
+                    }
+                    None => dispatchers.shutdown(OsInstant::now()),
                 }
                 Err(error)
             }

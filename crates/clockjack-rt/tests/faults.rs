@@ -10,6 +10,7 @@ mod eventually;
 
 use alloc::{sync::Arc, task::Wake};
 use core::{
+    cell::RefCell,
     future::{pending, poll_fn},
     pin::Pin,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
@@ -22,7 +23,7 @@ use std::{
 };
 
 use clockjack_rt::{
-    PoolConfig, WorkerPool,
+    BlockingConfig, BlockingReport, PoolConfig, WorkerPool,
     exec::{
         Command, CommandId, Commands, Event, Events, Failure, Limits, Payload, Payloads, Pid,
         Process, StepOutput, Tag, builtin::Sleep,
@@ -222,6 +223,34 @@ fn a_block_on_inside_of_another_takes_no_wake_from_it() {
     assert_eq!(told.recv_timeout(LONG), Ok(2));
 }
 
+/// Waits for a future at the end of its thread.
+struct WaitsAtEnd(Arc<WorkerPool>, mpsc::Sender<u32>);
+
+impl Drop for WaitsAtEnd {
+    fn drop(&mut self) {
+        self.1.send(self.0.block_on(async { 42 })).unwrap();
+    }
+}
+
+thread_local! {
+    static AT_END: RefCell<Option<WaitsAtEnd>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn what_a_thread_drops_at_its_very_end_may_still_wait_for_a_future() {
+    let pool = Arc::new(pool(1));
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Before the thread waits for the first time, and so dropped behind all that is the
+            // pool's.
+            AT_END.set(Some(WaitsAtEnd(Arc::clone(&pool), tell)));
+            pool.block_on(async {});
+        });
+    });
+    assert_eq!(told.recv_timeout(LONG), Ok(42));
+}
+
 #[test]
 fn a_pool_that_is_shut_down_or_resized_at_once_leaves_no_worker_behind() {
     for _ in 0..100 {
@@ -315,6 +344,49 @@ fn a_pool_dropped_by_one_of_its_futures_ends_everything_and_leaves_no_thread() {
         drop((dropper, waiting, handle));
         eventually("the threads have left", || Arc::strong_count(&engine) == 1);
     }
+}
+
+#[test]
+fn a_pool_shut_down_by_its_own_blocking_work_does_not_wait_for_that() {
+    let pool = pool(1);
+    let ((give, given), (tell, told)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
+    pool.spawn_blocking(move || {
+        let pool = given.recv().unwrap();
+        tell.send(pool.shutdown(LONG * 60)).unwrap();
+    })
+    .unwrap();
+    give.send(pool).unwrap();
+    let report = told.recv_timeout(LONG).expect("it does not take the whole time");
+    assert!(report.is_clean());
+    assert_eq!((report.blocking.finished, report.blocking.abandoned), (0, 1));
+}
+
+#[test]
+fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
+    let blocking = BlockingConfig { threads_max: 1, ..BlockingConfig::DEFAULT };
+    let config = PoolConfig { workers: Some(1), blocking, ..PoolConfig::DEFAULT };
+    let pool = pool_of(config, Commands::new());
+    let (_end, ends) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel();
+    let wait = move || {
+        begin.send(()).unwrap();
+        _ = ends.recv();
+    };
+    pool.spawn_blocking(wait).unwrap();
+    begun.recv_timeout(LONG).unwrap();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let counted = Counted(Arc::clone(&drops));
+    pool.spawn_blocking(move || unreachable!("{}", counted.0.load(SeqCst))).unwrap();
+    let (give, given) = mpsc::channel::<WorkerPool>();
+    let (tell, told) = mpsc::channel();
+    drop(pool.spawn(async move {
+        let pool = given.recv().unwrap();
+        tell.send(pool.shutdown(LONG).blocking).unwrap();
+    }));
+    give.send(pool).unwrap();
+    let report = told.recv_timeout(LONG).unwrap();
+    assert_eq!(report, BlockingReport { finished: 0, abandoned: 1, dropped: 1 });
+    assert_eq!(drops.load(SeqCst), 1);
 }
 
 /// Cleans up for a moment when it is asked to stop.

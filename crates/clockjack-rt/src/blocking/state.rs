@@ -153,10 +153,6 @@ impl State {
         self.arrived -= 1;
     }
 
-    pub(super) const fn has_threads(&self) -> bool {
-        self.n_threads() > 0
-    }
-
     /// Becomes idle; false if there is nothing to wait for.
     pub(super) fn sit_down(&mut self, seat: &Arc<Seat>) -> bool {
         if !self.is_closed {
@@ -196,7 +192,8 @@ impl State {
         self.reserved + self.queue.len() + self.running
     }
 
-    const fn n_threads(&self) -> usize {
+    /// Those that are being started included.
+    pub(super) const fn n_threads(&self) -> usize {
         self.arrived + self.starting
     }
 }
@@ -240,7 +237,7 @@ mod tests {
         start(&mut state);
         assert_eq!(state.confirm(false), Err(Refusal::NoThread));
         assert_eq!(state.confirm(false), Err(Refusal::NoThread));
-        assert!(!state.has_threads());
+        assert_eq!(state.n_threads(), 0);
         assert_eq!(state.load(), 0);
     }
 
@@ -267,7 +264,7 @@ mod tests {
         state.arrive();
         assert!(!state.sit_down(&Arc::default()));
         state.leave();
-        assert!(!state.has_threads());
+        assert_eq!(state.n_threads(), 0);
     }
 
     #[test]

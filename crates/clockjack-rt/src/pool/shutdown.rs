@@ -81,6 +81,7 @@ pub(super) fn shutdown(inner: &Inner, deadline: Duration) -> ShutdownReport {
         inner.let_go();
         engine.close();
         end_late(engine);
+        report.blocking = inner.blocking.shutdown(Duration::ZERO);
         return report;
     }
     wait_for_nobody(inner, until);

@@ -11,6 +11,7 @@ use core::{
     fmt,
     panic::AssertUnwindSafe,
     pin::Pin,
+    ptr,
     sync::atomic::{
         AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed},
@@ -50,8 +51,8 @@ const LONG: Duration = Duration::from_millis(4);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// Whether this thread runs a handler on the blocking dispatcher.
-    static IS_DISPATCHED: Cell<bool> = const { Cell::new(false) };
+    /// Whose handler this thread runs, if one was sent here; compared, and never followed.
+    static SENT_BY: Cell<*const Office> = const { Cell::new(ptr::null()) };
 }
 
 /// What has happened to the runners of a pool's scheduler.
@@ -220,7 +221,7 @@ impl Office {
 
     fn wait_for_dispatched(&self, until: OsInstant) {
         // A handler that shuts the pool down does not wait for itself.
-        let own = usize::from(IS_DISPATCHED.get());
+        let own = usize::from(ptr::eq(SENT_BY.get(), self));
         // Acquire: pairs with the release of who has ended.
         while self.dispatched.load(Acquire) > own {
             let now = OsInstant::now();
@@ -316,9 +317,9 @@ struct Errand {
 impl Errand {
     fn run(&mut self) {
         if let Some(work) = self.work.take() {
-            let before = IS_DISPATCHED.replace(true);
+            let before = SENT_BY.replace(Arc::as_ptr(&self.office));
             work.run();
-            IS_DISPATCHED.set(before);
+            SENT_BY.set(before);
         }
     }
 

@@ -199,10 +199,17 @@ fn a_system_that_has_terminated_gets_no_threads_while_its_runtime_is_there() {
 
 #[test]
 fn a_hook_of_the_start_that_fails_leaves_no_runtime_behind() {
-    let builder = ActorSystem::builder("t").on_start(|system| {
-        system.pinned("pinned")?;
-        Err(Failure::msg("no licence"))
-    });
-    let refused = Runtime::start(builder).unwrap_err();
+    let start = || {
+        let builder = ActorSystem::builder("t").on_start(|system| {
+            system.pinned("pinned")?;
+            Err(Failure::msg("no licence"))
+        });
+        Runtime::start(builder).unwrap_err()
+    };
+    let refused = start();
+    assert!(refused.to_string().contains("no licence"), "{refused}");
+    // Where nobody may wait for its end it is the same.
+    let pool = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
+    let refused = pool.block_on(pool.spawn(async move { start() })).unwrap();
     assert!(refused.to_string().contains("no licence"), "{refused}");
 }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc;
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER,
+    BLOCKING_DISPATCHER, WorkerPool,
     sched::{ScheduleErrorKind, TaskRunPriority},
 };
 
@@ -106,4 +106,21 @@ fn a_scheduler_that_outlives_its_pool_refuses_and_cancels_nothing_twice() {
     assert!(job.is_cancelled() && !job.cancel());
     assert!(scheduler.is_closed());
     assert_eq!(scheduler.metrics().active_total, 0);
+}
+
+#[test]
+fn a_handler_that_shuts_its_pool_down_does_not_wait_for_itself() {
+    for dispatcher in [ANY, BLOCKING_DISPATCHER] {
+        let pool = pool_of(2);
+        let scheduler = pool.scheduler().clone();
+        let ((give, given), (tell, told)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
+        let shut_down = move |_: &_| {
+            let pool = given.recv().unwrap();
+            tell.send(pool.shutdown(LONG * 60)).unwrap();
+        };
+        scheduler.schedule_once_fn(ms(1), dispatcher, shut_down).unwrap();
+        give.send(pool).unwrap();
+        let report = told.recv_timeout(LONG).expect("it does not take the whole time");
+        assert_eq!(report.scheduler.unwrap().still_running, 1, "{dispatcher}");
+    }
 }
