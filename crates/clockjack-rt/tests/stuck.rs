@@ -8,7 +8,7 @@ mod eventually;
 
 use alloc::sync::Arc;
 use core::{
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
@@ -166,9 +166,18 @@ fn each_step_that_is_stuck_is_reported_once_with_its_process_and_how_long() {
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(thread::panicking(), "what was thrown fails as well");
+    }
+}
+
 fn panicking_report(_stuck: StuckWorker) {
     PANICS.fetch_add(1, SeqCst);
-    panic!("a report that fails");
+    std::panic::panic_any(Bomb);
 }
 
 #[test]
@@ -192,4 +201,36 @@ fn a_report_that_panics_does_not_end_the_watch() {
     pool.block_on(pool.handle().sleep(Duration::from_millis(1))).unwrap();
     assert_eq!(pool.stats().metronome_restarts, 3);
     assert!(pool.shutdown(LONG).is_clean());
+}
+
+static OWNED: Mutex<Option<WorkerPool>> = Mutex::new(None);
+static IS_DROPPED: AtomicBool = AtomicBool::new(false);
+
+fn dropping_report(_stuck: StuckWorker) {
+    let pool = OWNED.lock().unwrap().take();
+    if pool.is_some() {
+        drop(pool);
+        IS_DROPPED.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn a_report_that_drops_the_pool_does_not_wait_for_its_own_thread() {
+    let config = PoolConfig {
+        workers: Some(1),
+        stuck_after: Duration::from_millis(20),
+        on_stuck: Some(dropping_report),
+        drop_deadline: LONG * 60,
+        ..PoolConfig::DEFAULT
+    };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let handle = pool.handle();
+    *OWNED.lock().unwrap() = Some(pool);
+    let theirs = handle.clone();
+    drop(handle.spawn(async move {
+        while !theirs.is_stopping() {
+            thread::yield_now();
+        }
+    }));
+    eventually("the pool is gone", || IS_DROPPED.load(SeqCst));
 }

@@ -7,6 +7,7 @@ use clockjack_exec::{StartError, watch::Watch};
 
 use super::Inner;
 use crate::{
+    blocking,
     scheduler::Silence,
     thread::{self, ThreadConfig},
 };
@@ -51,7 +52,10 @@ impl Inner {
                     }
                     // Only a report or a waker of the user's panics, and before that it is noted
                     // that it was made: the next look goes on behind it.
-                    Err(_) => engine.count_metronome_restart(),
+                    Err(payload) => {
+                        blocking::discard(payload);
+                        engine.count_metronome_restart();
+                    }
                 }
             }
         });
