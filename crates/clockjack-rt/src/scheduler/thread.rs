@@ -9,11 +9,10 @@ use std::{
 };
 
 use clockjack_exec::StartError;
-use clockjack_sched::{CloseReport, HandlerError, Scheduler, SchedulerConfig, SchedulerHost};
-use clockjack_time::{ClockKind, TimerInstant};
+use clockjack_sched::{CloseReport, Scheduler, SchedulerConfig};
 
 use super::{
-    driven::Driven,
+    driven::{Bell, Driven},
     round::{self, Round},
     watchdog,
 };
@@ -50,37 +49,11 @@ pub struct ThreadScheduler {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-struct Host(Arc<Driven<Parker>>);
+impl Bell for Parker {
+    const DRIVER: &'static str = "thread";
 
-impl SchedulerHost for Host {
-    #[inline]
-    fn now(&self) -> TimerInstant {
-        self.0.time.now()
-    }
-
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "thread"
-    }
-
-    fn shard(&self) -> usize {
-        round::of_thread()
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.0.bell.unpark();
-        self.0.watchdog.expect();
-    }
-
-    fn relax(&self) {
-        std::thread::yield_now();
-    }
-
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        super::catch_panic(call)
+    fn ring(&self) {
+        self.unpark();
     }
 }
 
@@ -92,8 +65,7 @@ impl ThreadScheduler {
     /// If the system gives no thread, or the number of shards cannot be.
     pub fn start(config: SchedulerConfig) -> Result<Self, StartError> {
         let shared = Driven::new(&config, Parker::new());
-        let scheduler = Scheduler::new(config, Host(Arc::clone(&shared)));
-        let scheduler = scheduler.map_err(|refused| StartError::thread(&refused))?;
+        let scheduler = shared.scheduler(config)?;
         // From here on a failure ends what was started, by the drop.
         let this = Self { scheduler, shared, threads: Mutex::default() };
         let driver = this.start_driver();

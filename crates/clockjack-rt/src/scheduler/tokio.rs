@@ -5,16 +5,13 @@ use core::{fmt, panic::AssertUnwindSafe, time::Duration};
 use std::panic::catch_unwind;
 
 use clockjack_exec::StartError;
-use clockjack_sched::{
-    CloseReport, DispatcherId, HandlerError, Scheduler, SchedulerConfig, SchedulerHost, Work,
-};
-use clockjack_time::{ClockKind, TimerInstant};
+use clockjack_sched::{CloseReport, DispatcherId, Scheduler, SchedulerConfig, Work};
 use tokio::{runtime, sync::Notify};
 
 use crate::{
     BLOCKING_DISPATCHER, OsInstant, catch_panic,
     scheduler::{
-        driven::Driven,
+        driven::{Bell, Driven},
         round::{self, Round},
         watchdog,
     },
@@ -47,47 +44,24 @@ use crate::{
 /// ```
 pub struct TokioScheduler {
     scheduler: Scheduler,
-    shared: Arc<Driven<Notify>>,
+    shared: Arc<Driven<TaskBell>>,
 }
 
-struct Host {
-    shared: Arc<Driven<Notify>>,
+/// Wakes the task, and has the runtime's threads for blocking work.
+struct TaskBell {
+    notify: Notify,
     runtime: runtime::Handle,
 }
 
-impl SchedulerHost for Host {
-    #[inline]
-    fn now(&self) -> TimerInstant {
-        self.shared.time.now()
-    }
+impl Bell for TaskBell {
+    const DRIVER: &'static str = "tokio";
 
-    fn clock_kind(&self) -> ClockKind {
-        ClockKind::RealtimeHost
-    }
-
-    fn name(&self) -> &'static str {
-        "tokio"
-    }
-
-    fn shard(&self) -> usize {
-        round::of_thread()
-    }
-
-    fn call_runner(&self, _shard: usize) {
-        self.shared.bell.notify_one();
-        self.shared.watchdog.expect();
-    }
-
-    fn relax(&self) {
-        std::thread::yield_now();
-    }
-
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        catch_panic(call)
+    fn ring(&self) {
+        self.notify.notify_one();
     }
 
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
-        dispatcher == DispatcherId::DEFAULT || dispatcher == BLOCKING_DISPATCHER
+        matches!(dispatcher, DispatcherId::DEFAULT | BLOCKING_DISPATCHER)
     }
 
     fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
@@ -109,10 +83,9 @@ impl TokioScheduler {
     /// If the runtime has no timer, the system gives no thread, or the number of shards cannot be.
     pub fn spawn(config: SchedulerConfig, runtime: &runtime::Handle) -> Result<Self, StartError> {
         check_timer(runtime)?;
-        let shared = Driven::new(&config, Notify::new());
-        let host = Host { shared: Arc::clone(&shared), runtime: runtime.clone() };
-        let scheduler = Scheduler::new(config, host);
-        let scheduler = scheduler.map_err(|refused| StartError::thread(&refused))?;
+        let bell = TaskBell { notify: Notify::new(), runtime: runtime.clone() };
+        let shared = Driven::new(&config, bell);
+        let scheduler = shared.scheduler(config)?;
         // Nobody waits for the thread: it ends with the scheduler.
         watchdog::start(&shared.watchdog, &scheduler, shared.time)
             .map_err(|refused| StartError::thread(&refused))?;
@@ -152,7 +125,7 @@ fn check_timer(runtime: &runtime::Handle) -> Result<(), StartError> {
 /// Takes the turns. Dropped with its runtime, it closes the scheduler: nobody else would come.
 struct Driver {
     scheduler: Scheduler,
-    shared: Arc<Driven<Notify>>,
+    shared: Arc<Driven<TaskBell>>,
 }
 
 impl Driver {
@@ -166,12 +139,12 @@ impl Driver {
             });
             match round {
                 Round::More => tokio::task::yield_now().await,
-                Round::Until(None) => self.shared.bell.notified().await,
+                Round::Until(None) => self.shared.bell.notify.notified().await,
                 Round::Until(Some(tick)) => {
                     let until = self.shared.time.instant_of(tick);
                     let left = until.saturating_since(OsInstant::now());
                     // Called or due: the next round finds out.
-                    drop(tokio::time::timeout(left, self.shared.bell.notified()).await);
+                    drop(tokio::time::timeout(left, self.shared.bell.notify.notified()).await);
                 }
                 Round::Over => return,
             }
