@@ -31,7 +31,7 @@ use crate::{
     host::{self, ThreadHost, Threads},
     scheduler::{Places, PoolScheduler},
     thread::{self, ThreadConfig},
-    tokio_host,
+    thread_control, tokio_host,
 };
 use clockjack_exec::{
     Commands, ExecStats, Handle, Join, Payload, Payloads, Pid, Process, ProcessRef, SendError,
@@ -75,6 +75,9 @@ struct Inner {
     threads: Arc<Threads>,
     blocking: Arc<BlockingPool>,
     config: PoolConfig,
+    /// Those that workers may be bound to, if they are to be. Looked up once: whoever resizes the
+    /// pool may be bound to one of them.
+    cpus: Vec<usize>,
     crew: Mutex<Crew>,
     is_over: AtomicBool,
     reactor: tokio_host::Reactor,
@@ -143,6 +146,7 @@ impl WorkerPool {
             engine: engine.clone(),
             threads,
             blocking,
+            cpus: if config.pin_workers { thread_control::allowed_cpus() } else { Vec::new() },
             config,
             crew: Mutex::new(crew),
             is_over: AtomicBool::new(false),
@@ -458,8 +462,10 @@ impl Inner {
     fn start_worker(&self, seat: usize) -> Result<JoinHandle<()>, StartError> {
         let config = &self.config;
         let name = Cow::Owned(format!("{}-{seat}", config.name));
-        let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let cpu = config.pin_workers.then_some(seat % cpus);
+        let cpu = config.pin_workers.then(|| match &*self.cpus {
+            [] => seat,
+            cpus => cpus[seat % cpus.len()],
+        });
         let (engine, reactor) = (self.engine.clone(), self.reactor.handle());
         let (report, reported) = mpsc::channel();
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };

@@ -11,6 +11,8 @@ mod dispatchers;
 mod eventually;
 #[path = "linux/idle_pool.rs"]
 mod idle_pool;
+#[path = "linux/pins.rs"]
+mod pins;
 #[path = "support/switches.rs"]
 mod switches;
 

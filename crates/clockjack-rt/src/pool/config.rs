@@ -23,8 +23,8 @@ pub struct PoolConfig {
     pub name: Cow<'static, str>,
     /// Bytes of stack of a worker, or `None` for what std takes.
     pub stack_size: Option<usize>,
-    /// Whether worker *n* stays on CPU *n*, counted round. A CPU that the system refuses is a
-    /// start error.
+    /// Whether each worker stays on one CPU: the *n*th on the *n*th of those that the thread which
+    /// makes the pool may run on, counted round. A CPU that the system refuses is a start error.
     pub pin_workers: bool,
     /// How late a busy worker's timers may be before others take them over.
     pub grace: Duration,

@@ -17,6 +17,12 @@ pub(crate) fn sleep_precisely() -> bool {
     set_current_timer_slack(Some(NonZeroU64::MIN)).is_ok()
 }
 
+/// The processors that this thread may run on; none if the kernel does not say.
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
+}
+
 /// The kernel calls the input invalid if none of the set is both there and allowed.
 pub(crate) fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU {
@@ -107,16 +113,14 @@ mod tests {
 
     #[test]
     fn a_bound_thread_runs_on_its_cpu() {
-        let allowed = sched_getaffinity(None).unwrap();
-        let last = (0..CpuSet::MAX_CPU).rfind(|cpu| allowed.is_set(*cpu)).unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pin_to_cpu(last).unwrap();
-                assert_eq!(sched_getcpu(), last);
-                assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
-            });
+        let allowed = allowed_cpus();
+        let last = *allowed.last().unwrap();
+        apart(|| {
+            pin_to_cpu(last).unwrap();
+            assert_eq!(sched_getcpu(), last);
+            assert_eq!(allowed_cpus(), [last]);
         });
-        assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+        assert_eq!(allowed_cpus(), allowed);
     }
 
     #[test]
@@ -134,9 +138,7 @@ mod tests {
     }
 
     fn allowed() -> Vec<u32> {
-        let set = sched_getaffinity(None).unwrap();
-        let all = 0..u32::try_from(CpuSet::MAX_CPU).unwrap();
-        all.filter(|cpu| set.is_set(*cpu as usize)).collect()
+        allowed_cpus().into_iter().map(|cpu| cpu.try_into().unwrap()).collect()
     }
 
     #[test]

@@ -8,6 +8,11 @@ pub(crate) fn sleep_precisely() -> bool {
     false
 }
 
+/// Nobody says which: a thread cannot choose among them either.
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    Vec::new()
+}
+
 pub(crate) fn pin_to_cpu(_cpu: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -31,7 +36,7 @@ mod tests {
     #[test]
     fn affinity_is_refused_as_not_supported() {
         assert_eq!(pin_to_cpu(0).unwrap_err().kind(), io::ErrorKind::Unsupported);
-        assert!(!sleep_precisely());
+        assert!(allowed_cpus().is_empty() && !sleep_precisely());
     }
 
     #[test]
