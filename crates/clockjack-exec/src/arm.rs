@@ -25,7 +25,24 @@ impl Engine {
         if armed.is_earliest {
             self.tell_keeper(local, armed.keeper, deadline);
         }
+        self.clear_out(armed.id.shard());
         Ok(armed.id)
+    }
+
+    /// Drops what timers held that were cancelled while somebody had their shard: wakers of users,
+    /// each guarded. By whoever has touched the shard, when it is open again.
+    #[inline]
+    pub(crate) fn clear_out(&self, shard: u32) {
+        if self.shards.has_garbage(shard) {
+            self.clear_out_some(shard);
+        }
+    }
+
+    #[cold]
+    fn clear_out_some(&self, shard: u32) {
+        for fire in self.shards.take_garbage(shard) {
+            fire.dropped(self);
+        }
     }
 
     /// Arms in another shard than the one whose holder the system has stopped, with its inbox full:
@@ -70,7 +87,9 @@ impl Engine {
 
     /// Disarms a timer; true if it will never fire.
     pub(crate) fn disarm(&self, id: TimerId) -> bool {
-        match self.shards.cancel_take(id) {
+        let cancelled = self.shards.cancel_take(id);
+        self.clear_out(id.shard());
+        match cancelled {
             Cancelled::Won(value) => {
                 if let Some(fire) = value {
                     fire.dropped(self);

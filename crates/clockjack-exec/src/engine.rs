@@ -123,7 +123,7 @@ impl Engine {
             metronome: Metronome::new(config.grace_ticks, config.quiet_looks_max),
             injector: Injector::new(),
             seats: (0..config.seats).map(|_| Padded(Seat::new())).collect(),
-            shards: Shards::new(shards),
+            shards: Shards::new(shards).keeping_garbage(),
             registry: Registry::new(config.limits.processes_max()),
             memory: Memory::new(),
             commands,

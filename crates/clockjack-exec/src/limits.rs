@@ -54,7 +54,7 @@ impl Limits {
         Self { processes_max, ..self }
     }
 
-    /// With so many armed timers a shard at most; more are refused.
+    /// With so many armed timers a shard at most, but at least eight; more are refused.
     #[must_use]
     pub const fn timers(self, timers_max: usize) -> Self {
         Self { timers_max, ..self }

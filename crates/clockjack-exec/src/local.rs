@@ -366,6 +366,7 @@ impl LocalExecutor {
             self.engine.alone.count_fired(polled.fired, latest);
         }
         deferred.finish(&self.engine);
+        self.engine.clear_out(self.home);
         self.has_more_due = polled.more && !mutant!("local-forgets-more-due");
         polled.fired
     }

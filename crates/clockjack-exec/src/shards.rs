@@ -140,6 +140,8 @@ pub struct Shards<T> {
     seats: Box<[Seat]>,
     queue: MergeQueue,
     config: ShardsConfig,
+    /// Whether values of cancelled timers wait for who [takes](Self::take_garbage) them.
+    keeps_garbage: bool,
     counts: Padded<Counts>,
 }
 
@@ -162,8 +164,31 @@ impl<T: Send> Shards<T> {
             seats: (0..seats).map(|_| Seat::new()).collect(),
             queue: MergeQueue::new(seats),
             config,
+            keeps_garbage: false,
             counts: Padded(Counts::default()),
         }
+    }
+
+    /// Keeps the values of timers that were cancelled while another thread held their shard, for
+    /// whoever [takes](Self::take_garbage) them: their drops do not run wherever a lease ends.
+    #[must_use]
+    pub fn keeping_garbage(mut self) -> Self {
+        self.keeps_garbage = true;
+        self
+    }
+
+    /// Whether a shard has such values. To be asked after each call that touches a shard: whoever
+    /// touched it last finds what is there.
+    #[inline]
+    #[must_use]
+    pub fn has_garbage(&self, shard: u32) -> bool {
+        self.table.get(shard).is_some_and(|entry| entry.shard.has_garbage())
+    }
+
+    /// Those values; none if another thread holds the shard, which asks then.
+    #[must_use]
+    pub fn take_garbage(&self, shard: u32) -> Vec<T> {
+        self.table.get(shard).map_or(Vec::new(), |entry| entry.shard.take_garbage())
     }
 
     /// Arms a timer in a shard, from any thread.

@@ -188,5 +188,8 @@ impl Engine {
         for fire in fires {
             fire.closed(self);
         }
+        for (shard, _, _) in self.shards.wakes() {
+            self.clear_out(shard);
+        }
     }
 }

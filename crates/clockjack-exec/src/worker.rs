@@ -320,6 +320,7 @@ impl<'e> Worker<'e> {
         if !(mutant!("worker-leaves-deferred") && place.has_flags()) {
             deferred.finish(engine);
         }
+        engine.clear_out(shard);
         if polled.more {
             // The rest soon, but not before what has just been woken.
             self.countdown = self.countdown.min(INTERVAL_MIN);

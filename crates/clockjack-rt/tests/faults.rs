@@ -12,12 +12,14 @@ use alloc::{sync::Arc, task::Wake};
 use core::{
     cell::RefCell,
     future::{pending, poll_fn},
+    panic::AssertUnwindSafe,
     pin::Pin,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 use std::{
+    panic::{catch_unwind, resume_unwind},
     sync::{Mutex, mpsc},
     thread,
 };
@@ -190,6 +192,44 @@ fn no_panic_of_a_future_its_output_or_a_foreign_waker_takes_the_worker_with_it()
     eventually("it has fired", || !timer.is_armed());
     assert_well(&pool);
     eventually("both wakers are counted, and the two drops", || pool.stats().drop_panics == 4);
+}
+
+/// A waker that fails when the last of it goes, without a report.
+struct Grudge;
+
+impl Wake for Grudge {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Grudge {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            resume_unwind(Box::new("as told"));
+        }
+    }
+}
+
+#[test]
+fn a_waker_whose_drop_panics_hits_nobody_who_only_touched_the_same_timers() {
+    const EACH: usize = 20_000;
+    let pool = pool(2);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    // All in one shard, so that some find it held, and leave what they cancel to
+                    // who holds it.
+                    let mut timer = pool.handle().timer();
+                    // Refused where too many are left: that is as good here.
+                    _ = timer.arm(LONG, Waker::from(Arc::new(Grudge)));
+                    timer.cancel();
+                    // Its own waker may fail here.
+                    drop(catch_unwind(AssertUnwindSafe(|| drop(timer))));
+                }
+            });
+        }
+    });
+    assert_well(&pool);
 }
 
 #[test]

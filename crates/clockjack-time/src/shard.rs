@@ -19,7 +19,7 @@ use clockjack_sync::{
     pad::Padded,
     prim::{
         UnsafeCell,
-        atomic::{AtomicU32, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
     },
     return_stack::{Links, NIL, ReturnStack},
 };
@@ -99,6 +99,8 @@ pub struct Shard<T> {
     mirror: Mirror,
     id: u32,
     core: UnsafeCell<Core<T>>,
+    /// Whether there is something to be taken, for those who do not hold the lease.
+    has_garbage: AtomicBool,
 }
 
 /// What only the holder of the lease touches.
@@ -109,6 +111,8 @@ struct Core<T> {
     returned: u32,
     /// What was cancelled from outside, to be dropped when the lease is open (rule 8).
     garbage: Vec<T>,
+    /// Whether it stays until somebody takes it.
+    keeps_garbage: bool,
 }
 
 // SAFETY: all parts but `core` are made for sharing. `core` is touched only by the thread that
@@ -142,11 +146,44 @@ impl<T> Shard<T> {
                 cursor: Cursor::default(),
                 returned: NIL,
                 garbage: Vec::new(),
+                keeps_garbage: false,
             }),
+            has_garbage: AtomicBool::new(false),
         };
         // Stocks the inbox.
         drop(shard.lease());
         shard
+    }
+
+    /// Keeps the values of timers that were cancelled from outside until somebody
+    /// [takes](Self::take_garbage) them: for values whose drop must not run wherever a lease ends.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn keeping_garbage(mut self) -> Self {
+        self.core.get_mut().keeps_garbage = true;
+        self
+    }
+
+    /// Whether there are values that nobody has taken. Whoever gives a lease back looks at it
+    /// afterwards.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn has_garbage(&self) -> bool {
+        // Relaxed: who has left some sees its own store, and who has held the lease since then has
+        // acquired it.
+        self.has_garbage.load(Ordering::Relaxed)
+    }
+
+    /// The values of timers that were cancelled from outside, if they are kept; none if another
+    /// thread holds the lease, which then looks itself.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn take_garbage(&self) -> Vec<T> {
+        let Some(mut lease) = self.hold() else { return Vec::new() };
+        // Relaxed: published by the lease.
+        self.has_garbage.store(false, Ordering::Relaxed);
+        core::mem::take(&mut lease.core_mut().garbage)
     }
 
     /// The number that ids of this shard's timers carry.
@@ -561,6 +598,11 @@ impl<T> Drop for Lease<'_, T> {
             self.publish();
         }
         if self.core().garbage.is_empty() {
+            return self.open();
+        }
+        if self.core().keeps_garbage {
+            // Relaxed: published by the lease, which is given back behind it.
+            self.shard.has_garbage.store(true, Ordering::Relaxed);
             return self.open();
         }
         let garbage = core::mem::take(&mut self.core_mut().garbage);

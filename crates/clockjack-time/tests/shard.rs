@@ -176,6 +176,30 @@ fn a_cancel_while_the_timer_is_in_the_inbox_frees_it_too() {
 }
 
 #[test]
+fn a_shard_that_keeps_garbage_drops_nothing_by_itself_and_gives_it_out_once() {
+    let shard = shard(16).keeping_garbage();
+    let value = Rc::new(());
+    let ids = [tick(5), tick(500)].map(|at| shard.post(at, Rc::clone(&value)).expect("room"));
+    assert!(shard.cancel(ids[0]) && !shard.has_garbage(), "nobody has freed it");
+    // Freed by this, and kept.
+    assert_eq!(len(&shard), 1);
+    assert!(shard.has_garbage());
+    assert_eq!(Rc::strong_count(&value), 3);
+
+    let lease = shard.lease().expect("nobody else has it");
+    assert!(shard.take_garbage().is_empty(), "it is for who holds the lease");
+    drop(lease);
+    assert!(shard.has_garbage());
+    assert_eq!(shard.take_garbage().len(), 1);
+    assert!(!shard.has_garbage() && shard.take_garbage().is_empty());
+    assert_eq!(Rc::strong_count(&value), 2);
+
+    assert!(shard.cancel(ids[1]));
+    drop(shard);
+    assert_eq!(Rc::strong_count(&value), 1, "what nobody took goes with the shard");
+}
+
+#[test]
 fn the_holders_cancel_gives_the_value_back_and_loses_against_one_from_outside() {
     let shard = shard(16);
     let (one, two) = (shard.post(tick(5), 1).expect("room"), shard.post(tick(5), 2).expect("room"));

@@ -162,14 +162,14 @@ impl<T: Send> Shards<T> {
     }
 
     fn make_shard(&self, seat: u32) -> Option<u32> {
-        self.table.add(|id| Entry {
-            shard: Shard::new(ShardConfig {
-                id,
-                start: self.config.start,
-                capacity: self.config.capacity,
-            }),
-            keeper: KeeperWord::new(Keeper::Home(seat)),
-            stale: AtomicUsize::new(0),
+        self.table.add(|id| {
+            let (start, capacity) = (self.config.start, self.config.capacity);
+            let shard = Shard::new(ShardConfig { id, start, capacity });
+            Entry {
+                shard: if self.keeps_garbage { shard.keeping_garbage() } else { shard },
+                keeper: KeeperWord::new(Keeper::Home(seat)),
+                stale: AtomicUsize::new(0),
+            }
         })
     }
 

@@ -87,6 +87,8 @@ impl Local {
             // The last first: it is probably the last in a heap of far deadlines too.
             let ids = forgotten.ids[..len].iter_mut().rev().filter_map(Option::take);
             engine.shards.cancel_all(self.home(), ids);
+            // With nothing borrowed here: this may call what is the user's, which may forget more.
+            engine.clear_out(self.home());
         }
     }
 
