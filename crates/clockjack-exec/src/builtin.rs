@@ -30,10 +30,11 @@ use crate::{
     error::SubmitError,
     exit::Exit,
     failure::Failure,
-    fire::{Alarm, Fire, IntervalTick, Period},
+    fire::{Alarm, Fire, IntervalTick},
     handle::Handle,
     join::Join,
     payload::{Payload, Payloads},
+    period::Period,
     pid::Pid,
     process::Process,
     ties,
@@ -351,7 +352,8 @@ impl Sleep {
 }
 
 /// Tells the process again and again, each time with the tag of this command, until the process
-/// ends. A period shorter than a tick is a tick; due times that have passed are left out.
+/// ends. A period shorter than a tick is a tick; due times that have passed are left out. One that
+/// is no whole number of ticks is kept all the same: each time is rounded up for itself.
 ///
 /// What was told waits until a step takes it, and nothing bounds how much: a process that does not
 /// take events for long, or a step that takes many periods, should sleep each time instead.
@@ -362,8 +364,7 @@ impl Interval {
     fn carry_out(self, answer: Answer) {
         let engine = answer.engine();
         let first = engine.host().deadline_after(self.0);
-        let nanos_per_tick = u64::from(engine.resolution().nanos().get());
-        let period = Period::new(self.0, first, nanos_per_tick);
+        let period = Period::new(self.0, first, engine.resolution());
         if let Some((_, answer)) = arm(answer, first, Some(period)) {
             answer.withdraw();
         }

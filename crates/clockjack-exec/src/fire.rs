@@ -1,11 +1,11 @@
 //! What a timer of the executor does when it falls due.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{fmt, task::Waker, time::Duration};
+use core::{fmt, task::Waker};
 
 use clockjack_time::Tick;
 
-use crate::{cell, command::Address, engine::Engine, pid::Pid};
+use crate::{cell, command::Address, engine::Engine, period::Period, pid::Pid};
 
 /// The value of a timer.
 pub(crate) enum Fire {
@@ -24,13 +24,6 @@ pub(crate) struct Alarm {
     pub(crate) address: Address,
     /// For an interval: its period, and when it is due next.
     pub(crate) every: Option<Period>,
-}
-
-/// A period that is kept without drift.
-#[derive(Clone, Copy)]
-pub(crate) struct Period {
-    pub(crate) ticks: u64,
-    pub(crate) due: Tick,
 }
 
 /// What an interval tells each time.
@@ -72,11 +65,11 @@ impl Fire {
                 let Some(answer) = alarm.address.answer(engine) else { return };
                 match alarm.every {
                     None => answer.reply(()),
-                    Some(period) => {
-                        let (tick, next) = period.tell(now);
-                        answer.tell(tick);
+                    Some(ref mut period) => {
+                        let missed = period.catch_up(now);
+                        answer.tell(IntervalTick { due: period.due(), missed });
                         answer.withdraw();
-                        alarm.every = Some(next);
+                        period.go_on();
                         deferred.alarms.push(alarm);
                     }
                 }
@@ -103,21 +96,6 @@ impl Fire {
     }
 }
 
-impl Period {
-    /// What is told at `now`, and the next due time: the first multiple that lies ahead.
-    fn tell(self, now: Tick) -> (IntervalTick, Self) {
-        let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
-        let due = self.due.get().saturating_add(behind.saturating_mul(self.ticks));
-        let next = Tick::new(due.saturating_add(self.ticks));
-        (IntervalTick { due: Tick::new(due), missed: behind }, Self { due: next, ..self })
-    }
-
-    pub(crate) fn new(every: Duration, first: Tick, nanos_per_tick: u64) -> Self {
-        let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
-        Self { ticks: nanos.div_ceil(nanos_per_tick).max(1), due: first }
-    }
-}
-
 impl Deferred {
     /// Does the rest, with the lease open.
     pub(crate) fn finish(&mut self, engine: &Engine) {
@@ -136,7 +114,7 @@ impl Alarm {
         let Some(period) = self.every else { return };
         let Some(answer) = self.address.answer(engine) else { return };
         // If it is refused, the answer says so by itself.
-        if !answer.is_wanted() || engine.arm(period.due, Fire::Answer(self)).is_ok() {
+        if !answer.is_wanted() || engine.arm(period.due(), Fire::Answer(self)).is_ok() {
             answer.withdraw();
         }
     }

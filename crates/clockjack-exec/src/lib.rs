@@ -204,6 +204,7 @@ pub mod memory;
 #[doc(hidden)]
 pub mod metronome;
 pub mod payload;
+mod period;
 pub mod pid;
 mod process;
 mod process_ref;

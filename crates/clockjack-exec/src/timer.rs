@@ -20,6 +20,7 @@ use crate::{
     error::TimerError,
     fire::{Fire, IntervalTick},
     handle::Handle,
+    period::Period,
     pid::Pid,
     shards::Refused,
 };
@@ -304,14 +305,14 @@ impl fmt::Debug for Sleep {
 }
 
 /// Something that falls due again and again, at multiples of its period: without drift, whatever
-/// each turn takes.
+/// each turn takes, and if the period is no whole number of ticks: then each time is rounded up to
+/// a tick for itself.
 ///
 /// Due times that have passed before they are waited for are left out, and counted.
 #[derive(Debug)]
 pub struct Interval {
     handle: Handle,
-    ticks: u64,
-    due: Tick,
+    period: Period,
     /// Left out since the last time that was told.
     missed: u64,
     sleep: Option<Sleep>,
@@ -322,16 +323,15 @@ impl Interval {
     #[must_use]
     pub fn new(handle: Handle, every: Duration) -> Self {
         let engine = handle.engine();
-        let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
-        let ticks = nanos.div_ceil(u64::from(engine.resolution().nanos().get())).max(1);
-        let due = engine.host().deadline_after(every);
-        Self { handle, ticks, due, missed: 0, sleep: None }
+        let first = engine.host().deadline_after(every);
+        let period = Period::new(every, first, engine.resolution());
+        Self { handle, period, missed: 0, sleep: None }
     }
 
     /// When it is due next.
     #[must_use]
     pub fn due(&self) -> Tick {
-        self.due
+        self.period.due()
     }
 
     /// Waits for the next time; says which it was, and how many were left out since the last.
@@ -346,15 +346,13 @@ impl Interval {
     pub async fn tick(&mut self) -> Result<IntervalTick, TimerError> {
         let engine = self.handle.engine();
         let now = engine.host().tick_of(engine.host().nanos());
-        let behind = now.get().saturating_sub(self.due.get()) / self.ticks;
-        self.due = Tick::new(self.due.get().saturating_add(behind.saturating_mul(self.ticks)));
-        self.missed = self.missed.saturating_add(behind);
-        let sleep = self.sleep.insert(Sleep::at(self.handle.clone(), self.due));
+        self.missed = self.missed.saturating_add(self.period.catch_up(now));
+        let due = self.period.due();
+        let sleep = self.sleep.insert(Sleep::at(self.handle.clone(), due));
         let woken = Pin::new(sleep).await;
         self.sleep = None;
         woken?;
-        let due = self.due;
-        self.due = Tick::new(due.get().saturating_add(self.ticks));
+        self.period.go_on();
         Ok(IntervalTick { due, missed: core::mem::take(&mut self.missed) })
     }
 }

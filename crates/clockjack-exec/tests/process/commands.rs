@@ -1,6 +1,7 @@
 //! Commands: each is answered exactly once, whatever its handler does.
 
 use alloc::sync::Arc;
+use core::time::Duration;
 use std::sync::Mutex;
 
 use clockjack_exec::{
@@ -386,11 +387,24 @@ fn an_interval_keeps_its_multiples_and_counts_what_was_missed() {
 }
 
 #[test]
+fn a_period_that_is_no_whole_number_of_ticks_does_not_drift() {
+    let mut run = Run::new();
+    let log = Log::default();
+    let every = Duration::from_micros(16_667);
+    asked(&mut run, &log, move |out| out.yield_command(Tag(1), Interval(every)));
+    run.run_for(1_001);
+    let told = log.take();
+    assert_eq!(told.lines().count(), 60);
+    assert!(told.starts_with("1 due 17 missed 0\n1 due 34 missed 0\n1 due 51"), "{told}");
+    assert!(told.ends_with("1 due 1001 missed 0"), "{told}");
+}
+
+#[test]
 fn a_period_below_a_tick_is_a_tick() {
     let mut run = Run::new();
     let log = Log::default();
     asked(&mut run, &log, |out| {
-        out.yield_command(Tag(1), Interval(core::time::Duration::from_micros(1)));
+        out.yield_command(Tag(1), Interval(Duration::from_micros(1)));
     });
     run.run_for(2);
     log.expect(&["1 due 1 missed 0", "1 due 2 missed 0"]);
