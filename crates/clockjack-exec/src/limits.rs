@@ -5,6 +5,9 @@
 
 use core::time::Duration;
 
+/// What a queue can count: more than there is memory for.
+const MESSAGES_MAX: usize = usize::MAX / 4;
+
 /// The bounds of an executor.
 ///
 /// Each setter takes and gives the limits, also in a `const`.
@@ -48,7 +51,8 @@ impl Limits {
         step_budget: Duration::from_millis(1),
     };
 
-    /// With so many processes at the same time at most; more are refused.
+    /// With so many processes at the same time at most; more are refused. There is never room for
+    /// more than 2³⁰, about, however many are said here.
     #[must_use]
     pub const fn processes(self, processes_max: usize) -> Self {
         Self { processes_max, ..self }
@@ -60,9 +64,15 @@ impl Limits {
         Self { timers_max, ..self }
     }
 
-    /// With so many waiting messages a process at most; more are refused.
+    /// With so many waiting messages a process at most; more are refused. Zero is taken as one: a
+    /// message waits until the process has its turn.
     #[must_use]
     pub const fn messages(self, messages_max: usize) -> Self {
+        let messages_max = match messages_max {
+            0 => 1,
+            1..=MESSAGES_MAX => messages_max,
+            _ => MESSAGES_MAX,
+        };
         Self { messages_max, ..self }
     }
 
@@ -93,7 +103,7 @@ impl Limits {
         self.timers_max
     }
 
-    /// How many messages may wait for a process.
+    /// How many messages may wait for a process; at least one.
     #[must_use]
     pub const fn messages_max(&self) -> usize {
         self.messages_max

@@ -5,6 +5,7 @@ use core::{
     cell::{Cell, RefCell},
     future::{pending, poll_fn},
     task::{Poll, Waker},
+    time::Duration,
 };
 use std::{sync::Mutex, thread};
 
@@ -56,6 +57,26 @@ fn statistics_of_one_thread_count_its_steps_its_timers_and_its_sleeps() {
     let stats = run.handle().stats();
     assert_eq!((stats.steps, stats.timers_fired, stats.parked), (3, 2, 1));
     assert_eq!(stats.lateness_max_ticks, 3);
+}
+
+#[test]
+fn limits_of_nothing_and_of_everything_are_limits() {
+    let all = |n| Limits::DEFAULT.processes(n).timers(n).messages(n).throughput(n);
+    let of = |limits| Run::of(limits, Commands::new(), 0);
+    let refused = of(all(0)).exec.submit(Mortal).unwrap_err();
+    assert!(refused.is_full());
+    for (limits, is_second_taken) in [(all(0).processes(1), false), (all(usize::MAX), true)] {
+        let mut run = of(limits.step_budget(Duration::MAX));
+        let it = run.exec.submit(Mortal).unwrap();
+        it.tell(0).unwrap();
+        assert_eq!(it.tell(0).is_ok(), is_second_taken);
+        run.exec.block_on(it.join()).unwrap();
+        drop(it);
+        let mut timer = run.handle().timer();
+        timer.arm(Duration::MAX, Waker::noop().clone()).unwrap();
+        assert!(timer.cancel());
+        run.assert_well();
+    }
 }
 
 #[test]
