@@ -516,7 +516,8 @@ impl Inner {
     fn dismiss(&self, until: OsInstant) -> usize {
         self.let_go();
         let mut leaving = core::mem::take(&mut self.crew().leaving);
-        // The metronome does not wait for itself, if a report of its has dropped the pool.
+        // Nobody waits for itself: neither the metronome, if a report has dropped the pool, nor a
+        // worker that has left, if what its thread drops at its end has.
         let here = std::thread::current().id();
         leaving.retain(|(_, thread)| thread.thread().id() != here);
         loop {

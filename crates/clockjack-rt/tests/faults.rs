@@ -20,12 +20,12 @@ use core::{
 };
 use std::{
     panic::{catch_unwind, resume_unwind},
-    sync::{Mutex, mpsc},
+    sync::{Barrier, Mutex, mpsc},
     thread,
 };
 
 use clockjack_rt::{
-    BlockingConfig, BlockingReport, PoolConfig, WorkerPool,
+    BlockingConfig, BlockingReport, PoolConfig, ShutdownReport, WorkerPool,
     exec::{
         Command, CommandId, Commands, Event, Events, Failure, Limits, Payload, Payloads, Pid,
         Process, StepOutput, Tag, builtin::Sleep,
@@ -384,6 +384,42 @@ fn a_pool_dropped_by_one_of_its_futures_ends_everything_and_leaves_no_thread() {
         drop((dropper, waiting, handle));
         eventually("the threads have left", || Arc::strong_count(&engine) == 1);
     }
+}
+
+/// Shuts a pool down at the end of a thread.
+struct ShutsDownAtEnd(Option<WorkerPool>, mpsc::Sender<ShutdownReport>);
+
+impl Drop for ShutsDownAtEnd {
+    fn drop(&mut self) {
+        let pool = self.0.take().expect("it is dropped once");
+        self.1.send(pool.shutdown(LONG * 60)).unwrap();
+    }
+}
+
+thread_local! {
+    static POOL_OF_THREAD: RefCell<Option<ShutsDownAtEnd>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
+    let pool = pool(2);
+    let (handle, (tell, told)) = (pool.handle(), mpsc::channel());
+    let place = Arc::new(Mutex::new(Some(ShutsDownAtEnd(Some(pool), tell))));
+    // Each holds one of the workers, so that one of the two is on the second.
+    let both_are_held = Arc::new(Barrier::new(2));
+    for _ in 0..2 {
+        let (place, both_are_held) = (Arc::clone(&place), Arc::clone(&both_are_held));
+        drop(handle.spawn(async move {
+            both_are_held.wait();
+            if thread::current().name().is_some_and(|name| name.ends_with("-1")) {
+                let end = place.lock().unwrap().take().unwrap();
+                end.0.as_ref().unwrap().resize(1).unwrap();
+                POOL_OF_THREAD.set(Some(end));
+            }
+        }));
+    }
+    let report = told.recv_timeout(LONG).expect("it does not take the whole time");
+    assert!(report.is_clean(), "{report:?}");
 }
 
 #[test]
