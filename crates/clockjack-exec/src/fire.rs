@@ -82,7 +82,8 @@ impl Fire {
         match self {
             Self::Process(pid) => engine.wake(pid),
             Self::Wake(waker) => engine.wake_foreign(waker),
-            Self::Answer(alarm) => alarm.give_up(engine),
+            // An answer that is dropped says that there is none.
+            Self::Answer(alarm) => drop(alarm.address.answer(engine)),
         }
     }
 
@@ -117,12 +118,6 @@ impl Alarm {
         if !answer.is_wanted() || engine.arm(period.due(), Fire::Answer(self)).is_ok() {
             answer.withdraw();
         }
-    }
-
-    /// There will be no more answers: the process, if it is still there, is told so.
-    fn give_up(self: Box<Self>, engine: &Engine) {
-        // An answer that is dropped says that there is none.
-        drop(self.address.answer(engine));
     }
 }
 
