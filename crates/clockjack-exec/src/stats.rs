@@ -100,13 +100,12 @@ impl Engine {
     /// How many processes live, at about this time; exact when nothing is started meanwhile.
     #[must_use]
     pub fn live_len(&self) -> usize {
-        let stats = self.stats();
-        usize::try_from(stats.spawned.saturating_sub(stats.finished)).unwrap_or(usize::MAX)
+        let lives = self.lives();
+        usize::try_from(lives.spawned.saturating_sub(lives.finished)).unwrap_or(usize::MAX)
     }
 
-    /// Counts for people.
-    #[must_use]
-    pub fn stats(&self) -> ExecStats {
+    /// How many were started, and how many of them have ended; nothing else.
+    fn lives(&self) -> ExecStats {
         // Those that have ended first: so none is counted as ended that is not as started.
         let mut stats = ExecStats { finished: self.finished.sum() as u64, ..ExecStats::default() };
         for seat in &self.seats {
@@ -115,6 +114,16 @@ impl Engine {
         // Pairs with nothing in particular: keeps the two passes apart.
         fence(SeqCst);
         stats.spawned = self.spawned.sum() as u64;
+        for seat in &self.seats {
+            seat.add_spawned(&mut stats);
+        }
+        stats
+    }
+
+    /// Counts for people.
+    #[must_use]
+    pub fn stats(&self) -> ExecStats {
+        let mut stats = self.lives();
         for seat in &self.seats {
             seat.add_to(&mut stats);
         }

@@ -115,9 +115,12 @@ impl Seat {
         stats.finished += self.counts.finished.load(Relaxed);
     }
 
+    pub(crate) fn add_spawned(&self, stats: &mut ExecStats) {
+        stats.spawned += self.counts.spawned.load(Relaxed);
+    }
+
     pub(crate) fn add_to(&self, stats: &mut ExecStats) {
         let counts = &self.counts;
-        stats.spawned += counts.spawned.load(Relaxed);
         stats.steps += counts.steps.load(Relaxed);
         stats.stolen += counts.stolen.load(Relaxed);
         stats.parked += counts.parked.load(Relaxed);
