@@ -126,9 +126,9 @@ impl DeadLetterReason {
         Self::NoReceiver,
     ];
 
-    /// Whether the receiver had no room, and goes on.
+    /// Whether the receiver had no room, and goes on or will.
     pub(crate) const fn is_overflow(self) -> bool {
-        matches!(self, Self::MailboxFull | Self::Evicted)
+        matches!(self, Self::MailboxFull | Self::Evicted | Self::StashFull)
     }
 }
 

@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, FnActor, Mailbox,
-    Next, Overflow, Props, RootContext, Strategy, SystemEvent,
+    Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, FnActor,
+    Mailbox, Next, Overflow, Props, RootContext, Strategy, SystemEvent,
 };
 
 /// Writes down what it is told; blocked, it waits in a stash-less way by failing to be scheduled.
@@ -282,4 +282,63 @@ fn metrics_count_lives_restarts_and_failures() {
     assert_eq!((now.restarts, now.failures), (2, 2));
     assert_eq!(now.dead_letters(DeadLetterReason::Stopped), 1);
     assert_eq!(now.dead_letters(DeadLetterReason::Evicted), 0);
+}
+
+/// Runs until all is quiet, but not for ever.
+fn come_to_rest(root: &mut RootContext) {
+    let now = root.system().scheduler().now().tick();
+    let rests = (0..1_000).any(|_| root.next_wake().is_none_or(|at| at > now));
+    assert!(rests, "one event makes the next");
+}
+
+/// Fails if it is said so.
+struct Moody(Box<dyn FnMut(&SystemEvent) -> bool + Send>);
+
+impl Actor for Moody {
+    type Msg = SystemEvent;
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
+        if (self.0)(&event) { Err(Failure::msg("it said so")) } else { Ok(Next::Stay) }
+    }
+}
+
+#[test]
+fn a_listener_that_has_no_room_for_dead_letters_in_a_restart_makes_no_more_of_them() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let to = log.clone();
+    let mut is_new = true;
+    let mut factory = move || {
+        let (to, fails) = (to.clone(), core::mem::take(&mut is_new));
+        move |event: &SystemEvent| {
+            to.add(line(event));
+            fails
+        }
+    };
+    let props = Props::new(move || Moody(Box::new(factory())));
+    let second = Duration::from_secs(1);
+    let strategy = Strategy::restart().backoff(Backoff::new(second, second)).stash(1);
+    let listener = root.spawn("listener", props.supervise(strategy)).unwrap();
+    root.system().events().subscribe(EventKinds::DEAD_LETTER, listener);
+    for _ in 0..4 {
+        root.system().dead_letters::<u8>().tell(1).unwrap();
+        come_to_rest(&mut root);
+    }
+    clock.advance(second);
+    come_to_rest(&mut root);
+    assert_eq!(log.take().len(), 2, "the first, and one that was kept");
+    assert_eq!(root.system().metrics().dead_letters(DeadLetterReason::StashFull), 2);
+}
+
+#[test]
+fn a_listener_that_handles_nothing_is_not_told_of_that_itself() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let props = Props::from_fn(|_, _: SystemEvent| Ok(Next::Unhandled));
+    let deaf = root.spawn("deaf", props).unwrap();
+    root.system().events().subscribe(EventKinds::ALL, deaf);
+    let (_, log) = listen(&mut root, "other", EventKinds::UNHANDLED, Mailbox::DEFAULT);
+    let a = root.spawn("a", Props::from_fn(worker())).unwrap();
+    a.tell(Do::Unhandled).unwrap();
+    come_to_rest(&mut root);
+    assert_eq!(log.take(), ["/user/a unhandled"]);
 }

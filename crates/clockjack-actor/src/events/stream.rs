@@ -18,7 +18,7 @@ use super::{
     backlog::{Backlog, Due},
     bridge::Bridge,
 };
-use crate::{ActorRef, system::contained};
+use crate::{ActorPath, ActorRef, system::contained};
 
 /// How many events wait for a subscriber whose mailbox is full, if nothing else is set.
 pub const EVENTS_WAITING_MAX: usize = 256;
@@ -33,8 +33,9 @@ pub(crate) const RETRY: Duration = Duration::from_millis(10);
 /// many by [`SystemEvent::EventsDropped`] as soon as it has room. A subscriber that stops is
 /// removed. While nobody wants a kind of event, publishing it costs one load.
 ///
-/// A dead letter of a mailbox that overflows is told to nobody if that mailbox belongs to a
-/// subscriber to dead letters: each event about it could make the next.
+/// A dead letter for want of room is told to nobody if it was for a subscriber to dead letters, and
+/// so it is with what a subscriber to unhandled messages leaves unhandled itself: each event about
+/// it could make the next.
 #[derive(Clone)]
 pub struct EventStream(Counted<Inner>);
 
@@ -211,13 +212,11 @@ impl Publish for Counted<Inner> {
             return;
         }
         let list = self.list.with(|list| list.subscribers.clone());
-        if let SystemEvent::DeadLetter(letter) = event
-            && letter.reason.is_overflow()
+        if let Some((kinds, path)) = may_make_itself(event)
             && !mutant!("events-loop-of-losses")
         {
             let is_its = |one: &Counted<Subscriber>| {
-                one.kinds.intersects(EventKinds::ALL_DEAD_LETTERS)
-                    && *one.to.any().path == letter.recipient
+                one.kinds.intersects(kinds) && *one.to.any().path == *path
             };
             if list.iter().any(is_its) {
                 return;
@@ -232,6 +231,19 @@ impl Publish for Counted<Inner> {
             drop(evicted);
             serve(self, subscriber);
         }
+    }
+}
+
+/// If whoever is told of this event could cause another one by that: subscribers to which kinds
+/// could, if they stand at this path.
+fn may_make_itself(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
+    match event {
+        SystemEvent::DeadLetter(letter) | SystemEvent::SuppressedDeadLetter(letter) => {
+            let is_overflow = letter.reason.is_overflow();
+            is_overflow.then_some((EventKinds::ALL_DEAD_LETTERS, &letter.recipient))
+        }
+        SystemEvent::Unhandled(unhandled) => Some((EventKinds::UNHANDLED, &unhandled.path)),
+        _ => None,
     }
 }
 
