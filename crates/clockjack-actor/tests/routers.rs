@@ -12,7 +12,7 @@ use std::thread;
 use bench::{Log, start};
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, Group, Mailbox,
-    Next, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy, SystemEvent,
+    Next, Overflow, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy, SystemEvent,
     router_logic::Resizer,
 };
 
@@ -443,4 +443,22 @@ fn what_finds_no_routee_is_told_with_the_path_of_the_router() {
         root.system().stop(&group).unwrap();
         root.run_until_idle();
     }
+}
+
+#[test]
+fn a_routee_that_is_about_to_end_is_replaced_and_its_successor_gets_the_message() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::consistent_hash(1, |_| 0, worker(&log))
+        .routees(|routee| routee.mailbox(Mailbox::bounded(1).overflow(Overflow::StopActor)));
+    let pool = root.spawn("pool", pool).unwrap();
+    root.run_until_idle();
+    // Both are told in one turn of the router: the second one is the end of the first routee.
+    send(&pool, 1..=2);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["$2 2"]);
+    send(&pool, 3..=3);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["$2 3"]);
+    assert_eq!(root.system().metrics().spawned, 3 + 1 + 2, "one more, and not one a message");
 }

@@ -28,7 +28,7 @@ use clockjack_sync::{
 
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
-    base::{AnyActor, STOP, Tell as _},
+    base::{AnyActor, ENDED, STOP, Tell as _},
     router_logic::Resizer,
     spawn::{self, Where},
 };
@@ -149,7 +149,10 @@ where
         let (router, nth) = self.list.with(|list| list.name())?;
         let fresh = self.make(&router, nth).ok()?;
         let placed = self.list.with(|list| {
-            let is_over = |place: &&mut ActorRef<A::Msg>| place.is_stopped();
+            // It takes no more messages; perhaps its children have still to end.
+            let is_over = |place: &&mut ActorRef<A::Msg>| {
+                place.any().peek() & (STOP | ENDED) != 0 && !mutant!("pool-waits-for-the-end")
+            };
             let place = list.routees.get_mut(index).filter(is_over)?;
             self.changed();
             Some(core::mem::replace(place, fresh.clone()))
