@@ -15,6 +15,7 @@ use core::{
     any::{TypeId, type_name},
     fmt,
     mem::ManuallyDrop,
+    task::Waker,
     time::Duration,
 };
 
@@ -409,7 +410,7 @@ impl SystemInner {
         if step == LifecycleStep::Stopped && self.listed.may_have(pid) {
             self.events.forget(pid);
             self.receptionist.forget(pid);
-            self.ends.forget(pid);
+            self.ends.forget(pid, &self.default);
         }
         if self.events.wants(EventKinds::LIFECYCLE) {
             let path = core.path.clone();
@@ -588,6 +589,16 @@ pub(crate) fn contained(executor: &Handle, call: &mut dyn FnMut()) -> bool {
         core::mem::forget(again);
     }
     false
+}
+
+/// Wakes somebody; what that may throw is contained.
+fn wake_contained(executor: &Handle, waker: Waker) {
+    let mut waker = Some(waker);
+    contained(executor, &mut || {
+        if let Some(waker) = waker.take() {
+            waker.wake();
+        }
+    });
 }
 
 impl Clone for ActorSystem {

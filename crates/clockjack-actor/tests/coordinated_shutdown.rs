@@ -5,8 +5,13 @@ extern crate alloc;
 #[path = "support/bench.rs"]
 mod bench;
 
-use alloc::sync::Arc;
-use core::{future::pending, time::Duration};
+use alloc::{sync::Arc, task::Wake};
+use core::{
+    future::pending,
+    pin::{Pin, pin},
+    task::{self, Waker},
+    time::Duration,
+};
 
 use bench::{Log, start};
 use clockjack_actor::{
@@ -447,4 +452,110 @@ fn a_root_context_that_is_dropped_leaves_nothing_behind() {
     let report = full(&counter).shutdown(Duration::from_secs(1));
     assert!(report.is_clean());
     assert_eq!(Arc::strong_count(&counter), 1, "shut down");
+}
+
+struct Bad;
+
+impl Wake for Bad {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics")
+    }
+}
+
+/// Leaves a waker that panics with a future that is not ready.
+fn leave_bad_waker(future: Pin<&mut impl Future>) {
+    let waker = Waker::from(Arc::new(Bad));
+    assert!(future.poll(&mut task::Context::from_waker(&waker)).is_pending());
+}
+
+#[test]
+fn wakers_that_panic_hinder_nobody_who_waits_for_an_end() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = named(&mut root, "a", &log);
+    let (watched, to) = (a.clone(), log.clone());
+    let watcher = Props::new(move || Watcher(watched.clone(), to.clone()));
+    root.spawn("watcher", watcher).unwrap();
+    root.run_until_idle();
+    let mut end = pin!(root.system().when_stopped(&a));
+    leave_bad_waker(end.as_mut());
+    a.tell("stop").unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a got stop", "a stopped", "the watcher knows"]);
+    let system = root.system().clone();
+    let mut end = pin!(system.when_terminated());
+    leave_bad_waker(end.as_mut());
+    let to = log.clone();
+    system.on_terminated(move |_| to.add("the end"));
+    drop(system.terminate());
+    root.run_until_idle();
+    assert_eq!(log.take(), ["the end"]);
+}
+
+struct Watcher(ActorRef<&'static str>, Log);
+
+impl Actor for Watcher {
+    type Msg = ();
+
+    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+        cx.watch(&self.0)?;
+        Ok(Next::Stay)
+    }
+
+    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        if let Signal::Terminated(_) = signal {
+            self.1.add("the watcher knows");
+        }
+        Ok(Next::Stay)
+    }
+}
+
+#[test]
+fn a_task_that_is_never_run_and_panics_when_it_is_dropped_hinders_no_end() {
+    struct Bomb(Log);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.add("dropped");
+            panic!("it does")
+        }
+    }
+    let config = ShutdownConfig { run_by_actor_system_terminate: false, ..Default::default() };
+    let (mut root, _) = start(ActorSystem::builder("t").shutdown(config));
+    let log = Log::default();
+    for _ in 0..2 {
+        let bomb = Bomb(log.clone());
+        let task = async move {
+            let _bomb = bomb;
+            Ok(())
+        };
+        root.system().on_shutdown(Phase::SERVICE_STOP, "never", task).unwrap();
+    }
+    let to = log.clone();
+    root.system().on_terminated(move |_| to.add("the end"));
+    drop(root.system().terminate());
+    root.run_until_idle();
+    assert_eq!(log.take(), ["dropped", "dropped", "the end"]);
+}
+
+#[test]
+fn who_waits_for_the_end_no_more_leaves_nothing_behind() {
+    struct Quiet;
+    impl Wake for Quiet {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (root, _) = start(ActorSystem::builder("t"));
+    let quiet = Arc::new(Quiet);
+    let waker = Waker::from(Arc::clone(&quiet));
+    for _ in 0..3 {
+        let mut end = pin!(root.system().when_terminated());
+        let mut cx = task::Context::from_waker(&waker);
+        assert!(end.as_mut().poll(&mut cx).is_pending());
+        assert!(end.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(Arc::strong_count(&quiet), 3);
+    }
+    assert_eq!(Arc::strong_count(&quiet), 2);
 }

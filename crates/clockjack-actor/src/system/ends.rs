@@ -7,10 +7,10 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_exec::Pid;
+use clockjack_exec::{Handle, Pid};
 use clockjack_sync::lock::Lock;
 
-use super::ActorSystem;
+use super::{ActorSystem, wake_contained};
 use crate::{ActorRef, base::AnyActor};
 
 /// Who waits for whose end.
@@ -29,13 +29,15 @@ impl Ends {
         Self { waiting: Lock::new(Waiting::default()) }
     }
 
-    /// An actor has ended.
-    pub(super) fn forget(&self, pid: Pid) {
+    /// An actor has ended. A waker that panics hinders nobody else.
+    pub(super) fn forget(&self, pid: Pid, executor: &Handle) {
         let woken = self.waiting.with(|waiting| {
             let is_its = |entry: &mut (Pid, u64, Waker)| entry.0 == pid;
             waiting.list.extract_if(.., is_its).collect::<Vec<_>>()
         });
-        woken.into_iter().for_each(|(_, _, waker)| waker.wake());
+        for (_, _, waker) in woken {
+            wake_contained(executor, waker);
+        }
     }
 }
 

@@ -292,9 +292,14 @@ impl SystemInner {
         let Some(mut settled) = settled else { return };
         // Tasks that will not run any more are not kept.
         if !mutant!("shutdown-tasks-kept") {
-            drop(self.ending.phases.give_up());
+            for task in self.ending.phases.give_up() {
+                let mut task = Some(task);
+                super::contained(&self.default, &mut || drop(task.take()));
+            }
         }
-        settled.wake();
+        for waker in settled.take_wakers() {
+            super::wake_contained(&self.default, waker);
+        }
         for hook in core::mem::take(&mut settled.hooks) {
             let mut hook = Some(hook);
             super::contained(&self.default, &mut || {

@@ -69,14 +69,16 @@ struct State {
     has_driver: bool,
     is_root_gone: bool,
     report: Option<TerminationReport>,
-    waiting: Vec<Waker>,
+    /// Each with its number.
+    waiting: Vec<(u64, Waker)>,
+    next_id: u64,
     hooks: Vec<OnTerminated>,
 }
 
 /// Who has to be told of a report.
 pub(super) struct Settled {
     pub(super) report: TerminationReport,
-    waiting: Vec<Waker>,
+    waiting: Vec<(u64, Waker)>,
     pub(super) hooks: Vec<OnTerminated>,
 }
 
@@ -191,8 +193,9 @@ impl State {
 }
 
 impl Settled {
-    pub(super) fn wake(&mut self) {
-        core::mem::take(&mut self.waiting).into_iter().for_each(Waker::wake);
+    /// Those who are to be woken.
+    pub(super) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        core::mem::take(&mut self.waiting).into_iter().map(|(_, waker)| waker)
     }
 }
 
@@ -200,11 +203,13 @@ impl Settled {
 #[must_use = "it does nothing by itself, but the system does"]
 pub struct Termination {
     system: ActorSystem,
+    /// Zero if it does not wait.
+    id: u64,
 }
 
 impl Termination {
     pub(super) fn new(system: ActorSystem) -> Self {
-        Self { system }
+        Self { system, id: 0 }
     }
 
     /// The report, if the system has ended.
@@ -212,27 +217,46 @@ impl Termination {
     pub fn report(&self) -> Option<TerminationReport> {
         self.system.inner().end.report()
     }
+
+    /// Waits no more; what it has left is to be dropped.
+    fn leave(&mut self) -> Option<Waker> {
+        let id = core::mem::take(&mut self.id);
+        if id == 0 {
+            return None;
+        }
+        self.system.inner().end.state.with(|state| {
+            let at = state.waiting.iter().position(|one| one.0 == id)?;
+            Some(state.waiting.swap_remove(at).1)
+        })
+    }
 }
 
 impl Future for Termination {
     type Output = TerminationReport;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TerminationReport> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TerminationReport> {
         let waker = cx.waker().clone();
+        drop(self.leave());
         let end = &self.system.inner().end;
-        let (report, old) = end.state.with(|state| match &state.report {
-            Some(report) => (Some(report.clone()), Some(waker)),
+        let (id, report, unused) = end.state.with(|state| match &state.report {
+            Some(report) => (0, Some(report.clone()), Some(waker)),
             None => {
-                let is_same = |one: &Waker| one.will_wake(&waker);
-                if state.waiting.iter().any(is_same) {
-                    return (None, Some(waker));
-                }
-                state.waiting.push(waker);
-                (None, None)
+                state.next_id += 1;
+                state.waiting.push((state.next_id, waker));
+                (state.next_id, None, None)
             }
         });
-        drop(old);
+        drop(unused);
+        self.id = id;
         report.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Termination {
+    fn drop(&mut self) {
+        if !mutant!("termination-waker-stays") {
+            drop(self.leave());
+        }
     }
 }
 
