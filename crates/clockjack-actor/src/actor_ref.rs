@@ -14,9 +14,12 @@ use alloc::boxed::Box;
 use core::{any::Any, fmt, hash, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
 
 use clockjack_exec::{Pid, SendError, custom::CustomRef};
-use clockjack_sync::prim::atomic::{
-    AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
+use clockjack_sync::{
+    mutant,
+    prim::atomic::{
+        AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release},
+    },
 };
 
 use crate::{
@@ -89,13 +92,15 @@ struct Mapped<N, M> {
 pub(crate) enum Refusal {
     Full,
     Stopped,
+    /// The mailbox was full, and the actor is stopped for it.
+    Overflown,
 }
 
 impl Refusal {
     fn with<M>(self, msg: M) -> SendError<M> {
         match self {
             Self::Full => SendError::full(msg),
-            Self::Stopped => SendError::stopped(msg),
+            Self::Stopped | Self::Overflown => SendError::stopped(msg),
         }
     }
 }
@@ -362,10 +367,16 @@ impl<M: 'static> Front<M> {
         cell: &CustomRef<Self>,
         make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
-        if self.core.overflow == crate::Overflow::Fail {
-            return Err(Refusal::Full);
+        match self.core.overflow {
+            crate::Overflow::Fail => return Err(Refusal::Full),
+            crate::Overflow::StopActor if !mutant!("actor-overflow-takes-mapped") => {
+                self.overflow();
+                tell_overflow(cell);
+                return Err(Refusal::Overflown);
+            }
+            _ => {}
         }
-        // All other answers take the message.
+        // The other answers take the message.
         match self.push_envelope(make()) {
             // SAFETY: the push has ended its sleep.
             Ok(Sent::Wake) => unsafe { cell.queue() },

@@ -90,11 +90,16 @@ impl<M: 'static> Front<M> {
                 }
             }
             Overflow::StopActor => {
-                self.core.raise(STOP);
-                self.core.system().mailbox_overflowed(&self.core.path);
+                self.overflow();
                 Err(SendError::stopped(envelope.msg))
             }
         }
+    }
+
+    /// The mailbox is full, and the actor is stopped for it; the caller wakes it.
+    pub(crate) fn overflow(&self) {
+        self.core.raise(STOP);
+        self.core.system().mailbox_overflowed(&self.core.path);
     }
 
     /// Those who wait for room; none if nobody ever did.
@@ -111,9 +116,11 @@ impl<M: 'static> Front<M> {
         list.expect("the list of an actor has the type of its messages")
     }
 
-    /// A message that nobody will handle: told, and dropped.
+    /// A message that nobody will handle: told, unless it was cancelled, and dropped.
     pub(crate) fn lose(&self, envelope: Envelope<M>, reason: DeadLetterReason) {
-        self.core.system().dead_letter::<M>(&self.core.path, reason);
+        if !envelope.is_cancelled() || mutant!("actor-evicts-cancelled-loudly") {
+            self.core.system().dead_letter::<M>(&self.core.path, reason);
+        }
         drop(envelope);
     }
 }

@@ -265,13 +265,13 @@ impl<M: 'static> Courier for Carried<M> {
         let Err(refusal) = sent else { return };
         let reason = match refusal {
             Refusal::Full => DeadLetterReason::MailboxFull,
-            Refusal::Stopped => DeadLetterReason::Stopped,
+            Refusal::Stopped | Refusal::Overflown => DeadLetterReason::Stopped,
         };
-        if refusal == Refusal::Full || is_once {
+        if refusal != Refusal::Stopped || is_once {
             let actor = receiver.any();
             actor.system().dead_letter::<M>(&actor.path, reason);
         }
-        if refusal == Refusal::Stopped
+        if refusal != Refusal::Full
             && let Some((_, attached)) = load
             && let Some(parcel) = attached.parcel
         {

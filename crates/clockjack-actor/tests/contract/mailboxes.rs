@@ -1,11 +1,14 @@
 //! Lanes, bounds and losses of a mailbox, and how much of it is taken in a turn.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::{
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::Duration,
+};
 
 use clockjack_actor::{
-    ActorRef, ActorSystem, EventKinds, Limits, Mailbox, Next, Overflow, Props, Scope, Strategy,
-    SystemMessage, Terminated,
+    ActorRef, ActorSystem, DispatcherId, EventKinds, Limits, Mailbox, Next, Overflow, Props, Scope,
+    Strategy, SystemMessage, Terminated,
 };
 
 use crate::{
@@ -190,4 +193,44 @@ fn at_most_sixty_four_messages_are_handled_in_a_turn() {
     other.tell(()).unwrap();
     root.run_until_idle();
     assert_eq!((at.load(Relaxed), count.load(Relaxed)), (64, 1_000));
+}
+
+#[test]
+fn what_stops_an_actor_by_its_overflow_comes_back_also_from_a_mapped_address() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let told = Log::default();
+    events(&mut root, EventKinds::DEAD_LETTER | EventKinds::MAILBOX_OVERFLOW, &told);
+    let mailbox = Mailbox::bounded(1).overflow(Overflow::StopActor);
+    let a = root.spawn("a", props(&Log::default()).mailbox(mailbox)).unwrap();
+    let mapped: ActorRef<&'static str> = a.map(Msg::Say);
+    mapped.tell("one").unwrap();
+    let refused = mapped.tell("two").unwrap_err();
+    assert!(refused.is_stopped());
+    assert_eq!(refused.into_inner(), "two");
+    root.run_until_idle();
+    assert!(a.is_stopped());
+    let lost = "dead letter for /user/a: its receiver has stopped";
+    assert_eq!(told.take(), ["MailboxOverflow(/user/a)", lost], "only what was in the mailbox");
+}
+
+#[test]
+fn a_message_that_is_evicted_and_was_cancelled_before_is_no_dead_letter() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (log, told) = (Log::default(), Log::default());
+    events(&mut root, EventKinds::DEAD_LETTER, &told);
+    let mailbox = Mailbox::bounded(1).overflow(Overflow::DropOldest);
+    let a = root.spawn("a", props(&log).mailbox(mailbox)).unwrap();
+    root.run_until_idle();
+    a.try_send_system(SystemMessage::Suspend).unwrap();
+    let (jobs, second) = (root.system().scheduler().clone(), Duration::from_secs(1));
+    let msg = Msg::Say("must not come");
+    let job = jobs.schedule_once(second, &a, msg, DispatcherId::DEFAULT, None).unwrap();
+    clock.advance(second);
+    root.run_until_idle();
+    assert!(job.cancel());
+    a.tell(Msg::Say("newer")).unwrap();
+    a.try_send_system(SystemMessage::Resume).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a started", "a newer"]);
+    assert!(told.take().is_empty());
 }
