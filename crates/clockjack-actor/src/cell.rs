@@ -247,8 +247,12 @@ pub(crate) enum Pending {
 
 /// One that is watched.
 pub(crate) struct Watch {
-    /// What is to be told instead of a signal: a message of the actor's.
+    /// What is to be told instead of a signal: a message of the actor's. Gone once it is about to be.
     pub(crate) message: Option<Box<dyn Any>>,
+    /// Whether there is, or was, such a message.
+    pub(crate) is_by_message: bool,
+    /// The end has come, and waits to be told.
+    pub(crate) has_ended: bool,
     /// For the case that it is watched no more; none of a child.
     pub(crate) spare: Option<Spare>,
 }

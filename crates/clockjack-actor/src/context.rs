@@ -190,7 +190,10 @@ impl<'c, A: Actor> Context<'c, A> {
     #[must_use]
     pub fn watching(&self) -> Vec<Pid> {
         let extra = self.state.extra.as_ref();
-        extra.map_or_else(Vec::new, |extra| extra.watching.keys().copied().collect())
+        extra.map_or_else(Vec::new, |extra| {
+            let watching = extra.watching.iter().filter(|(_, watch)| !watch.has_ended);
+            watching.map(|(pid, _)| *pid).collect()
+        })
     }
 
     /// Which actors watch this one, apart from its parent.

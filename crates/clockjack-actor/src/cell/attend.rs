@@ -308,6 +308,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             if is_lent {
                 self.poll_next(turn);
             } else if let Some(pending) = extra.signals.pop_front() {
+                if let Some(pid) = pending.ended() {
+                    extra.watching.remove(&pid);
+                }
                 match pending {
                     Pending::Signal(signal) => self.signal(turn, signal),
                     Pending::Message(_, message) => {

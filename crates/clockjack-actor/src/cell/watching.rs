@@ -15,7 +15,7 @@ use crate::{
 
 impl Pending {
     /// Whose end it tells of.
-    fn ended(&self) -> Option<Pid> {
+    pub(super) fn ended(&self) -> Option<Pid> {
         match self {
             Self::Signal(Signal::Terminated(end)) => Some(end.pid),
             Self::Signal(_) => None,
@@ -70,10 +70,12 @@ impl Life {
     ) -> Result<(), ActorPath> {
         let pid = who.pid();
         if let Some(watch) = self.watching.get(&pid) {
-            let is_other = watch.message.is_some() || message.is_some();
+            let is_other = watch.is_by_message || message.is_some();
             return if is_other { Err(who.path.clone()) } else { Ok(()) };
         }
-        self.watching.insert(pid, Watch { message, spare: None });
+        let is_by_message = message.is_some();
+        let watch = Watch { message, is_by_message, has_ended: false, spare: None };
+        self.watching.insert(pid, watch);
         if is_child(turn, who, Some(true)) {
             // Its end is reported anyway.
             return Ok(());
@@ -88,24 +90,27 @@ impl Life {
 
     fn unwatch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
         let pid = who.pid();
-        let Some(watch) = self.watching.remove(&pid) else {
-            // The end may have come. Whose end is told is not watched any more, so it is one or
-            // the other.
+        let Some(watch) = self.watching.remove(&pid) else { return };
+        if watch.has_ended {
             if !mutant!("actor-unwatch-leaves-signal") {
                 self.signals.retain(|pending| pending.ended() != Some(pid));
             }
             return;
-        };
+        }
         if !is_child(turn, who, Some(false)) {
             let spare = watch.spare.unwrap_or_else(Spare::new);
             drop(who.note_in(spare, Note::Unwatch { watcher: turn.pid() }));
         }
     }
 
-    /// Tells the actor of the end of one that it watches, if it still does.
+    /// Tells the actor of the end of one that it watches, if it still does. It is watched until that
+    /// is told, so whoever watches it once more by then is told once.
     fn tell_end(&mut self, mark: &mut Mark, end: Terminated) {
-        let Some(watch) = self.watching.remove(&end.pid) else { return };
-        self.signals.push_back(match watch.message {
+        let Some(watch) = self.watching.get_mut(&end.pid) else { return };
+        if core::mem::replace(&mut watch.has_ended, !mutant!("actor-end-told-again")) {
+            return;
+        }
+        self.signals.push_back(match watch.message.take() {
             Some(message) => Pending::Message(end.pid, message),
             None => Pending::Signal(Signal::Terminated(end)),
         });

@@ -5,6 +5,7 @@ use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Next, Signal, SpawnErro
 use crate::{
     bench::{Log, start},
     puppet::{Msg, Plan, events, props, run},
+    watch::watch,
 };
 
 fn tree(log: &Log, depth: u32) -> Plan {
@@ -125,11 +126,7 @@ fn a_death_pact_can_be_supervised_like_any_failure() {
     let props_of_a = plan.props(&log).supervise(clockjack_actor::Strategy::restart());
     let a = root.spawn("a", props_of_a).unwrap();
     let b = root.spawn("b", props(&Log::default())).unwrap();
-    let who = b.clone();
-    run(&mut root, &a, move |_, cx| {
-        cx.watch(&who)?;
-        Ok(Next::Stay)
-    });
+    watch(&mut root, &a, &b);
     b.tell(Msg::Stop).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["a started", "a sees b end", "a PreRestart", "a started"]);

@@ -10,7 +10,8 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, events, props, run},
+    puppet::{Msg, Plan, events, props},
+    watch::watch,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -198,11 +199,7 @@ fn a_panic_in_a_signal_is_a_failure_that_a_strategy_settles() {
     });
     let a = root.spawn("a", plan.props(&log).supervise(Strategy::restart())).unwrap();
     let b = root.spawn("b", props(&Log::default())).unwrap();
-    let who = b.clone();
-    run(&mut root, &a, move |_, cx| {
-        cx.watch(&who)?;
-        Ok(Next::Stay)
-    });
+    watch(&mut root, &a, &b);
     b.tell(Msg::Stop).unwrap();
     root.run_until_idle();
     assert_told(&told, "/user/a restart (");

@@ -1,7 +1,7 @@
 //! Death watch.
 
 use clockjack_actor::{
-    ActorRef, ActorSystem, EventKinds, Next, RootContext, Strategy, SystemMessage,
+    ActorRef, ActorSystem, EventKinds, Next, RootContext, Signal, Strategy, SystemMessage,
 };
 
 use crate::{
@@ -19,7 +19,7 @@ fn two(root: &mut RootContext, log: &Log) -> (ActorRef<Msg>, ActorRef<Msg>) {
     (w, a)
 }
 
-fn watch(root: &mut RootContext, watcher: &ActorRef<Msg>, who: &ActorRef<Msg>) {
+pub(crate) fn watch(root: &mut RootContext, watcher: &ActorRef<Msg>, who: &ActorRef<Msg>) {
     let who = who.clone();
     run(root, watcher, move |_, cx| {
         cx.watch(&who)?;
@@ -67,6 +67,33 @@ fn a_restart_is_no_end() {
     assert_eq!(log.take(), ["w sees a end"]);
 }
 
+/// Ends two at once that `w` watches, the second one by a message if there is one. The log has what
+/// comes of that.
+fn end_both_watched(
+    root: &mut RootContext,
+    log: &Log,
+    plan: &Plan,
+    [a, b]: [&ActorRef<Msg>; 2],
+    message: Option<&'static str>,
+) {
+    let w = root.spawn("w", plan.props(log)).unwrap();
+    watch(root, &w, a);
+    match message {
+        Some(text) => {
+            let who = b.clone();
+            run(root, &w, move |_, cx| {
+                cx.watch_with(&who, Msg::Say(text))?;
+                Ok(Next::Stay)
+            });
+        }
+        None => watch(root, &w, b),
+    }
+    log.take();
+    a.tell(Msg::Stop).unwrap();
+    b.tell(Msg::Stop).unwrap();
+    root.run_until_idle();
+}
+
 #[test]
 fn unwatch_takes_back_what_has_come_already() {
     for with in [false, true] {
@@ -80,23 +107,31 @@ fn unwatch_takes_back_what_has_come_already() {
             cx.unwatch(&other);
             None
         });
-        let w = root.spawn("w", plan.props(&log)).unwrap();
-        let both = (a.clone(), b.clone());
-        run(&mut root, &w, move |_, cx| {
-            cx.watch(&both.0)?;
-            if with {
-                cx.watch_with(&both.1, Msg::Say("must not come"))?;
-            } else {
-                cx.watch(&both.1)?;
-            }
-            Ok(Next::Stay)
-        });
-        log.take();
-        a.tell(Msg::Stop).unwrap();
-        b.tell(Msg::Stop).unwrap();
-        root.run_until_idle();
+        end_both_watched(&mut root, &log, &plan, [&a, &b], with.then_some("must not come"));
         assert!(b.is_stopped());
         assert_eq!(log.take(), ["w sees a end"]);
+    }
+}
+
+#[test]
+fn to_watch_again_before_the_end_is_told_changes_nothing() {
+    for with in [false, true] {
+        let (mut root, _) = start(ActorSystem::builder("t"));
+        let log = Log::default();
+        let quiet = Log::default();
+        let [a, b] = ["a", "b"].map(|name| root.spawn(name, props(&quiet)).unwrap());
+        let (first, other) = (a.clone(), b.clone());
+        // Both ends have come when the first is told.
+        let plan = Plan::default().signal(move |me, cx, signal| {
+            if matches!(signal, Signal::Terminated(end) if end.is(&first)) {
+                assert_eq!(cx.watch(&other).is_err(), with, "in the same way only");
+                assert!(cx.watch_with(&other, Msg::Say("must not come")).is_err());
+                me.say(format!("watches {}", cx.watching().len()));
+            }
+            None
+        });
+        end_both_watched(&mut root, &log, &plan, [&a, &b], with.then_some("sees b end"));
+        assert_eq!(log.take(), ["w watches 0", "w sees a end", "w sees b end"]);
     }
 }
 
