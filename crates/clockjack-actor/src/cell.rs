@@ -82,7 +82,7 @@ use clockjack_exec::{
     custom::{self, Body, Turn},
     exit::Caught,
 };
-use clockjack_sched::{Cancellable, ExecutionBatch};
+use clockjack_sched::ExecutionBatch;
 use clockjack_sync::{
     mail::{Mailbox, Pop, Popped, Seen},
     mutant,
@@ -102,6 +102,7 @@ use crate::{
     pooled::Pooled,
     props::Settings,
     strategy::Layer,
+    system::Delay,
     timers::Timed,
 };
 
@@ -217,10 +218,10 @@ pub(crate) struct Life {
     /// Which back-off it waits for; zero if for none.
     pub(crate) backoff: u32,
     pub(crate) backoffs: u32,
-    pub(crate) backoff_timer: Option<Cancellable>,
+    pub(crate) backoff_timer: Option<Delay>,
     /// Which wait for a child it is; counts.
     pub(crate) patience: u32,
-    pub(crate) patience_timer: Option<Cancellable>,
+    pub(crate) patience_timer: Option<Delay>,
     pub(crate) keeps_children: bool,
     /// Its parent has ordered the restart that is under way, and is told of its end.
     pub(crate) is_ordered: bool,

@@ -25,9 +25,8 @@
 
 use core::time::Duration;
 
-use clockjack_sched::{Cancellable, DELAY_TICKS_MAX, DispatcherId, FireContext};
+use clockjack_sched::{Cancellable, DispatcherId, FireContext};
 use clockjack_sync::mutant;
-use clockjack_time::TickSpan;
 
 use crate::{
     Actor, Context, Signal,
@@ -124,14 +123,13 @@ impl Idle {
         // Made now, so that the fire needs nothing.
         actor.line_or_new();
         let tell = move |_: &FireContext| actor.tick(Tick::Idle(number));
-        let jobs = turn.front().system().jobs();
+        let system = turn.front().system();
         // What is longer than any delay is armed for the rest when that is over.
-        let longest = jobs.resolution().duration(TickSpan::new(DELAY_TICKS_MAX));
-        let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let longest = u64::try_from(system.delay_max().as_nanos()).unwrap_or(u64::MAX);
         let now = turn.nanos();
         let rest = self.deadline.saturating_sub(now).clamp(1, longest);
         let delay = Duration::from_nanos(rest);
-        if let Ok(job) = jobs.schedule_once_fn(delay, DispatcherId::DEFAULT, tell) {
+        if let Ok(job) = system.jobs().schedule_once_fn(delay, DispatcherId::DEFAULT, tell) {
             self.armed = Some(Armed { job, number, until: now.saturating_add(rest) });
         }
     }

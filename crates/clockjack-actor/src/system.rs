@@ -20,7 +20,7 @@ use core::{
 };
 
 use clockjack_exec::{Handle, Pid, memory::Memory};
-use clockjack_sched::{Cancellable, DispatcherId, FireContext};
+use clockjack_sched::{Cancellable, DELAY_TICKS_MAX, DispatcherId, FireContext};
 use clockjack_sync::{
     Counted,
     lock::Lock,
@@ -31,6 +31,7 @@ use clockjack_sync::{
     },
     splitmix,
 };
+use clockjack_time::TickSpan;
 
 use self::listed::Listed;
 pub use self::{
@@ -546,17 +547,30 @@ impl SystemInner {
         self.handle().0.clone()
     }
 
-    /// Tells an actor something when some time has passed; none if that cannot be.
-    pub(crate) fn after(
-        &self,
-        delay: Duration,
-        actor: AnyActor,
-        tick: Tick,
-    ) -> Option<Cancellable> {
+    /// Tells an actor something when some time has passed, or as much of that as a job may wait;
+    /// none if that cannot be.
+    pub(crate) fn after(&self, delay: Duration, actor: AnyActor, tick: Tick) -> Option<Delay> {
         // Made now, so that the fire needs nothing.
         actor.line_or_new();
         let tell = move |_: &FireContext| actor.tick(tick);
-        self.scheduler.schedule_once_fn(delay, DispatcherId::DEFAULT, tell).ok()
+        let part = delay.min(self.delay_max());
+        let until_nanos = (part < delay).then(|| {
+            let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+            self.nanos().saturating_add(nanos)
+        });
+        let job = self.scheduler.schedule_once_fn(part, DispatcherId::DEFAULT, tell).ok()?;
+        Some(Delay { job, until_nanos })
+    }
+
+    /// What is left of a delay whose job has come.
+    pub(crate) fn rest_of(&self, delay: Option<Delay>) -> Option<Duration> {
+        let rest = delay?.until_nanos?.saturating_sub(self.nanos());
+        (rest > 0).then(|| Duration::from_nanos(rest))
+    }
+
+    /// The longest delay of a job.
+    pub(crate) fn delay_max(&self) -> Duration {
+        self.scheduler.resolution().duration(TickSpan::new(DELAY_TICKS_MAX))
     }
 
     /// The `n`th number of the stream that belongs to a path.
@@ -569,6 +583,19 @@ impl SystemInner {
             state = splitmix::mix(state);
         }
         splitmix::mix(state)
+    }
+}
+
+/// A delay that is under way.
+pub(crate) struct Delay {
+    job: Cancellable,
+    /// When it is over, if it is longer than a job may wait.
+    until_nanos: Option<u64>,
+}
+
+impl Delay {
+    pub(crate) fn cancel(&self) {
+        self.job.cancel();
     }
 }
 

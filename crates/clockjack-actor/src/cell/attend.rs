@@ -167,10 +167,7 @@ impl dyn Typed + '_ {
     /// What the clock has said.
     fn ticks(&mut self, turn: &AnyTurn<'_>, ticks: &Ticks) {
         if let Some(number) = ticks.backoff {
-            let life = self.life_or_new();
-            if life.backoff == number {
-                life.backoff = 0;
-            }
+            self.backoff_over(turn, number);
         }
         if let Some(wait) = ticks.patience {
             self.patience_over(turn, wait);

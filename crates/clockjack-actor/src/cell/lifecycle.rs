@@ -1,5 +1,7 @@
 //! The life of an actor: how it starts, is made anew and ends.
 
+use core::time::Duration;
+
 use clockjack_exec::Failure;
 use clockjack_sync::{mail::Pop, mutant, prim::hint};
 
@@ -182,25 +184,30 @@ impl dyn Typed + '_ {
 
     /// Looks again at the child that is waited for, after a while.
     fn be_patient(&mut self, turn: &AnyTurn<'_>) {
-        let system = turn.front().system();
+        self.be_patient_for(turn, turn.front().system().patience());
+    }
+
+    fn be_patient_for(&mut self, turn: &AnyTurn<'_>, time: Duration) {
         let me = turn.me();
         let life = self.life_or_new();
         let tick = Tick::Patience(life.patience);
-        life.patience_timer = system.after(system.patience(), me, tick);
+        life.patience_timer = turn.front().system().after(time, me, tick);
     }
 
     /// A while has passed since the wait of this number was begun, or one before it.
     pub(super) fn patience_over(&mut self, turn: &AnyTurn<'_>, wait: u32) {
         let life = self.life_or_new();
-        life.patience_timer = None;
+        let rest = turn.front().system().rest_of(life.patience_timer.take());
         let Some(straggler) = &life.awaited else { return };
-        if life.patience == wait {
+        if life.patience != wait {
+            self.be_patient(turn);
+        } else if let Some(rest) = rest {
+            self.be_patient_for(turn, rest);
+        } else {
             let path = straggler.path.clone();
             let events = turn.front().system().events();
             events.publish(&SystemEvent::Straggler(path));
             self.stop_next_child(turn);
-        } else {
-            self.be_patient(turn);
         }
     }
 

@@ -345,6 +345,19 @@ impl dyn Typed + '_ {
         life.backoff = if life.backoff_timer.is_some() { number } else { 0 };
     }
 
+    /// The timer of this back-off has come.
+    pub(super) fn backoff_over(&mut self, turn: &AnyTurn<'_>, number: u32) {
+        let life = self.life_or_new();
+        if life.backoff != number {
+            return;
+        }
+        life.backoff = 0;
+        let delay = life.backoff_timer.take();
+        if let Some(rest) = turn.front().system().rest_of(delay) {
+            self.back_off(turn, rest);
+        }
+    }
+
     /// Offers again what a sink has refused, its own or, at the root, the system's.
     pub(super) fn retry_escalations(&mut self, turn: &AnyTurn<'_>) {
         let core = turn.front();

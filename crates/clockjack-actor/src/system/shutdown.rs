@@ -429,7 +429,7 @@ impl Alarm {
 }
 
 impl SystemInner {
-    fn nanos(&self) -> u64 {
+    pub(super) fn nanos(&self) -> u64 {
         self.default.engine().host().nanos()
     }
 

@@ -5,10 +5,10 @@ use core::time::Duration;
 use clockjack_actor::{
     ActorRef, ActorSystem, Backoff, EventKinds, Failure, Next, RootContext, Strategy, SystemMessage,
 };
-use clockjack_time::ManualClock;
+use clockjack_time::{ManualClock, Resolution};
 
 use crate::{
-    bench::{Log, start, start_seeded},
+    bench::{Log, start, start_seeded, start_ticking},
     puppet::{Msg, Plan, events, props, run},
 };
 
@@ -158,6 +158,26 @@ fn if_what_was_kept_fails_again_the_rest_stays_kept() {
     a.tell(Msg::Say("newest")).unwrap();
     pass(&mut root, &clock, 2 * SECOND);
     assert_eq!(log.take(), ["a started", "a is 3", "a newer", "a newest"]);
+}
+
+#[test]
+fn a_pause_that_is_longer_than_a_job_may_wait_is_waited_for_to_its_end() {
+    // At most some 36 minutes, with ticks of a microsecond.
+    let micro = Resolution::from_nanos(1_000).unwrap();
+    let (mut root, clock) = start_ticking(ActorSystem::builder("t"), 0, micro);
+    let log = Log::default();
+    let strategy = Strategy::restart().backoff(Backoff::new(7_200 * SECOND, 7_200 * SECOND));
+    let a = root.spawn("a", props(&log).supervise(strategy)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+    for _ in 0..2 {
+        pass(&mut root, &clock, 3_599 * SECOND);
+    }
+    pass(&mut root, &clock, SECOND);
+    assert!(log.take().is_empty());
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take(), ["a started"]);
 }
 
 #[test]
