@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Actor, FailureReport, Next, Signal,
-    base::{ENDED, FAILED, REPORTS, RESTART, RESUME, STOP, Tell},
+    base::{ENDED, FAILED, REPORTS, RESUME, STOP, Tell},
     control::Control,
     envelope::Envelope,
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
@@ -101,12 +101,13 @@ impl dyn Typed + '_ {
         self.release_children(turn);
         let Some(life) = self.life_mut() else { return };
         for child in core::mem::take(&mut life.suspended).into_values() {
-            child.lower(FAILED);
-            child.order(match waiting {
-                Waiting::Resume => RESUME,
-                Waiting::Restart => RESTART,
-                Waiting::Stop => STOP,
-            });
+            match waiting {
+                Waiting::Restart => self.restart_child(turn, &child, Renewal::PLAIN),
+                Waiting::Resume | Waiting::Stop => {
+                    child.lower(FAILED);
+                    child.order(if waiting == Waiting::Resume { RESUME } else { STOP });
+                }
+            }
         }
     }
 

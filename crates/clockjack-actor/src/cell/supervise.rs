@@ -192,7 +192,9 @@ impl dyn Typed + '_ {
             }
             Ruling::Restart { delay } => {
                 self.tell_of_child(turn, info, Directive::Restart);
-                self.restart_children(turn, scope, &child, Renewal { delay, ..renewal });
+                for child in in_scope(turn, scope, &child) {
+                    self.restart_child(turn, &child, Renewal { delay, ..renewal });
+                }
             }
             Ruling::Stop => {
                 self.tell_of_child(turn, info, Directive::Stop);
@@ -247,27 +249,17 @@ impl dyn Typed + '_ {
         (ruling, *scope, renewal)
     }
 
-    /// Orders the restart of a child, and of those that are restarted with it.
-    fn restart_children(
-        &mut self,
-        turn: &AnyTurn<'_>,
-        scope: Scope,
-        failed: &AnyActor,
-        renewal: Renewal,
-    ) {
-        for child in in_scope(turn, scope, failed) {
-            self.child_starting(turn, &child.path);
-            child.lower(FAILED);
-            if renewal.is_plain() {
-                // Whatever was ordered before and not seen.
-                if let Some(line) = child.line() {
-                    line.set_order(None);
-                }
-                child.order(RESTART);
-            } else {
-                child.order_with(RESTART, Order::Restart(renewal));
-            }
-        }
+    /// Orders the restart of a child, on its own account or on that of another one.
+    pub(super) fn restart_child(&mut self, turn: &AnyTurn<'_>, child: &AnyActor, renewal: Renewal) {
+        self.child_starting(turn, &child.path);
+        let line = child.line_or_new();
+        let mut ledger = line.take_ledger().unwrap_or_default();
+        ledger.restarts();
+        line.put_ledger(ledger);
+        child.lower(FAILED);
+        // Whatever was ordered before and not seen.
+        line.set_order((!renewal.is_plain()).then_some(Order::Restart(renewal)));
+        child.order(RESTART);
     }
 
     /// A child is about to be made, for the first time or again.

@@ -183,7 +183,7 @@ impl Strategy {
             let count = ledger.next_pause(at.now_nanos, backoff.calm_nanos());
             backoff.delay(count, at.random)
         });
-        ledger.phase = Phase::Restarting;
+        ledger.restarts();
         Ruling::Restart { delay }
     }
 }
@@ -210,6 +210,11 @@ enum Phase {
 }
 
 impl Ledger {
+    /// A restart was ruled: of this actor, or of another one that takes it along.
+    pub(crate) fn restarts(&mut self) {
+        self.phase = Phase::Restarting;
+    }
+
     /// The restart that was ruled has come to a good end. Ignored if none was, or if that end was
     /// reported before.
     pub(crate) fn restarted(&mut self, now_nanos: u64) {

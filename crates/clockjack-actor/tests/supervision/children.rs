@@ -9,6 +9,7 @@ use clockjack_actor::{
 
 use crate::{
     bench::{Log, start},
+    itself::Hooked,
     puppet::{Msg, Plan, act, events, props, run},
 };
 
@@ -170,20 +171,33 @@ fn a_child_whose_first_start_fails_follows_the_laws_of_a_first_start() {
 }
 
 #[test]
-fn the_hooks_of_a_parents_strategy_are_told_of_its_children() {
-    use clockjack_actor::{ActorPath, Directive, RestartStats, SupervisorStrategy};
-    struct Hooked(Log);
-    impl SupervisorStrategy for Hooked {
-        fn decide(&mut self, _: &Failure) -> Directive {
-            Directive::Restart
-        }
-        fn before_start(&mut self, path: &ActorPath) {
-            self.0.add(format!("{path} is about to be made"));
-        }
-        fn after_restart(&mut self, path: &ActorPath, stats: &RestartStats) {
-            self.0.add(format!("{path} is back, {}", stats.restarts));
-        }
+fn the_hooks_of_a_parents_strategy_are_told_of_those_that_are_restarted_with_another_one() {
+    let log = Log::default();
+    let strategy = Strategy::custom(Hooked(log.clone()));
+    let users = ActorSystem::builder("t").supervise_users(Scope::AllForOne, strategy);
+    let (mut root, _) = start(users);
+    let quiet = Log::default();
+    let [a, b] = ["a", "b"].map(|name| root.spawn(name, props(&quiet)).unwrap());
+    root.run_until_idle();
+    log.take();
+    for (failed, times) in [(&a, 1), (&a, 2), (&b, 3)] {
+        failed.tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        let mut lines = log.take();
+        lines.sort();
+        let expected = [
+            "/user/a is about to be made".to_owned(),
+            format!("/user/a is back, {times}"),
+            "/user/b is about to be made".to_owned(),
+            format!("/user/b is back, {times}"),
+            "decides about failed".to_owned(),
+        ];
+        assert_eq!(lines, expected);
     }
+}
+
+#[test]
+fn the_hooks_of_a_parents_strategy_are_told_of_its_children() {
     let log = Log::default();
     let strategy = Strategy::custom(Hooked(log.clone()));
     let users = ActorSystem::builder("t").supervise_users(Scope::OneForOne, strategy);
@@ -194,6 +208,7 @@ fn the_hooks_of_a_parents_strategy_are_told_of_its_children() {
     let expected = [
         "/user/a is about to be made",
         "a started",
+        "decides about failed",
         "/user/a is about to be made",
         "a PreRestart",
         "a started",

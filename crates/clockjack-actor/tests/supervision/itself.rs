@@ -217,8 +217,9 @@ fn the_hook_before_a_restart_may_fail_which_is_only_told() {
     }
 }
 
+/// Restarts, and writes down of what it is told.
 #[derive(Clone, Default)]
-struct Hooked(Log);
+pub(crate) struct Hooked(pub(crate) Log);
 
 impl SupervisorStrategy for Hooked {
     fn decide(&mut self, failure: &Failure) -> Directive {
