@@ -207,6 +207,9 @@ pub(crate) struct Life {
     pub(crate) suspended: BTreeMap<Pid, AnyActor>,
     /// Its children are suspended, because it has failed or is suspended itself.
     pub(crate) holds_children: bool,
+    /// How many times a host has suspended it: fewer than its word has room for, where its parent
+    /// counts too.
+    pub(crate) held_by_host: u8,
     /// The child that was told to stop last, and is waited for.
     pub(crate) awaited: Option<AnyActor>,
     /// A panic of a handler, to be decided about, and the type of the message, if it was of one.

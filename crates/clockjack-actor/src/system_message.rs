@@ -18,9 +18,11 @@ pub enum SystemMessage {
     Stop,
     /// Make the actor anew; its mailbox is kept.
     Restart,
-    /// Take no more user messages. Counted: each needs a [`Resume`](Self::Resume) of its own.
+    /// Take no more user messages. Counted, up to 255 times: each needs a [`Resume`](Self::Resume)
+    /// of its own.
     Suspend,
-    /// Take user messages again, if this is the last that is owed.
+    /// Take user messages again, if this is the last that is owed and its parent does not hold it,
+    /// as one does that has failed; or go on after a failure.
     Resume,
     /// The actor with this pid wants to be told of the end.
     Watch(Pid),

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
     base::{
-        AnyActor, FUTURES, NOTES, PREPARE, REPORTS, RESTART, RESUME, STOP, SUSPEND_ONE, Tell,
+        AnyActor, Core, FUTURES, NOTES, PREPARE, REPORTS, RESTART, RESUME, STOP, SUSPEND_ONE, Tell,
         WAITERS,
     },
     control::Control,
@@ -186,9 +186,9 @@ impl dyn Typed + '_ {
         match message {
             SystemMessage::Stop => self.obey(turn, STOP),
             SystemMessage::Restart => self.obey(turn, RESTART),
-            SystemMessage::Resume if core.peek() >= SUSPEND_ONE => core.suspend(false),
+            SystemMessage::Suspend => _ = self.suspend_by_host(core, true),
+            SystemMessage::Resume if self.suspend_by_host(core, false) => {}
             SystemMessage::Resume => self.obey(turn, RESUME),
-            SystemMessage::Suspend => core.suspend(true),
             SystemMessage::Failure(info) => self.told_of_failure(turn, info),
             SystemMessage::Escalate(info) => {
                 self.signal_later(Signal::Escalated(info.clone()));
@@ -206,6 +206,17 @@ impl dyn Typed + '_ {
                 }));
             }
         }
+    }
+
+    /// A host suspends it once more or once less; false if it has not, or not so often. What its
+    /// parent has suspended it for is the parent's affair.
+    fn suspend_by_host(&mut self, core: &Core, more: bool) -> bool {
+        let held = &mut self.life_or_new().held_by_host;
+        let next = if more { held.checked_add(1) } else { held.checked_sub(1) };
+        let Some(next) = next else { return false };
+        *held = next;
+        core.suspend(more);
+        true
     }
 
     pub(super) fn signal_later(&mut self, signal: Signal) {

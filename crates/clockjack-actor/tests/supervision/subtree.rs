@@ -189,3 +189,35 @@ fn all_levels_below_a_failed_actor_stop_with_it() {
     root.run_until_idle();
     assert!(line.iter().all(ActorRef::is_stopped));
 }
+
+#[test]
+fn a_host_does_not_let_go_on_what_a_parent_holds() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let [a, b, ..] = line(&mut root, &log, slow());
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    log.take();
+    b.try_send_system(SystemMessage::Resume).unwrap();
+    assert!(say(&mut root, &log, &[&b]).is_empty());
+    clock.advance(SECOND);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["top/a started", "top/a/b here"]);
+    assert_eq!(say(&mut root, &log, &[&b]), ["top/a/b here"], "it is held no more");
+}
+
+#[test]
+fn a_host_that_suspends_ever_again_lets_go_on_as_often_as_counts() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let [_, b, ..] = line(&mut root, &log, Strategy::stop());
+    for _ in 0..70_000 {
+        b.try_send_system(SystemMessage::Suspend).unwrap();
+    }
+    assert!(say(&mut root, &log, &[&b]).is_empty());
+    for _ in 0..255 {
+        b.try_send_system(SystemMessage::Resume).unwrap();
+    }
+    root.run_until_idle();
+    assert_eq!(log.take(), ["top/a/b here"]);
+}
