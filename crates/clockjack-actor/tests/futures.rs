@@ -70,6 +70,16 @@ fn say(actor: &ActorRef<Order>, text: &'static str) {
     actor.tell(order(move |me, _| me.log.add(text))).unwrap();
 }
 
+/// What comes after a future: says so.
+fn says<T>(
+    text: &'static str,
+) -> impl FnOnce(&mut Puppet, &mut Context<'_, Puppet>, T) -> Result<Next, Failure> + Send {
+    move |me, _, _| {
+        me.log.add(text);
+        Ok(Next::Stay)
+    }
+}
+
 fn fail() -> Order {
     Box::new(|_, _| Err(Failure::msg("failed")))
 }

@@ -6,7 +6,7 @@ use super::{
     Order,
     bench::{Log, start},
     gate::Gate,
-    order, puppet, say,
+    order, puppet, say, says,
 };
 
 fn lend(actor: &ActorRef<Order>, gate: &Gate, log: &Log) {
@@ -53,11 +53,7 @@ fn other_futures_wait_for_a_lent_actor() {
     let shared = one.passing(&log);
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(shared, |me, _, _| {
-                me.log.add("shared");
-                Ok(Next::Stay)
-            })
-            .unwrap();
+            cx.spawn(shared, says("shared")).unwrap();
         }))
         .unwrap();
     lend(&actor, &two, &log);

@@ -8,7 +8,7 @@ use clockjack_actor::{ActorSystem, FutureRefusedKind, Next};
 use super::{
     bench::{Log, start},
     gate::Gate,
-    order, puppet, say,
+    order, puppet, say, says,
 };
 
 #[test]
@@ -100,16 +100,8 @@ fn a_spawned_future_ends_while_the_actor_waits_for_another() {
     let (shared, exclusive) = (one.passing(&log), two.passing(&log));
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(shared, |me, _, _| {
-                me.log.add("shared");
-                Ok(Next::Stay)
-            })
-            .unwrap();
-            cx.wait(exclusive, |me, _, _| {
-                me.log.add("exclusive");
-                Ok(Next::Stay)
-            })
-            .unwrap();
+            cx.spawn(shared, says("shared")).unwrap();
+            cx.wait(exclusive, says("exclusive")).unwrap();
         }))
         .unwrap();
     say(&actor, "message");
@@ -213,11 +205,7 @@ fn a_future_that_wakes_itself_while_it_is_polled_is_polled_again() {
     });
     actor
         .tell(order(move |_, cx| {
-            cx.spawn(future, |me, _, ()| {
-                me.log.add("ready");
-                Ok(Next::Stay)
-            })
-            .unwrap();
+            cx.spawn(future, says("ready")).unwrap();
         }))
         .unwrap();
     root.run_until_idle();
