@@ -6,11 +6,12 @@ extern crate alloc;
 mod bench;
 
 use alloc::collections::BTreeSet;
+use core::time::Duration;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    ActorRef, ActorSystem, DeadLetterReason, EventKinds, Mailbox, Next, Overflow, Props,
-    RootContext, SpawnErrorKind, SystemEvent,
+    ActorRef, ActorSystem, Backoff, DeadLetterReason, EventKinds, Failure, Mailbox, Next, Overflow,
+    Props, RootContext, SpawnErrorKind, Strategy, SystemEvent,
 };
 
 type Msg = (u8, u32);
@@ -123,4 +124,41 @@ fn ranked_messages_are_all_handled_whatever_the_order() {
     let seen = log.take();
     assert_eq!(seen.len(), 500);
     assert_eq!(seen.into_iter().collect::<BTreeSet<_>>().len(), 500);
+}
+
+#[test]
+fn what_comes_while_a_restart_is_waited_for_is_ranked_with_what_is_there() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let to = log.clone();
+    let props = Props::from_fn(move |_cx, (priority, number): Msg| {
+        if priority == 9 {
+            return Err(Failure::msg("failed"));
+        }
+        to.add(format!("{priority}.{number}"));
+        Ok(Next::Stay)
+    });
+    let strategy = Strategy::restart().backoff(Backoff::new(SECOND, SECOND)).stash(3);
+    let props = props.mailbox(Mailbox::bounded(3)).supervise(strategy);
+    let clerk = root.spawn("clerk", props.priority(|msg| msg.0)).unwrap();
+    for msg in [(1, 1), (9, 0), (5, 2)] {
+        clerk.tell(msg).unwrap();
+    }
+    root.run_until_idle();
+    // Those that wait have their room in the mailbox; those that are kept have other room.
+    for msg in [(1, 3), (7, 4), (5, 5), (8, 6)] {
+        clerk.tell(msg).unwrap();
+        root.run_until_idle();
+    }
+    assert_eq!(root.system().metrics().dead_letters(DeadLetterReason::StashFull), 1);
+    clock.advance(SECOND);
+    root.run_until_idle();
+    assert_eq!(log.take(), ["7.4", "5.2", "5.5", "1.1", "1.3"]);
+    for number in 1..=3 {
+        clerk.tell((0, number)).unwrap();
+    }
+    assert!(clerk.tell((0, 4)).unwrap_err().is_full(), "its room is what it was");
+    root.run_until_idle();
+    assert_eq!(log.take(), ["0.1", "0.2", "0.3"]);
 }

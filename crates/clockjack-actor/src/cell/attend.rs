@@ -33,6 +33,7 @@ impl dyn Typed + '_ {
         let panicked = self.life_mut().and_then(|life| life.panicked.take());
         if let Some((failure, message_type)) = panicked {
             self.fail(turn, failure, message_type);
+            self.settle();
             self.restart_idle();
         }
         let bits = core.take_bits();

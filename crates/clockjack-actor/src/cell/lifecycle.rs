@@ -9,7 +9,9 @@ use super::{
     AnyTurn, Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, Typed, WAS_STARTED,
     Watchers, any,
     attend::children_of,
-    pop, see_empty,
+    pop,
+    priority::rank,
+    see_empty,
     supervise::{report_of, say_last_words, tell_of_hook},
 };
 use crate::{
@@ -233,11 +235,12 @@ impl dyn Typed + '_ {
             tell_of_hook(turn, failure);
         }
         self.drop_actor();
+        let n_kept = self.keep_messages();
+        let n_kept = if mutant!("actor-room-each-restart") { 0 } else { n_kept };
         let life = self.life_or_new();
         life.keeps_children = renewal.keeps_children;
-        life.room = renewal.stash;
+        life.room = renewal.stash.saturating_sub(n_kept);
         life.unstash = 0;
-        self.keep_messages();
         self.mark_mut().set(PENDING, true);
         if !renewal.keeps_children {
             self.forget_children(turn);
@@ -353,10 +356,9 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     let extra = self.state.extra();
                     if extra.room > 0 || mutant!("actor-keeps-all-mail") {
                         extra.room = extra.room.saturating_sub(1);
-                        extra.replay.push_back(envelope);
+                        self.keep(turn, envelope);
                     } else {
-                        tell_lost::<A::Msg>(&any(turn), DeadLetterReason::StashFull);
-                        drop_told(&any(turn), envelope);
+                        lose_for(turn, envelope, DeadLetterReason::StashFull);
                     }
                 }
                 Pop::Empty => {
@@ -368,15 +370,45 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Makes dead letters of what is in the mailbox, which is closed. False if somebody is about to
-    /// put in more.
+    /// Keeps a message for the value that is to come: behind those that are older, or by its rank.
+    fn keep(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
+        match self.state.priority() {
+            Some(priority) => {
+                let rank = rank(turn, priority, &envelope);
+                self.state.extra().ranks.push_kept(rank, envelope);
+            }
+            None => self.state.extra().replay.push_back(envelope),
+        }
+    }
+
+    /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
+    /// somebody is about to put in more.
     pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
+        if !mutant!("actor-stop-keeps-stash") {
+            self.lose_kept(turn);
+        }
         loop {
             match pop(turn.front()) {
-                Pop::Item(envelope) => self.lose(turn, envelope),
+                Pop::Item(envelope) => lose(turn, envelope),
                 Pop::Empty => return true,
                 Pop::Busy => return mutant!("actor-drain-forgets-claims"),
             }
+        }
+    }
+
+    /// Makes dead letters of the messages that it has kept.
+    fn lose_kept(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Some(kept) = self.state.extra.as_deref_mut() else { return };
+        for queue in [&mut kept.unstashed, &mut kept.stash, &mut kept.replay] {
+            while let Some(envelope) = queue.pop_front() {
+                lose(turn, envelope);
+            }
+        }
+        while let Some(envelope) = kept.ranks.pop() {
+            lose(turn, envelope);
+        }
+        while let Some(item) = kept.control.pop_front() {
+            lose_control(turn, item);
         }
     }
 
@@ -385,19 +417,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
     ) -> (Watchers, Option<FailureReport>) {
+        self.lose_kept(turn);
         let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
-        let kept = &mut *extra;
-        for queue in [&mut kept.unstashed, &mut kept.stash, &mut kept.replay] {
-            while let Some(envelope) = queue.pop_front() {
-                self.lose(turn, envelope);
-            }
-        }
-        while let Some(envelope) = extra.ranks.pop() {
-            self.lose(turn, envelope);
-        }
-        while let Some(item) = extra.control.pop_front() {
-            self.lose_control(turn, item);
-        }
         while let Some(pending) = extra.signals.pop_front() {
             if let Pending::Message(_, message) = pending {
                 tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
@@ -420,35 +441,22 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                     watchers.remove(&watcher);
                 }
                 Item::Note(note, _) => turn.drop_contained(note),
-                Item::Control(item) => self.lose_control(turn, item),
+                Item::Control(item) => lose_control(turn, item),
                 Item::News(news) => turn.drop_contained(news),
                 Item::Ticks(_) => {}
             }
         }
     }
 
-    /// Before a restart: what was stashed is older than what is kept of an earlier one.
-    pub(super) fn keep_messages(&mut self) {
+    /// Before a restart: what was stashed is older than what is kept of an earlier one. Gives how
+    /// many are.
+    pub(super) fn keep_messages(&mut self) -> usize {
         let extra = self.state.extra();
+        let n_kept = extra.replay.len() + extra.ranks.n_kept();
         extra.stash.append(&mut extra.replay);
         extra.unstashed.append(&mut extra.stash);
         core::mem::swap(&mut extra.replay, &mut extra.unstashed);
-    }
-
-    fn lose(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
-        // One that was cancelled nobody misses.
-        if !envelope.is_cancelled() {
-            tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
-        }
-        drop_told(&any(turn), envelope);
-    }
-
-    fn lose_control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
-        match item {
-            Control::Message(envelope) => self.lose(turn, envelope),
-            // Its timer was cancelled.
-            Control::Fire(_) | Control::Idle(_) => {}
-        }
+        n_kept
     }
 
     /// Makes dead letters of what is in the mailbox, which is closed; there is no other turn.
@@ -456,10 +464,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let mut patience = PATIENCE;
         loop {
             match pop(turn.front()) {
-                Pop::Item(envelope) => {
-                    tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
-                    drop_told(&any(turn), envelope);
-                }
+                Pop::Item(envelope) => lose(turn, envelope),
                 Pop::Empty => return,
                 // Somebody is between its claim and its message. What it leaves nobody would find,
                 // and a request would keep the cell for ever. Not without end: it may be further
@@ -471,6 +476,27 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 Pop::Busy => return,
             }
         }
+    }
+}
+
+/// A message that will not be handled, because the actor ends.
+fn lose<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>) {
+    lose_for(turn, envelope, DeadLetterReason::Stopped);
+}
+
+fn lose_for<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>, reason: DeadLetterReason) {
+    // One that was cancelled nobody misses.
+    if !envelope.is_cancelled() {
+        tell_lost::<M>(&any(turn), reason);
+    }
+    drop_told(&any(turn), envelope);
+}
+
+fn lose_control<M: 'static>(turn: &TurnOf<'_, M>, item: Control<M>) {
+    match item {
+        Control::Message(envelope) => lose(turn, envelope),
+        // Its timer was cancelled.
+        Control::Fire(_) | Control::Idle(_) => {}
     }
 }
 

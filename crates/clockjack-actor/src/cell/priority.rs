@@ -1,7 +1,8 @@
 //! Mailboxes in which messages of a higher priority are handled first.
 //!
 //! What has come is moved into a heap of the runner's own before each message, and keeps its room
-//! in the mailbox until it is handled: so the bound counts all that wait.
+//! in the mailbox until it is handled: so the bound counts all that wait. What comes while a restart
+//! is waited for is put there too, and has room of its own.
 #![expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 
 use alloc::collections::BinaryHeap;
@@ -19,28 +20,48 @@ use crate::{Actor, envelope::Envelope};
 pub(crate) struct Ranks<M> {
     heap: BinaryHeap<Ranked<M>>,
     next: u64,
+    n_kept: usize,
 }
 
 struct Ranked<M> {
     rank: (u8, Reverse<u64>),
+    /// It was kept through a restart, and has no room in the mailbox.
+    is_kept: bool,
     envelope: Envelope<M>,
 }
 
 impl<M> Default for Ranks<M> {
     fn default() -> Self {
-        Self { heap: BinaryHeap::new(), next: 0 }
+        Self { heap: BinaryHeap::new(), next: 0, n_kept: 0 }
     }
 }
 
 impl<M> Ranks<M> {
-    fn push(&mut self, priority: u8, envelope: Envelope<M>) {
-        self.heap.push(Ranked { rank: (priority, Reverse(self.next)), envelope });
+    fn push(&mut self, priority: u8, is_kept: bool, envelope: Envelope<M>) {
+        self.heap.push(Ranked { rank: (priority, Reverse(self.next)), is_kept, envelope });
         self.next += u64::from(!mutant!("actor-ranks-unordered"));
+    }
+
+    /// Puts in one that is kept through a restart.
+    pub(super) fn push_kept(&mut self, priority: u8, envelope: Envelope<M>) {
+        self.push(priority, true, envelope);
+        self.n_kept += 1;
+    }
+
+    /// How many were kept through a restart and are not handled yet.
+    pub(super) fn n_kept(&self) -> usize {
+        self.n_kept
+    }
+
+    fn pop_ranked(&mut self) -> Option<Ranked<M>> {
+        let next = self.heap.pop()?;
+        self.n_kept -= usize::from(next.is_kept);
+        Some(next)
     }
 
     /// The next one, whatever becomes of it.
     pub(crate) fn pop(&mut self) -> Option<Envelope<M>> {
-        self.heap.pop().map(|ranked| ranked.envelope)
+        self.pop_ranked().map(|ranked| ranked.envelope)
     }
 }
 
@@ -84,20 +105,30 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         // SAFETY: called in a turn only, and a cell has one runner at a time. The mailbox does not
         // evict: that is refused with priorities.
         while let Pop::Item(envelope) = unsafe { front.mail.pop_held() } {
-            let mut rank = 0;
-            // The function is the user's; one that panics ranks a message lowest.
-            if let Err(caught) = turn.guarded(&mut || rank = priority(&envelope.msg)) {
-                turn.discard(caught);
-            }
-            ranks.push(rank, envelope);
+            ranks.push(rank(turn, priority, &envelope), false, envelope);
         }
-        match ranks.pop() {
-            Some(envelope) => {
-                // SAFETY: as above; the room of each ranked message is held.
-                unsafe { front.mail.free(1) };
+        match ranks.pop_ranked() {
+            Some(Ranked { is_kept, envelope, .. }) => {
+                if !is_kept {
+                    // SAFETY: as above; the room of each that was not kept is held.
+                    unsafe { front.mail.free(1) };
+                }
                 Popped::Item(envelope)
             }
             None => see_empty(front).map_or(Popped::Busy, Popped::Empty),
         }
     }
+}
+
+/// How a message is ranked. The function is the user's; one that panics ranks it lowest.
+pub(super) fn rank<M: 'static>(
+    turn: &TurnOf<'_, M>,
+    priority: fn(&M) -> u8,
+    envelope: &Envelope<M>,
+) -> u8 {
+    let mut rank = 0;
+    if let Err(caught) = turn.guarded(&mut || rank = priority(&envelope.msg)) {
+        turn.discard(caught);
+    }
+    rank
 }

@@ -63,6 +63,9 @@ pub(super) trait Typed {
     /// Puts stashed messages in front of the mailbox.
     fn put_back(&mut self);
 
+    /// Does what a handler has asked for, for when it returns.
+    fn settle(&mut self);
+
     /// Begins the wait for a receive time-out anew, if there is one.
     fn restart_idle(&mut self);
 
@@ -84,8 +87,8 @@ pub(super) trait Typed {
     /// Closes the mailbox, and tells those who wait for room.
     fn close_mail(&mut self);
 
-    /// Makes dead letters of what is in the mailbox, which is closed. False if somebody is about to
-    /// put in more.
+    /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
+    /// somebody is about to put in more.
     fn empty_mailbox(&mut self) -> bool;
 
     /// The same where there is no other turn.
@@ -94,8 +97,9 @@ pub(super) trait Typed {
     /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
     fn keep_mail(&mut self, budget: &mut Budget) -> Outcome;
 
-    /// Before a restart: what was stashed is older than what is kept of an earlier one.
-    fn keep_messages(&mut self);
+    /// Before a restart: what was stashed is older than what is kept of an earlier one. Gives how
+    /// many are.
+    fn keep_messages(&mut self) -> usize;
 
     /// Ends what belongs to this value of the actor: timers, futures and, if so, adapters.
     fn end_belongings(&mut self, with_adapters: bool);
@@ -176,6 +180,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Typed for Live<'_, '_, A, F> {
         self.cell.state.put_back();
     }
 
+    fn settle(&mut self) {
+        self.cell.settle(self.turn);
+    }
+
     fn restart_idle(&mut self) {
         self.cell.state.restart_idle(self.turn);
     }
@@ -220,8 +228,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Typed for Live<'_, '_, A, F> {
         self.cell.keep_mail(self.turn, budget)
     }
 
-    fn keep_messages(&mut self) {
-        self.cell.keep_messages();
+    fn keep_messages(&mut self) -> usize {
+        self.cell.keep_messages()
     }
 
     fn end_belongings(&mut self, with_adapters: bool) {

@@ -1,10 +1,21 @@
 //! The stash.
 
-use clockjack_actor::{ActorRef, ActorSystem, EventKinds, Failure, Next, RootContext, Strategy};
+use alloc::sync::Arc;
+use core::{
+    pin::Pin,
+    task::{self, Poll, Waker},
+    time::Duration,
+};
+use std::sync::Mutex;
+
+use clockjack_actor::{
+    Actor, ActorRef, ActorSystem, Ask, Context, EventKinds, Failure, Next, Props, ReplyTo,
+    RootContext, Signal, Strategy,
+};
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, act, events, props, run},
+    puppet::{Msg, Plan, act, events, props, run},
 };
 
 fn stashing(
@@ -190,4 +201,69 @@ fn a_restart_brings_back_what_was_stashed() {
     a.tell(Msg::Say("newer")).unwrap();
     root.run_until_idle();
     assert_eq!(log.take(), ["a PreRestart", "a started", "a one", "a two", "a newer"]);
+}
+
+#[test]
+fn what_was_to_come_back_does_so_if_the_handler_panics_and_the_actor_goes_on() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).stash(4).supervise(Strategy::resume())).unwrap();
+    run(&mut root, &a, |_, cx| {
+        cx.stash(Msg::Say("older"))?;
+        Ok(Next::Stay)
+    });
+    log.take();
+    a.tell(act(|_, cx| {
+        cx.unstash_all();
+        panic!("behind it")
+    }))
+    .unwrap();
+    a.tell(Msg::Say("newer")).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a older", "a newer"]);
+}
+
+#[test]
+fn a_request_in_the_stash_is_over_when_the_actor_begins_to_stop() {
+    enum Order {
+        Ask(ReplyTo<u32>),
+        Stop,
+    }
+    struct Keeper(Plan, Log);
+    impl Actor for Keeper {
+        type Msg = Order;
+        fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+            cx.spawn_child("child", self.0.props(&self.1))?;
+            Ok(Next::Stay)
+        }
+        fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Order) -> Result<Next, Failure> {
+            match msg {
+                Order::Ask(to) if cx.stash_len() == 0 => cx.stash(Order::Ask(to))?,
+                Order::Ask(to) => to.reply(0),
+                Order::Stop => return Ok(Next::Stop),
+            }
+            Ok(Next::Stay)
+        }
+    }
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let asked: Arc<Mutex<Option<Ask<u32>>>> = Arc::default();
+    let seen = Arc::clone(&asked);
+    let plan = Plan::default().signal(move |me, _, signal| {
+        if let (Signal::PostStop, Some(ask)) = (signal, &mut *seen.lock().unwrap()) {
+            let answer = Pin::new(ask).poll(&mut task::Context::from_waker(Waker::noop()));
+            let is_over = matches!(answer, Poll::Ready(Err(error)) if error.is_stopped());
+            me.say(format!("finds it over: {is_over}"));
+        }
+        None
+    });
+    let to = log.clone();
+    let props = Props::new(move || Keeper(plan.clone(), to.clone())).stash(1);
+    let a = root.spawn("a", props).unwrap();
+    *asked.lock().unwrap() = Some(a.ask(Order::Ask, Duration::from_secs(1)));
+    root.run_until_idle();
+    log.take();
+    a.tell(Order::Stop).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["a/child finds it over: true", "a/child PostStop"]);
 }

@@ -161,6 +161,28 @@ fn if_what_was_kept_fails_again_the_rest_stays_kept() {
 }
 
 #[test]
+fn restarts_one_after_another_keep_no_more_than_one_does() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (log, told) = (Log::default(), Log::default());
+    events(&mut root, EventKinds::DEAD_LETTER, &told);
+    let plan = Plan::default().started(|me, _| {
+        if (2..=4).contains(&me.born) { Err(Failure::msg("not yet")) } else { Ok(Next::Stay) }
+    });
+    let strategy = Strategy::restart().backoff(Backoff::new(SECOND, SECOND)).stash(3);
+    let a = root.spawn("a", plan.props(&log).supervise(strategy)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    for text in ["first", "second", "third", "fourth"] {
+        a.tell(Msg::Say(text)).unwrap();
+        a.tell(Msg::Say(text)).unwrap();
+        root.run_until_idle();
+        pass(&mut root, &clock, SECOND);
+    }
+    assert_eq!(log.take()[6..], ["a first", "a first", "a second"]);
+    assert_eq!(told.take().len(), 5);
+}
+
+#[test]
 fn a_pause_that_is_longer_than_a_job_may_wait_is_waited_for_to_its_end() {
     // At most some 36 minutes, with ticks of a microsecond.
     let micro = Resolution::from_nanos(1_000).unwrap();
