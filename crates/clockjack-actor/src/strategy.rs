@@ -215,8 +215,8 @@ impl Strategy {
         self
     }
 
-    /// How many messages and signals are kept while a restart is waited for;
-    /// [`STASH_CAPACITY`] if this is not called.
+    /// How many messages are kept while a restart is waited for, or several in a row;
+    /// [`STASH_CAPACITY`] if this is not called. Signals are all kept.
     pub fn stash(mut self, capacity: usize) -> Self {
         self.stash_capacity = capacity;
         self

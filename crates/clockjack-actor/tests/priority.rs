@@ -5,13 +5,19 @@ extern crate alloc;
 #[path = "support/bench.rs"]
 mod bench;
 
-use alloc::collections::BTreeSet;
-use core::time::Duration;
+use alloc::{collections::BTreeSet, sync::Arc};
+use core::{
+    pin::Pin,
+    task::{self, Poll, Waker},
+    time::Duration,
+};
+use std::sync::Mutex;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    ActorRef, ActorSystem, Backoff, DeadLetterReason, EventKinds, Failure, Mailbox, Next, Overflow,
-    Props, RootContext, SpawnErrorKind, Strategy, SystemEvent,
+    Actor, ActorRef, ActorSystem, Ask, Backoff, Context, DeadLetterReason, EventKinds, Failure,
+    Mailbox, Next, Overflow, Props, ReplyTo, RootContext, Signal, SpawnErrorKind, Strategy,
+    SystemEvent,
 };
 
 type Msg = (u8, u32);
@@ -161,4 +167,55 @@ fn what_comes_while_a_restart_is_waited_for_is_ranked_with_what_is_there() {
     assert!(clerk.tell((0, 4)).unwrap_err().is_full(), "its room is what it was");
     root.run_until_idle();
     assert_eq!(log.take(), ["0.1", "0.2", "0.3"]);
+}
+
+#[test]
+fn a_request_that_waits_by_its_rank_is_over_when_the_actor_begins_to_stop() {
+    enum Order {
+        Ask(ReplyTo<u32>),
+        Stop,
+    }
+    type Asked = Arc<Mutex<Option<Ask<u32>>>>;
+    struct Boss(Asked, Log);
+    struct Child(Asked, Log);
+    impl Actor for Boss {
+        type Msg = Order;
+        fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
+            let (asked, log) = (Arc::clone(&self.0), self.1.clone());
+            cx.spawn_child("child", move || Child(Arc::clone(&asked), log.clone()))?;
+            Ok(Next::Stay)
+        }
+        fn receive(&mut self, _: &mut Context<'_, Self>, msg: Order) -> Result<Next, Failure> {
+            match msg {
+                Order::Ask(to) => to.reply(1),
+                Order::Stop => return Ok(Next::Stop),
+            }
+            Ok(Next::Stay)
+        }
+    }
+    impl Actor for Child {
+        type Msg = ();
+        fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+            Ok(Next::Stay)
+        }
+        fn signal(&mut self, _: &mut Context<'_, Self>, _: Signal) -> Result<Next, Failure> {
+            if let Some(ask) = &mut *self.0.lock().unwrap() {
+                let answer = Pin::new(ask).poll(&mut task::Context::from_waker(Waker::noop()));
+                let is_over = matches!(answer, Poll::Ready(Err(error)) if error.is_stopped());
+                self.1.add(format!("it is over: {is_over}"));
+            }
+            Ok(Next::Stay)
+        }
+    }
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (asked, log) = (Asked::default(), Log::default());
+    let parts = (Arc::clone(&asked), log.clone());
+    let props = Props::new(move || Boss(Arc::clone(&parts.0), parts.1.clone()));
+    let rank = |msg: &Order| u8::from(matches!(msg, Order::Stop));
+    let boss = root.spawn("boss", props.priority(rank)).unwrap();
+    root.run_until_idle();
+    *asked.lock().unwrap() = Some(boss.ask(Order::Ask, Duration::from_secs(1)));
+    boss.tell(Order::Stop).unwrap();
+    root.run_until_idle();
+    assert_eq!(log.take(), ["it is over: true"], "before the child has stopped");
 }

@@ -384,8 +384,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
     /// somebody is about to put in more.
     pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
-        if !mutant!("actor-stop-keeps-stash") {
-            self.lose_kept(turn);
+        if !mutant!("actor-stop-keeps-ranks") {
+            self.lose_queued(turn);
         }
         loop {
             match pop(turn.front()) {
@@ -396,18 +396,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Makes dead letters of the messages that it has kept.
-    fn lose_kept(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(kept) = self.state.extra.as_deref_mut() else { return };
-        for queue in [&mut kept.unstashed, &mut kept.stash, &mut kept.replay] {
-            while let Some(envelope) = queue.pop_front() {
-                lose(turn, envelope);
-            }
-        }
-        while let Some(envelope) = kept.ranks.pop() {
+    /// Makes dead letters of the messages that wait before the mailbox. What the actor itself has
+    /// put aside is there for its last hook.
+    fn lose_queued(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Some(queued) = self.state.extra.as_deref_mut() else { return };
+        while let Some(envelope) = queued.replay.pop_front() {
             lose(turn, envelope);
         }
-        while let Some(item) = kept.control.pop_front() {
+        while let Some(envelope) = queued.ranks.pop() {
+            lose(turn, envelope);
+        }
+        while let Some(item) = queued.control.pop_front() {
             lose_control(turn, item);
         }
     }
@@ -417,8 +416,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
     ) -> (Watchers, Option<FailureReport>) {
-        self.lose_kept(turn);
+        self.lose_queued(turn);
         let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
+        let kept = &mut *extra;
+        for queue in [&mut kept.unstashed, &mut kept.stash] {
+            while let Some(envelope) = queue.pop_front() {
+                lose(turn, envelope);
+            }
+        }
         while let Some(pending) = extra.signals.pop_front() {
             if let Pending::Message(_, message) = pending {
                 tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);

@@ -1,16 +1,7 @@
 //! The stash.
 
-use alloc::sync::Arc;
-use core::{
-    pin::Pin,
-    task::{self, Poll, Waker},
-    time::Duration,
-};
-use std::sync::Mutex;
-
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Ask, Context, EventKinds, Failure, Next, Props, ReplyTo,
-    RootContext, Signal, Strategy,
+    ActorRef, ActorSystem, EventKinds, Failure, Next, RootContext, Signal, Strategy,
 };
 
 use crate::{
@@ -224,46 +215,24 @@ fn what_was_to_come_back_does_so_if_the_handler_panics_and_the_actor_goes_on() {
 }
 
 #[test]
-fn a_request_in_the_stash_is_over_when_the_actor_begins_to_stop() {
-    enum Order {
-        Ask(ReplyTo<u32>),
-        Stop,
-    }
-    struct Keeper(Plan, Log);
-    impl Actor for Keeper {
-        type Msg = Order;
-        fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-            cx.spawn_child("child", self.0.props(&self.1))?;
-            Ok(Next::Stay)
-        }
-        fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Order) -> Result<Next, Failure> {
-            match msg {
-                Order::Ask(to) if cx.stash_len() == 0 => cx.stash(Order::Ask(to))?,
-                Order::Ask(to) => to.reply(0),
-                Order::Stop => return Ok(Next::Stop),
-            }
-            Ok(Next::Stay)
-        }
-    }
+fn the_last_hook_still_has_what_was_stashed_also_if_the_children_took_their_time() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let asked: Arc<Mutex<Option<Ask<u32>>>> = Arc::default();
-    let seen = Arc::clone(&asked);
-    let plan = Plan::default().signal(move |me, _, signal| {
-        if let (Signal::PostStop, Some(ask)) = (signal, &mut *seen.lock().unwrap()) {
-            let answer = Pin::new(ask).poll(&mut task::Context::from_waker(Waker::noop()));
-            let is_over = matches!(answer, Poll::Ready(Err(error)) if error.is_stopped());
-            me.say(format!("finds it over: {is_over}"));
+    let plan = Plan::default().signal(|me, cx, signal| {
+        if let Signal::PostStop = signal {
+            me.say(format!("saves {}", cx.clear_stash().len()));
         }
         None
     });
+    let a = root.spawn("a", plan.props(&log).stash(2)).unwrap();
     let to = log.clone();
-    let props = Props::new(move || Keeper(plan.clone(), to.clone())).stash(1);
-    let a = root.spawn("a", props).unwrap();
-    *asked.lock().unwrap() = Some(a.ask(Order::Ask, Duration::from_secs(1)));
-    root.run_until_idle();
+    run(&mut root, &a, move |_, cx| {
+        cx.spawn_child("child", props(&to))?;
+        cx.stash(Msg::Say("one"))?;
+        Ok(Next::Stay)
+    });
     log.take();
-    a.tell(Order::Stop).unwrap();
+    a.tell(Msg::Stop).unwrap();
     root.run_until_idle();
-    assert_eq!(log.take(), ["a/child finds it over: true", "a/child PostStop"]);
+    assert_eq!(log.take(), ["a/child PostStop", "a saves 1", "a PostStop"]);
 }
