@@ -2,20 +2,20 @@
 #![expect(unsafe_code, reason = "promises that what may change threads is `Send`")]
 
 use alloc::vec::Vec;
-use core::any::TypeId;
+use core::{any::TypeId, mem};
 
 use clockjack_exec::{
     Handle,
     custom::{self, CustomRef, NotStarted},
 };
 use clockjack_sched::DispatcherId;
-use clockjack_sync::Counted;
+use clockjack_sync::{Counted, lock::Lock};
 
 use crate::{
     Actor, ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
     base::{AnyActor, Core, STOP, Tell},
     cell::Cell,
-    children::NotReserved,
+    children::{Children, NotReserved},
     escalation::{ESCALATIONS_MAX, Escalations},
     front::Front,
     notes::Note,
@@ -105,8 +105,8 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     let Some(children) = parent.children_or_new() else {
         return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
     };
-    let index = match children.with(|children| children.reserve(path.clone())) {
-        Ok(index) => index,
+    let reserved = match children.with(|children| children.reserve(path.clone())) {
+        Ok(index) => Reserved { parent, children, index },
         Err(refused) => return Err(SpawnError::new(kind_of(refused, path), props)),
     };
     if parent.has_hooks {
@@ -124,12 +124,13 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             },
             |cell| {
                 let child = crate::actor_ref::untyped(cell.clone());
-                is_closed = children.with(|children| children.fill(index, child));
+                is_closed = children.with(|children| children.fill(reserved.index, child));
             },
         )
     };
     match started {
         Ok(cell) => {
+            mem::forget(reserved);
             system.spawned(cell.pid());
             system.started_on(dispatcher);
             let cell = ActorRef::from_cell(cell);
@@ -140,19 +141,33 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             Ok(cell)
         }
         Err(refused) => {
-            let is_closed = children.with(|children| {
-                children.cancel(index);
-                children.is_closed
-            });
-            if is_closed {
-                // It may wait for this name to be free.
-                parent.wake();
-            }
+            drop(reserved);
             let kind = match refused {
                 NotStarted::Full => SpawnErrorKind::Full,
                 NotStarted::Stopping => SpawnErrorKind::Stopping,
             };
             Err(SpawnError::new(kind, props.expect("nothing was made of it")))
+        }
+    }
+}
+
+/// A name that is taken for a child which is being made. Dropped, as by a panic of user code that
+/// makes the child, it is free again.
+struct Reserved<'p> {
+    parent: &'p AnyActor,
+    children: &'p Lock<Children>,
+    index: u32,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let is_closed = self.children.with(|children| {
+            children.cancel(self.index);
+            children.is_closed
+        });
+        if is_closed {
+            // The parent may wait for this name to be free.
+            self.parent.wake();
         }
     }
 }

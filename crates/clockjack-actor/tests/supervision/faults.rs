@@ -4,13 +4,13 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use clockjack_actor::{
-    ActorSystem, Directive, EventKinds, Failure, FailureInfo, Next, RootContext, Scope, Signal,
-    Strategy, SupervisorStrategy,
+    ActorSystem, Directive, EventKinds, Failure, FailureInfo, IntoProps, Next, Props, RootContext,
+    Scope, Signal, Strategy, SupervisorStrategy,
 };
 
 use crate::{
     bench::{Log, start},
-    puppet::{Msg, Plan, act, events, props, run},
+    puppet::{Msg, Plan, Puppet, act, events, props, run},
 };
 
 /// Whether another actor is well, after all.
@@ -38,7 +38,7 @@ fn a_panic_in_the_factory_is_a_failure_of_the_start() {
         panic!("factory {n}")
     };
     let limit = Strategy::restart().limit(2, core::time::Duration::from_secs(1));
-    let a = root.spawn("a", clockjack_actor::Props::new(factory).supervise(limit)).unwrap();
+    let a = root.spawn("a", Props::new(factory).supervise(limit)).unwrap();
     root.run_until_idle();
     assert!(a.is_stopped());
     told_of(&told, "/user/a stop (panicked: factory 3 of /user/a)");
@@ -112,7 +112,7 @@ fn a_panic_in_the_drop_of_an_actor_is_told_and_changes_nothing() {
         let (mut root, _) = start(ActorSystem::builder("t"));
         let told = Log::default();
         events(&mut root, EventKinds::FAILURE, &told);
-        let props = clockjack_actor::Props::new(|| Bomber { _bomb: Bomb("the actor's drop") });
+        let props = Props::new(|| Bomber { _bomb: Bomb("the actor's drop") });
         let is_restart = format!("{strategy:?}").contains("Restart");
         let a = root.spawn("a", props.supervise(strategy)).unwrap();
         a.tell(None).unwrap();
@@ -129,7 +129,7 @@ fn a_panic_in_the_drop_of_an_actor_is_told_and_changes_nothing() {
 fn a_panic_in_the_drop_of_messages_is_told_and_the_rest_is_drained() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (told, letters) = (Log::default(), Log::default());
-    let props = clockjack_actor::Props::new(|| Bomber { _bomb: Bomb("the actor's drop") });
+    let props = Props::new(|| Bomber { _bomb: Bomb("the actor's drop") });
     let a = root.spawn("a", props.stash(10)).unwrap();
     events(&mut root, EventKinds::FAILURE | EventKinds::DEAD_LETTER, &told);
     a.tell(Some(Bomb("stashed"))).unwrap();
@@ -269,5 +269,42 @@ fn a_panic_with_something_that_panics_is_survived() {
     a.tell(msg).unwrap();
     root.run_until_idle();
     assert_eq!((plan.births(), a.is_stopped()), (2, false));
+    assert_well(&mut root);
+}
+
+/// Cannot be made use of.
+struct NoProps;
+
+impl IntoProps for NoProps {
+    type Actor = Puppet;
+    type Factory = fn() -> Puppet;
+
+    fn into_props(self) -> Props<Puppet, fn() -> Puppet> {
+        panic!("there are none")
+    }
+}
+
+#[test]
+fn a_panic_while_a_child_is_made_leaves_its_name_free_and_no_end_waits_for_it() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(Strategy::resume())).unwrap();
+    run(&mut root, &a, |_, cx| {
+        cx.spawn_child("child", NoProps)?;
+        Ok(Next::Stay)
+    });
+    let to = log.clone();
+    run(&mut root, &a, move |_, cx| {
+        cx.spawn_child("child", props(&to))?;
+        Ok(Next::Stay)
+    });
+    assert_eq!(log.take(), ["a started", "a/child started"]);
+    run(&mut root, &a, |_, cx| {
+        cx.spawn_child("other", NoProps)?;
+        Ok(Next::Stay)
+    });
+    a.tell(Msg::Stop).unwrap();
+    root.run_until_idle();
+    assert!(a.is_stopped());
     assert_well(&mut root);
 }
