@@ -33,6 +33,9 @@ use crate::failure_info::FailureInfo;
 /// The most subscribers of a hub, unless told else.
 pub const SUBSCRIBERS_MAX: usize = 64;
 
+/// For how many failures the memory of a queue is made before they come.
+const PREPARED_MAX: usize = 1_024;
+
 /// Where failures are made public. Clones are the same hub.
 ///
 /// # Examples
@@ -237,7 +240,7 @@ impl FailureQueue {
     #[must_use]
     pub fn drain(&self) -> Vec<FailureInfo> {
         // The room is made outside of the lock, and stays with the queue.
-        let room = VecDeque::with_capacity(self.waiting.capacity);
+        let room = VecDeque::with_capacity(self.waiting.capacity.min(PREPARED_MAX));
         let infos = self.waiting.books.with(|books| core::mem::replace(&mut books.infos, room));
         infos.into()
     }
@@ -271,7 +274,8 @@ struct Books {
 
 impl Waiting {
     fn new(capacity: usize) -> Self {
-        let books = Books { infos: VecDeque::with_capacity(capacity), n_dropped: 0 };
+        let infos = VecDeque::with_capacity(capacity.min(PREPARED_MAX));
+        let books = Books { infos, n_dropped: 0 };
         Self { capacity, books: Lock::new(books) }
     }
 
@@ -376,6 +380,16 @@ mod tests {
         hub.publish(&info(7));
         hub.publish(&info(8));
         assert_eq!(reasons(&least.drain()), ["8"]);
+    }
+
+    #[test]
+    fn a_queue_without_a_bound_takes_no_more_memory_than_it_needs() {
+        let hub = FailureEventHub::new();
+        let queue = hub.subscribe_queue(usize::MAX).unwrap();
+        for n in 0..2 * PREPARED_MAX {
+            hub.publish(&info(n));
+        }
+        assert_eq!((queue.drain().len(), queue.n_dropped()), (2 * PREPARED_MAX, 0));
     }
 
     #[test]
