@@ -45,8 +45,8 @@ const COLLECTOR: &str = "testkit-failures";
 ///
 /// # Drop
 ///
-/// The system is terminated and run to its end. What has not stopped by then is a panic that names
-/// it, unless the test panics already.
+/// The system is terminated and run to its end. What has not stopped by then, and a task of the
+/// shutdown that did not succeed, is a panic that names it, unless the test panics already.
 ///
 /// # Examples
 ///
@@ -322,9 +322,12 @@ impl Drop for ManualTime {
         if thread::panicking() || self.inner.root.try_borrow_mut().is_err() {
             return;
         }
-        let report = self.inner.shutdown();
-        let lines: String = report.stragglers.iter().map(|path| format!("\n  {path}")).collect();
-        assert!(report.is_clean(), "ManualTime: these had to be waited for too long:{lines}");
+        let TerminationReport { stragglers, shutdown, .. } = self.inner.shutdown();
+        let lines: String = stragglers.iter().map(|path| format!("\n  {path}")).collect();
+        assert!(stragglers.is_empty(), "ManualTime: these had to be waited for too long:{lines}");
+        if let Some(shutdown) = shutdown.filter(|shutdown| !shutdown.is_clean()) {
+            panic!("ManualTime: not all went well: {shutdown}");
+        }
     }
 }
 

@@ -32,12 +32,12 @@ pub fn for_each_seed(seeds: Range<u64>, test: impl Fn(&ManualTime)) {
 }
 
 fn run(seeds: Range<u64>, only: Option<&str>, test: impl Fn(&ManualTime)) {
-    let seeds = match only.map(str::parse::<u64>) {
-        None => seeds,
-        Some(Ok(seed)) => seed..seed.saturating_add(1),
+    let (seeds, only) = match only.map(str::parse::<u64>) {
+        None => (seeds, None),
+        Some(Ok(seed)) => (0..0, Some(seed)),
         Some(Err(error)) => panic!("{SEED_VARIABLE} is no number: {error}"),
     };
-    for seed in seeds {
+    for seed in seeds.chain(only) {
         let once = || test(&ManualTime::with_seed(seed));
         if let Err(payload) = catch_unwind(AssertUnwindSafe(once)) {
             let thread = thread::current();
@@ -74,6 +74,13 @@ mod tests {
         let seen = RefCell::new(Vec::new());
         run(0..100, Some("123"), |time| seen.borrow_mut().push(time.seed()));
         assert_eq!(*seen.borrow(), [123]);
+    }
+
+    #[test]
+    fn the_last_seed_of_all_is_run_too() {
+        let seen = RefCell::new(Vec::new());
+        run(0..1, Some("18446744073709551615"), |time| seen.borrow_mut().push(time.seed()));
+        assert_eq!(*seen.borrow(), [u64::MAX]);
     }
 
     #[test]

@@ -389,3 +389,18 @@ fn an_actor_that_has_stopped_handles_nothing_more() {
     let text = "/user/kit: it has stopped, and handles nothing more";
     assert_eq!(panic_of(|| kit.run(Msg::Text("more"))), text);
 }
+
+#[test]
+fn the_end_of_one_that_had_ended_before_it_was_watched_is_the_message_too() {
+    let mut kit = kit();
+    let gone = other(&kit, "gone");
+    kit.time().system().stop(&gone).unwrap();
+    kit.time().settle();
+    let who = gone.clone();
+    run(&mut kit, move |_, cx| {
+        cx.watch_with(&who, Msg::Text("it is over")).map_err(|_| Failure::msg("refused"))?;
+        Ok(Next::Stay)
+    });
+    kit.signal(Signal::Terminated(Terminated::new(gone.pid(), gone.path(), None)));
+    assert_eq!(kit.actor().heard, ["it is over"]);
+}

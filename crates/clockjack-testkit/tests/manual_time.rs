@@ -298,6 +298,16 @@ fn an_end_that_does_not_come_is_told_with_those_that_are_left() {
 }
 
 #[test]
+fn a_task_of_the_end_that_fails_is_told_by_its_name() {
+    let time = ManualTime::start();
+    let task = async { Err(Failure::msg("no more paper")) };
+    time.system().on_shutdown(Phase::SERVICE_STOP, "print", task).unwrap();
+    let text = panic_of(|| drop(time));
+    assert!(text.contains("`print` failed: no more paper"), "{text}");
+    assert!(!text.contains("waited for"), "{text}");
+}
+
+#[test]
 fn a_test_that_panics_is_not_told_of_the_end() {
     let mut config = ShutdownConfig::default();
     config.phase_mut(Phase::SERVICE_STOP).expect("a default").timeout = Duration::MAX;

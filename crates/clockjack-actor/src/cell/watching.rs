@@ -103,6 +103,19 @@ impl Life {
         }
     }
 
+    /// Watches one no more whose end is told by hand; gives what was to be told then.
+    pub(crate) fn take_watch(&mut self, who: Pid) -> Option<Box<dyn Any>> {
+        let watch = self.watching.remove(&who)?;
+        if !watch.has_ended {
+            return watch.message;
+        }
+        let at = self.signals.iter().position(|pending| pending.ended() == Some(who))?;
+        match self.signals.remove(at)? {
+            Pending::Message(_, message) => Some(message),
+            Pending::Signal(_) => None,
+        }
+    }
+
     /// Tells the actor of the end of one that it watches, if it still does. It is watched until that
     /// is told, so whoever watches it once more by then is told once.
     fn tell_end(&mut self, mark: &mut Mark, end: Terminated) {

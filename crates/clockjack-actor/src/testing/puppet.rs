@@ -92,8 +92,7 @@ impl<A: Actor> Puppet<A> {
         let mut must_be_handled = false;
         if let Signal::Terminated(end) = &signal {
             must_be_handled = true;
-            let watch = self.state.extra().watching.remove(&end.pid);
-            let message = watch.and_then(|watch| watch.message);
+            let message = self.state.extra().take_watch(end.pid);
             if let Some(message) = message.and_then(|message| message.downcast().ok()) {
                 return self.receive(host, *message);
             }
