@@ -119,9 +119,13 @@ impl<'a> Expansion<'a> {
 
     /// A variant that cannot exist, for type parameters that no message is sure to mention.
     fn phantom(&self) -> Option<TokenStream> {
+        // Only the types: a variant may be called like a parameter.
         let always: TokenStream = (self.block.handlers.iter())
             .filter(|handler| handler.cfgs.is_empty())
-            .map(|handler| self.variant(handler))
+            .flat_map(|handler| {
+                let spell = |field: &Field| self.block.spell_self(field.ty.to_token_stream());
+                handler.fields.iter().map(spell).chain([self.answer(handler)])
+            })
             .collect();
         let unused: Vec<&Ident> = (self.block.item.generics.params.iter())
             .filter_map(|param| match param {

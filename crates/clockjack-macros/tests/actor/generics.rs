@@ -132,3 +132,25 @@ fn names_and_visibility_can_be_chosen() {
     stage.run();
     assert_eq!(mean.answer(), Some(Some(1.5)));
 }
+
+/// Its message is called like the parameter that it does not mention.
+struct Named<T> {
+    _value: T,
+    n_calls: u32,
+}
+
+#[actor(crate = crate::stub)]
+impl<T: 'static> Named<T> {
+    #[msg]
+    fn t(&mut self) {
+        self.n_calls += 1;
+    }
+}
+
+#[test]
+fn a_message_may_be_called_like_a_parameter_that_none_mentions() {
+    let mut stage = Stage::new(Named { _value: (), n_calls: 0 });
+    stage.target.t().unwrap();
+    stage.run();
+    assert_eq!(stage.actor.n_calls, 1);
+}
