@@ -3,8 +3,8 @@
 //! # Bits
 //!
 //! ```text
-//!   31        16 15  10     9     8      7       6     5       4      3    2       1       0
-//!  [ suspended  |.. PREPARE WOKEN FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES ]
+//! 31      16 15 11     10       9     8      7       6     5       4      3    2       1       0
+//! [suspended|RETIRE PREPARE WOKEN FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES]
 //! ```
 //!
 //! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
@@ -26,6 +26,8 @@
 //!   raises it before it says so, and takes it down when it goes on, whyever; the parent takes it
 //!   down when it decides about the actor, also on account of another one. News of a failure that
 //!   comes with the bit down is old.
+//! * RETIRE: it is to stop as soon as it has nothing to do: no message, and no future under way.
+//!   It stays.
 //! * PREPARE: the system is sealed, so what may be needed later is to be made now.
 //! * suspended: how many times somebody above has suspended it.
 //!
@@ -74,6 +76,7 @@ pub(crate) const WAITERS: u32 = 1 << 7;
 pub(crate) const FAILED: u32 = 1 << 8;
 pub(crate) const WOKEN: u32 = 1 << 9;
 pub(crate) const PREPARE: u32 = 1 << 10;
+pub(crate) const RETIRE: u32 = 1 << 11;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// What the runner takes down when it looks.

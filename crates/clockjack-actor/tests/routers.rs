@@ -11,10 +11,11 @@ use std::thread;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Context, DeadLetterReason, EventKinds, Failure, Group, Mailbox,
-    Next, Overflow, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy, SystemEvent,
-    router_logic::Resizer,
+    Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, Group,
+    Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, SpawnErrorKind, Strategy,
+    SystemEvent, router_logic::Resizer,
 };
+use clockjack_time::ManualClock;
 
 /// Writes down who got what.
 #[derive(Clone)]
@@ -461,4 +462,90 @@ fn a_routee_that_is_about_to_end_is_replaced_and_its_successor_gets_the_message(
     root.run_until_idle();
     assert_eq!(log.take(), ["$2 3"]);
     assert_eq!(root.system().metrics().spawned, 3 + 1 + 2, "one more, and not one a message");
+}
+
+/// Takes a second for each job, and no other meanwhile.
+#[derive(Clone)]
+struct Slow(Log);
+
+impl Actor for Slow {
+    type Msg = u64;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, n: u64) -> Result<Next, Failure> {
+        let delay = cx.system().scheduler().delays().delay(Duration::from_secs(1));
+        cx.wait(delay, move |me, cx, _| {
+            me.0.add(format!("{} {n}", cx.path().name()));
+            Ok(Next::Stay)
+        })?;
+        Ok(Next::Stay)
+    }
+}
+
+fn slow(log: &Log) -> impl FnMut() -> Slow + Clone + Send + Sync + 'static + use<> {
+    let log = log.clone();
+    move || Slow(log.clone())
+}
+
+/// Lets time pass, in steps in which timers of routers fall due.
+fn pass(root: &mut RootContext, clock: &ManualClock, time: Duration) {
+    for _ in 0..time.as_millis() / 20 {
+        root.run_until_idle();
+        clock.advance(Duration::from_millis(20));
+    }
+    root.run_until_idle();
+}
+
+#[test]
+fn a_routee_that_is_too_many_ends_what_it_waits_for_before_it_stops() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(2, slow(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    (0..4).for_each(|n| pool.tell(n).unwrap());
+    pass(&mut root, &clock, Duration::from_millis(1_200));
+    handle.resize(1).unwrap();
+    // The second job of each has begun, and no mailbox has a message.
+    pass(&mut root, &clock, Duration::from_millis(600));
+    assert_eq!(by_routee(&log.take()).len(), 2);
+    assert!(root.system().lookup::<u64>("/user/pool/$2").is_ok());
+    pass(&mut root, &clock, Duration::from_secs(1));
+    let got = by_routee(&log.take());
+    assert_eq!((&got["$1"], &got["$2"]), (&vec![2], &vec![3]));
+    assert!(root.system().lookup::<u64>("/user/pool/$2").is_err());
+}
+
+#[test]
+fn a_routee_that_is_too_many_and_about_to_be_restarted_handles_what_was_kept() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let second = Duration::from_secs(1);
+    let strategy = Strategy::restart().backoff(Backoff::new(second, second));
+    let pool = Pool::round_robin(2, worker(&log)).supervise(strategy);
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    for job in [Job::Do(0), Job::Fail, Job::Do(2), Job::Do(3)] {
+        pool.tell(job).unwrap();
+    }
+    root.run_until_idle();
+    handle.resize(1).unwrap();
+    pass(&mut root, &clock, 2 * second);
+    let got = by_routee(&log.take());
+    assert_eq!((&got["$1"], &got["$2"]), (&vec![0, 2], &vec![3]));
+    assert!(root.system().lookup::<Job>("/user/pool/$2").is_err());
+}
+
+#[test]
+fn a_resizer_grows_a_pool_whose_routees_wait_with_messages_behind_them() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let resizer = Resizer { routees_max: 4, ..Resizer::DEFAULT };
+    let pool = Pool::round_robin(1, slow(&log)).resizer(resizer);
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    for n in 0..20 {
+        pool.tell(n).unwrap();
+        pass(&mut root, &clock, Duration::from_millis(20));
+    }
+    assert!(handle.len() > 1, "all of one are busy, and more is to come");
 }

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
     base::{
-        AnyActor, Core, FUTURES, NOTES, PREPARE, REPORTS, RESTART, RESUME, STOP, SUSPEND_ONE, Tell,
-        WAITERS,
+        AnyActor, Core, FUTURES, NOTES, PREPARE, REPORTS, RESTART, RESUME, RETIRE, STOP,
+        SUSPEND_ONE, Tell, WAITERS,
     },
     control::Control,
     envelope::Envelope,
@@ -97,7 +97,16 @@ impl dyn Typed + '_ {
             return Some(Outcome::Sleep(Sleep::Wait));
         }
         self.release_children(turn);
-        if self.mark().has(PENDING) { self.next_pending(budget) } else { None }
+        if self.mark().has(PENDING)
+            && let Some(outcome) = self.next_pending(budget)
+        {
+            return Some(outcome);
+        }
+        if core.peek() & RETIRE != 0 && self.is_idle() {
+            self.stop(turn, None);
+            return Some(Outcome::Again);
+        }
+        None
     }
 }
 

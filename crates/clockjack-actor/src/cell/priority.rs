@@ -48,6 +48,10 @@ impl<M> Ranks<M> {
         self.n_kept += 1;
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
     /// How many were kept through a restart and are not handled yet.
     pub(super) fn n_kept(&self) -> usize {
         self.n_kept

@@ -81,6 +81,10 @@ pub(super) trait Typed {
     /// Handles one thing that waits before the mailbox. None if nothing does.
     fn next_pending(&mut self, budget: &mut Budget) -> Option<Outcome>;
 
+    /// Whether it has neither a message, beside those that it has stashed, nor a future under way.
+    /// What is pending was looked at before.
+    fn is_idle(&self) -> bool;
+
     /// Lets those in who wait for room, as far as there is any.
     fn admit(&mut self);
 
@@ -205,6 +209,12 @@ impl<A: Actor, F: FnMut() -> A + 'static> Typed for Live<'_, '_, A, F> {
 
     fn next_pending(&mut self, budget: &mut Budget) -> Option<Outcome> {
         self.cell.next_pending(self.turn, budget)
+    }
+
+    fn is_idle(&self) -> bool {
+        let extra = self.cell.state.extra.as_ref();
+        self.turn.front().mail.is_empty()
+            && extra.is_none_or(|extra| extra.ranks.is_empty() && extra.futures.is_empty())
     }
 
     fn admit(&mut self) {

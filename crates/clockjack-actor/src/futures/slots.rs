@@ -92,6 +92,11 @@ impl<A: Actor> Futures<A> {
         self.n_tasks
     }
 
+    /// Whether none is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.n_tasks == 0
+    }
+
     /// Whether user messages are to wait.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.is_some()

@@ -199,9 +199,11 @@ where
         self.n_until_look = MESSAGES_PER_LOOK;
         let Some(resizer) = self.shared.config.with(|config| config.resizer) else { return };
         let routees = self.routing.routees();
-        let loads = routees.iter().map(|routee| Load {
-            mailbox_len: routee.mailbox_len(),
-            is_busy: super::shared::is_busy(routee.any()),
+        let loads = routees.iter().map(|routee| {
+            let mailbox_len = routee.mailbox_len();
+            // One that waits for a future sleeps, and takes no messages meanwhile.
+            let is_busy = mailbox_len > 0 || super::shared::is_busy(routee.any());
+            Load { mailbox_len, is_busy }
         });
         let n = routees.len();
         let wanted = match resizer.decide(loads) {

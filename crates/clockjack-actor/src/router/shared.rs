@@ -7,9 +7,10 @@
 //! 2. Whoever wants another number notes that, and then brings the list to what is noted, one
 //!    routee at a time, each under the lock; a routee is made outside of it, and put in only if it
 //!    is still wanted. So two who do so at a time leave what was noted last.
-//! 3. A routee that is not wanted any more leaves the list, and stops once it has handled what it
-//!    was told: a timer looks until its mailbox is empty, and the router has either renewed its
-//!    copy or waits, so that it will before the next message.
+//! 3. A routee that is not wanted any more leaves the list. A timer looks until the router has
+//!    either renewed its copy or waits, so that it will before the next message. Then the routee is
+//!    told to retire: it stops by itself once it has handled what it was told, and no future of it
+//!    is under way.
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
@@ -28,7 +29,7 @@ use clockjack_sync::{
 
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
-    base::{AnyActor, ENDED, STOP, Tell as _},
+    base::{AnyActor, ENDED, RETIRE, STOP, Tell as _},
     router_logic::Resizer,
     spawn::{self, Where},
 };
@@ -269,8 +270,8 @@ fn retire<A, F>(
         // Acquire: pairs with `refresh`.
         let has_seen = shared.seen.load(Acquire) >= version;
         let is_left = has_seen || !is_busy(&router) || router.is_ended();
-        if is_left && (routee.mailbox_len() == 0 || mutant!("pool-retires-at-once")) {
-            routee.any().order(STOP);
+        if is_left {
+            routee.any().order(if mutant!("pool-retires-at-once") { STOP } else { RETIRE });
         } else if !routee.is_stopped() {
             retire(shared.clone(), router.clone(), routee.clone(), version);
         }

@@ -33,7 +33,7 @@ fn a_panic_in_the_factory_is_a_failure_of_the_start() {
     let told = Log::default();
     events(&mut root, EventKinds::FAILURE, &told);
     let mut n = 0;
-    let factory = move || -> crate::puppet::Puppet {
+    let factory = move || -> Puppet {
         n += 1;
         panic!("factory {n}")
     };
