@@ -57,7 +57,7 @@ impl Mailbox {
         Self { capacity: Some(capacity), overflow: Overflow::Fail }
     }
 
-    /// As many wait as the limits of the system allow one actor.
+    /// As many wait as the limits of the system allow one actor; at least one.
     #[must_use]
     pub const fn unbounded() -> Self {
         Self { capacity: None, overflow: Overflow::Fail }

@@ -9,7 +9,7 @@ use clockjack_exec::{
     custom::{self, CustomRef, NotStarted},
 };
 use clockjack_sched::DispatcherId;
-use clockjack_sync::{Counted, lock::Lock};
+use clockjack_sync::{Counted, lock::Lock, mail::CAPACITY_MAX};
 
 use crate::{
     Actor, ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
@@ -216,6 +216,7 @@ fn make<A: Actor, F: FnMut() -> A + 'static>(
     let mailbox = settings.as_ref().map_or(props::Mailbox::DEFAULT, |settings| settings.mailbox);
     let limit = executor.limits().messages_max();
     let capacity = mailbox.capacity().map_or(limit, |capacity| capacity.min(limit));
+    let capacity = capacity.clamp(1, CAPACITY_MAX);
     // SAFETY: the parent's cell is held by the new one.
     let mut core = unsafe {
         Core::new(path, Some(parent.clone()), parent.system_ptr(), mailbox.on_overflow())

@@ -93,6 +93,12 @@ impl dyn Typed + '_ {
                 Stage::Draining => return Some(self.drain(turn)),
             }
         }
+        self.go_on(turn, budget)
+    }
+
+    /// Looks at what a running actor has beside its mailbox. None if that is next.
+    fn go_on(&mut self, turn: &AnyTurn<'_>, budget: &mut Budget) -> Option<Outcome> {
+        let core = turn.front();
         if core.peek() >= SUSPEND_ONE {
             return Some(Outcome::Sleep(Sleep::Wait));
         }

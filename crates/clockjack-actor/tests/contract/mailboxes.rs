@@ -234,3 +234,16 @@ fn a_message_that_is_evicted_and_was_cancelled_before_is_no_dead_letter() {
     assert_eq!(log.take(), ["a started", "a newer"]);
     assert!(told.take().is_empty());
 }
+
+#[test]
+fn whatever_the_limit_a_mailbox_has_room_for_one_and_can_be_made() {
+    for (limit, n_kept) in [(0, 1), (usize::MAX, 5)] {
+        let limits = Limits::DEFAULT.messages(limit);
+        let (mut root, _) = start(ActorSystem::builder("t").limits(limits));
+        let log = Log::default();
+        let a = root.spawn("a", props(&log).mailbox(Mailbox::unbounded())).unwrap();
+        let n_sent = (0..5).filter(|_| a.tell(Msg::Say("kept")).is_ok()).count();
+        root.run_until_idle();
+        assert_eq!((n_sent, log.take().len()), (n_kept, 1 + n_kept));
+    }
+}
