@@ -251,7 +251,7 @@ pub(crate) enum Pending {
 
 /// One that is watched.
 pub(crate) struct Watch {
-    /// What is to be told instead of a signal: a message of the actor's. Gone once it is about to be.
+    /// What is to be told instead of a signal: a message of the actor's. Gone once the end has come.
     pub(crate) message: Option<Box<dyn Any>>,
     /// Whether there is, or was, such a message.
     pub(crate) is_by_message: bool,

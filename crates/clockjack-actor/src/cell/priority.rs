@@ -1,8 +1,8 @@
 //! Mailboxes in which messages of a higher priority are handled first.
 //!
 //! What has come is moved into a heap of the runner's own before each message, and keeps its room
-//! in the mailbox until it is handled: so the bound counts all that wait. What comes while a restart
-//! is waited for is put there too, and has room of its own.
+//! in the mailbox until it is handled: so the bound counts all that wait. What comes while a
+//! restart is waited for is put there too, and has room of its own.
 #![expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 
 use alloc::collections::BinaryHeap;

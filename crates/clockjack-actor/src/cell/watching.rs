@@ -116,8 +116,8 @@ impl Life {
         }
     }
 
-    /// Tells the actor of the end of one that it watches, if it still does. It is watched until that
-    /// is told, so whoever watches it once more by then is told once.
+    /// Tells the actor of the end of one that it watches, if it still does. It is watched until
+    /// that is told, so whoever watches it once more by then is told once.
     fn tell_end(&mut self, mark: &mut Mark, end: Terminated) {
         let Some(watch) = self.watching.get_mut(&end.pid) else { return };
         if core::mem::replace(&mut watch.has_ended, !mutant!("actor-end-told-again")) {
