@@ -251,7 +251,7 @@ pub(crate) enum Pending {
 
 /// One that is watched.
 pub(crate) struct Watch {
-    /// What is to be told instead of a signal: a message of the actor's. Gone once the end has come.
+    /// What is to be told instead of a signal, if the end has not come: a message of the actor's.
     pub(crate) message: Option<Box<dyn Any>>,
     /// Whether there is, or was, such a message.
     pub(crate) is_by_message: bool,
