@@ -416,14 +416,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
     ) -> (Watchers, Option<FailureReport>) {
-        self.lose_queued(turn);
-        let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
-        let kept = &mut *extra;
+        let Some(kept) = self.state.extra.as_deref_mut() else { return (Watchers::new(), None) };
         for queue in [&mut kept.unstashed, &mut kept.stash] {
             while let Some(envelope) = queue.pop_front() {
                 lose(turn, envelope);
             }
         }
+        self.lose_queued(turn);
+        let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
         while let Some(pending) = extra.signals.pop_front() {
             if let Pending::Message(_, message) = pending {
                 tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
