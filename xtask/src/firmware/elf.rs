@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 pub(super) struct Sizes {
     /// What is written to the flash: code, constants, first values of variables.
     pub(super) flash: u64,
-    /// What is taken of the memory from the start on: variables.
+    /// What is taken of the memory from the start on: variables. Not the stack, for which some
+    /// linker scripts claim all that is left: what of it is used is measured.
     pub(super) ram: u64,
 }
 
@@ -18,6 +19,8 @@ const WRITE: u32 = 1;
 const NOBITS: u32 = 8;
 /// An entry of the table of sections.
 const HEADER_LEN: usize = 40;
+/// The section by which a linker script claims room for the stack.
+const STACK: &[u8] = b".stack";
 
 impl Sizes {
     /// Adds up the sections of a program.
@@ -26,9 +29,11 @@ impl Sizes {
         let table = word(image, 32)? as usize;
         let (len, n) = (half(image, 46)?, half(image, 48)?);
         ensure!(len == HEADER_LEN, "the table of sections has entries of {len} bytes");
+        let header = |index: usize| table + index * HEADER_LEN;
+        let names = word(image, header(half(image, 50)?) + 16)? as usize;
         let mut sizes = Self::default();
         for index in 0..n {
-            let at = table + index * HEADER_LEN;
+            let at = header(index);
             let (kind, flags) = (word(image, at + 4)?, word(image, at + 8)?);
             let size = u64::from(word(image, at + 20)?);
             if flags & ALLOC == 0 {
@@ -37,7 +42,8 @@ impl Sizes {
             if kind != NOBITS {
                 sizes.flash += size;
             }
-            if flags & WRITE != 0 {
+            let is_stack = text(image, names + word(image, at)? as usize)? == STACK;
+            if flags & WRITE != 0 && !is_stack {
                 sizes.ram += size;
             }
         }
@@ -55,40 +61,74 @@ fn half(image: &[u8], at: usize) -> Result<usize> {
     Ok(usize::from(u16::from_le_bytes(bytes.try_into()?)))
 }
 
+/// The bytes from here to the next zero.
+fn text(image: &[u8], at: usize) -> Result<&[u8]> {
+    let rest = image.get(at..).context("the file is too short")?;
+    rest.split(|&byte| byte == 0).next().context("a name has no end")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A file with nothing but a table of sections: kind, flags and size of each.
-    fn image(sections: &[(u32, u32, u32)]) -> Vec<u8> {
+    /// A file with nothing but sections: name, kind, flags and size of each. The first one of the
+    /// file has their names.
+    fn image(sections: &[(&str, u32, u32, u32)]) -> Vec<u8> {
+        let n = sections.len() + 1;
         let mut image = vec![0; 52];
         image[..6].copy_from_slice(b"\x7fELF\x01\x01");
         image[32] = 52;
         image[46] = 40;
-        image[48] = u8::try_from(sections.len()).unwrap();
-        for &(kind, flags, size) in sections {
+        image[48] = u8::try_from(n).unwrap();
+        let names_at = u32::try_from(52 + n * HEADER_LEN).unwrap();
+        let mut names = String::from("\0");
+        let mut add = |name: u32, kind: u32, flags: u32, offset: u32, size: u32| {
             let mut header = [0; HEADER_LEN];
-            header[4..8].copy_from_slice(&kind.to_le_bytes());
-            header[8..12].copy_from_slice(&flags.to_le_bytes());
-            header[20..24].copy_from_slice(&size.to_le_bytes());
+            let fields = [(0, name), (4, kind), (8, flags), (16, offset), (20, size)];
+            for (at, value) in fields {
+                header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            }
             image.extend(header);
+        };
+        add(0, 3, 0, names_at, 0);
+        for &(name, kind, flags, size) in sections {
+            add(u32::try_from(names.len()).unwrap(), kind, flags, 0, size);
+            names += name;
+            names.push('\0');
         }
+        image.extend(names.as_bytes());
         image
     }
 
     #[test]
     fn constants_are_in_flash_room_is_in_memory_and_first_values_are_in_both() {
-        let sections =
-            [(1, ALLOC, 1000), (1, ALLOC | WRITE, 20), (NOBITS, ALLOC | WRITE, 300), (1, 0, 7)];
+        let sections = [
+            (".text", 1, ALLOC, 1000),
+            (".data", 1, ALLOC | WRITE, 20),
+            (".bss", NOBITS, ALLOC | WRITE, 300),
+            (".comment", 1, 0, 7),
+        ];
         let sizes = Sizes::of(&image(&sections)).unwrap();
         assert_eq!(sizes, Sizes { flash: 1020, ram: 320 });
     }
 
     #[test]
+    fn the_stack_is_no_variable() {
+        let room = ALLOC | WRITE;
+        let sections = [(".bss", NOBITS, room, 300), (".stack", NOBITS, room, 131_072)];
+        let sizes = Sizes::of(&image(&sections)).unwrap();
+        assert_eq!(sizes, Sizes { flash: 0, ram: 300 });
+        // A variable that is only called after one counts.
+        let sections = [(".stack_guard", NOBITS, room, 4)];
+        assert_eq!(Sizes::of(&image(&sections)).unwrap().ram, 4);
+    }
+
+    #[test]
     fn what_is_no_such_program_is_refused() {
         assert!(Sizes::of(b"\x7fELF\x02\x01").is_err());
-        let mut cut = image(&[(1, ALLOC, 1)]);
-        cut.truncate(60);
-        assert!(Sizes::of(&cut).is_err());
+        let whole = image(&[(".text", 1, ALLOC, 1)]);
+        for len in [60, whole.len() - 8] {
+            assert!(Sizes::of(&whole[..len]).is_err(), "{len} of {} bytes", whole.len());
+        }
     }
 }
