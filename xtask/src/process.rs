@@ -111,7 +111,7 @@ impl Cmd {
         self
     }
 
-    /// Ends the child after this time.
+    /// Ends the child and what it has started after this time.
     pub(crate) fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -269,6 +269,9 @@ fn wait(
             return Ok(Some(status));
         }
         if limit.is_some_and(|limit| started.elapsed() >= limit) {
+            // Those below it first: without it they could not be told from anybody's. They would
+            // go on, and the output that they share would have no end.
+            end(&descendants(child.id()))?;
             child.kill().context("cannot end a child")?;
             child.wait().context("cannot wait for a child")?;
             return Ok(None);
@@ -276,6 +279,42 @@ fn wait(
         on_poll();
         thread::sleep(POLL);
     }
+}
+
+/// The processes that a process has started, and those that these have; where there is no `/proc`
+/// to read them from, none.
+fn descendants(root: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            Some((pid, parent(&stat)?))
+        })
+        .collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&one) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == one).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// The parent in the `stat` of a process: the second field behind the name, which may contain
+/// anything.
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Ends processes by their numbers; one that is gone already is no fault.
+fn end(pids: &[u32]) -> Result<()> {
+    if pids.is_empty() {
+        return Ok(());
+    }
+    let kill = Cmd::new("sh").arg("-c").arg("kill -KILL \"$@\"").arg("kill");
+    pids.iter().fold(kill, |kill, pid| kill.arg(pid.to_string())).capture()?;
+    Ok(())
 }
 
 /// Writes a file and the folders above it.
@@ -371,5 +410,27 @@ mod tests {
         let finished = cmd.capture().expect("sleep starts");
         assert_eq!(finished.status, None);
         assert!(cmd.failure(&finished).starts_with("`sleep 600` was ended after"));
+    }
+
+    /// Else the limit would be that of the grandchild: it has the other end of the pipe.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_child_over_its_time_limit_has_started_is_ended_too() {
+        let script = "sleep 600 & echo $!; wait";
+        let cmd = Cmd::new("sh").arg("-c").arg(script).limit(Duration::from_secs(1));
+        let finished = cmd.capture().expect("a shell starts");
+        assert_eq!(finished.status, None);
+        let pid = finished.output.trim();
+        assert!(pid.parse::<u32>().is_ok(), "{pid}");
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Nobody may have waited for it yet.
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+
+    #[test]
+    fn a_parent_is_found_behind_any_name() {
+        assert_eq!(parent("7 (sleep) S 5 7 1 0"), Some(5));
+        assert_eq!(parent("7 (a) S 9 (b)) R 5 7"), Some(5));
+        assert_eq!(parent("7"), None);
     }
 }
