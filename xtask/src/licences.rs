@@ -1,11 +1,17 @@
-//! `cargo xtask licences`: whoever takes Clockjack gets no licence that is not named here, and each
-//! crate that can be published can be packed. Needs no network beyond what a build needs.
+//! `cargo xtask licences`: whoever takes Clockjack gets no licence that is not named here and no
+//! crate that something is known against, and each crate that can be published can be packed. Needs
+//! no network beyond what `cargo fetch` needs.
 //!
 //! What is looked at is what a program that depends on us would build: the ordinary and the build
 //! dependencies of the crates that can be published, for every platform and with all features.
 //! Tools and tests may use more.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod advisories;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fs,
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -103,7 +109,7 @@ struct DepKind {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
     let mut metadata = None;
-    let mut steps = Steps::new("licences", 4);
+    let mut steps = Steps::new("licences", 5);
     steps.step("licences of what is depended upon", |_| {
         let metadata = metadata.insert(load(&workspace)?);
         check(metadata)
@@ -111,6 +117,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let Some(metadata) = &metadata else { return steps.finish() };
     let ours = metadata.packages.iter().filter(|one| is_ours(metadata, one));
     let names: Vec<&str> = ours.map(|package| package.name.as_str()).collect();
+    steps.step("advisories of what is depended upon", |_| {
+        let path = workspace.root.join(advisories::FILE);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
+        let known = advisories::parse(&text).context(advisories::FILE)?;
+        let foreign = shipped(metadata).into_iter().filter(|one| !is_member(metadata, one));
+        known.check(foreign.map(|one| (one.name.as_str(), one.version.as_str())))
+    });
     steps.step("what the manifests say", |_| check_manifests(metadata));
     steps.step("what each crate brings along", |_| {
         let mut n_files = 0;
@@ -156,7 +169,11 @@ fn load(workspace: &Workspace) -> Result<Metadata> {
 }
 
 fn is_ours(metadata: &Metadata, package: &Package) -> bool {
-    metadata.workspace_members.contains(&package.id) && package.is_published()
+    is_member(metadata, package) && package.is_published()
+}
+
+fn is_member(metadata: &Metadata, package: &Package) -> bool {
+    metadata.workspace_members.contains(&package.id)
 }
 
 /// Every crate that a user of ours would build.
@@ -192,7 +209,8 @@ fn check(metadata: &Metadata) -> Result<String> {
         found.insert(licence);
         if !is_allowed(licence) {
             let Package { name, version, .. } = package;
-            faults.push(format!("  {name} {version}: `{licence}`"));
+            let shown = if licence.is_empty() { "names none" } else { &format!("`{licence}`") };
+            faults.push(format!("  {name} {version}: {shown}"));
         }
     }
     if !faults.is_empty() {

@@ -59,7 +59,7 @@ enum Command {
     Tidy,
     /// Check the arrows between crates against the one allowed table
     Layering,
-    /// Check the licences of every crate that is depended upon, and that every crate can be packed
+    /// Check licences and advisories of what is depended upon, and that every crate can be packed
     Licences(licences::Options),
     /// Compare the public surface of each crate with `api/`, or write it anew
     Api(api::Options),

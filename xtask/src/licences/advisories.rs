@@ -1,0 +1,214 @@
+//! What is known against the crates that are depended upon, looked up once and kept as a file: so
+//! that it is checked without a network, and the same everywhere.
+//!
+//! The file cannot know what was found since. It names the crates that were looked up; one that is
+//! new fails until somebody has looked.
+
+use core::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+/// Where the list is, from the root.
+pub(super) const FILE: &str = "xtask/advisories.toml";
+
+/// The contents of the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Known {
+    /// The day of the newest entry of the database that was looked into.
+    until: String,
+    /// Every crate that was looked up, also those that nothing is known against.
+    looked_up: BTreeSet<String>,
+    #[serde(default)]
+    advisory: Vec<Advisory>,
+}
+
+/// One entry of the database.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Advisory {
+    id: String,
+    package: String,
+    /// Ranges of versions that it does not concern, mended or never affected. A version must be in
+    /// one of them; a range is a list of bounds, as `>= 1.8.4, < 1.9.0`.
+    sound: Vec<String>,
+}
+
+/// Reads the contents of the file.
+///
+/// # Errors
+///
+/// If it is of another shape, or tells of a crate that it does not list.
+pub(super) fn parse(text: &str) -> Result<Known> {
+    let known: Known = toml::from_str(text)?;
+    for Advisory { id, package, sound } in &known.advisory {
+        anyhow::ensure!(known.looked_up.contains(package), "{id}: {package} is not in `looked_up`");
+        for range in sound {
+            bounds(range).with_context(|| id.clone())?;
+        }
+    }
+    Ok(known)
+}
+
+impl Known {
+    /// Checks crates by name and version.
+    ///
+    /// # Errors
+    ///
+    /// All that nobody has looked up and all that something is known against.
+    pub(super) fn check<'a>(
+        &self,
+        packages: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<String> {
+        let mut n_crates = 0;
+        let mut faults = Vec::new();
+        for (name, version) in packages {
+            n_crates += 1;
+            if !self.looked_up.contains(name) {
+                faults.push(format!(
+                    "  {name} {version}: not looked up yet; see \
+                     https://rustsec.org/packages/{name}.html and add it to {FILE}"
+                ));
+            }
+            let parsed = Version::parse(version)
+                .with_context(|| format!("{name} {version}: not a version"))?;
+            for advisory in self.advisory.iter().filter(|advisory| advisory.package == name) {
+                if !advisory.is_sound(parsed)? {
+                    faults.push(format!(
+                        "  {name} {version}: {id}; not affected are {sound}",
+                        id = advisory.id,
+                        sound = advisory.sound.join(" or ")
+                    ));
+                }
+            }
+        }
+        if !faults.is_empty() {
+            bail!("known against what is depended upon: {}\n{}", faults.len(), faults.join("\n"));
+        }
+        let n_known = self.advisory.len();
+        Ok(format!("{n_crates} crates, {n_known} advisories, until {}", self.until))
+    }
+}
+
+impl Advisory {
+    fn is_sound(&self, version: Version) -> Result<bool> {
+        for range in &self.sound {
+            if bounds(range)?.iter().all(|bound| bound.holds(version)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Three numbers, and whether it is a release: what comes before a release is less than it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version([u64; 3], bool);
+
+impl Version {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.split('+').next()?;
+        let (numbers, is_release) = match text.split_once('-') {
+            Some((numbers, _)) => (numbers, false),
+            None => (text, true),
+        };
+        let numbers: Option<Vec<u64>> = numbers.split('.').map(|part| part.parse().ok()).collect();
+        Some(Self(numbers?.try_into().ok()?, is_release))
+    }
+}
+
+/// One side of a range.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    allowed: &'static [Ordering],
+    version: Version,
+}
+
+impl Bound {
+    fn holds(&self, version: Version) -> bool {
+        self.allowed.contains(&version.cmp(&self.version))
+    }
+}
+
+fn bounds(range: &str) -> Result<Vec<Bound>> {
+    range.split(',').map(|bound| parse_bound(bound.trim())).collect()
+}
+
+fn parse_bound(text: &str) -> Result<Bound> {
+    let operators: [(&str, &'static [Ordering]); 4] = [
+        (">= ", &[Ordering::Greater, Ordering::Equal]),
+        ("<= ", &[Ordering::Less, Ordering::Equal]),
+        ("> ", &[Ordering::Greater]),
+        ("< ", &[Ordering::Less]),
+    ];
+    let found = operators.iter().find_map(|(operator, allowed)| {
+        let version = Version::parse(text.strip_prefix(operator)?)?;
+        Some(Bound { allowed, version })
+    });
+    found.with_context(|| format!("`{text}` is no bound as `>= 1.2.3`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        until = "2026-02-03"
+        looked_up = ["bytes", "itoa"]
+
+        [[advisory]]
+        id = "RUSTSEC-2026-0007"
+        package = "bytes"
+        sound = [">= 1.11.1", "< 1.2.1", ">= 1.8.4, < 1.9.0"]
+    "#;
+
+    fn told(name: &str, version: &str) -> Option<String> {
+        let known = parse(TEXT).expect("well formed");
+        known.check([(name, version)].into_iter()).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_version_within_one_of_the_sound_ranges_passes_and_any_other_is_told_with_the_advisory() {
+        for sound in ["1.11.1", "1.12.0", "2.0.0", "1.2.0", "1.8.4", "1.8.99", "1.11.1+meta"] {
+            assert_eq!(told("bytes", sound), None, "{sound}");
+        }
+        for affected in ["1.11.0", "1.2.1", "1.8.3", "1.9.0", "1.11.1-rc.1"] {
+            let told = told("bytes", affected).expect(affected);
+            assert!(told.contains(&format!("bytes {affected}: RUSTSEC-2026-0007")), "{told}");
+            assert!(told.contains(">= 1.11.1 or < 1.2.1"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_crate_that_nobody_has_looked_up_fails_with_where_to_look() {
+        assert_eq!(told("itoa", "1.0.18"), None);
+        let told = told("left-pad", "1.0.0").expect("it is new");
+        assert!(told.contains("https://rustsec.org/packages/left-pad.html"), "{told}");
+        assert!(told.contains(FILE), "{told}");
+    }
+
+    #[test]
+    fn a_list_with_a_hole_or_a_bound_that_is_none_is_refused() {
+        let refused = |from: &str, to: &str| {
+            let error = parse(&TEXT.replace(from, to)).expect_err(to);
+            format!("{error:#}")
+        };
+        let told = refused("looked_up = [\"bytes\", ", "looked_up = [");
+        assert!(told.contains("bytes is not in `looked_up`"), "{told}");
+        for bound in ["^1.11.1", ">= 1.11", "1.11.1", ">= 1.11.1.1", ""] {
+            let told = refused(">= 1.11.1", bound);
+            assert!(told.contains("RUSTSEC-2026-0007") && told.contains("no bound"), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_this_project_is_well_formed_and_in_order() {
+        let root = crate::workspace::root().expect("there is a workspace");
+        let text = std::fs::read_to_string(root.join(FILE)).expect("it is there");
+        let known = parse(&text).expect("well formed");
+        assert!(known.advisory.is_sorted_by_key(|one| (&one.package, &one.id)));
+        assert!(!known.looked_up.is_empty());
+    }
+}
