@@ -122,7 +122,7 @@ const fn n_rounds(effort: Effort, load: Load) -> u32 {
 
 /// What is known about the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    Ok(selection.subjects(SUBJECTS)?.iter().map(|entry| entry.facts.column()).collect())
+    selection.columns(SUBJECTS)
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -132,23 +132,20 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 /// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
 /// be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Process);
-    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
-        let able = |entry: &&Entry| !entry.lacks.contains(&case.load);
-        let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
+    let can = |entry: &Entry, case: Case| !entry.lacks.contains(&case.load);
+    selection.report(&Case::ALL, SUBJECTS, can, reporter, |case, able, reporter| {
         let n = selection.n.unwrap_or_else(|| size(selection.effort, case.load));
-        let row = if case.load.is_counted() {
+        if case.load.is_counted() {
             // What the allocator counts comes out the same again.
-            counted_row(case, n, &rounds(case, n, 0, &able, watch, reporter)?)
-        } else {
-            let usual = || n_rounds(selection.effort, case.load);
-            let n_rounds = selection.n_rounds.unwrap_or_else(usual);
-            timed_row(case, n, n_rounds, &rounds(case, n, n_rounds, &able, watch, reporter)?)
-        };
-        reporter.report(row)?;
-    }
-    Ok(())
+            let counted = rounds(case, n, 0, able, watch, reporter)?;
+            return Ok(counted_row(case, n, &counted));
+        }
+        let usual = || n_rounds(selection.effort, case.load);
+        let n_rounds = selection.n_rounds.unwrap_or_else(usual);
+        let timed = rounds(case, n, n_rounds, able, watch, reporter)?;
+        Ok(timed_row(case, n, n_rounds, &timed))
+    })
 }
 
 fn rounds(
@@ -212,10 +209,10 @@ mod tests {
         let watch = Watch::calibrated(Scope::Process);
         for entry in SUBJECTS {
             for case in Case::ALL.into_iter().filter(|case| !entry.lacks.contains(&case.load)) {
-                for n in [1, 2, 65, 1_030] {
-                    // More than once round this is only longer.
-                    let is_long = matches!(case.load, Load::Ring | Load::Big);
-                    let n = if is_long { n.min(2) } else { n };
+                // More than once round these are only longer.
+                let is_long = matches!(case.load, Load::Ring | Load::Big);
+                let sizes: &[u32] = if is_long { &[1, 2] } else { &[1, 2, 65, 1_030] };
+                for &n in sizes {
                     let run = Run { case, n, mode: Mode::Timed, watch };
                     let name = entry.facts.name;
                     let cost = (entry.run)(&run).unwrap_or_else(|failure| panic!("{failure}"));

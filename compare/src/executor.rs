@@ -94,7 +94,7 @@ const fn n_rounds(effort: Effort, case: Case) -> u32 {
 
 /// What is known about the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    Ok(selection.subjects(SUBJECTS)?.iter().map(|entry| entry.facts.column()).collect())
+    selection.columns(SUBJECTS)
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -104,18 +104,12 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 /// If a subject is unknown, cannot be started or loses something of the load, or the report cannot
 /// be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Process);
-    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
-        let able = |entry: &&Entry| entry.cases.contains(&case);
-        let able: Vec<Entry> = subjects.iter().filter(able).copied().collect();
-        let row = match case {
-            Case::IdleCpu => idle_row(selection, &able, reporter)?,
-            _ => timed_row(case, selection, &able, watch, reporter)?,
-        };
-        reporter.report(row)?;
-    }
-    Ok(())
+    let can = |entry: &Entry, case| entry.cases.contains(&case);
+    selection.report(&Case::ALL, SUBJECTS, can, reporter, |case, able, reporter| match case {
+        Case::IdleCpu => idle_row(selection, able, reporter),
+        _ => timed_row(case, selection, able, watch, reporter),
+    })
 }
 
 /// Leaves the subject called `name` alone in this process for so long.

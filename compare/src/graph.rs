@@ -194,23 +194,14 @@ pub(crate) fn run(
     rivals: &Rivals,
     reporter: &mut Reporter<'_>,
 ) -> Result<(), Failure> {
-    let subjects = selection.subjects(&Subject::ALL)?;
     let watch = Watch::calibrated(Scope::Process);
-    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
-        let is_there = |subject: &Subject| {
-            subject.can(case) && (*subject != Subject::Taskflow || rivals.taskflow.is_ok())
-        };
-        let able: Vec<Subject> = subjects.iter().copied().filter(is_there).collect();
-        let row = match case {
-            Case::Compile4096 => compile_row(selection, &able, watch, reporter)?,
-            _ => {
-                let bench = Bench { case, selection, rivals, watch };
-                bench.row(&able, reporter)?
-            }
-        };
-        reporter.report(row)?;
-    }
-    Ok(())
+    let can = |subject: &Subject, case| {
+        subject.can(case) && (*subject != Subject::Taskflow || rivals.taskflow.is_ok())
+    };
+    selection.report(&Case::ALL, &Subject::ALL, can, reporter, |case, able, reporter| match case {
+        Case::Compile4096 => compile_row(selection, able, watch, reporter),
+        _ => Bench { case, selection, rivals, watch }.row(able, reporter),
+    })
 }
 
 /// One case with graphs that run.

@@ -82,7 +82,7 @@ impl Case {
 
 /// What is known about the sleepers, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    Ok(selection.subjects(SLEEPERS)?.iter().map(|sleeper| sleeper.facts.column()).collect())
+    selection.columns(SLEEPERS)
 }
 
 /// Runs what was selected and reports it.

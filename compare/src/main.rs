@@ -21,6 +21,7 @@ mod report;
 mod rng;
 mod scheduler;
 mod selection;
+mod slots;
 mod stats;
 mod table;
 mod tally;

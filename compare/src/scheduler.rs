@@ -56,8 +56,8 @@ const TARGET: Target = Target::RatioAtLeast(3.0);
 /// with [`Standing::Ours`](crate::report::Standing::Ours) is what the others are compared with.
 const SUBJECTS: &[Entry] = &[
     Entry::of::<clockjack::Ours>(),
-    Entry::of::<sleep::SleepTasks>(),
-    Entry::of::<delay_queue::QueueTask>(),
+    Entry::of::<tokio::MultiThread<sleep::SleepTasks>>(),
+    Entry::of::<tokio::MultiThread<delay_queue::QueueTask>>(),
     Entry::of::<heap_thread::HeapThread>(),
 ];
 
@@ -79,7 +79,7 @@ const fn n_rounds(effort: Effort) -> u32 {
 
 /// What is known about the subjects, for the head of the table and for `--list`.
 pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failure> {
-    Ok(selection.subjects(SUBJECTS)?.iter().map(|entry| entry.facts.column()).collect())
+    selection.columns(SUBJECTS)
 }
 
 /// Runs what was selected and reports each case as soon as it is known.
@@ -88,13 +88,14 @@ pub(crate) fn columns(selection: &Selection<Case>) -> Result<Vec<Column>, Failur
 ///
 /// If a subject is unknown, cannot be started or loses a timer, or the report cannot be written.
 pub(crate) fn run(selection: &Selection<Case>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-    let subjects = selection.subjects(SUBJECTS)?;
     let watch = Watch::calibrated(Scope::Process);
-    for case in Case::ALL.into_iter().filter(|case| selection.has(case)) {
-        let row = row(case, selection, &subjects, watch, reporter)?;
-        reporter.report(row)?;
-    }
-    Ok(())
+    selection.report(
+        &Case::ALL,
+        SUBJECTS,
+        |_, _| true,
+        reporter,
+        |case, subjects, reporter| row(case, selection, subjects, watch, reporter),
+    )
 }
 
 /// Runs all subjects through a case, interleaved, round after round.

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::measure::Mode;
+use crate::report::{Column, Facts, Reporter, Row};
 
 /// What of a suite is run.
 #[derive(Clone, Debug)]
@@ -42,7 +43,18 @@ pub(crate) trait Named: Copy {
     fn name(&self) -> &'static str;
 }
 
-impl<C: PartialEq> Selection<C> {
+/// A subject of which there are facts, its name among them.
+pub(crate) trait Listed: Copy {
+    fn facts(&self) -> &Facts;
+}
+
+impl<S: Listed> Named for S {
+    fn name(&self) -> &'static str {
+        self.facts().name
+    }
+}
+
+impl<C: Copy + PartialEq> Selection<C> {
     pub(crate) fn has(&self, case: &C) -> bool {
         self.cases.is_empty() || self.cases.contains(case)
     }
@@ -65,6 +77,38 @@ impl<C: PartialEq> Selection<C> {
             self.only.is_empty() || self.only.iter().any(|name| matches(subject, name))
         };
         Ok(all.iter().filter(chosen).copied().collect())
+    }
+
+    /// What is known about the chosen of `all` subjects.
+    ///
+    /// # Errors
+    ///
+    /// If a name is nobody's.
+    pub(crate) fn columns<S: Listed>(&self, all: &[S]) -> Result<Vec<Column>, Failure> {
+        Ok(self.subjects(all)?.iter().map(|subject| subject.facts().column()).collect())
+    }
+
+    /// Reports the chosen of `cases`, each as soon as it is known: `row` is given a case and those
+    /// of the chosen subjects that can do it.
+    ///
+    /// # Errors
+    ///
+    /// If a name is nobody's, no row comes out or it cannot be written.
+    pub(crate) fn report<S: Named>(
+        &self,
+        cases: &[C],
+        all: &[S],
+        can: impl Fn(&S, C) -> bool,
+        reporter: &mut Reporter<'_>,
+        mut row: impl FnMut(C, &[S], &mut Reporter<'_>) -> Result<Row, Failure>,
+    ) -> Result<(), Failure> {
+        let subjects = self.subjects(all)?;
+        for &case in cases.iter().filter(|case| self.has(case)) {
+            let able: Vec<S> = subjects.iter().copied().filter(|one| can(one, case)).collect();
+            let row = row(case, &able, reporter)?;
+            reporter.report(row)?;
+        }
+        Ok(())
     }
 }
 

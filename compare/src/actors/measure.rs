@@ -10,7 +10,7 @@ use crate::clock::Watch;
 use crate::failure::Failure;
 use crate::measure::{Begun, Cost, Mode};
 use crate::report::Facts;
-use crate::selection::Named;
+use crate::selection::Listed;
 
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +74,8 @@ impl Entry {
     }
 }
 
-impl Named for Entry {
-    fn name(&self) -> &'static str {
-        self.facts.name
+impl Listed for Entry {
+    fn facts(&self) -> &Facts {
+        &self.facts
     }
 }

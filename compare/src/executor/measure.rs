@@ -14,7 +14,7 @@ use crate::clock::Watch;
 use crate::failure::Failure;
 use crate::measure::{Begun, Cost, Mode, Spent};
 use crate::report::Facts;
-use crate::selection::Named;
+use crate::selection::Listed;
 
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
@@ -159,8 +159,8 @@ impl Entry {
     }
 }
 
-impl Named for Entry {
-    fn name(&self) -> &'static str {
-        self.facts.name
+impl Listed for Entry {
+    fn facts(&self) -> &Facts {
+        &self.facts
     }
 }

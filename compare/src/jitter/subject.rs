@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::failure::Failure;
 use crate::report::Facts;
-use crate::selection::Named;
+use crate::selection::Listed;
 
 /// The period. It is the tick of every runtime here, so that a deadline on a tick can be met.
 pub(crate) const PERIOD: Duration = Duration::from_millis(1);
@@ -17,8 +17,8 @@ pub(crate) struct Sleeper {
     pub(crate) run: fn(n_ticks: u32) -> Result<Vec<Duration>, Failure>,
 }
 
-impl Named for Sleeper {
-    fn name(&self) -> &'static str {
-        self.facts.name
+impl Listed for Sleeper {
+    fn facts(&self) -> &Facts {
+        &self.facts
     }
 }

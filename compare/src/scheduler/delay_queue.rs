@@ -6,18 +6,18 @@
 //! go, which is less than `select!` in a loop would cost.
 
 use alloc::sync::Arc;
-use core::future::{Future, poll_fn};
+use core::future::poll_fn;
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::time::{DelayQueue, delay_queue};
 
 use super::receiver::Shot;
-use super::subject::{Subject, Timers};
-use super::tokio::MultiThread;
-use crate::failure::Failure;
+use super::subject::Timers;
+use super::tokio::Guest;
 use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "DelayQueue";
@@ -26,7 +26,6 @@ pub(crate) const NAME: &str = "DelayQueue";
 const N_COMMANDS_AT_ONCE: usize = 128;
 
 pub(crate) struct QueueTask {
-    runtime: MultiThread,
     commands: UnboundedSender<Command>,
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Armed {
     shot: Shot,
 }
 
-impl Subject for QueueTask {
+impl Guest for QueueTask {
     const FACTS: Facts = Facts {
         name: NAME,
         package: Some("tokio-util"),
@@ -63,31 +62,14 @@ impl Subject for QueueTask {
 
     type Timers = UnboundedSender<Command>;
 
-    fn start() -> Result<Self, Failure> {
-        let runtime = MultiThread::start(NAME)?;
+    fn start(runtime: &Runtime) -> Self {
         let (commands, queue) = unbounded_channel();
-        runtime.spawn_detached(serve(queue));
-        Ok(Self { runtime, commands })
+        drop(runtime.spawn(serve(queue)));
+        Self { commands }
     }
 
     fn timers(&self) -> UnboundedSender<Command> {
         self.commands.clone()
-    }
-
-    fn block_on<F>(&self, root: F) -> F::Output
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.runtime.block_on(root)
-    }
-
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        tokio::task::yield_now()
-    }
-
-    fn stop(self) {
-        drop(self.commands);
-        drop(self.runtime);
     }
 }
 

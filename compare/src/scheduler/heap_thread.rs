@@ -17,6 +17,7 @@ use super::receiver::Shot;
 use super::subject::{Subject, Timers};
 use crate::failure::Failure;
 use crate::report::{Facts, Standing};
+use crate::slots::{SlotKey, Slots};
 
 const NAME: &str = "heap_thread";
 
@@ -35,18 +36,11 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct State {
     entries: BinaryHeap<Reverse<Entry>>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// The shots of the timers that are armed.
+    shots: Slots<Option<Shot>>,
     /// Entries whose timer was cancelled.
     n_stale: usize,
     is_over: bool,
-}
-
-/// Names a slot for one generation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SlotKey {
-    slot: u32,
-    generation: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,47 +49,26 @@ struct Entry {
     key: SlotKey,
 }
 
-struct Slot {
-    /// Raised when the timer fires or is cancelled, so that its entry in the heap is stale.
-    generation: u32,
-    shot: Option<Shot>,
-}
-
 impl State {
     /// True if the new timer is the earliest.
     fn insert(&mut self, due: Instant, shot: Shot) -> (SlotKey, bool) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are alive");
-            self.slots.push(Slot { generation: 0, shot: None });
-            slot
-        });
-        let taken = &mut self.slots[slot as usize];
-        taken.shot = Some(shot);
-        let key = SlotKey { slot, generation: taken.generation };
+        let key = self.shots.insert(Some(shot));
         let is_earliest = self.entries.peek().is_none_or(|Reverse(first)| due < first.due);
         self.entries.push(Reverse(Entry { due, key }));
         (key, is_earliest)
     }
 
-    /// Frees the slot of `key` and gives its shot, or `None` if the key is stale.
+    /// Gives the shot of `key`, or `None` if it has fired or was cancelled.
     fn take(&mut self, key: SlotKey) -> Option<Shot> {
-        let slot = &mut self.slots[key.slot as usize];
-        if slot.generation != key.generation {
-            return None;
-        }
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(key.slot);
-        slot.shot.take()
+        self.shots.take(key)?.take()
     }
 
     fn cancel(&mut self, key: SlotKey) -> Option<Shot> {
         let shot = self.take(key)?;
         self.n_stale += 1;
         if self.n_stale > self.entries.len() / 2 {
-            let slots = &self.slots;
-            self.entries.retain(|Reverse(Entry { key, .. })| {
-                slots[key.slot as usize].generation == key.generation
-            });
+            let shots = &self.shots;
+            self.entries.retain(|Reverse(entry)| shots.has(entry.key));
             self.n_stale = 0;
         }
         Some(shot)

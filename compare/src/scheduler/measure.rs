@@ -17,7 +17,7 @@ use crate::clock::Watch;
 use crate::failure::Failure;
 use crate::measure::{Begun, Mode, Spent};
 use crate::report::Facts;
-use crate::selection::Named;
+use crate::selection::Listed;
 
 /// How long scheduled timers are left alone before they are cancelled. Who arms a timer by a task
 /// that must run first has done so by then; who has not is spared the work.
@@ -145,8 +145,8 @@ impl Entry {
     }
 }
 
-impl Named for Entry {
-    fn name(&self) -> &'static str {
-        self.facts.name
+impl Listed for Entry {
+    fn facts(&self) -> &Facts {
+        &self.facts
     }
 }

@@ -1,26 +1,23 @@
 //! A tokio task for each one-shot, which sleeps and fires; a cancel aborts it.
 
-use core::future::Future;
 use core::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::receiver::Shot;
-use super::subject::{Subject, Timers};
-use super::tokio::MultiThread;
-use crate::failure::Failure;
+use super::subject::Timers;
+use super::tokio::Guest;
 use crate::report::{Facts, Standing};
 
 pub(crate) const NAME: &str = "tokio-sleep";
 
-pub(crate) struct SleepTasks {
-    runtime: MultiThread,
-}
+pub(crate) struct SleepTasks;
 
 /// The tasks find their runtime by the worker they are spawned on.
 pub(crate) struct Here;
 
-impl Subject for SleepTasks {
+impl Guest for SleepTasks {
     const FACTS: Facts = Facts {
         name: NAME,
         package: Some("tokio"),
@@ -31,27 +28,12 @@ impl Subject for SleepTasks {
 
     type Timers = Here;
 
-    fn start() -> Result<Self, Failure> {
-        Ok(Self { runtime: MultiThread::start(NAME)? })
+    fn start(_: &Runtime) -> Self {
+        Self
     }
 
     fn timers(&self) -> Here {
         Here
-    }
-
-    fn block_on<F>(&self, root: F) -> F::Output
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.runtime.block_on(root)
-    }
-
-    fn yield_now() -> impl Future<Output = ()> + Send {
-        tokio::task::yield_now()
-    }
-
-    fn stop(self) {
-        drop(self.runtime);
     }
 }
 

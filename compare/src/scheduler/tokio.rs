@@ -4,35 +4,61 @@ use core::future::Future;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::subject::N_WORKERS;
+use super::subject::{N_WORKERS, Subject, Timers};
 use crate::failure::Failure;
+use crate::report::Facts;
 
-pub(crate) struct MultiThread {
+/// A way to schedule that needs this runtime.
+pub(crate) trait Guest: 'static {
+    /// What is known about the subject before it runs.
+    const FACTS: Facts;
+
+    /// What a task of the user holds to schedule by.
+    type Timers: Timers;
+
+    /// Starts what it has beside the workers.
+    fn start(runtime: &Runtime) -> Self;
+
+    /// What schedules on it.
+    fn timers(&self) -> Self::Timers;
+}
+
+/// The runtime and its guest. With timers and without I/O, which would cost it a system call now
+/// and then.
+pub(crate) struct MultiThread<G> {
+    guest: G,
     runtime: Runtime,
 }
 
-impl MultiThread {
-    /// With timers and without I/O, which would cost it a system call now and then.
-    ///
-    /// # Errors
-    ///
-    /// If the system refuses a thread; `name` is the subject's.
-    pub(crate) fn start(name: &'static str) -> Result<Self, Failure> {
+impl<G: Guest> Subject for MultiThread<G> {
+    const FACTS: Facts = G::FACTS;
+
+    type Timers = G::Timers;
+
+    fn start() -> Result<Self, Failure> {
         let runtime = Builder::new_multi_thread().worker_threads(N_WORKERS).enable_time().build();
-        Ok(Self { runtime: runtime.map_err(|source| Failure::start(name, source))? })
+        let runtime = runtime.map_err(|source| Failure::start(G::FACTS.name, source))?;
+        Ok(Self { guest: G::start(&runtime), runtime })
     }
 
-    /// Starts a task that nobody awaits.
-    pub(crate) fn spawn_detached(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(self.runtime.spawn(task));
+    fn timers(&self) -> G::Timers {
+        self.guest.timers()
     }
 
-    /// Runs `root` as a task on a worker and waits for it.
-    pub(crate) fn block_on<F>(&self, root: F) -> F::Output
+    fn block_on<F>(&self, root: F) -> F::Output
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let joined = self.runtime.block_on(self.runtime.spawn(root));
         joined.expect("no task of a load panics or is cancelled")
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        tokio::task::yield_now()
+    }
+
+    fn stop(self) {
+        drop(self.guest);
+        drop(self.runtime);
     }
 }

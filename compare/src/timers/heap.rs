@@ -5,43 +5,17 @@ use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use super::subject::{Cancel, Facts, Fired, Ids, Role, Subject};
+use crate::slots::{SlotKey, Slots};
 
 pub(crate) struct Heap {
     entries: BinaryHeap<Reverse<Entry>>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-/// Names a slot for one generation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SlotKey {
-    slot: u32,
-    generation: u32,
+    ids: Slots<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     deadline_ms: u64,
     key: SlotKey,
-}
-
-struct Slot {
-    /// Raised when the timer fires or is cancelled, so that its entry in the heap is stale.
-    generation: u32,
-    id: u32,
-}
-
-impl Heap {
-    /// Frees the slot of `key` and gives its id, or `None` if the key is stale.
-    fn take(&mut self, key: SlotKey) -> Option<u32> {
-        let slot = &mut self.slots[key.slot as usize];
-        if slot.generation != key.generation {
-            return None;
-        }
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(key.slot);
-        Some(slot.id)
-    }
 }
 
 impl Subject for Heap {
@@ -57,24 +31,17 @@ impl Subject for Heap {
     type Key = SlotKey;
 
     fn new() -> Self {
-        Self { entries: BinaryHeap::new(), slots: Vec::new(), free: Vec::new() }
+        Self { entries: BinaryHeap::new(), ids: Slots::default() }
     }
 
     fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are alive");
-            self.slots.push(Slot { generation: 0, id });
-            slot
-        });
-        let taken = &mut self.slots[slot as usize];
-        taken.id = id;
-        let key = SlotKey { slot, generation: taken.generation };
+        let key = self.ids.insert(id);
         self.entries.push(Reverse(Entry { deadline_ms, key }));
         key
     }
 
     fn cancel(&mut self, key: Self::Key) {
-        core::hint::black_box(self.take(key));
+        core::hint::black_box(self.ids.take(key));
     }
 
     fn jump(&mut self, to_ms: u64) -> Fired {
@@ -84,8 +51,8 @@ impl Subject for Heap {
                 break;
             }
             self.entries.pop();
-            if let Some(id) = self.take(entry.key) {
-                fired.note(id);
+            if let Some(id) = self.ids.take(entry.key) {
+                fired.note(*id);
             }
         }
         fired

@@ -1,11 +1,76 @@
-//! A tokio runtime on the calling thread whose clock stands still until it is moved, for the two
-//! subjects that live inside tokio.
+//! A tokio runtime on the calling thread whose clock stands still until it is moved, and the two
+//! subjects that live inside it.
 
 use alloc::rc::Rc;
 use core::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
+
+use super::subject::{Facts, Fired, Subject};
+
+/// A timer store that lives inside the runtime.
+pub(crate) trait Guest {
+    /// What is known about the subject before it runs.
+    const FACTS: Facts;
+
+    /// What `insert` gives out and `cancel` takes.
+    type Key;
+
+    /// An empty store; called within the runtime.
+    fn new() -> Self;
+
+    /// Arms a timer; called within the runtime.
+    fn insert(&mut self, deadline: Instant, id: u32) -> Self::Key;
+
+    /// Cancels a timer that has not fired; called within the runtime.
+    fn cancel(&mut self, key: Self::Key);
+
+    /// Moves the clock of the runtime to `to_ms` and fires what is due on the way.
+    fn advance(&mut self, runtime: &mut PausedRuntime, to_ms: u64, step: Step) -> Fired;
+}
+
+/// The runtime and its guest.
+pub(crate) struct InTokio<G> {
+    // Before the runtime, so that it is dropped while its timer can still be deregistered.
+    guest: G,
+    runtime: PausedRuntime,
+}
+
+impl<G: Guest> Subject for InTokio<G> {
+    const FACTS: Facts = G::FACTS;
+
+    type Key = G::Key;
+
+    fn new() -> Self {
+        let runtime = PausedRuntime::new();
+        let handle = runtime.handle();
+        let _entered = handle.enter();
+        Self { guest: G::new(), runtime }
+    }
+
+    fn insert(&mut self, deadline_ms: u64, id: u32) -> Self::Key {
+        self.guest.insert(self.runtime.instant(deadline_ms), id)
+    }
+
+    fn cancel(&mut self, key: Self::Key) {
+        self.guest.cancel(key);
+    }
+
+    fn jump(&mut self, to_ms: u64) -> Fired {
+        self.guest.advance(&mut self.runtime, to_ms, Step::Whole)
+    }
+
+    fn steps(&mut self, to_ms: u64) -> Fired {
+        self.guest.advance(&mut self.runtime, to_ms, Step::Millisecond)
+    }
+
+    fn within<R>(&mut self, batch: impl FnOnce(&mut Self) -> R) -> R {
+        let handle = self.runtime.handle();
+        let _entered = handle.enter();
+        batch(self)
+    }
+}
 
 pub(crate) struct PausedRuntime {
     runtime: Rc<Runtime>,
@@ -14,7 +79,7 @@ pub(crate) struct PausedRuntime {
 }
 
 impl PausedRuntime {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         let runtime = Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -28,15 +93,15 @@ impl PausedRuntime {
     }
 
     /// The runtime, to be entered for a batch while its owner is borrowed.
-    pub(crate) fn handle(&self) -> Rc<Runtime> {
+    fn handle(&self) -> Rc<Runtime> {
         Rc::clone(&self.runtime)
     }
 
-    pub(crate) fn instant(&self, at_ms: u64) -> Instant {
+    fn instant(&self, at_ms: u64) -> Instant {
         self.start + Duration::from_millis(at_ms)
     }
 
-    /// Moves the clock to `to_ms`, `step_ms` at a time, and calls `after` behind each step.
+    /// Moves the clock to `to_ms`, a step at a time, and calls `after` behind each step.
     ///
     /// Without constraint: a task's budget would make tokio's timers pretend to be pending after
     /// some polls.

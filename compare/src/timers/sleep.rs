@@ -7,27 +7,17 @@ use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Waker};
 
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::paused::{PausedRuntime, Step};
-use super::subject::{Cancel, Facts, Fired, Ids, Role, Subject};
+use super::paused::{Guest, PausedRuntime, Step};
+use super::subject::{Cancel, Facts, Fired, Ids, Role};
 
 pub(crate) struct TokioSleep {
-    runtime: PausedRuntime,
     wakes: Arc<Wakes>,
     waker: Waker,
 }
 
-impl TokioSleep {
-    /// A fire is the wake of the timer's task; polling the future afterwards is left out.
-    fn advance(&mut self, to_ms: u64, step: Step) -> Fired {
-        let before = self.wakes.count();
-        self.runtime.advance(to_ms, step, || ());
-        Fired { count: self.wakes.count() - before, id_sum: 0 }
-    }
-}
-
-impl Subject for TokioSleep {
+impl Guest for TokioSleep {
     const FACTS: Facts = Facts {
         name: "tokio-Sleep",
         package: Some("tokio"),
@@ -42,11 +32,11 @@ impl Subject for TokioSleep {
     fn new() -> Self {
         let wakes = Arc::new(Wakes(AtomicU64::new(0)));
         let waker = Waker::from(Arc::clone(&wakes));
-        Self { runtime: PausedRuntime::new(), wakes, waker }
+        Self { wakes, waker }
     }
 
-    fn insert(&mut self, deadline_ms: u64, _id: u32) -> Self::Key {
-        let mut sleep = Box::pin(sleep_until(self.runtime.instant(deadline_ms)));
+    fn insert(&mut self, deadline: Instant, _id: u32) -> Self::Key {
+        let mut sleep = Box::pin(sleep_until(deadline));
         let mut context = Context::from_waker(&self.waker);
         // The first poll puts it into tokio's wheel.
         assert!(sleep.as_mut().poll(&mut context).is_pending(), "the deadline lies ahead");
@@ -57,18 +47,11 @@ impl Subject for TokioSleep {
         drop(key);
     }
 
-    fn jump(&mut self, to_ms: u64) -> Fired {
-        self.advance(to_ms, Step::Whole)
-    }
-
-    fn steps(&mut self, to_ms: u64) -> Fired {
-        self.advance(to_ms, Step::Millisecond)
-    }
-
-    fn within<R>(&mut self, batch: impl FnOnce(&mut Self) -> R) -> R {
-        let handle = self.runtime.handle();
-        let _entered = handle.enter();
-        batch(self)
+    /// A fire is the wake of the timer's task; polling the future afterwards is left out.
+    fn advance(&mut self, runtime: &mut PausedRuntime, to_ms: u64, step: Step) -> Fired {
+        let before = self.wakes.count();
+        runtime.advance(to_ms, step, || ());
+        Fired { count: self.wakes.count() - before, id_sum: 0 }
     }
 }
 
