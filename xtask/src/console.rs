@@ -2,11 +2,10 @@
 //!
 //! On a terminal the line of a running step is redrawn with the elapsed time and the last line of
 //! output. Under `CI` or without a terminal nothing but plain lines is written. This is the only
-//! module of the tool that prints.
-#![expect(clippy::print_stdout, reason = "the output of these commands is their product")]
-#![expect(clippy::print_stderr, reason = "errors go to standard error")]
+//! module of the tool that prints. A reader that went away, as `head` does, is no reason to stop
+//! checking.
 
-use core::{cell::Cell, time::Duration};
+use core::{cell::Cell, fmt, time::Duration};
 use std::{
     io::{self, IsTerminal as _, Write as _},
     time::Instant,
@@ -50,7 +49,7 @@ pub(crate) struct Line {
 impl Steps {
     /// Announces a command with `total` steps.
     pub(crate) fn new(title: &'static str, total: usize) -> Self {
-        println!("{title}: {total} step{}", if total == 1 { "" } else { "s" });
+        put(format_args!("{title}: {total} step{}\n", if total == 1 { "" } else { "s" }));
         Self { title, total, started: Instant::now(), rows: Vec::new() }
     }
 
@@ -67,7 +66,7 @@ impl Steps {
         line.end(passed, took, &note);
         if let Err(error) = result {
             for text in format!("{error:#}").lines() {
-                println!("      {text}");
+                put(format_args!("      {text}\n"));
             }
         }
         self.rows.push(Row { name: name.to_owned(), passed, took, note });
@@ -85,7 +84,7 @@ impl Steps {
         let total = seconds(self.started.elapsed());
         table.row(["total".to_owned(), String::new(), total, String::new()]);
         if self.total > 1 {
-            println!("\n{table}");
+            put(format_args!("\n{table}\n"));
         }
         let failed: Vec<&str> =
             self.rows.iter().filter(|row| !row.passed).map(|row| row.name.as_str()).collect();
@@ -104,7 +103,7 @@ impl Steps {
 impl Line {
     fn begin(prefix: String) -> Self {
         let live = is_live();
-        print!("{prefix} ... ");
+        put(format_args!("{prefix} ... "));
         flush();
         Self { prefix, live, started: Instant::now(), is_broken: Cell::new(false) }
     }
@@ -118,7 +117,7 @@ impl Line {
                 self.started.elapsed().as_secs(),
                 printable(doing)
             );
-            print!("\r\x1b[K{}", text.chars().take(LIVE_COLUMNS).collect::<String>());
+            put(format_args!("\r\x1b[K{}", text.chars().take(LIVE_COLUMNS).collect::<String>()));
             flush();
         }
     }
@@ -126,36 +125,36 @@ impl Line {
     /// Writes a line of its own under the step.
     pub(crate) fn say(&self, text: &str) {
         if self.live {
-            print!("\r\x1b[K");
+            put(format_args!("\r\x1b[K"));
         } else if !self.is_broken.replace(true) {
-            println!();
+            put(format_args!("\n"));
         }
-        println!("      {}", printable(text));
+        put(format_args!("      {}\n", printable(text)));
     }
 
     fn end(&self, passed: bool, took: Duration, note: &str) {
         if self.live {
-            print!("\r\x1b[K");
+            put(format_args!("\r\x1b[K"));
         }
         if self.live || self.is_broken.get() {
-            print!("{} ... ", self.prefix);
+            put(format_args!("{} ... ", self.prefix));
         }
         let result = if passed { "ok" } else { "FAILED" };
         let gap = if note.is_empty() { "" } else { "  " };
-        println!("{result} {}s{gap}{note}", seconds(took));
+        put(format_args!("{result} {}s{gap}{note}\n", seconds(took)));
         flush();
     }
 }
 
 /// Prints a line of the command's own output.
-pub(crate) fn say(text: impl core::fmt::Display) {
-    println!("{text}");
+pub(crate) fn say(text: impl fmt::Display) {
+    put(format_args!("{text}\n"));
 }
 
 /// Prints why the command failed.
 pub(crate) fn error(error: &anyhow::Error) {
     flush();
-    eprintln!("error: {error:#}");
+    let _ = writeln!(io::stderr(), "error: {error:#}");
 }
 
 /// Seconds with one decimal, as every table shows them.
@@ -177,8 +176,17 @@ fn printable(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).collect()
 }
 
+/// Prints; a test harness captures nothing but what goes by the macro, which panics if there is no
+/// reader.
+#[cfg_attr(test, expect(clippy::print_stdout, reason = "so that a harness captures it"))]
+fn put(text: fmt::Arguments<'_>) {
+    #[cfg(test)]
+    print!("{text}");
+    #[cfg(not(test))]
+    let _ = io::stdout().write_fmt(text);
+}
+
 fn flush() {
-    // A reader that went away is no reason to stop checking.
     let _ = io::stdout().flush();
 }
 
