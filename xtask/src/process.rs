@@ -166,9 +166,18 @@ impl Cmd {
         Ok(finished)
     }
 
-    /// Runs with the caller's own standard streams.
+    /// Becomes the program: its output, its exit status and its way to end on Ctrl-C are the
+    /// caller's own. Comes back only if it cannot be started.
+    #[cfg(unix)]
     pub(crate) fn hand_over(&self) -> Result<()> {
-        let status = self.command().status().with_context(|| format!("cannot start {self}"))?;
+        let error = std::os::unix::process::CommandExt::exec(&mut self.command());
+        Err(error).with_context(|| format!("cannot start `{self}`"))
+    }
+
+    /// Runs with the caller's own standard streams.
+    #[cfg(not(unix))]
+    pub(crate) fn hand_over(&self) -> Result<()> {
+        let status = self.command().status().with_context(|| format!("cannot start `{self}`"))?;
         anyhow::ensure!(status.success(), "`{self}` ended with {status}");
         Ok(())
     }
