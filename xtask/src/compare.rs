@@ -7,14 +7,25 @@ use clap::Args;
 
 use crate::{process::Cmd, workspace};
 
+/// Each is a module of `compare/` and a command of its program. They are listed here too, so that a
+/// wrong name is refused before everything is built.
+const SUITES: [&str; 6] = ["timers", "executor", "jitter", "scheduler", "actors", "graph"];
+/// In which profile a release of everything is built, and one that is soon there.
+const RELEASE: &str = "release";
+const SMOKE: &str = "smoke";
+
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Which loads: `timers`, `executor`, `jitter`, `scheduler`, `actors` or `graph`
+    /// Which loads
+    #[arg(value_parser = SUITES)]
     suite: String,
-    /// Small sizes and few rounds: a smoke run whose figures mean little
+    /// Small sizes and few rounds, whose figures mean little
     #[arg(long)]
     quick: bool,
+    /// As `--quick`, and hardly optimised: is built sooner, and only shows that it runs
+    #[arg(long)]
+    smoke: bool,
     /// Also write one JSON line a case to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -23,10 +34,12 @@ pub(crate) struct Options {
 /// Runs the command; the table is the program's own.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cmd = Cmd::cargo()
-        .words("run --release -p clockjack-compare --")
+        .words("run --package clockjack-compare --profile")
+        .arg(if options.smoke { SMOKE } else { RELEASE })
+        .arg("--")
         .arg(&options.suite)
         .dir(&workspace::root()?);
-    if options.quick {
+    if options.quick || options.smoke {
         cmd = cmd.arg("--quick");
     }
     if let Some(file) = &options.json {
@@ -34,4 +47,37 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         cmd = cmd.arg("--json").arg(std::path::absolute(file)?);
     }
     cmd.hand_over()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_suite_of_the_program_is_listed_and_no_other() {
+        let dir = workspace::root().expect("there is a workspace").join("compare/src");
+        let mut found: Vec<String> = fs::read_dir(dir)
+            .expect("it is there")
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok())
+            .filter_map(|text| {
+                let (_, name) = text.split_once("pub(crate) const NAME: &str = \"")?;
+                Some(name.split_once('"')?.0.to_owned())
+            })
+            .collect();
+        found.sort_unstable();
+        let mut listed = SUITES;
+        listed.sort_unstable();
+        assert_eq!(found, listed);
+    }
+
+    #[test]
+    fn the_profiles_are_those_of_the_workspace() {
+        let path = workspace::root().expect("there is a workspace").join("Cargo.toml");
+        let manifest = fs::read_to_string(path).expect("it is there");
+        for profile in [RELEASE, SMOKE] {
+            assert!(manifest.contains(&format!("[profile.{profile}]")), "{profile}");
+        }
+    }
 }

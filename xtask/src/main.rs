@@ -2,8 +2,8 @@
 //!
 //! `main` parses the command line and calls one function per command; each lives in a module of
 //! its name. A command prints its steps and how long each took. The exit status is 0 if every
-//! step passed, 1 if one failed, 2 for a command line that does not parse; `compare`, `sim` and `soak`
-//! become the program that they build, and end as that does.
+//! step passed, 1 if one failed, 2 for a command line that does not parse; `compare`, `sim` and
+//! `soak` become the program that they build, and end as that does.
 #![expect(clippy::std_instead_of_alloc, reason = "a host program: its collections are std's")]
 
 mod api;

@@ -21,6 +21,10 @@ const SEARCH_LIMIT: Duration = Duration::from_secs(900);
 /// The package, and the program in it.
 const PACKAGE: &str = "clockjack-sim";
 
+/// Each is a module of the package. They are listed here too, so that a wrong name is refused
+/// before everything is built.
+const WORLDS: [&str; 5] = ["actors", "jobs", "workers", "graphs", "asks"];
+
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
@@ -36,8 +40,8 @@ pub(crate) struct Options {
     /// One seed, told in full and repeated
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "minutes", "from"])]
     seed: Option<u64>,
-    /// One world: actors, jobs, workers, graphs or asks
-    #[arg(long, value_name = "W")]
+    /// One world, instead of all in turn
+    #[arg(long, value_name = "W", value_parser = WORLDS)]
     world: Option<String>,
     /// Runs that heal and must then get everything done
     #[arg(long)]
@@ -148,6 +152,18 @@ fn found(output: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_world_of_the_package_is_listed_and_no_other() {
+        let root = workspace::root().expect("there is a workspace");
+        let file = root.join("crates").join(PACKAGE).join("src/worlds.rs");
+        let text = std::fs::read_to_string(file).expect("it is there");
+        let module = |line: &'_ str| Some(line.strip_prefix("mod ")?.strip_suffix(';')?.to_owned());
+        let found: Vec<String> = text.lines().filter_map(module).collect();
+        let mut listed = WORLDS;
+        listed.sort_unstable();
+        assert_eq!(found, listed);
+    }
 
     #[test]
     fn the_seed_and_the_law_are_found_in_what_the_program_prints() {
