@@ -5,8 +5,7 @@
 use std::{env, error::Error, fs, path::Path};
 
 /// What is known of a board beside its memory: bytes of its heap, ticks of its timer a millisecond.
-const BOARDS: [(&str, u32, u32); 5] = [
-    ("lm3s6965evb", 48 * 1024, 12_500),
+const BOARDS: [(&str, u32, u32); 4] = [
     ("microbit", 10 * 1024, 16_000),
     ("mps2-an385", 128 * 1024, 25_000),
     ("mps2-an386", 3 * 1024 * 1024, 25_000),
