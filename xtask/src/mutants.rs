@@ -264,6 +264,8 @@ fn check_sound(cases: &mut [Case], line: &Line) -> Result<String> {
     let mut tests: Vec<&Case> = cases.iter().collect();
     tests.sort_by(|a, b| a.test().cmp(&b.test()));
     tests.dedup_by(|a, b| a.test() == b.test());
+    // Models first: the longest are among them, and the others fill what is left at the end.
+    tests.sort_by_key(|case| !case.mutant.loom);
     let check = |case: &&Case| -> Result<Duration> {
         let cmd = case.cmd();
         let (finished, totals) = testbin::run_tests(&cmd, SOUND_LIMIT)?;
