@@ -115,7 +115,7 @@ fn fan_out(graph: &mut GraphBuilder) {
 /// One that reads 16, in one call.
 fn fan_in(graph: &mut GraphBuilder) {
     let wide = graph.add("wide", Wide::default(), Setup::on("main").trigger(Trigger::AllInputs));
-    for (head, port) in Wide::FROM.into_iter().enumerate() {
+    for (head, port) in Wide::inputs().into_iter().enumerate() {
         let from = add_head(graph, &format!("head{head}"));
         graph.connect(from, wide.input(port), Edge::immediate());
     }
@@ -183,24 +183,14 @@ struct Wide {
 }
 
 impl Wide {
-    const FROM: [InputPort<u64>; 16] = [
-        InputPort::new("in00"),
-        InputPort::new("in01"),
-        InputPort::new("in02"),
-        InputPort::new("in03"),
-        InputPort::new("in04"),
-        InputPort::new("in05"),
-        InputPort::new("in06"),
-        InputPort::new("in07"),
-        InputPort::new("in08"),
-        InputPort::new("in09"),
-        InputPort::new("in10"),
-        InputPort::new("in11"),
-        InputPort::new("in12"),
-        InputPort::new("in13"),
-        InputPort::new("in14"),
-        InputPort::new("in15"),
+    const INPUTS: [&str; 16] = [
+        "in00", "in01", "in02", "in03", "in04", "in05", "in06", "in07", "in08", "in09", "in10",
+        "in11", "in12", "in13", "in14", "in15",
     ];
+
+    fn inputs() -> [InputPort<u64>; 16] {
+        Self::INPUTS.map(InputPort::new)
+    }
 }
 
 impl Component for Wide {
@@ -208,11 +198,11 @@ impl Component for Wide {
 
     fn describe() -> Descriptor {
         let empty = Descriptor::new(Self::TYPE);
-        Self::FROM.into_iter().fold(empty, |all, port| all.input(port, Need::Required))
+        Self::inputs().into_iter().fold(empty, |all, port| all.input(port, Need::Required))
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
-        self.from = Self::FROM.into_iter().map(|port| ports.input(port)).collect();
+        self.from = Self::inputs().into_iter().map(|port| ports.input(port)).collect();
     }
 
     fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {

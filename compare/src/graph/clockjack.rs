@@ -99,24 +99,14 @@ struct WideSink {
 }
 
 impl WideSink {
-    const FROM: [InputPort<u64>; INPUTS_MAX] = [
-        InputPort::new("in00"),
-        InputPort::new("in01"),
-        InputPort::new("in02"),
-        InputPort::new("in03"),
-        InputPort::new("in04"),
-        InputPort::new("in05"),
-        InputPort::new("in06"),
-        InputPort::new("in07"),
-        InputPort::new("in08"),
-        InputPort::new("in09"),
-        InputPort::new("in10"),
-        InputPort::new("in11"),
-        InputPort::new("in12"),
-        InputPort::new("in13"),
-        InputPort::new("in14"),
-        InputPort::new("in15"),
+    const INPUTS: [&str; INPUTS_MAX] = [
+        "in00", "in01", "in02", "in03", "in04", "in05", "in06", "in07", "in08", "in09", "in10",
+        "in11", "in12", "in13", "in14", "in15",
     ];
+
+    fn inputs() -> [InputPort<u64>; INPUTS_MAX] {
+        Self::INPUTS.map(InputPort::new)
+    }
 }
 
 impl Component for WideSink {
@@ -124,12 +114,13 @@ impl Component for WideSink {
 
     fn describe() -> Descriptor {
         let empty = Descriptor::new(Self::TYPE).role(BoundaryRole::Output);
-        Self::FROM.into_iter().fold(empty, |all, port| all.input(port, Need::Optional))
+        Self::inputs().into_iter().fold(empty, |all, port| all.input(port, Need::Optional))
     }
 
     fn bind(&mut self, ports: &mut Binder<'_>) {
         let n_inputs = self.from.len();
-        self.from = Self::FROM.into_iter().take(n_inputs).map(|port| ports.input(port)).collect();
+        self.from =
+            Self::inputs().into_iter().take(n_inputs).map(|port| ports.input(port)).collect();
     }
 
     fn configure(&mut self, _config: &Config) -> Result<(), ConfigError> {
@@ -208,7 +199,7 @@ fn build(shape: &Shape, gauge: Gauge, total: &Arc<AtomicU64>) -> Result<Graph, S
                 let from = vec![Input::default(); inputs.len()];
                 let sink = WideSink { from, sum: 0, total };
                 let added = graph.add(&id, sink, main.trigger(Trigger::AllInputs));
-                for (&input, port) in inputs.iter().zip(WideSink::FROM) {
+                for (&input, port) in inputs.iter().zip(WideSink::inputs()) {
                     connect(&mut graph, &outs, input, added.input(port));
                 }
                 None
