@@ -30,7 +30,7 @@ use crate::{
 /// assert_eq!(steps.get(), 1);
 /// ```
 pub struct Counter<M = Shared> {
-    cell: AtomicUsize,
+    pub(crate) cell: AtomicUsize,
     mode: PhantomData<fn() -> M>,
 }
 

@@ -1,11 +1,12 @@
 //! A level that rises and falls: things that exist now, or the highest that was seen.
 
-use core::{fmt, marker::PhantomData};
+use core::fmt;
 
-use clockjack_sync::prim::atomic::{AtomicUsize, Ordering::Relaxed};
+use clockjack_sync::prim::atomic::Ordering::Relaxed;
 
 use crate::{
     construct::const_fn,
+    counter::Counter,
     mode::{Mode, Shared},
 };
 
@@ -24,29 +25,26 @@ use crate::{
 /// ARMED.sub(1);
 /// assert_eq!(ARMED.get(), 2);
 /// ```
-pub struct Gauge<M = Shared> {
-    cell: AtomicUsize,
-    mode: PhantomData<fn() -> M>,
-}
+pub struct Gauge<M = Shared>(Counter<M>);
 
 impl<M: Mode> Gauge<M> {
     const_fn! {
         /// A gauge at zero.
         pub fn new() -> Self {
-            Self { cell: AtomicUsize::new(0), mode: PhantomData }
+            Self(Counter::new())
         }
     }
 
     /// Raises the level by `n`.
     #[inline(always)]
     pub fn add(&self, n: usize) {
-        M::add(&self.cell, n);
+        self.0.add(n);
     }
 
     /// Lowers the level by `n`.
     #[inline(always)]
     pub fn sub(&self, n: usize) {
-        M::add(&self.cell, n.wrapping_neg());
+        self.0.add(n.wrapping_neg());
     }
 
     /// Sets the level. Beside [`add`](Self::add) or [`sub`](Self::sub) on other threads, whichever
@@ -54,21 +52,20 @@ impl<M: Mode> Gauge<M> {
     #[inline(always)]
     pub fn set(&self, level: usize) {
         // Relaxed: a number by itself, see `mode`.
-        self.cell.store(level, Relaxed);
+        self.0.cell.store(level, Relaxed);
     }
 
     /// Makes the level at least `level`: a high-water mark. Not for a gauge that also falls.
     #[inline(always)]
     pub fn raise(&self, level: usize) {
-        M::raise(&self.cell, level);
+        M::raise(&self.0.cell, level);
     }
 
     /// The level now.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> usize {
-        // Relaxed: a number by itself, see `mode`.
-        let level = self.cell.load(Relaxed);
+        let level = self.0.get();
         if level > isize::MAX as usize { 0 } else { level }
     }
 }

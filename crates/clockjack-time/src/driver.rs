@@ -9,6 +9,48 @@
 //! `driver/slot.rs` the one between registration and wake-up; [`InterruptDriver`] and
 //! [`ManualDriver`] are two hands on the same mechanism.
 
+/// A driver with the fields `supply` and `resolution` is the clock of what is supplied, too.
+macro_rules! hand_on_supply {
+    ($driver:ty, $kind:expr) => {
+        impl MonotonicClock for $driver {
+            #[inline]
+            fn now(&self) -> TimerInstant {
+                TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
+            }
+
+            fn kind(&self) -> ClockKind {
+                $kind
+            }
+
+            fn resolution(&self) -> Resolution {
+                self.resolution
+            }
+        }
+
+        impl TickDriver for $driver {
+            fn register(&self, wake: Waker) -> Result<(), DriverError> {
+                self.supply.register(wake)
+            }
+
+            fn unregister(&self) {
+                self.supply.unregister();
+            }
+
+            fn poll_tick(&self) -> Option<TickToken> {
+                self.supply.poll()
+            }
+
+            fn current_status(&self) -> DriverStatus {
+                self.supply.status()
+            }
+
+            fn stop_and_flush(&self) -> DriverStatus {
+                self.supply.stop()
+            }
+        }
+    };
+}
+
 mod interrupt;
 mod manual;
 mod slot;

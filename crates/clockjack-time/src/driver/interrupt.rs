@@ -114,39 +114,4 @@ impl InterruptDriver {
     }
 }
 
-impl MonotonicClock for InterruptDriver {
-    #[inline]
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
-    }
-
-    fn kind(&self) -> ClockKind {
-        ClockKind::RealtimeHardware
-    }
-
-    fn resolution(&self) -> Resolution {
-        self.resolution
-    }
-}
-
-impl TickDriver for InterruptDriver {
-    fn register(&self, wake: Waker) -> Result<(), DriverError> {
-        self.supply.register(wake)
-    }
-
-    fn unregister(&self) {
-        self.supply.unregister();
-    }
-
-    fn poll_tick(&self) -> Option<TickToken> {
-        self.supply.poll()
-    }
-
-    fn current_status(&self) -> DriverStatus {
-        self.supply.status()
-    }
-
-    fn stop_and_flush(&self) -> DriverStatus {
-        self.supply.stop()
-    }
-}
+hand_on_supply!(InterruptDriver, ClockKind::RealtimeHardware);

@@ -70,38 +70,4 @@ impl ManualDriver {
     }
 }
 
-impl MonotonicClock for ManualDriver {
-    fn now(&self) -> TimerInstant {
-        TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
-    }
-
-    fn kind(&self) -> ClockKind {
-        ClockKind::Deterministic
-    }
-
-    fn resolution(&self) -> Resolution {
-        self.resolution
-    }
-}
-
-impl TickDriver for ManualDriver {
-    fn register(&self, wake: Waker) -> Result<(), DriverError> {
-        self.supply.register(wake)
-    }
-
-    fn unregister(&self) {
-        self.supply.unregister();
-    }
-
-    fn poll_tick(&self) -> Option<TickToken> {
-        self.supply.poll()
-    }
-
-    fn current_status(&self) -> DriverStatus {
-        self.supply.status()
-    }
-
-    fn stop_and_flush(&self) -> DriverStatus {
-        self.supply.stop()
-    }
-}
+hand_on_supply!(ManualDriver, ClockKind::Deterministic);
