@@ -204,6 +204,22 @@ fn a_system_that_ends_under_a_run_leaves_nobody_active() {
     drop(run);
 }
 
+/// `src` publishes one to four, once; whoever reads fails at the two and keeps the others.
+fn fails_at_two(seen: &Arc<Mutex<Vec<f64>>>) -> Act {
+    let seen = Arc::clone(seen);
+    Arc::new(move |cx, a, out| {
+        if cx.component_id() == "src" {
+            let all = if cx.epoch() == 1 { &[1.0, 2.0, 3.0, 4.0][..] } else { &[] };
+            return all.iter().try_for_each(|x| Ok(cx.publish(out, *x)?));
+        }
+        if cx.latest(a) == Some(&2.0) {
+            return Err(Failure::msg("told to fail"));
+        }
+        seen.lock().unwrap().extend(cx.drain(a).copied());
+        Ok(())
+    })
+}
+
 #[test]
 fn what_one_was_not_called_with_before_it_failed_comes_to_the_next() {
     // With a budget it is called another way; a pool has admitted others with what it failed at.
@@ -228,20 +244,8 @@ fn what_one_was_not_called_with_before_it_failed_comes_to_the_next() {
                policy: { mode: queue, capacity: 8 }"],
         );
         let seen = Arc::new(Mutex::new(vec![]));
-        let kept = Arc::clone(&seen);
-        let act: Act = Arc::new(move |cx, a, out| {
-            if cx.component_id() == "src" {
-                let all = if cx.epoch() == 1 { &[1.0, 2.0, 3.0, 4.0][..] } else { &[] };
-                return all.iter().try_for_each(|x| Ok(cx.publish(out, *x)?));
-            }
-            if cx.latest(a) == Some(&2.0) {
-                return Err(Failure::msg("told to fail"));
-            }
-            kept.lock().unwrap().extend(cx.drain(a).copied());
-            Ok(())
-        });
         let time = ManualTime::start();
-        let graph = compile(&text, &with_acts(Registry::new(), act));
+        let graph = compile(&text, &with_acts(Registry::new(), fails_at_two(&seen)));
         let options = RunOptions::run_for(Duration::from_millis(20)).clock(Clock::Wall);
         let run = graph.start(time.system(), options).expect("it starts");
         let report = time.block_on(run).expect("it goes on");
@@ -303,19 +307,8 @@ fn one_without_a_pause_is_made_anew_at_once_whichever_way_it_is_called() {
                policy: { mode: queue, capacity: 8 }"],
         );
         let seen = Arc::new(Mutex::new(vec![]));
-        let kept = Arc::clone(&seen);
-        let act: Act = Arc::new(move |cx, a, out| {
-            if cx.component_id() == "src" {
-                return [1.0, 2.0, 3.0, 4.0].iter().try_for_each(|x| Ok(cx.publish(out, *x)?));
-            }
-            if cx.latest(a) == Some(&2.0) {
-                return Err(Failure::msg("told to fail"));
-            }
-            kept.lock().unwrap().extend(cx.drain(a).copied());
-            Ok(())
-        });
         let time = ManualTime::start();
-        let graph = compile(&text, &with_acts(Registry::new(), act));
+        let graph = compile(&text, &with_acts(Registry::new(), fails_at_two(&seen)));
         let options = RunOptions::until_stopped().clock(Clock::Wall);
         let run = graph.start(time.system(), options).expect("it starts");
         time.settle();
