@@ -2,6 +2,7 @@
 //! timer's place in the order checked. What would make this fail: a timer early, late, lost, twice,
 //! or out of order; an id that names a later timer; a value that is dropped or kept wrongly.
 #![cfg(not(loom))]
+#![cfg(feature = "alloc")]
 
 extern crate alloc;
 
