@@ -156,7 +156,7 @@ fn check_equal(seed: u64, text: &str, one: &Ran, other: &Ran, who: &str) {
 }
 
 /// Seeds that have found something: a task that was begun beside a failure before it.
-const FOUND: [u64; 1] = [595];
+const FOUND: [u64; 1] = [919];
 
 /// What was seen of many graphs.
 #[derive(Debug, Default)]

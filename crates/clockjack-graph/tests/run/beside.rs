@@ -39,20 +39,28 @@ struct Meeting {
     n_wanted: usize,
 }
 
-/// Writes a line and counts; one fails after all behind it have done so.
+/// Writes a line, counts, and in the end begins a task; one fails after all behind it have done so.
 struct Clerk {
     meeting: Arc<Meeting>,
     fails: bool,
+    done: Output<f64>,
+}
+
+impl Clerk {
+    const DONE: OutputPort<f64> = OutputPort::new("done");
 }
 
 impl Component for Clerk {
     const TYPE: &'static str = "clerk";
 
     fn describe() -> Descriptor {
-        Descriptor::new(Self::TYPE).config(ConfigField::new("fails", ConfigKind::Bool))
+        let fails = ConfigField::new("fails", ConfigKind::Bool);
+        Descriptor::new(Self::TYPE).output(Self::DONE).config(fails)
     }
 
-    fn bind(&mut self, _ports: &mut Binder<'_>) {}
+    fn bind(&mut self, ports: &mut Binder<'_>) {
+        self.done = ports.output(Self::DONE);
+    }
 
     fn configure(&mut self, config: &Config) -> Result<(), ConfigError> {
         self.fails = config.get("fails")?.unwrap_or(false);
@@ -72,6 +80,7 @@ impl Execute for Clerk {
         }
         // A name that is new in the epoch that fails.
         cx.counter("last_calls")?.add(1);
+        cx.submit_task(self.done, async move { Ok(value) })?;
         let mut n_beside = self.meeting.n_beside.lock().unwrap();
         if !self.fails {
             *n_beside += usize::from(cx.component_id() > FAILS);
@@ -91,6 +100,7 @@ struct Books {
     lines: Vec<String>,
     n_dropped: u64,
     counted: Vec<UserMetric>,
+    n_tasks: f64,
 }
 
 /// The books of a run by so many; `None` is one thread.
@@ -98,7 +108,10 @@ fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize)
     let n_wanted = if workers.is_some() { 3 } else { 0 };
     let meeting = Arc::new(Meeting { n_wanted, ..Meeting::default() });
     let registry = Registry::new()
-        .register_with(move || Clerk { meeting: Arc::clone(&meeting), fails: false })
+        .register_with(move || {
+            let meeting = Arc::clone(&meeting);
+            Clerk { meeting, fails: false, done: Output::default() }
+        })
         .register_with(Numbers::default)
         .register_shared::<Weigher>();
     let file = GraphFile::parse("t.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
@@ -121,7 +134,12 @@ fn books(runtime: &Runtime, text: &str, workers: Option<usize>, capacity: usize)
         Err(error) => error.report().expect("it has begun"),
     };
     let lines = journal.take().iter().map(ToString::to_string).collect();
-    Books { lines, n_dropped: journal.n_dropped(), counted: report.metrics.user.clone() }
+    Books {
+        lines,
+        n_dropped: journal.n_dropped(),
+        counted: report.metrics.user.clone(),
+        n_tasks: report.metrics.total("runtime.async.accepted_count"),
+    }
 }
 
 #[test]
@@ -142,6 +160,7 @@ fn what_is_written_and_counted_beside_a_failure_is_as_on_one_thread() {
         assert_eq!(alone.n_dropped, n_lines.saturating_sub(capacity) as u64);
         let n_last = alone.counted.iter().filter(|one| one.name == "last_calls").count();
         assert_eq!(n_last, 2, "those up to the one that fails");
+        assert_eq!(alone.n_tasks, 2.0, "of the same two");
         for workers in [2, 3, 4] {
             assert_eq!(books(&runtime, &text, Some(workers), capacity), alone, "{workers} workers");
         }
