@@ -1,6 +1,6 @@
 //! A counter spread over padded stripes, for statistics that many threads write and few read.
 //!
-//! Not a synchronisation tool: nothing is published by a change, and [`Striped::sum`] is no
+//! Not a synchronisation tool: nothing is published by a change, and [`StripedCounter::sum`] is no
 //! snapshot.
 
 use core::fmt;
@@ -8,16 +8,16 @@ use core::fmt;
 use crate::{
     const_unless_loom,
     pad::Padded,
-    prim::{
+    primitive::{
         self,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    prim_array,
+    primitive_array,
 };
 
 /// The number of stripes; a power of two, so that a hint is reduced by a mask. One is enough for
 /// one core.
-pub const STRIPES: usize = prim::scaled(2, 1, 32);
+pub const STRIPES: usize = primitive::scaled(2, 1, 32);
 
 const _: () = assert!(STRIPES.is_power_of_two());
 
@@ -35,23 +35,23 @@ const _: () = assert!(STRIPES.is_power_of_two());
 /// # Examples
 ///
 /// ```
-/// use clockjack_sync::counter::Striped;
+/// use clockjack_sync::counter::StripedCounter;
 ///
-/// let live = Striped::new();
+/// let live = StripedCounter::new();
 /// live.add(0, 3); // by worker 0
 /// live.sub(7, 1); // by worker 7
 /// assert_eq!(live.sum(), 2);
 /// ```
-pub struct Striped {
+pub struct StripedCounter {
     stripes: [Padded<AtomicUsize>; STRIPES],
 }
 
-impl Striped {
+impl StripedCounter {
     const_unless_loom! {
         /// A counter at zero.
         #[must_use]
         pub const fn new() -> Self {
-            Self { stripes: prim_array![Padded(AtomicUsize::new(0)); STRIPES] }
+            Self { stripes: primitive_array![Padded(AtomicUsize::new(0)); STRIPES] }
         }
     }
 
@@ -87,14 +87,14 @@ impl Striped {
     }
 }
 
-impl Default for Striped {
+impl Default for StripedCounter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Striped {
+impl fmt::Debug for StripedCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Striped").field(&self.sum()).finish()
+        f.debug_tuple("StripedCounter").field(&self.sum()).finish()
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! The [intrusive queue](crate::mpsc) for pushing, and a lock for taking, so that its one consumer
 //! is whoever holds the lock. The lock is only ever *tried*: a worker that finds it held is told
-//! [`Pop::Busy`] and looks elsewhere, because the holder is about to take a batch.
+//! [`Pop::Retry`] and looks elsewhere, because the holder is about to take a batch.
 //!
 //! The other choice was one lock around a list for both sides. Without an operating system such a
 //! lock spins; then a pusher preempted inside it stops all others, and an interrupt that meets it
@@ -35,7 +35,7 @@
 //! word that pushers read by a read-modify-write after their push, or a store followed by
 //! `fence(SeqCst)`, with pushers doing push, `fence(SeqCst)`, load; (b) ask `is_empty` again; (c)
 //! park only if it says true. Then either the worker sees the item or the pusher sees the sleeper.
-//! A worker that got [`Pop::Busy`] is not entitled to park: the injector is not empty, and it has
+//! A worker that got [`Pop::Retry`] is not entitled to park: the injector is not empty, and it has
 //! to look again.
 #![expect(unsafe_code, reason = "the lock is the proof of being the only consumer")]
 
@@ -47,7 +47,7 @@ use crate::{
     mpsc::{Pop, Queue},
     mutant,
     pad::Padded,
-    prim::atomic::{
+    primitive::atomic::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
     },
@@ -124,14 +124,14 @@ impl<N: Linked> Injector<N> {
 
     /// Takes up to `max` of the oldest nodes.
     ///
-    /// [`Pop::Item`] holds at least one. [`Pop::Busy`] means that another taker or a pusher is at
+    /// [`Pop::Item`] holds at least one. [`Pop::Retry`] means that another taker or a pusher is at
     /// work. A `max` of zero gives [`Pop::Empty`], whatever is inside.
     pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
         // Before the lock is tried: takers of an empty injector do not fight for it.
         if self.is_empty() || max == 0 {
             return Pop::Empty;
         }
-        let Some(_lock) = Taking::try_lock(&self.taking) else { return Pop::Busy };
+        let Some(_lock) = ConsumerGuard::try_lock(&self.taking) else { return Pop::Retry };
         // SAFETY: whoever holds the lock is the only consumer, and the lock orders one after the
         // other (rule 2).
         unsafe { self.queue.pop_batch(max) }
@@ -179,9 +179,9 @@ impl<N: Linked> fmt::Debug for Injector<N> {
 }
 
 /// The lock of the taking side, held.
-struct Taking<'a>(&'a AtomicBool);
+struct ConsumerGuard<'a>(&'a AtomicBool);
 
-impl<'a> Taking<'a> {
+impl<'a> ConsumerGuard<'a> {
     fn try_lock(taking: &'a AtomicBool) -> Option<Self> {
         if mutant!("injector-lock-by-load") {
             let held = taking.load(Acquire);
@@ -197,7 +197,7 @@ impl<'a> Taking<'a> {
     }
 }
 
-impl Drop for Taking<'_> {
+impl Drop for ConsumerGuard<'_> {
     fn drop(&mut self) {
         let order = if mutant!("injector-relaxed-unlock") { Relaxed } else { Release };
         // Release: pairs with the exchange of the next taker.

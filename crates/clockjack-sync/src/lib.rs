@@ -1,4 +1,4 @@
-//! Lock-free parts of Clockjack, each with its protocol written down beside it.
+//! SpinLock-free parts of Clockjack, each with its protocol written down beside it.
 //!
 //! Queues, a steal ring, a return stack and a counter, from which the executor, the timers and the
 //! mailboxes are built. All of it is `no_std`, has no mandatory dependency, and runs unchanged
@@ -18,18 +18,18 @@
 //!
 //! | part | who writes, who reads | bound | what it is for |
 //! |---|---|---|---|
-//! | [`mpsc::Chain`] | any, one | none | the bare intrusive queue: one swap, one store |
+//! | [`mpsc::IntrusiveQueue`] | any, one | none | the bare intrusive queue: one swap, one store |
 //! | [`mpsc::Queue`] | any, one | yes or no | counted, bounded, closable; nodes from anywhere |
 //! | `mail::Mailbox` | any, one | yes | an actor's mailbox: values in blocks, says who wakes |
 //! | `ring::Owner`, `ring::Thief` | one, thieves too | capacity, then a hook | a run queue |
 //! | [`Injector`] | any, any | none | work from outside, taken in batches |
-//! | [`ReturnStack`] | any, any | by its indices | slots that go back to their owner |
-//! | [`counter::Striped`] | any, any | wraps | statistics |
+//! | [`IndexStack`] | any, any | by its indices | slots that go back to their owner |
+//! | [`counter::StripedCounter`] | any, any | wraps | statistics |
 //! | [`waker::AtomicWaker`] | one, any | one waker | a task that waits |
 //!
-//! Beside them: [`lock::Lock`] (a spin lock for some instructions), `Counted` (a shared pointer
+//! Beside them: [`spin_lock::SpinLock`] (a spin lock for some instructions), `Arc` (a shared pointer
 //! that also exists where `Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and
-//! [`prim`], the one place that knows which atomics there are.
+//! [`primitive`], the one place that knows which atomics there are.
 //!
 //! # Example
 //!
@@ -71,7 +71,7 @@
 //!
 //! # Features
 //!
-//! * `alloc` (off by default): what owns heap memory, that is `Counted`, boxed nodes, shared
+//! * `alloc` (off by default): what owns heap memory, that is `Arc`, boxed nodes, shared
 //!   handles of a queue, mailboxes, and the ring.
 //!
 //! # Microcontrollers
@@ -92,7 +92,7 @@
 //! * Waiting. Nothing here blocks or parks, and only [`waker`] wakes; each module says what a
 //!   sleeper has to do.
 //! * Growing rings, and taking from the newest end.
-//! * Taking an item out of the middle of a queue, or looking at one without taking it.
+//! * ConsumerGuard an item out of the middle of a queue, or looking at one without taking it.
 //! * A consumer that learns when its last producer is gone.
 #![no_std]
 
@@ -102,33 +102,33 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(feature = "alloc")]
-pub mod counted;
+pub mod arc;
 pub mod counter;
+pub mod index_stack;
 pub mod injector;
 pub mod link;
-pub mod lock;
 #[cfg(feature = "alloc")]
 pub mod mail;
 #[cfg(all(feature = "alloc", not(any(loom, shuttle, target_has_atomic = "64"))))]
-#[path = "mail/narrow.rs"]
+#[path = "mail/word_usize.rs"]
 mod mail_word;
 #[cfg(all(feature = "alloc", any(loom, shuttle, target_has_atomic = "64")))]
-#[path = "mail/wide.rs"]
+#[path = "mail/word_64.rs"]
 mod mail_word;
 pub mod mpsc;
 pub mod mutant;
 pub mod pad;
-pub mod prim;
+pub mod primitive;
 mod push_error;
-pub mod return_stack;
 #[cfg(feature = "alloc")]
 pub mod ring;
+pub mod spin_lock;
 #[doc(hidden)]
 pub mod splitmix;
 pub mod waker;
 
 #[cfg(feature = "alloc")]
-pub use counted::Counted;
+pub use arc::Arc;
+pub use index_stack::IndexStack;
 pub use injector::Injector;
 pub use push_error::PushError;
-pub use return_stack::ReturnStack;

@@ -12,7 +12,7 @@ use core::{
 
 use crate::{
     const_unless_loom,
-    prim::atomic::{AtomicPtr, Ordering::Relaxed},
+    primitive::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
 /// The word by which a node hangs in a queue; embed one in each node.
@@ -34,14 +34,14 @@ impl Link {
     /// What a node that will be in no queue any more keeps in its link.
     #[doc(hidden)]
     #[must_use]
-    pub fn spare(&self) -> *mut () {
+    pub fn user_data(&self) -> *mut () {
         // Relaxed: whoever has the node to itself reads it.
         self.next.load(Relaxed).cast()
     }
 
     /// Keeps something in the link of a node that is in no queue, and will be in none.
     #[doc(hidden)]
-    pub fn set_spare(&self, value: *mut ()) {
+    pub fn set_user_data(&self, value: *mut ()) {
         // Relaxed: as above.
         self.next.store(value.cast(), Relaxed);
     }

@@ -108,9 +108,9 @@ mod tail;
 
 use core::{fmt, marker::PhantomData, ptr};
 
-pub use consumer::{Popped, Seen};
-pub use producer::{Bar, Permit, Pushed};
-use store::{Block, Root, Tray};
+pub use consumer::{EmptyToken, Popped};
+pub use producer::{Permit, Pushed, WaiterReservation};
+use store::{Block, InlineSlot, Root};
 pub use tail::{CAPACITY_MAX, RESERVE_MAX};
 use tail::{Tail, ahead};
 
@@ -118,7 +118,7 @@ pub use crate::mpsc::Pop;
 use crate::{
     const_unless_loom,
     mail_word::{AtomicWord, Word},
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicPtr, AtomicU32,
@@ -159,7 +159,7 @@ const EVICTING: u32 = 1 << 31;
 pub struct Mailbox<T> {
     tail: AtomicWord,
     /// A copy of `freed`, perhaps an old one (rule 1).
-    freed_seen: AtomicWord,
+    freed_cache: AtomicWord,
     roots: [AtomicPtr<Root<T>>; 2],
     /// The capacity, and whether the box evicts.
     limit: u32,
@@ -169,7 +169,7 @@ pub struct Mailbox<T> {
     freed: AtomicWord,
     /// The block that the consumer takes from, or null if it has to look for it.
     block: UnsafeCell<*mut Block<T>>,
-    tray: Tray<T>,
+    inline_slot: InlineSlot<T>,
     _owns: PhantomData<T>,
 }
 
@@ -222,17 +222,17 @@ impl<T> Mailbox<T> {
             #[expect(clippy::cast_possible_truncation, reason = "asserted above")]
             let limit = capacity as u32 | kind;
             let start = Tail::new(start as Word);
-            let has_tray = kind & EVICTING == 0 && Tray::<T>::FITS;
-            let tail = if has_tray { start.with_tray() } else { start };
+            let has_inline_slot = kind & EVICTING == 0 && InlineSlot::<T>::FITS;
+            let tail = if has_inline_slot { start.with_inline_slot() } else { start };
             Self {
                 tail: AtomicWord::new(tail.0),
-                freed_seen: AtomicWord::new(start.0),
+                freed_cache: AtomicWord::new(start.0),
                 roots: [AtomicPtr::new(ptr::null_mut()), AtomicPtr::new(ptr::null_mut())],
                 limit,
                 held: AtomicU32::new(0),
                 freed: AtomicWord::new(start.0),
                 block: UnsafeCell::new(ptr::null_mut()),
-                tray: Tray::new(),
+                inline_slot: InlineSlot::new(),
                 _owns: PhantomData,
             }
         }

@@ -1,6 +1,6 @@
 //! An intrusive queue of many producers and one consumer, in which a push never waits.
 //!
-//! Two layers. [`Chain`] is the bare queue: a push is one swap and one store. [`Queue`] puts a
+//! Two layers. [`IntrusiveQueue`] is the bare queue: a push is one swap and one store. [`Queue`] puts a
 //! *gate* in front of it, which counts, bounds and closes. The idea of the chain is Dmitry Vyukov's
 //! (intrusive MPSC node-based queue, 1024cores); it differs in having no stub node, see below.
 //!
@@ -41,7 +41,7 @@
 //! *Why nothing is lost*: `tail` totally orders the nodes between two moments of emptiness, and
 //! each swap gives its producer the one place that must point to its node. *Why nobody hangs*: a
 //! producer takes a fixed number of steps. The consumer never waits either; if a producer is
-//! interrupted between its two steps then the consumer is told [`Pop::Busy`] and does something
+//! interrupted between its two steps then the consumer is told [`Pop::Retry`] and does something
 //! else. An item behind the break is delayed until that producer runs again, not lost.
 //!
 //! # Protocol of the gate
@@ -72,13 +72,13 @@
 
 #[cfg(feature = "alloc")]
 mod boxed;
-mod chain;
-mod gate;
 mod handles;
+mod intrusive_queue;
 mod queue;
+mod semaphore;
 
 #[cfg(feature = "alloc")]
 pub use boxed::{BoxConsumer, BoxProducer, Boxed, Node, bounded, unbounded};
-pub use chain::{Chain, Pop};
 pub use handles::{Consumer, Producer};
+pub use intrusive_queue::{IntrusiveQueue, Pop};
 pub use queue::Queue;

@@ -51,7 +51,7 @@
 //! *Why nobody hangs*: a compare-exchange fails only if another one succeeded. A close can be held
 //! up only by pops, of which there are fewer than the capacity before the ring is empty. A thief
 //! that dies between claim and close is impossible (rule 7); one that sleeps there keeps other
-//! thieves from this ring, but not the owner: it goes on popping, and pushing past what is free
+//! thieves from this ring, but not the owner: it goes on guard, and pushing past what is free
 //! goes to the hook.
 //!
 //! *Wrap-around*: a stale head would have to be met again after exactly 2³² positions *in both
@@ -69,4 +69,4 @@ pub use owner::Owner;
 pub use thief::{Steal, Thief};
 
 /// The usual capacity of a ring: 256; in a loom model 4, so that full and wrap-around are reached.
-pub const CAPACITY: usize = if crate::prim::IS_MODEL { 4 } else { 256 };
+pub const CAPACITY: usize = if crate::primitive::IS_MODEL { 4 } else { 256 };

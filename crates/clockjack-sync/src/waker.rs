@@ -39,7 +39,7 @@ use core::{fmt, mem, task::Waker};
 
 use crate::{
     const_unless_loom, mutant,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicU32,
@@ -92,22 +92,23 @@ impl AtomicWaker {
     /// Of two calls at the same time one may wake its waker instead; so does a call at the same
     /// time as a [`wake`](Self::wake).
     pub fn register(&self, waker: &Waker) {
-        if !self.try_hold() {
-            return self.meet(waker);
+        if !self.try_lock() {
+            return self.wake_now(waker);
         }
-        let is_known = self.with_held(|slot| slot.as_ref().is_some_and(|old| old.will_wake(waker)));
-        self.leave();
+        let is_known =
+            self.with_locked(|slot| slot.as_ref().is_some_and(|old| old.will_wake(waker)));
+        self.unlock();
         if is_known {
             return;
         }
         // Rule 1: cloned while nothing is held. A notifier that comes now finds the old waker, or
         // none; the exchange below comes later and shows what it did before.
         let mut other = Some(waker.clone());
-        if !self.try_hold() {
-            return self.meet(waker);
+        if !self.try_lock() {
+            return self.wake_now(waker);
         }
-        self.with_held(|slot| mem::swap(slot, &mut other));
-        self.leave();
+        self.with_locked(|slot| mem::swap(slot, &mut other));
+        self.unlock();
     }
 
     /// Wakes the waker that was registered, if there is one, and forgets it.
@@ -129,7 +130,7 @@ impl AtomicWaker {
         if before != 0 {
             return None;
         }
-        let waker = self.with_held(Option::take);
+        let waker = self.with_locked(Option::take);
         // Release: pairs with the next one at the cell. Acquire: pairs with notifiers that found
         // WOKEN and left, for whom this one wakes (rule 4).
         self.state.swap(0, AcqRel);
@@ -137,7 +138,7 @@ impl AtomicWaker {
     }
 
     /// Begins a registration; `false` if somebody is at the cell.
-    fn try_hold(&self) -> bool {
+    fn try_lock(&self) -> bool {
         let order = if mutant!("waker-register-blindly") { Relaxed } else { Acquire };
         // Acquire: pairs with the swap of the last one at the cell, so that the waker is there, and
         // the registrar's next look finds what a notifier did. On failure it pairs with a
@@ -146,7 +147,7 @@ impl AtomicWaker {
     }
 
     /// Ends a registration.
-    fn leave(&self) {
+    fn unlock(&self) {
         let order = if mutant!("waker-register-publishes-only") { Release } else { AcqRel };
         // Release: pairs with the next one at the cell, who sees the waker. Acquire: pairs with the
         // notifiers that came meanwhile and left (rule 3).
@@ -155,14 +156,14 @@ impl AtomicWaker {
 
     /// Rule 5.
     #[cold]
-    fn meet(&self, waker: &Waker) {
+    fn wake_now(&self, waker: &Waker) {
         if !mutant!("waker-meets-in-silence") {
             waker.wake_by_ref();
         }
     }
 
     /// Gives the cell to whoever holds it.
-    fn with_held<R>(&self, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
+    fn with_locked<R>(&self, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
         self.waker.with_mut(|slot| {
             // SAFETY: the pointer is valid and aligned, as it points into `self`. The callers stand
             // between their beginning and their swap (rules 1 and 2), so nobody else uses it.

@@ -9,13 +9,13 @@ use core::{
 
 use super::{
     Mailbox, Pop,
-    store::{Block, GIVEN_UP, Root, Tray, UNWRITTEN, WRITTEN},
-    tail::{CALLED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, block_start, slot},
+    store::{ABANDONED, Block, InlineSlot, Root, UNWRITTEN, WRITTEN},
+    tail::{NOTIFIED, ONE, PARKED, RESERVE_MAX, SLOTS, Tail, block_start, slot},
 };
 use crate::{
     mail_word::Word,
     mutant,
-    prim::{
+    primitive::{
         IS_MODEL,
         atomic::{
             AtomicU32,
@@ -30,32 +30,32 @@ const TRIES: usize = if IS_MODEL { 1 } else { 128 };
 
 /// An empty box as its consumer has seen it: what it goes idle from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen(Tail);
+pub struct EmptyToken(Tail);
 
-/// What [`Mailbox::pop_by`] has found.
+/// What [`Mailbox::pop_with`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Popped<R> {
     /// The oldest value.
     Item(R),
     /// Nothing.
-    Empty(Seen),
-    /// Something that cannot be taken yet, as by [`Pop::Busy`].
-    Busy,
+    Empty(EmptyToken),
+    /// Something that cannot be taken yet, as by [`Pop::Retry`].
+    Retry,
 }
 
 /// What is at the consumer's position.
 enum Found<T> {
     /// A value, here.
-    Value(Place<T>),
+    Value(Location<T>),
     /// A claim that was given up.
-    Mark(Place<T>),
+    Abandoned(Location<T>),
     Empty,
-    Busy,
+    Retry,
 }
 
 /// Where what is at the consumer's position lies.
-enum Place<T> {
-    Tray,
+enum Location<T> {
+    Inline,
     Block(NonNull<Block<T>>),
 }
 
@@ -67,12 +67,12 @@ enum Keep {
 }
 
 /// The lock of an evicting box, held.
-pub(super) struct Popping<'a>(&'a AtomicU32);
+pub(super) struct ConsumerGuard<'a>(&'a AtomicU32);
 
 impl<T> Mailbox<T> {
     /// Takes the oldest value, and frees its room. It never waits.
     ///
-    /// [`Pop::Busy`] says that the oldest is claimed and not yet written, or in an evicting box
+    /// [`Pop::Retry`] says that the oldest is claimed and not yet written, or in an evicting box
     /// that a producer is evicting: come back later, and do not go idle.
     ///
     /// # Safety
@@ -92,20 +92,20 @@ impl<T> Mailbox<T> {
 
     /// As [`pop`](Self::pop), but the value is moved out by `read`, which may leave parts of it
     /// that need no drop; and a box that is empty can be slept on at once, by
-    /// [`idle_from`](Self::idle_from).
+    /// [`try_idle_with`](Self::try_idle_with).
     ///
     /// # Safety
     ///
     /// As for [`pop`](Self::pop). `read` moves everything out of the value that is to be dropped,
     /// once; and does not panic.
     #[inline]
-    pub unsafe fn pop_by<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
-        if self.tray.flag() == WRITTEN {
+    pub unsafe fn pop_with<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
+        if self.inline_slot.flag() == WRITTEN {
             let head = self.head();
             // SAFETY: written, and the claim is forgotten, so it is taken once.
-            let value = unsafe { self.tray.take_by(read) };
+            let value = unsafe { self.inline_slot.take_with(read) };
             // SAFETY: by the caller's promise.
-            unsafe { self.pass(&Place::Tray, head) };
+            unsafe { self.pass(&Location::Inline, head) };
             self.publish_one();
             return Popped::Item(value);
         }
@@ -118,7 +118,7 @@ impl<T> Mailbox<T> {
                 let flag = cells.flag(index);
                 if flag == WRITTEN {
                     // SAFETY: written, and `head` moves on, so it is taken once.
-                    let value = unsafe { cells.take_by(index, read) };
+                    let value = unsafe { cells.take_with(index, read) };
                     if index == SLOTS - 1 {
                         // SAFETY: by the caller's promise; all its values were taken.
                         unsafe { self.retire(block, head) };
@@ -133,25 +133,25 @@ impl<T> Mailbox<T> {
             // Acquire: as in `find`.
             let tail = self.tail(Acquire);
             if flag == UNWRITTEN && tail.position() == head {
-                return Popped::Empty(Seen(tail));
+                return Popped::Empty(EmptyToken(tail));
             }
         }
         // SAFETY: by the caller's promise.
-        unsafe { self.pop_by_slowly(read) }
+        unsafe { self.pop_with_slow(read) }
     }
 
     /// # Safety
     ///
-    /// As for [`pop_by`](Self::pop_by).
+    /// As for [`pop_with`](Self::pop_with).
     #[cold]
-    unsafe fn pop_by_slowly<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
+    unsafe fn pop_with_slow<R>(&self, read: impl FnOnce(*const T) -> R) -> Popped<R> {
         // SAFETY: by the caller's promise.
         if let Pop::Item(value) = unsafe { self.pop() } {
             let value = ManuallyDrop::new(value);
             return Popped::Item(read(&raw const *value));
         }
         // SAFETY: as above. If something has come since, it is about to be there.
-        unsafe { self.see_empty() }.map_or(Popped::Busy, Popped::Empty)
+        unsafe { self.empty_token() }.map_or(Popped::Retry, Popped::Empty)
     }
 
     /// Takes the oldest value as [`pop`](Self::pop) does, but its room stays taken until
@@ -172,13 +172,13 @@ impl<T> Mailbox<T> {
             let popped = match unsafe { self.find(head) } {
                 // SAFETY: as above, and it was found there.
                 Found::Value(place) => Some(unsafe { self.take(&place, head) }),
-                Found::Mark(place) => {
+                Found::Abandoned(place) => {
                     // SAFETY: as above.
                     unsafe { self.pass(&place, head) };
                     None
                 }
                 Found::Empty => return Pop::Empty,
-                Found::Busy => return Pop::Busy,
+                Found::Retry => return Pop::Retry,
             };
             // Relaxed: the consumer's own. Below the capacity, since each has room.
             self.held.store(self.held.load(Relaxed) + 1, Relaxed);
@@ -212,7 +212,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Says that the consumer sleeps, unless something is inside or on its way, it was
-    /// [called](Self::call), or the box is [barred](Self::bar): who waits is to be let in first.
+    /// [called](Self::notify), or the box is [barred](Self::reserve_for_waiters): who waits is to be let in first.
     /// It does not either if somebody changes the box at that moment. After `true`, the next push
     /// tells its caller to wake the consumer.
     ///
@@ -222,9 +222,9 @@ impl<T> Mailbox<T> {
     #[inline]
     pub unsafe fn try_idle(&self) -> bool {
         // SAFETY: by the caller's promise.
-        let seen = unsafe { self.see_empty() };
+        let seen = unsafe { self.empty_token() };
         // SAFETY: as above, and the borrow keeps the box.
-        seen.is_some_and(|seen| unsafe { Self::idle_from(self, seen) })
+        seen.is_some_and(|seen| unsafe { Self::try_idle_with(self, seen) })
     }
 
     /// What the consumer goes idle from; none if something is inside or on its way.
@@ -233,10 +233,10 @@ impl<T> Mailbox<T> {
     ///
     /// As for [`pop`](Self::pop).
     #[inline]
-    pub unsafe fn see_empty(&self) -> Option<Seen> {
+    pub unsafe fn empty_token(&self) -> Option<EmptyToken> {
         // Acquire: pairs with the claims; who is told that something came looks for it.
         let tail = self.tail(Acquire);
-        (tail.position() == self.head()).then_some(Seen(tail))
+        (tail.position() == self.head()).then_some(EmptyToken(tail))
     }
 
     /// As [`try_idle`](Self::try_idle), from a look at the box that found it empty. It takes an
@@ -249,22 +249,22 @@ impl<T> Mailbox<T> {
     /// As for [`pop`](Self::pop), of the box at this address, which is there until the consumer
     /// sleeps. It is the one that was seen.
     #[inline]
-    pub unsafe fn idle_from(this: *const Self, seen: Seen) -> bool {
-        let Seen(tail) = seen;
-        if (tail.is_called() && !mutant!("mail-idle-called"))
-            || (tail.is_awaited() && !mutant!("mail-idle-awaited"))
+    pub unsafe fn try_idle_with(this: *const Self, seen: EmptyToken) -> bool {
+        let EmptyToken(tail) = seen;
+        if (tail.is_notified() && !mutant!("mail-idle-called"))
+            || (tail.has_waiters() && !mutant!("mail-idle-awaited"))
         {
             return false;
         }
         // SAFETY: the box is there; the borrow ends before the exchange.
-        let has_tray = unsafe { (*this).has_tray() };
+        let has_inline_slot = unsafe { (*this).has_inline_slot() };
         // SAFETY: as above, and only an atomic is borrowed in the exchange.
         let word = unsafe { &(*this).tail };
         if mutant!("mail-idle-blindly") {
             word.fetch_or(Tail(0).idle().0, AcqRel);
             return true;
         }
-        let idle = if has_tray { tail.idle().with_tray() } else { tail.idle() }.0;
+        let idle = if has_inline_slot { tail.idle().with_inline_slot() } else { tail.idle() }.0;
         let order = if mutant!("mail-relaxed-idle") { Acquire } else { AcqRel };
         // AcqRel: pairs with the claim that clears it, whose caller then wakes somebody who has
         // done all that came before; and who is told that something came looks for it. The tail is
@@ -273,7 +273,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Says that the consumer sleeps although something may be inside: no push wakes it, only a
-    /// [`call`](Self::call) does. False if it was called since it last [looked](Self::look).
+    /// [`call`](Self::notify) does. False if it was called since it last [looked](Self::ack).
     ///
     /// # Safety
     ///
@@ -287,14 +287,14 @@ impl<T> Mailbox<T> {
     ///
     /// # Safety
     ///
-    /// As for [`idle_from`](Self::idle_from).
+    /// As for [`try_idle_with`](Self::try_idle_with).
     pub unsafe fn park_at(this: *const Self) -> bool {
         // SAFETY: the box is there, and only an atomic of it is borrowed in the exchange.
         let word = unsafe { &(*this).tail };
         // Acquire: pairs with `call`; who is told that it was called looks for the reason.
         let mut tail = Tail(word.load(Acquire));
         loop {
-            if tail.is_called() && !mutant!("mail-park-called") {
+            if tail.is_notified() && !mutant!("mail-park-called") {
                 return false;
             }
             let order = if mutant!("mail-relaxed-park") { Acquire } else { AcqRel };
@@ -310,7 +310,7 @@ impl<T> Mailbox<T> {
     /// Calls the consumer, for something that was left elsewhere: it sleeps no more, idle or
     /// parked, and will not before it has looked. True if it slept: then this caller has to wake
     /// it. Anybody may call.
-    pub fn call(&self) -> bool {
+    pub fn notify(&self) -> bool {
         // Relaxed: the exchange decides.
         let mut tail = self.tail(Relaxed);
         loop {
@@ -319,7 +319,7 @@ impl<T> Mailbox<T> {
             if mutant!("mail-call-unremembered") && !tail.is_asleep() {
                 return false;
             }
-            match self.tail.compare_exchange_weak(tail.0, tail.called().0, AcqRel, Relaxed) {
+            match self.tail.compare_exchange_weak(tail.0, tail.notified().0, AcqRel, Relaxed) {
                 Ok(_) => return tail.is_asleep(),
                 Err(now) => tail = Tail(now),
             }
@@ -331,11 +331,11 @@ impl<T> Mailbox<T> {
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
-    pub unsafe fn look(&self) {
+    pub unsafe fn ack(&self) {
         // Relaxed: a call that comes later is for the next look, before which nobody sleeps.
-        if self.tail(Relaxed).is_called() {
+        if self.tail(Relaxed).is_notified() {
             // Acquire: pairs with `call`.
-            self.tail.fetch_and(!CALLED, AcqRel);
+            self.tail.fetch_and(!NOTIFIED, AcqRel);
         }
     }
 
@@ -361,7 +361,7 @@ impl<T> Mailbox<T> {
         let root = self.root(self.tail(Relaxed));
         // Positions that are claimed lie less than the capacity behind those that are not free, so
         // in one block more than the capacity fills. A block that is taken out goes to the first
-        // place ahead that has none (`Root::offer`), long before it is reached.
+        // place ahead that has none (`Root::recycle`), long before it is reached.
         let blocks = self.capacity().div_ceil(SLOTS) + usize::from(!mutant!("mail-reserve-short"));
         // Relaxed: only the consumer writes it.
         let first = block_start(self.freed.load(Relaxed));
@@ -378,7 +378,7 @@ impl<T> Mailbox<T> {
     /// As for [`pop`](Self::pop).
     pub unsafe fn shrink(&self) -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { self.renew(Keep::OneBlock) }
+        unsafe { self.shrink_to(Keep::OneBlock) }
     }
 
     /// Frees all memory of the box, if it is empty; says whether that is so now.
@@ -388,7 +388,7 @@ impl<T> Mailbox<T> {
     /// As for [`pop`](Self::pop).
     pub unsafe fn release(&self) -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { self.renew(Keep::Nothing) }
+        unsafe { self.shrink_to(Keep::Nothing) }
     }
 
     /// # Safety
@@ -407,13 +407,13 @@ impl<T> Mailbox<T> {
                     self.publish_one();
                     return popped;
                 }
-                Found::Mark(place) => {
+                Found::Abandoned(place) => {
                     // SAFETY: as above.
                     unsafe { self.pass(&place, head) };
                     self.publish_one();
                 }
                 Found::Empty => return Pop::Empty,
-                Found::Busy => return Pop::Busy,
+                Found::Retry => return Pop::Retry,
             }
         }
     }
@@ -422,7 +422,7 @@ impl<T> Mailbox<T> {
     ///
     /// As for [`pop`](Self::pop), in an evicting box.
     unsafe fn pop_locked(&self) -> Pop<T> {
-        let Some(_popping) = self.lock() else { return Pop::Busy };
+        let Some(_guard) = self.lock() else { return Pop::Retry };
         // SAFETY: the lock makes the only consumer.
         unsafe { self.pop_one() }
     }
@@ -434,10 +434,10 @@ impl<T> Mailbox<T> {
     /// The caller is the only consumer, and `head` is its position.
     #[inline]
     unsafe fn find(&self, head: Word) -> Found<T> {
-        match self.tray.flag() {
+        match self.inline_slot.flag() {
             UNWRITTEN => {}
-            WRITTEN => return Found::Value(Place::Tray),
-            _ => return Found::Mark(Place::Tray),
+            WRITTEN => return Found::Value(Location::Inline),
+            _ => return Found::Abandoned(Location::Inline),
         }
         let block = match NonNull::new(self.block()) {
             Some(block) => block,
@@ -445,16 +445,16 @@ impl<T> Mailbox<T> {
             None => match unsafe { self.seek(head) } {
                 Pop::Item(block) => block,
                 Pop::Empty => return Found::Empty,
-                Pop::Busy => return Found::Busy,
+                Pop::Retry => return Found::Retry,
             },
         };
         // SAFETY: only the consumer frees a block, after it has taken its last position.
         match unsafe { block.as_ref() }.flag(slot(head)) {
-            WRITTEN => Found::Value(Place::Block(block)),
-            GIVEN_UP => Found::Mark(Place::Block(block)),
+            WRITTEN => Found::Value(Location::Block(block)),
+            ABANDONED => Found::Abandoned(Location::Block(block)),
             // Acquire: pairs with `close`; who finds it closed sees what came before.
             _ if self.tail(Acquire).position() == head => Found::Empty,
-            _ => Found::Busy,
+            _ => Found::Retry,
         }
     }
 
@@ -464,11 +464,11 @@ impl<T> Mailbox<T> {
     ///
     /// As for `find`, which has said that the value is in the block; and the position moves on.
     #[inline]
-    unsafe fn take(&self, place: &Place<T>, head: Word) -> T {
+    unsafe fn take(&self, place: &Location<T>, head: Word) -> T {
         let value = match place {
             // SAFETY: written, and the claim is forgotten, so it is taken once.
-            Place::Tray => unsafe { self.tray.take() },
-            Place::Block(block) => {
+            Location::Inline => unsafe { self.inline_slot.take() },
+            Location::Block(block) => {
                 // SAFETY: only the consumer frees a block, after it has taken its last position.
                 let block = unsafe { block.as_ref() };
                 // SAFETY: written, and taken once, since the position moves on.
@@ -486,20 +486,20 @@ impl<T> Mailbox<T> {
     ///
     /// As for `find`; the position was found, is taken if there was a value, and moves on.
     #[inline]
-    unsafe fn pass(&self, place: &Place<T>, head: Word) {
+    unsafe fn pass(&self, place: &Location<T>, head: Word) {
         let is_last = slot(head) == SLOTS - 1;
         match place {
-            Place::Tray => {
+            Location::Inline => {
                 // Also if it was given up.
-                self.tray.clear();
+                self.inline_slot.clear();
                 if is_last && !mutant!("mail-tray-leaves-block") {
                     // SAFETY: by the caller's promise.
                     unsafe { self.retire_passed(head) };
                 }
             }
             // SAFETY: by the caller's promise; all its values were taken.
-            Place::Block(block) if is_last => unsafe { self.retire(*block, head) },
-            Place::Block(_) => {}
+            Location::Block(block) if is_last => unsafe { self.retire(*block, head) },
+            Location::Block(_) => {}
         }
     }
 
@@ -537,12 +537,12 @@ impl<T> Mailbox<T> {
         }
         // Acquire: pairs with the exchange that put it there.
         let Some(root) = NonNull::new(self.roots[tail.generation()].load(Acquire)) else {
-            return Pop::Busy;
+            return Pop::Retry;
         };
         // SAFETY: only the consumer frees a root.
         let root = unsafe { root.as_ref() };
         // SAFETY: by the caller's promise; the tail is beyond it.
-        let Some(block) = (unsafe { root.seek(head, tail) }) else { return Pop::Busy };
+        let Some(block) = (unsafe { root.seek(head, tail) }) else { return Pop::Retry };
         self.set_block(block.as_ptr());
         Pop::Item(block)
     }
@@ -574,10 +574,10 @@ impl<T> Mailbox<T> {
     /// # Safety
     ///
     /// As for [`pop`](Self::pop).
-    unsafe fn renew(&self, keep: Keep) -> bool {
-        let _popping = if self.is_evicting() {
-            let Some(popping) = self.lock() else { return false };
-            Some(popping)
+    unsafe fn shrink_to(&self, keep: Keep) -> bool {
+        let _guard = if self.is_evicting() {
+            let Some(guard) = self.lock() else { return false };
+            Some(guard)
         } else {
             None
         };
@@ -596,7 +596,9 @@ impl<T> Mailbox<T> {
         }
         // AcqRel: who claims with the new generation sees that the other root is empty. The loop
         // ends: only a close, or a claim that ends it, interferes.
-        while let Err(now) = self.tail.compare_exchange(tail.0, tail.renewed().0, AcqRel, Acquire) {
+        while let Err(now) =
+            self.tail.compare_exchange(tail.0, tail.in_next_generation().0, AcqRel, Acquire)
+        {
             tail = Tail(now);
             if tail.position() != head && !mutant!("mail-renewed-despite-claim") {
                 return false;
@@ -609,7 +611,7 @@ impl<T> Mailbox<T> {
         let mut old = unsafe { Box::from_raw(root.as_ptr()) };
         if keep == Keep::OneBlock {
             old.reset(head);
-            self.reinstall(tail.renewed(), old);
+            self.reinstall(tail.in_next_generation(), old);
         }
         true
     }
@@ -626,11 +628,11 @@ impl<T> Mailbox<T> {
     }
 
     /// The lock of an evicting box, if it is to be had soon.
-    pub(super) fn lock(&self) -> Option<Popping<'_>> {
+    pub(super) fn lock(&self) -> Option<ConsumerGuard<'_>> {
         for _ in 0..TRIES {
             // Acquire: pairs with the opening. Relaxed on failure: nothing is read then.
             if self.held.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
-                return Some(Popping(&self.held));
+                return Some(ConsumerGuard(&self.held));
             }
             hint::spin_loop();
         }
@@ -639,8 +641,8 @@ impl<T> Mailbox<T> {
 
     /// Whether the box uses its tray.
     #[inline]
-    const fn has_tray(&self) -> bool {
-        Tray::<T>::FITS && !self.is_evicting()
+    const fn has_inline_slot(&self) -> bool {
+        InlineSlot::<T>::FITS && !self.is_evicting()
     }
 
     /// The consumer's position. In an evicting box the count is the lock, and nothing is held.
@@ -663,7 +665,7 @@ impl<T> Mailbox<T> {
     #[inline]
     fn publish(&self, freed: Word) {
         let order = if mutant!("mail-relaxed-freed") { Relaxed } else { Release };
-        // Release: pairs with `look_again` and `len`: entries of what was freed are clear.
+        // Release: pairs with `reload_freed` and `len`: entries of what was freed are clear.
         self.freed.store(freed, order);
     }
 
@@ -683,7 +685,7 @@ impl<T> Mailbox<T> {
     }
 }
 
-impl Drop for Popping<'_> {
+impl Drop for ConsumerGuard<'_> {
     fn drop(&mut self) {
         // Release: pairs with the exchange of the next.
         self.0.store(0, Release);

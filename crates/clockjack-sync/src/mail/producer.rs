@@ -13,7 +13,7 @@ use super::{
 use crate::{
     mail_word::{Signed, Word},
     mutant,
-    prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
+    primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},
 };
 
@@ -28,12 +28,12 @@ pub struct Pushed {
     pub wake: bool,
 }
 
-/// What [`Mailbox::bar`] finds.
+/// What [`Mailbox::reserve_for_waiters`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "only if it is barred there is something to wait for"]
-pub enum Bar {
+pub enum WaiterReservation {
     /// The box was full, and room goes to those who wait from here on.
-    Barred,
+    Reserved,
     /// There is room, and nobody waits: push.
     HasRoom,
     /// The box is closed.
@@ -66,7 +66,7 @@ impl<T> Mailbox<T> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub fn push(&self, value: T) -> Result<Pushed, PushError<T>> {
-        match self.enter() {
+        match self.try_claim() {
             Ok(permit) => Ok(permit.write(value)),
             Err(refusal) => Err(PushError::new(value, refusal)),
         }
@@ -79,7 +79,7 @@ impl<T> Mailbox<T> {
     /// If the box is closed or full.
     #[inline]
     pub fn claim(&self) -> Result<Permit<'_, T>, PushError<()>> {
-        self.enter().map_err(|refusal| PushError::new((), refusal))
+        self.try_claim().map_err(|refusal| PushError::new((), refusal))
     }
 
     /// Appends a value, and if the box is full takes the oldest out for it, which is handed to
@@ -101,7 +101,7 @@ impl<T> Mailbox<T> {
         assert!(self.is_evicting(), "the box was not made to evict");
         let mut rounds = 0;
         let refusal = loop {
-            match self.enter() {
+            match self.try_claim() {
                 Ok(permit) => return Ok(permit.write(value)),
                 Err(Refusal::Full) if rounds < EVICTIONS_MAX => {}
                 Err(refusal) => break refusal,
@@ -110,7 +110,7 @@ impl<T> Mailbox<T> {
             match self.evict() {
                 Pop::Item(oldest) => evicted(oldest),
                 Pop::Empty => {}
-                Pop::Busy => break Refusal::Full,
+                Pop::Retry => break Refusal::Full,
             }
         };
         Err(PushError::new(value, refusal))
@@ -118,75 +118,75 @@ impl<T> Mailbox<T> {
 
     /// Keeps room that will be free from everybody but the consumer, for those who wait for it
     /// elsewhere (rule 10), unless there is room now or never will be.
-    pub fn bar(&self) -> Bar {
-        // Acquire: as in `enter`.
+    pub fn reserve_for_waiters(&self) -> WaiterReservation {
+        // Acquire: as in `try_claim`.
         let mut tail = self.tail(Acquire);
         loop {
             if tail.is_closed() {
-                return Bar::Closed;
+                return WaiterReservation::Closed;
             }
-            if tail.is_awaited() {
-                return Bar::Barred;
+            if tail.has_waiters() {
+                return WaiterReservation::Reserved;
             }
-            // Acquire: pairs with the consumer's store. Read after the tail, as in `look_again`.
+            // Acquire: pairs with the consumer's store. Read after the tail, as in `reload_freed`.
             let freed = self.freed.load(Acquire);
             if ahead(tail.position(), freed) < self.capacity() as Signed {
-                return Bar::HasRoom;
+                return WaiterReservation::HasRoom;
             }
             // AcqRel: pairs with the claims in both directions: what comes later is refused.
-            match self.tail.compare_exchange(tail.0, tail.awaited().0, AcqRel, Acquire) {
-                Ok(_) => return Bar::Barred,
+            match self.tail.compare_exchange(tail.0, tail.with_waiters().0, AcqRel, Acquire) {
+                Ok(_) => return WaiterReservation::Reserved,
                 Err(now) => tail = Tail(now),
             }
         }
     }
 
-    /// Ends what [`bar`](Self::bar) has begun: nobody waits any more.
-    pub fn unbar(&self) {
+    /// Ends what [`bar`](Self::reserve_for_waiters) has begun: nobody waits any more.
+    pub fn release_reservation(&self) {
         // Release: who claims afterwards comes behind those who waited.
-        self.tail.fetch_and(!Tail(0).awaited().0, AcqRel);
+        self.tail.fetch_and(!Tail(0).with_waiters().0, AcqRel);
     }
 
-    /// Reserves room as [`claim`](Self::claim) does, in spite of a [`bar`](Self::bar): for one of
+    /// Reserves room as [`claim`](Self::claim) does, in spite of a [`bar`](Self::reserve_for_waiters): for one of
     /// those who wait. For the consumer, so that they are let in in order; the duty to wake it is
     /// its own.
     ///
     /// # Errors
     ///
     /// As [`claim`](Self::claim).
-    pub fn claim_awaited(&self) -> Result<Permit<'_, T>, PushError<()>> {
-        self.enter_as(true).map_err(|refusal| PushError::new((), refusal))
+    pub fn claim_for_waiter(&self) -> Result<Permit<'_, T>, PushError<()>> {
+        self.try_claim_as(true).map_err(|refusal| PushError::new((), refusal))
     }
 
     /// Claims the next position (rule 1).
     #[inline]
-    fn enter(&self) -> Result<Permit<'_, T>, Refusal> {
-        self.enter_as(false)
+    fn try_claim(&self) -> Result<Permit<'_, T>, Refusal> {
+        self.try_claim_as(false)
     }
 
-    /// As [`enter`](Self::enter); `waits` if it is for one of those who wait for room.
+    /// As [`try_claim`](Self::try_claim); `waits` if it is for one of those who wait for room.
     #[inline]
-    fn enter_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
+    fn try_claim_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
         // Acquire: pairs with the exchanges of others, so that what they knew of `freed` is the
         // least that is known here.
         let mut tail = self.tail(Acquire);
         let mut is_first = true;
         loop {
-            if tail.is_barred() {
+            if tail.is_restricted() {
                 if tail.is_closed() && (is_first || !mutant!("mail-closed-not-rechecked")) {
                     return Err(Refusal::Closed);
                 }
-                if tail.is_awaited() && !waits && !mutant!("mail-bar-ignored") {
+                if tail.has_waiters() && !waits && !mutant!("mail-bar-ignored") {
                     return Err(Refusal::Full);
                 }
             }
-            // Acquire: pairs with `look_again`, and by it with the consumer's store: the entries of
+            // Acquire: pairs with `reload_freed`, and by it with the consumer's store: the entries of
             // what was freed are clear.
-            let seen = self.freed_seen.load(Acquire);
+            let seen = self.freed_cache.load(Acquire);
             // Negative: the tail was read too long ago, and the exchange will fail.
             let inside = ahead(tail.position(), seen);
             let room = tail.reach().min(self.capacity() as Signed);
-            let at = if inside < room { tail } else { self.look_again(tail, seen)? };
+            let at = if inside < room { tail } else { self.reload_freed(tail, seen)? };
             is_first = false;
             // AcqRel: as for the load; and what is known here goes to the next.
             match self.tail.compare_exchange_weak(tail.0, at.claimed().0, AcqRel, Acquire) {
@@ -204,13 +204,13 @@ impl<T> Mailbox<T> {
 
     /// Looks at `freed` itself: full, or the word to claim from, perhaps at a higher level.
     #[cold]
-    fn look_again(&self, tail: Tail, seen: Word) -> Result<Tail, Refusal> {
+    fn reload_freed(&self, tail: Tail, seen: Word) -> Result<Tail, Refusal> {
         // Acquire: pairs with the consumer's store.
         let freed = self.freed.load(Acquire);
         if freed != seen {
             // Release: hands on what was acquired. Relaxed on failure: another was here, and the
             // next look finds what it left.
-            let _ = self.freed_seen.compare_exchange(seen, freed, Release, Relaxed);
+            let _ = self.freed_cache.compare_exchange(seen, freed, Release, Relaxed);
         }
         // `freed` is read after the tail: if this says full, it was so when the tail was read.
         if ahead(tail.position(), freed) >= self.capacity() as Signed {
@@ -263,7 +263,7 @@ impl<T> Mailbox<T> {
             // SAFETY: none, that is the fault.
             return unsafe { self.pop_one() };
         }
-        let Some(_popping) = self.lock() else { return Pop::Busy };
+        let Some(_guard) = self.lock() else { return Pop::Retry };
         // The consumer may have been faster, and then there is room.
         if self.len() < self.capacity() {
             return Pop::Empty;
@@ -286,9 +286,9 @@ impl<T> Permit<'_, T> {
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub fn write(self, value: T) -> Pushed {
         let permit = ManuallyDrop::new(self);
-        if permit.at.has_tray() {
+        if permit.at.has_inline_slot() {
             // SAFETY: the permit is the claim of the tray, and is gone afterwards.
-            unsafe { permit.mailbox.tray.put(value) };
+            unsafe { permit.mailbox.inline_slot.put(value) };
             return Pushed { wake: permit.wake };
         }
         // SAFETY: the permit is the claim, and it is used here only.
@@ -312,15 +312,15 @@ impl<T> Drop for Permit<'_, T> {
         if mutant!("mail-permit-forgotten") {
             return;
         }
-        if self.at.has_tray() {
-            self.mailbox.tray.give_up();
+        if self.at.has_inline_slot() {
+            self.mailbox.inline_slot.abandon();
             return;
         }
         // SAFETY: the permit is the claim, and it was not written.
         let block = unsafe { self.mailbox.claimed_block(self.at) };
         // SAFETY: an unused claim keeps its block (rule 5).
         let block = unsafe { block.as_ref() };
-        block.give_up(slot(self.at.position()));
+        block.abandon(slot(self.at.position()));
     }
 }
 

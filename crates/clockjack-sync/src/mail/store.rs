@@ -7,19 +7,19 @@ use core::{
     ptr::{self, NonNull},
 };
 
-use super::tail::{self, BLOCK, LEVELS, NEAR, SLOTS, Tail, ahead, block_start};
+use super::tail::{self, BLOCK, LEVEL_0_ENTRIES, LEVELS, SLOTS, Tail, ahead, block_start};
 use crate::{
     const_unless_loom,
     mail_word::{AtomicWord, Signed, Word},
     mutant,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicPtr, AtomicU8,
             Ordering::{Acquire, Relaxed, Release},
         },
     },
-    prim_array,
+    primitive_array,
 };
 
 /// The slot is claimed or not even that.
@@ -27,7 +27,7 @@ pub(super) const UNWRITTEN: u8 = 0;
 /// The slot has its value.
 pub(super) const WRITTEN: u8 = 1;
 /// The claim was given up, and there is no value.
-pub(super) const GIVEN_UP: u8 = 2;
+pub(super) const ABANDONED: u8 = 2;
 
 /// Marks a start that is set; positions have their lowest bits free.
 const IS_SET: Word = 1;
@@ -41,7 +41,7 @@ pub(super) struct Block<T> {
 }
 
 /// The slot of the box itself (rule 11).
-pub(super) struct Tray<T> {
+pub(super) struct InlineSlot<T> {
     flag: AtomicU8,
     value: UnsafeCell<Loose<T>>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Tray<T> {
 #[repr(C, packed(8))]
 struct Loose<T>(MaybeUninit<T>);
 
-impl<T> Tray<T> {
+impl<T> InlineSlot<T> {
     /// Whether values have their place at their alignment.
     pub(super) const FITS: bool = align_of::<T>() == align_of::<Loose<T>>();
 
@@ -88,9 +88,9 @@ impl<T> Tray<T> {
     }
 
     /// Says that the claim will have no value.
-    pub(super) fn give_up(&self) {
+    pub(super) fn abandon(&self) {
         // Release: pairs with `flag`.
-        self.flag.store(GIVEN_UP, Release);
+        self.flag.store(ABANDONED, Release);
     }
 
     /// Hands the value to `f`, which moves out of it what it wants; nothing is left of the claim.
@@ -99,7 +99,7 @@ impl<T> Tray<T> {
     ///
     /// The caller is the consumer, has seen the flag [`WRITTEN`], and `f` reads each part once.
     #[inline]
-    pub(super) unsafe fn take_by<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+    pub(super) unsafe fn take_with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         // A move out is exclusive, so a model treats it as a write.
         let taken = self.value.with_mut(|cell| f(cell.cast_const().cast()));
         self.clear();
@@ -110,7 +110,7 @@ impl<T> Tray<T> {
     ///
     /// # Safety
     ///
-    /// As for [`take_by`](Self::take_by).
+    /// As for [`take_with`](Self::take_with).
     #[inline]
     pub(super) unsafe fn take(&self) -> T {
         let read = |value: *const T| {
@@ -118,7 +118,7 @@ impl<T> Tray<T> {
             unsafe { value.read() }
         };
         // SAFETY: by the caller's promise.
-        unsafe { self.take_by(read) }
+        unsafe { self.take_with(read) }
     }
 
     /// Forgets the claim, which was used. For the consumer.
@@ -132,14 +132,14 @@ impl<T> Tray<T> {
 impl<T> Block<T> {
     fn new() -> Box<Self> {
         Box::new(Self {
-            flags: prim_array![AtomicU8::new(UNWRITTEN); SLOTS],
-            slots: prim_array![UnsafeCell::new(MaybeUninit::uninit()); SLOTS],
+            flags: primitive_array![AtomicU8::new(UNWRITTEN); SLOTS],
+            slots: primitive_array![UnsafeCell::new(MaybeUninit::uninit()); SLOTS],
         })
     }
 
     /// Makes it as new; its values were taken.
     fn clear(&mut self) {
-        self.flags = prim_array![AtomicU8::new(UNWRITTEN); SLOTS];
+        self.flags = primitive_array![AtomicU8::new(UNWRITTEN); SLOTS];
     }
 
     /// What became of a slot's claim.
@@ -168,9 +168,9 @@ impl<T> Block<T> {
     }
 
     /// Says that the slot of a claim will have no value.
-    pub(super) fn give_up(&self, slot: usize) {
+    pub(super) fn abandon(&self, slot: usize) {
         // Release: pairs with `flag`; it is the producer's last access to the block.
-        self.flags[slot].store(GIVEN_UP, Release);
+        self.flags[slot].store(ABANDONED, Release);
     }
 
     /// Hands the value of a slot to `f`, which moves out of it what it wants.
@@ -179,7 +179,7 @@ impl<T> Block<T> {
     ///
     /// As for [`take`](Self::take); `f` reads each part once.
     #[inline]
-    pub(super) unsafe fn take_by<R>(&self, slot: usize, f: impl FnOnce(*const T) -> R) -> R {
+    pub(super) unsafe fn take_with<R>(&self, slot: usize, f: impl FnOnce(*const T) -> R) -> R {
         // A move out is exclusive, so a model treats it as a write.
         self.slots[slot].with_mut(|cell| f(cell.cast_const().cast()))
     }
@@ -203,31 +203,31 @@ impl<T> Block<T> {
 
 /// The directories of one generation, and the blocks in them.
 pub(super) struct Root<T> {
-    near: [Entry<T>; NEAR],
+    level_0: [Entry<T>; LEVEL_0_ENTRIES],
     /// Of each level above 0 its first entry, null before the level is used.
-    far: [AtomicPtr<Entry<T>>; LEVELS - 1],
+    directories: [AtomicPtr<Entry<T>>; LEVELS - 1],
     /// Of each level above 0 its first position and [`IS_SET`], or zero.
-    starts: [AtomicWord; LEVELS - 1],
-    keeper: UnsafeCell<Keeper>,
+    level_starts: [AtomicWord; LEVELS - 1],
+    cursor: UnsafeCell<ConsumerCursor>,
 }
 
 /// What only the consumer knows.
 #[derive(Clone, Copy, Debug, Default)]
-struct Keeper {
+struct ConsumerCursor {
     /// The level of the block that it takes from.
     level: usize,
     /// The level to which blocks are offered, and the first position to which none was.
-    offer_level: usize,
-    offer_next: Word,
+    recycle_level: usize,
+    recycle_next: Word,
 }
 
 impl<T> Root<T> {
     pub(super) fn new() -> Box<Self> {
         Box::new(Self {
-            near: prim_array![AtomicPtr::new(ptr::null_mut()); NEAR],
-            far: prim_array![AtomicPtr::new(ptr::null_mut()); LEVELS - 1],
-            starts: prim_array![AtomicWord::new(0); LEVELS - 1],
-            keeper: UnsafeCell::new(Keeper::default()),
+            level_0: primitive_array![AtomicPtr::new(ptr::null_mut()); LEVEL_0_ENTRIES],
+            directories: primitive_array![AtomicPtr::new(ptr::null_mut()); LEVELS - 1],
+            level_starts: primitive_array![AtomicWord::new(0); LEVELS - 1],
+            cursor: UnsafeCell::new(ConsumerCursor::default()),
         })
     }
 
@@ -240,9 +240,9 @@ impl<T> Root<T> {
     #[inline]
     pub(super) unsafe fn claimed_block(&self, at: Tail) -> NonNull<Block<T>> {
         let entry = match at.level() {
-            0 => &self.near[tail::entry(0, at.position())],
+            0 => &self.level_0[tail::entry(0, at.position())],
             // SAFETY: the claim keeps the level's directory, by the caller's promise.
-            level => unsafe { self.far_entry(level, at.position()) },
+            level => unsafe { self.directory_entry(level, at.position()) },
         };
         // Acquire: pairs with the exchange that put the block there, so that it is initialized.
         NonNull::new(entry.load(Acquire)).unwrap_or_else(|| install(entry, Block::new()))
@@ -252,11 +252,11 @@ impl<T> Root<T> {
     ///
     /// As for [`claimed_block`](Self::claimed_block).
     #[inline]
-    unsafe fn far_entry(&self, level: usize, position: Word) -> &Entry<T> {
-        let far = &self.far[level - 1];
+    unsafe fn directory_entry(&self, level: usize, position: Word) -> &Entry<T> {
+        let directory = &self.directories[level - 1];
         // Acquire: pairs with the exchange that put the directory there.
-        let first =
-            NonNull::new(far.load(Acquire)).unwrap_or_else(|| install_directory(far, level));
+        let first = NonNull::new(directory.load(Acquire))
+            .unwrap_or_else(|| install_directory(directory, level));
         // SAFETY: the index is below the directory's length.
         let entry = unsafe { first.add(tail::entry(level, position)) };
         // SAFETY: the directory stays while a claim of its level is unused.
@@ -268,7 +268,7 @@ impl<T> Root<T> {
     pub(super) fn reserve(&self, first: Word, blocks: usize) {
         for n in 0..blocks {
             let position = first.wrapping_add(n as Word * BLOCK);
-            let entry = &self.near[tail::entry(0, position)];
+            let entry = &self.level_0[tail::entry(0, position)];
             // Relaxed: only null or not counts, and `install` decides.
             if entry.load(Relaxed).is_null() {
                 install(entry, Block::new());
@@ -280,7 +280,7 @@ impl<T> Root<T> {
     #[cold]
     pub(super) fn begin_level(&self, at: Tail) {
         // Release: pairs with `seek`.
-        self.starts[at.level() - 1].store(at.position() | IS_SET, Release);
+        self.level_starts[at.level() - 1].store(at.position() | IS_SET, Release);
     }
 
     /// The entry of a position in a level's directory, if there is one.
@@ -291,10 +291,10 @@ impl<T> Root<T> {
     unsafe fn entry(&self, level: usize, position: Word) -> Option<&Entry<T>> {
         let index = tail::entry(level, position);
         if level == 0 {
-            return Some(&self.near[index]);
+            return Some(&self.level_0[index]);
         }
         // Acquire: pairs with the exchange in `install_directory`.
-        let first = NonNull::new(self.far[level - 1].load(Acquire))?;
+        let first = NonNull::new(self.directories[level - 1].load(Acquire))?;
         // SAFETY: the index is below the directory's length.
         let entry = unsafe { first.add(index) };
         // SAFETY: only the consumer frees a directory, when it leaves the level.
@@ -308,24 +308,24 @@ impl<T> Root<T> {
     /// The caller is the consumer, `head` is its position, and it was claimed before `tail` was
     /// read, which is of this root's generation.
     pub(super) unsafe fn seek(&self, head: Word, tail: Tail) -> Option<NonNull<Block<T>>> {
-        let mut keeper = self.keeper();
-        while keeper.level < tail.level() {
+        let mut cursor = self.cursor();
+        while cursor.level < tail.level() {
             // Acquire: pairs with `begin_level`.
-            let start = self.starts[keeper.level].load(Acquire);
+            let start = self.level_starts[cursor.level].load(Acquire);
             if start == 0 && !mutant!("mail-level-by-tail") {
                 return None;
             }
             if ahead(head, start & !IS_SET) < 0 && !mutant!("mail-level-by-tail") {
                 break;
             }
-            keeper.level += 1;
-            self.keep(keeper);
+            cursor.level += 1;
+            self.set_cursor(cursor);
             // SAFETY: the caller is the consumer, and all positions of the level were taken.
-            unsafe { self.leave_level(keeper.level - 1, head, tail) };
-            keeper = self.keeper();
+            unsafe { self.leave_level(cursor.level - 1, head, tail) };
+            cursor = self.cursor();
         }
         // SAFETY: the caller is the consumer, and this is its level.
-        let entry = unsafe { self.entry(keeper.level, head) }?;
+        let entry = unsafe { self.entry(cursor.level, head) }?;
         // Acquire: pairs with the exchange that put the block there.
         NonNull::new(entry.load(Acquire))
     }
@@ -349,7 +349,7 @@ impl<T> Root<T> {
             return found;
         }
         // SAFETY: the caller is the consumer, and this is its level.
-        let entry = unsafe { self.entry(self.keeper().level, passed) }?;
+        let entry = unsafe { self.entry(self.cursor().level, passed) }?;
         // Acquire: pairs with the exchange that put the block there.
         NonNull::new(entry.load(Acquire))
     }
@@ -363,14 +363,14 @@ impl<T> Root<T> {
     unsafe fn leave_level(&self, level: usize, head: Word, tail: Tail) {
         let directory = level.checked_sub(1).and_then(|index| {
             // Relaxed: nobody else uses the level any more.
-            let first = self.far[index].load(Relaxed);
-            self.far[index].store(ptr::null_mut(), Relaxed);
+            let first = self.directories[index].load(Relaxed);
+            self.directories[index].store(ptr::null_mut(), Relaxed);
             // SAFETY: made with this level's length, and just taken out.
             (!first.is_null()).then(|| unsafe { directory_from(first, level) })
         });
         let entries = match &directory {
             Some(directory) => &directory[..],
-            None if level == 0 => &self.near[..],
+            None if level == 0 => &self.level_0[..],
             None => return,
         };
         for entry in entries {
@@ -379,7 +379,7 @@ impl<T> Root<T> {
                 entry.store(ptr::null_mut(), Relaxed);
                 // SAFETY: it was in the directory and is out of it, and nobody has a claim in it.
                 let block = unsafe { Box::from_raw(block.as_ptr()) };
-                self.offer(block, head.wrapping_sub(BLOCK), tail);
+                self.recycle(block, head.wrapping_sub(BLOCK), tail);
             }
         }
     }
@@ -393,39 +393,39 @@ impl<T> Root<T> {
     #[cold]
     pub(super) unsafe fn retire(&self, block: NonNull<Block<T>>, last: Word, tail: Tail) {
         // SAFETY: the caller is the consumer, and this is its level.
-        let entry = unsafe { self.entry(self.keeper().level, last) };
+        let entry = unsafe { self.entry(self.cursor().level, last) };
         let entry = entry.expect("the block was found through its entry");
         // Relaxed: published with `freed`, before which nobody looks for another block here.
         entry.store(ptr::null_mut(), Relaxed);
         // SAFETY: out of the directory; every claim in it was used, and its user is gone.
         let mut block = unsafe { Box::from_raw(block.as_ptr()) };
         block.clear();
-        self.offer(block, block_start(last), tail);
+        self.recycle(block, block_start(last), tail);
     }
 
     /// Puts a clean block where producers will look next, or frees it; `retired` is the last block
     /// that was taken out.
-    fn offer(&self, block: Box<Block<T>>, retired: Word, tail: Tail) {
-        let mut keeper = self.keeper();
+    fn recycle(&self, block: Box<Block<T>>, retired: Word, tail: Tail) {
+        let mut cursor = self.cursor();
         let level = tail.level();
         let next = block_start(tail.position().wrapping_add(BLOCK - tail::ONE));
-        if keeper.offer_level != level || ahead(keeper.offer_next, next) < 0 {
-            keeper.offer_level = level;
-            keeper.offer_next = next;
+        if cursor.recycle_level != level || ahead(cursor.recycle_next, next) < 0 {
+            cursor.recycle_level = level;
+            cursor.recycle_next = next;
         }
         let reach = (tail::entries(level) * SLOTS) as Signed;
         let made = Box::into_raw(block);
-        while ahead(keeper.offer_next, retired) <= reach {
+        while ahead(cursor.recycle_next, retired) <= reach {
             // SAFETY: only the consumer calls this, and it is not beyond the tail's level.
-            let Some(entry) = (unsafe { self.entry(level, keeper.offer_next) }) else { break };
-            keeper.offer_next = keeper.offer_next.wrapping_add(BLOCK);
+            let Some(entry) = (unsafe { self.entry(level, cursor.recycle_next) }) else { break };
+            cursor.recycle_next = cursor.recycle_next.wrapping_add(BLOCK);
             // Release: pairs with the loads of entries, so that the flags are clear.
             if entry.compare_exchange(ptr::null_mut(), made, Release, Relaxed).is_ok() {
-                self.keep(keeper);
+                self.set_cursor(cursor);
                 return;
             }
         }
-        self.keep(keeper);
+        self.set_cursor(cursor);
         // SAFETY: made from a box above, and seen by nobody.
         drop(unsafe { Box::from_raw(made) });
     }
@@ -433,20 +433,20 @@ impl<T> Root<T> {
     /// Whether at most one block is there and no directory but the first.
     pub(super) fn is_small(&self) -> bool {
         // Relaxed: only null or not counts.
-        let blocks = self.near.iter().filter(|entry| !entry.load(Relaxed).is_null()).count();
-        blocks <= 1 && self.far.iter().all(|far| far.load(Relaxed).is_null())
+        let blocks = self.level_0.iter().filter(|entry| !entry.load(Relaxed).is_null()).count();
+        blocks <= 1 && self.directories.iter().all(|directory| directory.load(Relaxed).is_null())
     }
 
     /// Frees all but one block, which becomes the block of `head`.
     pub(super) fn reset(&mut self, head: Word) {
         let mut kept = None;
         self.take_blocks(|block| kept = Some(block));
-        self.starts = prim_array![AtomicWord::new(0); LEVELS - 1];
-        self.keeper = UnsafeCell::new(Keeper::default());
+        self.level_starts = primitive_array![AtomicWord::new(0); LEVELS - 1];
+        self.cursor = UnsafeCell::new(ConsumerCursor::default());
         if let Some(mut block) = kept {
             block.clear();
             // Relaxed: published with the root.
-            self.near[tail::entry(0, head)].store(Box::into_raw(block), Relaxed);
+            self.level_0[tail::entry(0, head)].store(Box::into_raw(block), Relaxed);
         }
     }
 
@@ -460,11 +460,11 @@ impl<T> Root<T> {
                 taken(unsafe { Box::from_raw(block.as_ptr()) });
             }
         };
-        self.near.iter().for_each(&mut take);
-        for (index, far) in self.far.iter().enumerate() {
+        self.level_0.iter().for_each(&mut take);
+        for (index, directory) in self.directories.iter().enumerate() {
             // Relaxed: as above.
-            if let Some(first) = NonNull::new(far.load(Relaxed)) {
-                far.store(ptr::null_mut(), Relaxed);
+            if let Some(first) = NonNull::new(directory.load(Relaxed)) {
+                directory.store(ptr::null_mut(), Relaxed);
                 // SAFETY: made with this level's length, and just taken out.
                 let directory = unsafe { directory_from(first.as_ptr(), index + 1) };
                 directory.iter().for_each(&mut take);
@@ -472,17 +472,17 @@ impl<T> Root<T> {
         }
     }
 
-    fn keeper(&self) -> Keeper {
-        self.keeper.with(|keeper| {
+    fn cursor(&self) -> ConsumerCursor {
+        self.cursor.with(|cursor| {
             // SAFETY: only the consumer calls this, and there is one at a time.
-            unsafe { *keeper }
+            unsafe { *cursor }
         })
     }
 
-    fn keep(&self, kept: Keeper) {
-        self.keeper.with_mut(|keeper| {
+    fn set_cursor(&self, kept: ConsumerCursor) {
+        self.cursor.with_mut(|cursor| {
             // SAFETY: as above.
-            unsafe { *keeper = kept }
+            unsafe { *cursor = kept }
         });
     }
 }
@@ -511,12 +511,12 @@ fn install<T>(entry: &Entry<T>, block: Box<Block<T>>) -> NonNull<Block<T>> {
 
 /// Puts the directory of a level into its place unless it is there, and gives the one that is.
 #[cold]
-fn install_directory<T>(far: &AtomicPtr<Entry<T>>, level: usize) -> NonNull<Entry<T>> {
+fn install_directory<T>(place: &AtomicPtr<Entry<T>>, level: usize) -> NonNull<Entry<T>> {
     let directory: Box<[Entry<T>]> =
         (0..tail::entries(level)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
     let made = NonNull::from(Box::leak(directory)).cast::<Entry<T>>();
-    // Release: pairs with the loads of `far`. Acquire: who loses uses the winner's.
-    match far.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
+    // Release: pairs with the loads of `directories`. Acquire: who loses uses the winner's.
+    match place.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
         Ok(_) => made,
         Err(there) => {
             // SAFETY: made above, with this level's length, and seen by nobody.

@@ -10,14 +10,14 @@
 use crate::{
     mail_word::{CAPACITY_BITS, Signed, Word, low},
     mutant,
-    prim::{IS_MODEL, scaled},
+    primitive::{IS_MODEL, scaled},
 };
 
 /// Values of a block. Its flags then fill a quarter of a cache line, or a word where memory is
 /// scarce.
 pub(super) const SLOTS: usize = scaled(2, 4, 16);
 /// Entries of the directory of level 0.
-pub(super) const NEAR: usize = if IS_MODEL { 2 } else { 8 };
+pub(super) const LEVEL_0_ENTRIES: usize = if IS_MODEL { 2 } else { 8 };
 /// By how many bits a directory is larger than the one of the level below.
 const LEVEL_BITS: u32 = if IS_MODEL { 1 } else { 3 };
 /// Levels of directories; the largest has room for [`CAPACITY_MAX`] and a block more.
@@ -28,20 +28,20 @@ pub const CAPACITY_MAX: usize = if IS_MODEL { 64 } else { 1 << CAPACITY_BITS };
 
 /// The largest capacity whose memory can be [reserved](super::Mailbox::reserve): what it fills, and
 /// a block more, is inside of the first directory.
-pub const RESERVE_MAX: usize = (NEAR - 1) * SLOTS;
+pub const RESERVE_MAX: usize = (LEVEL_0_ENTRIES - 1) * SLOTS;
 
 const IDLE: Word = 1;
 pub(super) const PARKED: Word = 1 << 1;
 /// Either of the ways to sleep.
 pub(super) const ASLEEP: Word = IDLE | PARKED;
-pub(super) const CALLED: Word = 1 << 2;
+pub(super) const NOTIFIED: Word = 1 << 2;
 const CLOSED: Word = 1 << 3;
 const GENERATION: Word = 1 << 4;
 const LEVEL_SHIFT: u32 = 5;
 const LEVEL: Word = 0b111 << LEVEL_SHIFT;
-const AWAITED: Word = 1 << 8;
+const HAS_WAITERS: Word = 1 << 8;
 /// The next claim has the tray.
-const TRAY: Word = 1 << 9;
+const INLINE_FREE: Word = 1 << 9;
 /// One position.
 pub(super) const ONE: Word = 1 << 10;
 const FLAGS: Word = ONE - 1;
@@ -50,7 +50,7 @@ pub(super) const BLOCK: Word = ONE * SLOTS as Word;
 
 const _: () = {
     assert!(SLOTS.is_power_of_two(), "a position's slot is a mask away");
-    assert!(NEAR.is_power_of_two(), "a block's entry is a mask away");
+    assert!(LEVEL_0_ENTRIES.is_power_of_two(), "a block's entry is a mask away");
     assert!(LEVELS <= 8, "the level has three bits");
     assert!(CAPACITY_MAX.div_ceil(SLOTS) < entries(LEVELS - 1), "the last level is enough");
     // As wide as a word may be: with 64-bit atomics a `usize` may still have 32 bits.
@@ -63,7 +63,7 @@ pub(super) const fn entries(level: usize) -> usize {
     // At most seven levels of three bits.
     #[expect(clippy::cast_possible_truncation, reason = "a level is below 8")]
     let bits = LEVEL_BITS * level as u32;
-    NEAR << bits
+    LEVEL_0_ENTRIES << bits
 }
 
 /// The slot of a position in its block.
@@ -101,14 +101,14 @@ impl Tail {
     }
 
     /// The same with a tray that is free.
-    pub(super) const fn with_tray(self) -> Self {
-        Self(self.0 | TRAY)
+    pub(super) const fn with_inline_slot(self) -> Self {
+        Self(self.0 | INLINE_FREE)
     }
 
     /// Whether the next claim is the right to the tray instead of a slot.
     #[inline]
-    pub(super) const fn has_tray(self) -> bool {
-        self.0 & TRAY != 0
+    pub(super) const fn has_inline_slot(self) -> bool {
+        self.0 & INLINE_FREE != 0
     }
 
     /// The next position to be claimed.
@@ -135,13 +135,13 @@ impl Tail {
 
     /// Whether a claim has to look further: the box is closed, or others wait for room.
     #[inline]
-    pub(super) const fn is_barred(self) -> bool {
-        self.0 & (CLOSED | AWAITED) != 0
+    pub(super) const fn is_restricted(self) -> bool {
+        self.0 & (CLOSED | HAS_WAITERS) != 0
     }
 
     /// Whether room goes to those who wait for it.
-    pub(super) const fn is_awaited(self) -> bool {
-        self.0 & AWAITED != 0
+    pub(super) const fn has_waiters(self) -> bool {
+        self.0 & HAS_WAITERS != 0
     }
 
     #[inline]
@@ -157,13 +157,13 @@ impl Tail {
 
     /// Whether somebody has called the consumer since it looked.
     #[inline]
-    pub(super) const fn is_called(self) -> bool {
-        self.0 & CALLED != 0
+    pub(super) const fn is_notified(self) -> bool {
+        self.0 & NOTIFIED != 0
     }
 
     /// The consumer is called, and sleeps no more.
-    pub(super) const fn called(self) -> Self {
-        Self((self.0 | CALLED) & !ASLEEP)
+    pub(super) const fn notified(self) -> Self {
+        Self((self.0 | NOTIFIED) & !ASLEEP)
     }
 
     /// How many positions from `freed` on are surely inside the directory of this level.
@@ -184,7 +184,7 @@ impl Tail {
     /// One more position is claimed, the consumer is not idle, and the tray is not free.
     #[inline]
     pub(super) fn claimed(self) -> Self {
-        let cleared = if mutant!("mail-tray-kept") { IDLE } else { IDLE | TRAY };
+        let cleared = if mutant!("mail-tray-kept") { IDLE } else { IDLE | INLINE_FREE };
         Self(self.0.wrapping_add(ONE) & !cleared)
     }
 
@@ -196,7 +196,7 @@ impl Tail {
     }
 
     /// From this position on the other root is used, at level 0.
-    pub(super) const fn renewed(self) -> Self {
+    pub(super) const fn in_next_generation(self) -> Self {
         Self((self.0 ^ GENERATION) & !LEVEL)
     }
 
@@ -205,8 +205,8 @@ impl Tail {
         Self(self.0 | IDLE)
     }
 
-    pub(super) const fn awaited(self) -> Self {
-        Self(self.0 | AWAITED)
+    pub(super) const fn with_waiters(self) -> Self {
+        Self(self.0 | HAS_WAITERS)
     }
 
     pub(super) const fn closed(self) -> Self {

@@ -7,7 +7,7 @@ use core::{fmt, marker::PhantomData, ops::Deref, ptr::NonNull};
 
 use super::{Consumer, Pop, Producer, Queue};
 use crate::{
-    Counted,
+    Arc,
     link::{Link, Linked},
     push_error::PushError,
 };
@@ -16,10 +16,10 @@ use crate::{
 pub struct Boxed<T>(PhantomData<fn(T) -> T>);
 
 /// A shared handle that pushes values.
-pub type BoxProducer<T> = Producer<Boxed<T>, Counted<Queue<Boxed<T>>>>;
+pub type BoxProducer<T> = Producer<Boxed<T>, Arc<Queue<Boxed<T>>>>;
 
 /// The shared handle that pops values.
-pub type BoxConsumer<T> = Consumer<Boxed<T>, Counted<Queue<Boxed<T>>>>;
+pub type BoxConsumer<T> = Consumer<Boxed<T>, Arc<Queue<Boxed<T>>>>;
 
 /// A value with its link.
 #[repr(C)]
@@ -60,8 +60,8 @@ pub fn bounded<T>(bound: usize) -> (BoxProducer<T>, BoxConsumer<T>) {
 impl<N: Linked> Queue<N> {
     /// Shared handles of the two roles. Dropping the consumer closes the queue.
     #[must_use]
-    pub fn share(self) -> (Producer<N, Counted<Self>>, Consumer<N, Counted<Self>>) {
-        let queue = Counted::new(self);
+    pub fn share(self) -> (Producer<N, Arc<Self>>, Consumer<N, Arc<Self>>) {
+        let queue = Arc::new(self);
         // SAFETY: the queue came by value, so nobody else pops; it is now reached through the two
         // handles only. Whoever calls the unsafe `pop` beside them breaks the promise made there.
         let consumer = unsafe { Consumer::new(queue.clone()) };

@@ -1,12 +1,12 @@
-//! The chain behind its gate: bounded or not, counted, closable.
+//! The chain behind its semaphore: bounded or not, counted, closable.
 #![expect(unsafe_code, reason = "passes the promise of the only consumer on to the chain")]
 
 use core::fmt;
 
 use super::{
-    chain::{Chain, Pop},
-    gate::Gate,
     handles::{Consumer, Producer},
+    intrusive_queue::{IntrusiveQueue, Pop},
+    semaphore::Semaphore,
 };
 use crate::{
     const_unless_loom,
@@ -17,13 +17,13 @@ use crate::{
 /// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
 ///
 /// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
-/// can see it. Popping is for one: by [`split`](Self::split), or on the heap by `share`, the types
+/// can see it. ConsumerGuard is for one: by [`split`](Self::split), or on the heap by `share`, the types
 /// see to that, by the unsafe [`pop`](Self::pop) the caller does.
 ///
 /// What is inside when the queue is dropped is dropped with it, each once.
 pub struct Queue<N: Linked> {
-    gate: Gate,
-    chain: Chain<N>,
+    semaphore: Semaphore,
+    list: IntrusiveQueue<N>,
 }
 
 impl<N: Linked> Queue<N> {
@@ -31,7 +31,7 @@ impl<N: Linked> Queue<N> {
         /// A queue without a bound, in which a push is wait-free.
         #[must_use]
         pub const fn unbounded() -> Self {
-            Self { gate: Gate::unbounded(0), chain: Chain::new() }
+            Self { semaphore: Semaphore::unbounded(0), list: IntrusiveQueue::new() }
         }
     }
 
@@ -43,7 +43,7 @@ impl<N: Linked> Queue<N> {
         /// If `bound` is zero or above `usize::MAX / 4`.
         #[must_use]
         pub const fn bounded(bound: usize) -> Self {
-            Self { gate: Gate::bounded(bound, 0), chain: Chain::new() }
+            Self { semaphore: Semaphore::bounded(bound, 0), list: IntrusiveQueue::new() }
         }
     }
 
@@ -53,7 +53,7 @@ impl<N: Linked> Queue<N> {
         #[doc(hidden)]
         #[must_use]
         pub const fn bounded_from(bound: usize, start: usize) -> Self {
-            Self { gate: Gate::bounded(bound, start), chain: Chain::new() }
+            Self { semaphore: Semaphore::bounded(bound, start), list: IntrusiveQueue::new() }
         }
     }
 
@@ -68,9 +68,9 @@ impl<N: Linked> Queue<N> {
     /// The handle comes back if the queue is closed or full.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
-        match self.gate.enter(1) {
+        match self.semaphore.try_acquire(1) {
             Ok(()) => {
-                self.chain.push(handle);
+                self.list.push(handle);
                 Ok(())
             }
             Err(refusal) => Err(PushError::new(handle, refusal)),
@@ -83,9 +83,9 @@ impl<N: Linked> Queue<N> {
     ///
     /// The batch comes back if the queue is closed or has not enough room for all.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
-        match self.gate.enter(batch.len()) {
+        match self.semaphore.try_acquire(batch.len()) {
             Ok(()) => {
-                self.chain.push_batch(batch);
+                self.list.push_batch(batch);
                 Ok(())
             }
             Err(refusal) => Err(PushError::new(batch, refusal)),
@@ -123,8 +123,8 @@ impl<N: Linked> Queue<N> {
             // SAFETY: the caller is the only consumer.
             match unsafe { self.pop_link() } {
                 Pop::Item(link) => batch.push_link(link),
-                Pop::Busy if batch.is_empty() => return Pop::Busy,
-                Pop::Empty | Pop::Busy => break,
+                Pop::Retry if batch.is_empty() => return Pop::Retry,
+                Pop::Empty | Pop::Retry => break,
             }
         }
         if batch.is_empty() { Pop::Empty } else { Pop::Item(batch) }
@@ -133,19 +133,19 @@ impl<N: Linked> Queue<N> {
     /// Refuses every push from now on; says whether this call did it. What was admitted before
     /// stays and is to be popped: after this, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
-        self.gate.close()
+        self.semaphore.close()
     }
 
     /// Whether [`close`](Self::close) was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.gate.is_closed()
+        self.semaphore.is_closed()
     }
 
     /// The number of items inside, those on their way included. Others may change it meanwhile.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.gate.len()
+        self.semaphore.len()
     }
 
     /// Whether [`len`](Self::len) is zero.
@@ -157,7 +157,7 @@ impl<N: Linked> Queue<N> {
     /// The largest number of items, if the queue has a bound.
     #[must_use]
     pub const fn bound(&self) -> Option<usize> {
-        self.gate.bound()
+        self.semaphore.bound()
     }
 
     /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
@@ -175,13 +175,13 @@ impl<N: Linked> Queue<N> {
     #[inline]
     unsafe fn pop_link(&self) -> Pop<core::ptr::NonNull<Link>> {
         // SAFETY: the caller is the only consumer.
-        match unsafe { self.chain.pop_link() } {
+        match unsafe { self.list.pop_link() } {
             Pop::Item(link) => {
-                self.gate.leave(1);
+                self.semaphore.release(1);
                 Pop::Item(link)
             }
-            Pop::Empty if self.gate.is_settled() => Pop::Empty,
-            Pop::Empty | Pop::Busy => Pop::Busy,
+            Pop::Empty if self.semaphore.is_idle() => Pop::Empty,
+            Pop::Empty | Pop::Retry => Pop::Retry,
         }
     }
 }

@@ -5,8 +5,8 @@ use core::{cell::Cell, fmt, marker::PhantomData};
 
 use super::{CAPACITY, Overflow, Thief, head::Head, slots::Slots};
 use crate::{
-    Counted, mutant,
-    prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Arc, mutant,
+    primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release},
     push_error::{PushError, Refusal},
 };
 
@@ -35,7 +35,7 @@ use crate::{
 /// assert_eq!(mine.pop(), Some(5));
 /// ```
 pub struct Owner<T, const N: usize = CAPACITY> {
-    slots: Counted<Slots<T, N>>,
+    slots: Arc<Slots<T, N>>,
     /// Not `Sync`: it stands for one owner at a time.
     _alone: PhantomData<Cell<()>>,
 }
@@ -53,7 +53,7 @@ impl<T, const N: usize> Owner<T, N> {
     #[doc(hidden)]
     #[must_use]
     pub fn starting_at(start: u32) -> Self {
-        Self { slots: Counted::new(Slots::new(start)), _alone: PhantomData }
+        Self { slots: Arc::new(Slots::new(start)), _alone: PhantomData }
     }
 
     /// A handle for stealing from this ring.
@@ -83,13 +83,13 @@ impl<T, const N: usize> Owner<T, N> {
     pub fn try_push(&mut self, item: T) -> Result<(), PushError<T>> {
         let tail = self.tail();
         // Acquire: pairs with the closing of a steal; the thief is done with the slots behind
-        // `open` (rule 1).
+        // `steal` (rule 1).
         let head = self.slots.head(Acquire);
-        let oldest = if mutant!("ring-push-into-open-steal") { head.next } else { head.open };
+        let oldest = if mutant!("ring-push-into-open-steal") { head.next } else { head.steal };
         if tail.wrapping_sub(oldest) == Slots::<T, N>::CAPACITY {
             return Err(PushError::new(item, Refusal::Full));
         }
-        // SAFETY: the slot is not between `open` and `tail`, so it is free, and only the owner
+        // SAFETY: the slot is not between `steal` and `tail`, so it is free, and only the owner
         // fills slots (rule 1).
         unsafe { self.slots.put(tail, item) };
         self.publish(tail.wrapping_add(1));
@@ -108,10 +108,10 @@ impl<T, const N: usize> Owner<T, N> {
             }
             let next = head.next.wrapping_add(1);
             let after = if head.is_stealing() && !mutant!("ring-pop-ignores-claim") {
-                debug_assert_ne!(head.open, next, "an open steal is not longer than the ring");
-                Head { open: head.open, next }
+                debug_assert_ne!(head.steal, next, "an open steal is not longer than the ring");
+                Head { steal: head.steal, next }
             } else {
-                Head::closed(next)
+                Head::idle(next)
             };
             let order = if mutant!("ring-relaxed-pop") { Relaxed } else { AcqRel };
             // Release: a thief that acquires this head sees the tail before it (rule 3). Acquire:
@@ -141,7 +141,7 @@ impl<T, const N: usize> Owner<T, N> {
     #[must_use]
     pub fn room(&self) -> usize {
         // Acquire: as in `try_push`; what is pushed on the strength of it checks again.
-        let taken = self.tail().wrapping_sub(self.slots.head(Acquire).open);
+        let taken = self.tail().wrapping_sub(self.slots.head(Acquire).steal);
         (Slots::<T, N>::CAPACITY - taken) as usize
     }
 
@@ -152,7 +152,7 @@ impl<T, const N: usize> Owner<T, N> {
     }
 
     #[inline]
-    pub(super) fn slots(&self) -> &Counted<Slots<T, N>> {
+    pub(super) fn slots(&self) -> &Arc<Slots<T, N>> {
         &self.slots
     }
 
@@ -182,7 +182,7 @@ impl<T, const N: usize> Owner<T, N> {
             }
             let half = Slots::<T, N>::CAPACITY / 2;
             if self.tail().wrapping_sub(head.next) == Slots::<T, N>::CAPACITY {
-                let after = Head::closed(head.next.wrapping_add(half));
+                let after = Head::idle(head.next.wrapping_add(half));
                 let is_claimed = if mutant!("ring-overflow-by-store") {
                     self.slots.overwrite_head(after, Release);
                     true

@@ -9,17 +9,17 @@ use core::{
 use super::head::Head;
 use crate::{
     pad::Padded,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicU32, AtomicU64,
             Ordering::{self, Acquire, Relaxed},
         },
     },
-    prim_array,
+    primitive_array,
 };
 
-/// The shared part of a ring. The items of positions `open..tail` are in their slots, all others
+/// The shared part of a ring. The items of positions `steal..tail` are in their slots, all others
 /// are uninitialized or given away.
 pub(super) struct Slots<T, const N: usize> {
     head: Padded<AtomicU64>,
@@ -47,9 +47,9 @@ impl<T, const N: usize> Slots<T, N> {
 
     pub(super) fn new(start: u32) -> Self {
         Self {
-            head: Padded(AtomicU64::new(Head::closed(start).pack())),
+            head: Padded(AtomicU64::new(Head::idle(start).pack())),
             tail: Padded(AtomicU32::new(start)),
-            slots: prim_array![UnsafeCell::new(MaybeUninit::uninit()); N],
+            slots: primitive_array![UnsafeCell::new(MaybeUninit::uninit()); N],
             _owns: PhantomData,
         }
     }

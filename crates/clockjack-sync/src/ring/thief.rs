@@ -5,8 +5,8 @@ use core::fmt;
 
 use super::{CAPACITY, Owner, head::Head, slots::Slots};
 use crate::{
-    Counted, mutant,
-    prim::atomic::Ordering::{AcqRel, Acquire, Release},
+    Arc, mutant,
+    primitive::atomic::Ordering::{AcqRel, Acquire, Release},
 };
 
 /// What an attempt to steal gave.
@@ -24,7 +24,7 @@ pub enum Steal<T> {
     Empty,
     /// Another thief is at work on this ring. Try the next victim; but do not take this one for
     /// empty.
-    Busy,
+    Retry,
 }
 
 impl<T> Steal<T> {
@@ -32,18 +32,18 @@ impl<T> Steal<T> {
     pub fn item(self) -> Option<T> {
         match self {
             Self::Item { item, .. } => Some(item),
-            Self::Empty | Self::Busy => None,
+            Self::Empty | Self::Retry => None,
         }
     }
 }
 
 /// A handle for stealing from the ring of an [`Owner`]; see the [module](super) for the protocol.
 pub struct Thief<T, const N: usize = CAPACITY> {
-    slots: Counted<Slots<T, N>>,
+    slots: Arc<Slots<T, N>>,
 }
 
 impl<T, const N: usize> Thief<T, N> {
-    pub(super) const fn new(slots: Counted<Slots<T, N>>) -> Self {
+    pub(super) const fn new(slots: Arc<Slots<T, N>>) -> Self {
         Self { slots }
     }
 
@@ -54,7 +54,7 @@ impl<T, const N: usize> Thief<T, N> {
     /// it finds [`Steal::Empty`].
     #[inline]
     pub fn steal_into(&self, into: &mut Owner<T, N>) -> Steal<T> {
-        if Counted::ptr_eq(&self.slots, into.slots()) {
+        if Arc::ptr_eq(&self.slots, into.slots()) {
             return Steal::Empty;
         }
         #[expect(clippy::cast_possible_truncation, reason = "room is at most the capacity")]
@@ -98,7 +98,7 @@ impl<T, const N: usize> Thief<T, N> {
         let mut head = self.slots.head(Acquire);
         let n = loop {
             if head.is_stealing() {
-                return Steal::Busy;
+                return Steal::Retry;
             }
             // Acquire: pairs with the owner's store; the items before this tail are readable.
             let waiting = self.slots.tail.load(Acquire).wrapping_sub(head.next);
@@ -107,7 +107,7 @@ impl<T, const N: usize> Thief<T, N> {
             }
             // Between the two loads the owner may have gone round. Then the claim will fail.
             let n = (waiting - waiting / 2).min(max).min(Slots::<T, N>::CAPACITY);
-            let claim = Head { open: head.next, next: head.next.wrapping_add(n) };
+            let claim = Head { steal: head.next, next: head.next.wrapping_add(n) };
             if mutant!("ring-copy-before-claim") {
                 // SAFETY: none. This is the fault: the item may be taken by somebody else.
                 core::mem::forget(unsafe { self.slots.take(head.next) });
@@ -128,7 +128,7 @@ impl<T, const N: usize> Thief<T, N> {
             let item = unsafe { self.slots.take(first.wrapping_add(offset)) };
             put(offset - 1, item);
         }
-        self.close(Head { open: first, next: first.wrapping_add(n) });
+        self.close(Head { steal: first, next: first.wrapping_add(n) });
         Steal::Item { item, moved: n as usize - 1 }
     }
 
@@ -137,11 +137,11 @@ impl<T, const N: usize> Thief<T, N> {
     fn close(&self, claim: Head) {
         let mut head = claim;
         if mutant!("ring-close-by-store") {
-            return self.slots.overwrite_head(Head::closed(self.slots.head(Acquire).next), Release);
+            return self.slots.overwrite_head(Head::idle(self.slots.head(Acquire).next), Release);
         }
         // Release: the items were moved out before the owner fills the slots again; pairs with its
         // loads of the head. Acquire: as in the claim.
-        while let Err(now) = self.slots.move_head(head, Head::closed(head.next), AcqRel) {
+        while let Err(now) = self.slots.move_head(head, Head::idle(head.next), AcqRel) {
             head = now;
         }
     }

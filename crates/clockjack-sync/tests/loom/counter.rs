@@ -1,6 +1,6 @@
 //! The striped counter and the counted pointer.
 
-use clockjack_sync::{Counted, counter::Striped};
+use clockjack_sync::{Arc, counter::StripedCounter};
 use loom::{sync::Arc, thread};
 
 use crate::tracked::Live;
@@ -8,7 +8,7 @@ use crate::tracked::Live;
 #[test]
 fn the_sum_is_exact_after_everyone_has_written() {
     loom::model(|| {
-        let counter = Arc::new(Striped::new());
+        let counter = Arc::new(StripedCounter::new());
         let other = Arc::clone(&counter);
         let same_stripe = thread::spawn(move || other.add(32, 3));
         let other = Arc::clone(&counter);
@@ -21,11 +21,11 @@ fn the_sum_is_exact_after_everyone_has_written() {
 }
 
 #[test]
-fn the_last_counted_pointer_drops_the_value_after_all_uses() {
+fn the_last_arc_drops_the_value_after_all_uses() {
     loom::model(|| {
         let live = Live::default();
-        let pointer = Counted::new(live.item(7));
-        let use_and_drop = |pointer: Counted<_>| thread::spawn(move || drop(pointer));
+        let pointer = Arc::new(live.item(7));
+        let use_and_drop = |pointer: Arc<_>| thread::spawn(move || drop(pointer));
         let (one, two) = (use_and_drop(pointer.clone()), use_and_drop(pointer.clone()));
         drop(pointer);
         one.join().unwrap();

@@ -35,7 +35,7 @@ fn take_all(injector: &Shared, into: &mut Vec<u32>) {
         match injector.pop() {
             Pop::Item(node) => into.push(node.into_value().id()),
             Pop::Empty => break,
-            Pop::Busy => thread::yield_now(),
+            Pop::Retry => thread::yield_now(),
         }
     }
 }
@@ -119,7 +119,7 @@ fn what_the_injector_admits_before_close_is_taken_and_the_rest_comes_back() {
 /// The steps that the documentation asks of a parking worker, and of a pusher that looks for one.
 #[test]
 fn a_worker_that_parks_by_the_rules_does_not_sleep_on_an_item() {
-    use clockjack_sync::prim::atomic::{AtomicBool, Ordering::Relaxed, fence};
+    use clockjack_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed, fence};
     use loom::sync::atomic::Ordering::SeqCst;
 
     model_within(3, || {

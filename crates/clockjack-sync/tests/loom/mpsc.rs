@@ -23,7 +23,7 @@ fn take_all(consumer: &mut BoxConsumer<Tracked>, into: &mut Vec<u32>) {
         match consumer.pop_value() {
             Pop::Item(item) => into.push(item.id()),
             Pop::Empty => break,
-            Pop::Busy => thread::yield_now(),
+            Pop::Retry => thread::yield_now(),
         }
     }
 }
@@ -132,7 +132,7 @@ fn what_is_accepted_before_close_is_seen_and_what_is_not_comes_back() {
                 let mut seen = Vec::new();
                 take_all(&mut consumer, &mut seen);
                 // The first Empty after the close is final.
-                assert!(matches!(consumer.pop_value(), Pop::Empty | Pop::Busy));
+                assert!(matches!(consumer.pop_value(), Pop::Empty | Pop::Retry));
                 seen
             });
             let mut accepted: Vec<_> =

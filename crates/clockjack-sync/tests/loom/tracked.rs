@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use clockjack_sync::prim::UnsafeCell;
+use clockjack_sync::primitive::UnsafeCell;
 
 /// Counts items that are alive; a plain counter, so that it orders nothing in the model.
 #[derive(Clone, Default)]

@@ -2,19 +2,19 @@
 #![expect(unsafe_code, reason = "cells that loom watches stand for the elements")]
 
 use clockjack_sync::{
-    ReturnStack,
-    prim::{
+    IndexStack,
+    index_stack::{Links, NIL},
+    primitive::{
         UnsafeCell,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
-    return_stack::{Links, NIL},
 };
 use loom::{sync::Arc, thread};
 
 const N: usize = 3;
 
 struct Slots {
-    stack: ReturnStack,
+    stack: IndexStack,
     links: [AtomicU32; N],
     payload: [UnsafeCell<u32>; N],
 }
@@ -35,7 +35,7 @@ impl Links for Slots {
 impl Slots {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            stack: ReturnStack::new(),
+            stack: IndexStack::new(),
             links: core::array::from_fn(|_| AtomicU32::new(NIL)),
             payload: core::array::from_fn(|_| UnsafeCell::new(0)),
         })

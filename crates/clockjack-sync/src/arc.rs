@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
-use crate::prim::atomic::{
+use crate::primitive::atomic::{
     AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
@@ -17,15 +17,15 @@ use crate::prim::atomic::{
 /// # Examples
 ///
 /// ```
-/// use clockjack_sync::Counted;
+/// use clockjack_sync::Arc;
 ///
-/// let one = Counted::new(5);
+/// let one = Arc::new(5);
 /// let two = one.clone();
-/// assert!(Counted::ptr_eq(&one, &two));
+/// assert!(Arc::ptr_eq(&one, &two));
 /// drop(one);
 /// assert_eq!(*two, 5);
 /// ```
-pub struct Counted<T> {
+pub struct Arc<T> {
     block: NonNull<Block<T>>,
     /// Dropping a pointer may drop a `T`.
     _owns: PhantomData<Block<T>>,
@@ -38,11 +38,11 @@ struct Block<T> {
 
 // SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`) and the thread that lets go last
 // drops the `T` (needs `T: Send`).
-unsafe impl<T: Send + Sync> Send for Counted<T> {}
-// SAFETY: as above; `&Counted<T>` can be cloned into a `Counted<T>`.
-unsafe impl<T: Send + Sync> Sync for Counted<T> {}
+unsafe impl<T: Send + Sync> Send for Arc<T> {}
+// SAFETY: as above; `&Arc<T>` can be cloned into a `Arc<T>`.
+unsafe impl<T: Send + Sync> Sync for Arc<T> {}
 
-impl<T> Counted<T> {
+impl<T> Arc<T> {
     /// Moves `value` to the heap.
     pub fn new(value: T) -> Self {
         let block = Box::new(Block { count: AtomicUsize::new(1), value });
@@ -100,7 +100,7 @@ impl<T> Counted<T> {
     }
 }
 
-impl<T> Clone for Counted<T> {
+impl<T> Clone for Arc<T> {
     /// # Panics
     ///
     /// If more than `isize::MAX` pointers are counted, which only forgotten ones can reach.
@@ -113,7 +113,7 @@ impl<T> Clone for Counted<T> {
     }
 }
 
-impl<T> Deref for Counted<T> {
+impl<T> Deref for Arc<T> {
     type Target = T;
 
     #[inline]
@@ -122,7 +122,7 @@ impl<T> Deref for Counted<T> {
     }
 }
 
-impl<T> Drop for Counted<T> {
+impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
         // Release: what this thread did with the value happens before the drop of it; pairs with
         // the load of the thread that comes last.
@@ -138,7 +138,7 @@ impl<T> Drop for Counted<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Counted<T> {
+impl<T: fmt::Debug> fmt::Debug for Arc<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

@@ -5,7 +5,7 @@ pub(crate) type Word = usize;
 /// A distance of positions.
 pub(crate) type Signed = isize;
 /// A shared word.
-pub(crate) type AtomicWord = crate::prim::atomic::AtomicUsize;
+pub(crate) type AtomicWord = crate::primitive::atomic::AtomicUsize;
 
 /// The bits of the largest capacity: less than half of the positions.
 pub(super) const CAPACITY_BITS: u32 = 20;

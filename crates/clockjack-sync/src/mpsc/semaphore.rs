@@ -2,31 +2,31 @@
 
 use crate::{
     const_unless_loom, mutant,
-    prim::atomic::{
+    primitive::atomic::{
         AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
     push_error::Refusal,
 };
 
-/// The lowest bit of `admitted`.
+/// The lowest bit of `acquired`.
 const CLOSED: usize = 1;
-/// One item in `admitted` and `left`.
+/// One item in `acquired` and `released`.
 const ONE: usize = 2;
 /// No bound. A true bound is below half of the count's range, so that differences keep their sign.
 const UNBOUNDED: usize = usize::MAX;
 /// The largest bound.
 pub(crate) const BOUND_MAX: usize = usize::MAX >> 2;
 
-/// Counts what was admitted and what has left, both modulo half of `usize`.
+/// Counts what was acquired and what has released, both modulo half of `usize`.
 #[derive(Debug)]
-pub(crate) struct Gate {
-    admitted: AtomicUsize,
-    left: AtomicUsize,
+pub(crate) struct Semaphore {
+    acquired: AtomicUsize,
+    released: AtomicUsize,
     bound: usize,
 }
 
-impl Gate {
+impl Semaphore {
     const_unless_loom! {
         /// A gate that lets everything in; both counts begin at `start`.
         pub(crate) const fn unbounded(start: usize) -> Self {
@@ -46,103 +46,107 @@ impl Gate {
     const_unless_loom! {
         const fn new(bound: usize, start: usize) -> Self {
             let start = start.wrapping_mul(ONE);
-            Self { admitted: AtomicUsize::new(start), left: AtomicUsize::new(start), bound }
+            Self { acquired: AtomicUsize::new(start), released: AtomicUsize::new(start), bound }
         }
     }
 
     /// Admits `n` items, all or none.
     #[inline]
-    pub(crate) fn enter(&self, n: usize) -> Result<(), Refusal> {
-        if self.bound == UNBOUNDED { self.enter_unbounded(n) } else { self.enter_bounded(n) }
+    pub(crate) fn try_acquire(&self, n: usize) -> Result<(), Refusal> {
+        if self.bound == UNBOUNDED {
+            self.try_acquire_unbounded(n)
+        } else {
+            self.try_acquire_bounded(n)
+        }
     }
 
     #[inline]
-    fn enter_unbounded(&self, n: usize) -> Result<(), Refusal> {
+    fn try_acquire_unbounded(&self, n: usize) -> Result<(), Refusal> {
         // Acquire: pairs with `close`, so that a refused caller sees what came before it. This look
         // keeps producers of a closed queue from shaking the count for ever; the one that counts is
         // the addition.
-        if self.admitted.load(Acquire) & CLOSED != 0 {
+        if self.acquired.load(Acquire) & CLOSED != 0 {
             return Err(Refusal::Closed);
         }
         // Acquire: as above. No Release: the chain publishes the item.
-        let before = self.admitted.fetch_add(n * ONE, Acquire);
+        let before = self.acquired.fetch_add(n * ONE, Acquire);
         if before & CLOSED != 0 && !mutant!("mpsc-closed-not-rechecked") {
             // Relaxed: takes back what was never published.
-            self.admitted.fetch_sub(n * ONE, Relaxed);
+            self.acquired.fetch_sub(n * ONE, Relaxed);
             return Err(Refusal::Closed);
         }
         Ok(())
     }
 
-    fn enter_bounded(&self, n: usize) -> Result<(), Refusal> {
-        // Acquire: pairs with `close`, and orders the load of `left` after it (rule 7).
-        let mut admitted = self.admitted.load(Acquire);
+    fn try_acquire_bounded(&self, n: usize) -> Result<(), Refusal> {
+        // Acquire: pairs with `close`, and orders the load of `released` after it (rule 7).
+        let mut acquired = self.acquired.load(Acquire);
         loop {
-            if admitted & CLOSED != 0 {
+            if acquired & CLOSED != 0 {
                 return Err(Refusal::Closed);
             }
-            // Acquire: pairs with `leave`, so that a producer that found room sees that the
+            // Acquire: pairs with `release`, so that a producer that found room sees that the
             // consumer is done with the item whose room it takes.
-            let inside = difference(admitted, self.left.load(Acquire));
-            // Negative: `admitted` was read too long ago, and the exchange will fail.
+            let inside = difference(acquired, self.released.load(Acquire));
+            // Negative: `acquired` was read too long ago, and the exchange will fail.
             if inside >= 0 && inside.cast_unsigned() + n > self.bound {
                 return Err(Refusal::Full);
             }
-            let after = admitted.wrapping_add(n * ONE);
+            let after = acquired.wrapping_add(n * ONE);
             // Acquire: as for the first load.
-            match self.admitted.compare_exchange_weak(admitted, after, Acquire, Acquire) {
+            match self.acquired.compare_exchange_weak(acquired, after, Acquire, Acquire) {
                 Ok(_) => return Ok(()),
                 Err(_) if mutant!("mpsc-bound-by-load") => {
-                    self.admitted.fetch_add(n * ONE, Acquire);
+                    self.acquired.fetch_add(n * ONE, Acquire);
                     return Ok(());
                 }
-                Err(now) => admitted = now,
+                Err(now) => acquired = now,
             }
         }
     }
 
     /// Counts `n` items out. Only the consumer calls it, after it has taken them off the chain.
     #[inline]
-    pub(crate) fn leave(&self, n: usize) {
+    pub(crate) fn release(&self, n: usize) {
         // Relaxed: only the consumer writes it.
-        let left = self.left.load(Relaxed);
-        // Release: pairs with `enter_bounded` and `len`.
-        self.left.store(left.wrapping_add(n * ONE), Release);
+        let released = self.released.load(Relaxed);
+        // Release: pairs with `try_acquire_bounded` and `len`.
+        self.released.store(released.wrapping_add(n * ONE), Release);
     }
 
-    /// Whether everything admitted has left. Only the consumer's question (rule 9).
+    /// Whether everything acquired has released. Only the consumer's question (rule 9).
     #[inline]
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         if mutant!("mpsc-empty-ignores-admitted") {
             return true;
         }
         // Relaxed: only the consumer writes it.
-        let left = self.left.load(Relaxed);
+        let released = self.released.load(Relaxed);
         // Acquire: pairs with `close`; a consumer that finds it closed sees what came before.
-        self.admitted.load(Acquire) & !CLOSED == left
+        self.acquired.load(Acquire) & !CLOSED == released
     }
 
     /// Refuses everything from now on; says whether this call did it.
     pub(crate) fn close(&self) -> bool {
-        // AcqRel: pairs with the loads of `admitted` in both directions; the closer sees what came
+        // AcqRel: pairs with the loads of `acquired` in both directions; the closer sees what came
         // before an earlier closing.
-        self.admitted.fetch_or(CLOSED, AcqRel) & CLOSED == 0
+        self.acquired.fetch_or(CLOSED, AcqRel) & CLOSED == 0
     }
 
     /// Whether it was closed.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         // Acquire: pairs with `close`.
-        self.admitted.load(Acquire) & CLOSED != 0
+        self.acquired.load(Acquire) & CLOSED != 0
     }
 
-    /// How many are inside: never too few of those admitted before the call and not yet gone.
+    /// How many are inside: never too few of those acquired before the call and not yet gone.
     pub(crate) fn len(&self) -> usize {
-        // Acquire: pairs with `leave`; whoever sees an item leave also sees it admitted, so the
+        // Acquire: pairs with `release`; whoever sees an item release also sees it acquired, so the
         // difference is not negative.
-        let left = self.left.load(Acquire);
+        let released = self.released.load(Acquire);
         // Relaxed: a count.
-        difference(self.admitted.load(Relaxed), left).max(0).cast_unsigned()
+        difference(self.acquired.load(Relaxed), released).max(0).cast_unsigned()
     }
 
     /// The bound, if there is one.
@@ -151,8 +155,8 @@ impl Gate {
     }
 }
 
-/// The items by which `admitted` is ahead of `left`, whatever has wrapped around.
+/// The items by which `acquired` is ahead of `released`, whatever has wrapped around.
 #[inline]
-const fn difference(admitted: usize, left: usize) -> isize {
-    (admitted & !CLOSED).wrapping_sub(left).cast_signed() / ONE.cast_signed()
+const fn difference(acquired: usize, released: usize) -> isize {
+    (acquired & !CLOSED).wrapping_sub(released).cast_signed() / ONE.cast_signed()
 }

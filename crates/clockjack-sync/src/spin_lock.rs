@@ -9,7 +9,7 @@
 //! takes no second lock; so it leaves. While it is preempted others spin. There is no fairness.
 //!
 //! It is not for interrupts: one that meets the lock held by the code it interrupted would spin for
-//! ever; [`Lock::try_with`] is the way there. It is not for user code: no closure, waker, or drop
+//! ever; [`SpinLock::try_with`] is the way there. It is not for user code: no closure, waker, or drop
 //! of a user's value may run inside.
 #![expect(unsafe_code, reason = "the holder of the lock has the value to itself")]
 
@@ -17,7 +17,7 @@ use core::fmt;
 
 use crate::{
     const_unless_loom, mutant,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicBool,
@@ -32,23 +32,23 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use clockjack_sync::lock::Lock;
+/// use clockjack_sync::spin_lock::SpinLock;
 ///
-/// static COUNT: Lock<u32> = Lock::new(1);
+/// static COUNT: SpinLock<u32> = SpinLock::new(1);
 /// assert_eq!(COUNT.with(|count| core::mem::replace(count, 2)), 1);
 /// assert_eq!(COUNT.try_with(|count| *count), Some(2));
 /// ```
-pub struct Lock<T> {
+pub struct SpinLock<T> {
     is_held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the lock gives the value to one thread at a time, which may move it out (`T: Send`).
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Send for Lock<T> {}
+unsafe impl<T: Send> Send for SpinLock<T> {}
 
-impl<T> Lock<T> {
+impl<T> SpinLock<T> {
     const_unless_loom! {
         /// An open lock around a value.
         #[must_use]
@@ -61,10 +61,10 @@ impl<T> Lock<T> {
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let held = loop {
-            if let Some(held) = self.try_hold() {
+            if let Some(held) = self.try_lock() {
                 break held;
             }
-            self.await_open();
+            self.spin_until_unlocked();
         };
         held.run(f)
     }
@@ -72,7 +72,7 @@ impl<T> Lock<T> {
     /// Calls `f` with the value if nobody else has it.
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.try_hold().map(|held| held.run(f))
+        self.try_lock().map(|held| held.run(f))
     }
 
     /// The value, through an exclusive borrow.
@@ -86,17 +86,17 @@ impl<T> Lock<T> {
     }
 
     #[inline]
-    fn try_hold(&self) -> Option<Held<'_, T>> {
+    fn try_lock(&self) -> Option<Guard<'_, T>> {
         // Acquire: pairs with the opening; what the last holder did is seen. Relaxed on failure:
         // nothing is read then.
         let won = self.is_held.compare_exchange(false, true, Acquire, Relaxed).is_ok();
         // The guard is made by the winner only, for dropping one opens the lock.
-        won.then(|| Held(self))
+        won.then(|| Guard(self))
     }
 
     /// Spins on a load, so that the holder keeps the cache line.
     #[cold]
-    fn await_open(&self) {
+    fn spin_until_unlocked(&self) {
         // Relaxed: a hint; the exchange decides.
         while self.is_held.load(Relaxed) {
             hint::spin_loop();
@@ -104,22 +104,22 @@ impl<T> Lock<T> {
     }
 }
 
-impl<T: Default> Default for Lock<T> {
+impl<T: Default> Default for SpinLock<T> {
     fn default() -> Self {
         Self::new(T::default())
     }
 }
 
-impl<T> fmt::Debug for Lock<T> {
+impl<T> fmt::Debug for SpinLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock").finish_non_exhaustive()
+        f.debug_struct("SpinLock").finish_non_exhaustive()
     }
 }
 
 /// The lock, held; dropping it opens the lock.
-struct Held<'a, T>(&'a Lock<T>);
+struct Guard<'a, T>(&'a SpinLock<T>);
 
-impl<T> Held<'_, T> {
+impl<T> Guard<'_, T> {
     #[inline]
     fn run<R>(self, f: impl FnOnce(&mut T) -> R) -> R {
         self.0.value.with_mut(|value| {
@@ -129,7 +129,7 @@ impl<T> Held<'_, T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let order = if mutant!("lock-relaxed-open") { Relaxed } else { Release };

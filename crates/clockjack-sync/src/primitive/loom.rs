@@ -62,7 +62,7 @@ macro_rules! const_unless_loom {
 /// An array of primitives, each made by the same expression.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! prim_array {
+macro_rules! primitive_array {
     ($element:expr; $n:expr) => {
         ::core::array::from_fn::<_, { $n }, _>(|_| $element)
     };

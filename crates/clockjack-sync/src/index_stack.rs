@@ -7,7 +7,7 @@
 //! # Protocol
 //!
 //! Roles: any number of *pushers*, any number of *drainers*. An element is *out*, *on the stack* or
-//! *in a drain*; [`ReturnStack::push`] moves it from out to stack, [`ReturnStack::drain`] moves
+//! *in a drain*; [`IndexStack::push`] moves it from out to stack, [`IndexStack::drain`] moves
 //! everything on the stack into one drain, and the drain lets go of an element by yielding it.
 //!
 //! ```text
@@ -37,7 +37,7 @@ use core::fmt;
 use crate::{
     const_unless_loom, mutant,
     pad::Padded,
-    prim::atomic::{
+    primitive::atomic::{
         AtomicU32, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
     },
@@ -46,7 +46,7 @@ use crate::{
 /// The index that names no element: the end of a chain.
 pub const NIL: u32 = u32::MAX;
 
-/// Where the links of a [`ReturnStack`] live.
+/// Where the links of a [`IndexStack`] live.
 ///
 /// Both calls may be relaxed accesses of an atomic: the head of the stack publishes them.
 pub trait Links {
@@ -64,7 +64,7 @@ pub trait Links {
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 ///
-/// use clockjack_sync::return_stack::{Links, NIL, ReturnStack};
+/// use clockjack_sync::index_stack::{Links, NIL, IndexStack};
 ///
 /// struct Slots([AtomicU32; 4]);
 ///
@@ -79,13 +79,13 @@ pub trait Links {
 /// }
 ///
 /// let slots = Slots([const { AtomicU32::new(NIL) }; 4]);
-/// let returned = ReturnStack::new();
+/// let returned = IndexStack::new();
 /// assert_eq!(returned.push(2, &slots), 1);
 /// assert_eq!(returned.push(0, &slots), 2);
 /// assert_eq!(returned.drain(&slots).collect::<Vec<_>>(), [0, 2]); // the newest first
 /// assert!(returned.is_empty());
 /// ```
-pub struct ReturnStack {
+pub struct IndexStack {
     head: Padded<Head>,
 }
 
@@ -94,7 +94,7 @@ struct Head {
     depth: AtomicUsize,
 }
 
-impl ReturnStack {
+impl IndexStack {
     const_unless_loom! {
         /// An empty stack.
         #[must_use]
@@ -163,19 +163,19 @@ impl ReturnStack {
     }
 }
 
-impl Default for ReturnStack {
+impl Default for IndexStack {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for ReturnStack {
+impl fmt::Debug for IndexStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReturnStack").field("depth", &self.depth()).finish_non_exhaustive()
+        f.debug_struct("IndexStack").field("depth", &self.depth()).finish_non_exhaustive()
     }
 }
 
-/// The elements that one [`ReturnStack::drain`] took, the newest first.
+/// The elements that one [`IndexStack::drain`] took, the newest first.
 #[must_use = "elements that are not taken out of a drain are lost"]
 pub struct Drain<'l, L: Links + ?Sized> {
     next: u32,

@@ -12,13 +12,13 @@
 //! atomics.) Words that an interrupt or every message meets have narrow twins: two of 32 bits.
 
 #[cfg(loom)]
-#[path = "prim/model.rs"]
+#[path = "primitive/loom.rs"]
 mod imp;
 #[cfg(shuttle)]
-#[path = "prim/shuttle.rs"]
+#[path = "primitive/shuttle.rs"]
 mod imp;
 #[cfg(not(any(loom, shuttle)))]
-#[path = "prim/native.rs"]
+#[path = "primitive/native.rs"]
 mod imp;
 
 pub use imp::{UnsafeCell, atomic, hint};

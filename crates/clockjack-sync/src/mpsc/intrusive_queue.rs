@@ -11,7 +11,7 @@ use crate::{
     const_unless_loom,
     link::{Batch, Link, Linked},
     mutant,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{
             AtomicPtr,
@@ -30,7 +30,7 @@ pub enum Pop<T> {
     Empty,
     /// Something is on its way, by a producer that has begun its push and not ended it. Come back
     /// later; do not spin, for that producer may be the code that this call interrupted.
-    Busy,
+    Retry,
 }
 
 impl<T> Pop<T> {
@@ -38,7 +38,7 @@ impl<T> Pop<T> {
     pub fn item(self) -> Option<T> {
         match self {
             Self::Item(item) => Some(item),
-            Self::Empty | Self::Busy => None,
+            Self::Empty | Self::Retry => None,
         }
     }
 
@@ -47,7 +47,7 @@ impl<T> Pop<T> {
         match self {
             Self::Item(item) => Pop::Item(f(item)),
             Self::Empty => Pop::Empty,
-            Self::Busy => Pop::Busy,
+            Self::Retry => Pop::Retry,
         }
     }
 }
@@ -65,7 +65,7 @@ impl<T> Pop<T> {
 ///
 /// use clockjack_sync::{
 ///     link::{Link, Linked},
-///     mpsc::{Chain, Pop},
+///     mpsc::{IntrusiveQueue, Pop},
 /// };
 ///
 /// #[repr(C)] // the link first, so that its address is the address of the note
@@ -88,7 +88,7 @@ impl<T> Pop<T> {
 ///     }
 /// }
 ///
-/// static NOTES: Chain<Note> = Chain::new();
+/// static NOTES: IntrusiveQueue<Note> = IntrusiveQueue::new();
 ///
 /// # let note: &'static mut Note = Box::leak(Box::new(Note { link: Link::new(), pin: 13 }));
 /// NOTES.push(note); // in the interrupt
@@ -98,7 +98,7 @@ impl<T> Pop<T> {
 /// assert_eq!(note.pin, 13);
 /// # drop(unsafe { Box::from_raw(note) });
 /// ```
-pub struct Chain<N: Linked> {
+pub struct IntrusiveQueue<N: Linked> {
     /// The newest node, or null. Producers swap, the consumer compare-exchanges it to null.
     tail: AtomicPtr<Link>,
     /// The oldest node of a chain that was empty; written by the producer that found it empty.
@@ -109,12 +109,12 @@ pub struct Chain<N: Linked> {
 }
 
 // SAFETY: the chain owns its nodes; moving it moves handles and nothing else.
-unsafe impl<N: Linked> Send for Chain<N> where N::Handle: Send {}
+unsafe impl<N: Linked> Send for IntrusiveQueue<N> where N::Handle: Send {}
 // SAFETY: producers only hand handles over, which the consumer's thread may drop (`Handle: Send`);
 // the cell `head` is touched only by `pop`, whose caller promises to be the only one.
-unsafe impl<N: Linked> Sync for Chain<N> where N::Handle: Send {}
+unsafe impl<N: Linked> Sync for IntrusiveQueue<N> where N::Handle: Send {}
 
-impl<N: Linked> Chain<N> {
+impl<N: Linked> IntrusiveQueue<N> {
     const_unless_loom! {
         /// An empty chain.
         #[must_use]
@@ -207,7 +207,7 @@ impl<N: Linked> Chain<N> {
                 // Acquire: pairs with the store of the producer that found the chain empty.
                 let Some(head) = NonNull::new(self.first.load(Acquire)) else {
                     // Relaxed: nothing is read through it. Null: empty at this moment (rule 5).
-                    return if self.tail.load(Relaxed).is_null() { Pop::Empty } else { Pop::Busy };
+                    return if self.tail.load(Relaxed).is_null() { Pop::Empty } else { Pop::Retry };
                 };
                 // Relaxed: published to producers by the exchange below, now or later (rule 4).
                 self.first.store(ptr::null_mut(), Relaxed);
@@ -223,7 +223,7 @@ impl<N: Linked> Chain<N> {
             next = link.next.load(Acquire);
             if next.is_null() {
                 self.set_head(head.as_ptr());
-                return Pop::Busy;
+                return Pop::Retry;
             }
         }
         self.set_head(next);
@@ -255,13 +255,13 @@ impl<N: Linked> Chain<N> {
     }
 }
 
-impl<N: Linked> Default for Chain<N> {
+impl<N: Linked> Default for IntrusiveQueue<N> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<N: Linked> Drop for Chain<N> {
+impl<N: Linked> Drop for IntrusiveQueue<N> {
     fn drop(&mut self) {
         let mut rest = Batch::<N>::new();
         // SAFETY: `&mut self` proves that there is no other consumer. It also proves that no push
@@ -272,8 +272,8 @@ impl<N: Linked> Drop for Chain<N> {
     }
 }
 
-impl<N: Linked> fmt::Debug for Chain<N> {
+impl<N: Linked> fmt::Debug for IntrusiveQueue<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chain").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+        f.debug_struct("IntrusiveQueue").field("is_empty", &self.is_empty()).finish_non_exhaustive()
     }
 }

@@ -4,12 +4,12 @@
 use core::panic::AssertUnwindSafe;
 use std::{panic::catch_unwind, thread};
 
-use clockjack_sync::lock::Lock;
+use clockjack_sync::spin_lock::SpinLock;
 
 #[test]
 fn threads_that_count_under_a_lock_lose_no_step() {
     const N_EACH: u64 = if cfg!(miri) { 100 } else { 50_000 };
-    let count = Lock::new((0_u64, 0_u64));
+    let count = SpinLock::new((0_u64, 0_u64));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -28,14 +28,14 @@ fn threads_that_count_under_a_lock_lose_no_step() {
 
 #[test]
 fn a_lock_that_is_held_refuses_a_try() {
-    let lock = Lock::new(1);
+    let lock = SpinLock::new(1);
     lock.with(|_| assert_eq!(lock.try_with(|value| *value), None));
     assert_eq!(lock.try_with(|value| *value), Some(1));
 }
 
 #[test]
 fn a_panic_inside_opens_the_lock() {
-    let mut lock = Lock::new(1);
+    let mut lock = SpinLock::new(1);
     let result = catch_unwind(AssertUnwindSafe(|| lock.with(|_| panic!("inside"))));
     assert!(result.is_err());
     assert_eq!(lock.with(|value| *value), 1);
@@ -45,5 +45,5 @@ fn a_panic_inside_opens_the_lock() {
 
 #[test]
 fn a_lock_is_one_byte_more_than_its_value() {
-    assert_eq!(size_of::<Lock<[u8; 3]>>(), 4);
+    assert_eq!(size_of::<SpinLock<[u8; 3]>>(), 4);
 }

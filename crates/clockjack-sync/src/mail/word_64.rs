@@ -5,7 +5,7 @@ pub(crate) type Word = u64;
 /// A distance of positions.
 pub(crate) type Signed = i64;
 /// A shared word.
-pub(crate) type AtomicWord = crate::prim::atomic::AtomicU64;
+pub(crate) type AtomicWord = crate::primitive::atomic::AtomicU64;
 
 /// The bits of the largest capacity: less than half of the positions.
 pub(super) const CAPACITY_BITS: u32 = 24;
