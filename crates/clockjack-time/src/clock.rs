@@ -7,7 +7,7 @@ use core::{fmt, time::Duration};
 
 use clockjack_sync::{
     mutant,
-    prim::{
+    primitive::{
         atomic::{AtomicBool, AtomicU32, Ordering},
         hint,
     },
@@ -15,7 +15,7 @@ use clockjack_sync::{
 
 use crate::{
     MonotoneTicks,
-    driver::TickCount,
+    driver::MonotonicCount,
     instant::TimerInstant,
     tick::{Resolution, Tick, TickSpan, div_wide},
 };
@@ -107,9 +107,9 @@ impl<C: MonotonicClock + ?Sized> MonotonicClock for &C {
 pub struct ManualClock {
     resolution: Resolution,
     ticks: MonotoneTicks,
-    turn: Turn,
+    advance_lock: AdvanceLock,
     /// Nanoseconds since the last tick, less than a tick; belongs to whoever has the turn.
-    rest_ns: AtomicU32,
+    remainder_ns: AtomicU32,
     saturated: AtomicBool,
 }
 
@@ -127,8 +127,8 @@ impl ManualClock {
             Self {
                 resolution,
                 ticks: MonotoneTicks::new(start.get()),
-                turn: Turn::new(),
-                rest_ns: AtomicU32::new(0),
+                advance_lock: AdvanceLock::new(),
+                remainder_ns: AtomicU32::new(0),
                 saturated: AtomicBool::new(false),
             }
         }
@@ -137,11 +137,11 @@ impl ManualClock {
     /// Lets `by` pass, and gives the new time. At the end of the count the clock stops there and
     /// [`is_saturated`](Self::is_saturated) turns true.
     pub fn advance(&self, by: Duration) -> TimerInstant {
-        let _turn = self.turn.take();
+        let _guard = self.advance_lock.lock();
         let nanos_per_tick = u64::from(self.resolution.nanos().get());
         // Relaxed: only read and written by whoever has the turn, which orders it.
-        let rest_ns = u128::from(self.rest_ns.load(Ordering::Relaxed));
-        let (ticks, rest) = div_wide(by.as_nanos() + rest_ns, nanos_per_tick);
+        let remainder_ns = u128::from(self.remainder_ns.load(Ordering::Relaxed));
+        let (ticks, rest) = div_wide(by.as_nanos() + remainder_ns, nanos_per_tick);
         #[expect(clippy::cast_possible_truncation, reason = "less than a tick, which is a u32")]
         self.move_on(ticks.map(TickSpan::new), rest as u32)
     }
@@ -149,15 +149,15 @@ impl ManualClock {
     /// Lets `by` ticks pass, and gives the new time; what is kept below a tick stays. At the end of
     /// the count as [`advance`](Self::advance).
     pub fn advance_ticks(&self, by: TickSpan) -> TimerInstant {
-        let _turn = self.turn.take();
+        let _guard = self.advance_lock.lock();
         // Relaxed: as in `advance`.
-        self.move_on(Some(by), self.rest_ns.load(Ordering::Relaxed))
+        self.move_on(Some(by), self.remainder_ns.load(Ordering::Relaxed))
     }
 
     /// Lets time pass until the start of tick `to`, and gives the new time. Does nothing if that
     /// is not later than now.
     pub fn advance_to(&self, to: Tick) -> TimerInstant {
-        let _turn = self.turn.take();
+        let _guard = self.advance_lock.lock();
         match to.checked_since(Tick::new(self.ticks.load())) {
             None | Some(TickSpan::ZERO) => self.now(),
             span => self.move_on(span, 0),
@@ -171,16 +171,16 @@ impl ManualClock {
     }
 
     /// By whoever has the turn; a span of `None` is more than a count can hold.
-    fn move_on(&self, by: Option<TickSpan>, rest_ns: u32) -> TimerInstant {
+    fn move_on(&self, by: Option<TickSpan>, remainder_ns: u32) -> TimerInstant {
         let now = Tick::new(self.ticks.load());
         let sum = by.and_then(|span| now.checked_add(span));
         if sum.is_none() {
             // Relaxed: as in `is_saturated`.
             self.saturated.store(true, Ordering::Relaxed);
         }
-        let (ticks, rest_ns) = sum.map_or((Tick::MAX, 0), |tick| (tick, rest_ns));
+        let (ticks, remainder_ns) = sum.map_or((Tick::MAX, 0), |tick| (tick, remainder_ns));
         // Relaxed: as in `advance`.
-        self.rest_ns.store(rest_ns, Ordering::Relaxed);
+        self.remainder_ns.store(remainder_ns, Ordering::Relaxed);
         self.ticks.raise(ticks.get());
         TimerInstant::new(ticks, self.resolution)
     }
@@ -202,9 +202,9 @@ impl MonotonicClock for ManualClock {
 
 /// Whose turn it is to advance. A flag that is waited for: not for interrupts.
 #[derive(Debug)]
-pub(crate) struct Turn(AtomicBool);
+pub(crate) struct AdvanceLock(AtomicBool);
 
-impl Turn {
+impl AdvanceLock {
     const_unless_loom! {
         pub(crate) fn new() -> Self {
             Self(AtomicBool::new(false))
@@ -213,22 +213,22 @@ impl Turn {
 
     /// Waits for the turn; it ends when the guard is dropped. Nothing is called meanwhile that
     /// could wait or panic, so the wait is as long as a few divisions.
-    pub(crate) fn take(&self) -> TurnGuard<'_> {
+    pub(crate) fn lock(&self) -> AdvanceGuard<'_> {
         // Acquire pairs with the release of the guard's drop. Relaxed on failure: it only waits.
         while self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
             && !mutant!("clock_turn_ignored")
         {
             hint::spin_loop();
         }
-        TurnGuard(self)
+        AdvanceGuard(self)
     }
 }
 
 /// Ends the turn when dropped.
 #[derive(Debug)]
-pub(crate) struct TurnGuard<'t>(&'t Turn);
+pub(crate) struct AdvanceGuard<'t>(&'t AdvanceLock);
 
-impl Drop for TurnGuard<'_> {
+impl Drop for AdvanceGuard<'_> {
     fn drop(&mut self) {
         // Release pairs with the acquire of the next one to take the turn.
         self.0.0.store(false, Ordering::Release);

@@ -5,17 +5,17 @@
 //! that could overflow or be dropped; a loop that comes late gets one token for all that it
 //! missed. What a driver has to add is the wake-up, and a stop that accounts for every tick.
 //!
-//! The parts: `driver/supply.rs` is the protocol between arrival, poll and stop,
-//! `driver/slot.rs` the one between registration and wake-up; [`InterruptDriver`] and
+//! The parts: `driver/tick_buffer.rs` is the protocol between arrival, poll and stop,
+//! `driver/waker_slot.rs` the one between registration and wake-up; [`InterruptDriver`] and
 //! [`ManualDriver`] are two hands on the same mechanism.
 
 /// A driver with the fields `supply` and `resolution` is the clock of what is supplied, too.
-macro_rules! hand_on_supply {
+macro_rules! delegate_to_buffer {
     ($driver:ty, $kind:expr) => {
         impl MonotonicClock for $driver {
             #[inline]
             fn now(&self) -> TimerInstant {
-                TimerInstant::new(Tick::new(self.supply.count()), self.resolution)
+                TimerInstant::new(Tick::new(self.buffer.count()), self.resolution)
             }
 
             fn kind(&self) -> ClockKind {
@@ -29,23 +29,23 @@ macro_rules! hand_on_supply {
 
         impl TickDriver for $driver {
             fn register(&self, wake: Waker) -> Result<(), DriverError> {
-                self.supply.register(wake)
+                self.buffer.register(wake)
             }
 
             fn unregister(&self) {
-                self.supply.unregister();
+                self.buffer.unregister();
             }
 
             fn poll_tick(&self) -> Option<TickToken> {
-                self.supply.poll()
+                self.buffer.poll()
             }
 
             fn current_status(&self) -> DriverStatus {
-                self.supply.status()
+                self.buffer.status()
             }
 
             fn stop_and_flush(&self) -> DriverStatus {
-                self.supply.stop()
+                self.buffer.stop()
             }
         }
     };
@@ -53,8 +53,8 @@ macro_rules! hand_on_supply {
 
 mod interrupt;
 mod manual;
-mod slot;
-mod supply;
+mod tick_buffer;
+mod waker_slot;
 
 use core::{fmt, task::Waker};
 
@@ -62,7 +62,7 @@ pub use interrupt::InterruptDriver;
 pub use manual::ManualDriver;
 
 #[doc(hidden)]
-pub use supply::{Gate, Supply, TickCount};
+pub use tick_buffer::{MonotonicCount, TakenTicks, TickBuffer};
 
 use crate::tick::Tick;
 

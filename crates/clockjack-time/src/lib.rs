@@ -33,7 +33,7 @@
 //!   [`FixedWheel`] without one.
 //! * A **shard** ([`shard`]) is a wheel that several threads reach: any thread may arm and cancel,
 //!   and whoever gets the lease polls.
-//! * The **timer word** ([`word`]) is where firing and cancelling are decided, once.
+//! * The **timer word** ([`timer_state`]) is where firing and cancelling are decided, once.
 //! * A **driver** ([`driver`]) is where ticks come from; [`InterruptDriver`] takes them from an
 //!   interrupt handler.
 //!
@@ -76,66 +76,66 @@ macro_rules! const_unless_loom {
 mod clock;
 pub mod driver;
 mod full;
-#[doc(hidden)]
-#[path = "driver/gate_narrow.rs"]
-pub mod gate_narrow;
-#[cfg(any(loom, target_has_atomic = "64"))]
-#[doc(hidden)]
-#[path = "driver/gate_wide.rs"]
-pub mod gate_wide;
 mod instant;
 #[cfg(feature = "alloc")]
 pub mod shard;
+#[doc(hidden)]
+#[path = "driver/taken_ticks_32.rs"]
+pub mod taken_ticks_32;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "driver/taken_ticks_64.rs"]
+pub mod taken_ticks_64;
 mod tick;
 #[doc(hidden)]
-#[path = "clock/ticks_narrow.rs"]
-pub mod ticks_narrow;
+#[path = "clock/ticks_32.rs"]
+pub mod ticks_32;
 #[cfg(any(loom, target_has_atomic = "64"))]
 #[doc(hidden)]
-#[path = "clock/ticks_wide.rs"]
-pub mod ticks_wide;
+#[path = "clock/ticks_64.rs"]
+pub mod ticks_64;
+pub mod timer_state;
+#[doc(hidden)]
+#[path = "timer_state/state_32.rs"]
+pub mod timer_state_32;
+#[cfg(any(loom, target_has_atomic = "64"))]
+#[doc(hidden)]
+#[path = "timer_state/state_64.rs"]
+pub mod timer_state_64;
 pub mod wheel;
-pub mod word;
-#[doc(hidden)]
-#[path = "word/narrow.rs"]
-pub mod word_narrow;
-#[cfg(any(loom, target_has_atomic = "64"))]
-#[doc(hidden)]
-#[path = "word/wide.rs"]
-pub mod word_wide;
 
 pub use clock::{ClockKind, ManualClock, MonotonicClock};
 pub use driver::{DriverError, DriverStatus, InterruptDriver, ManualDriver, TickDriver, TickToken};
 pub use full::Full;
 pub use instant::TimerInstant;
 #[cfg(feature = "alloc")]
-pub use shard::{Closed, Lease, Posted, Shard, ShardConfig, ShardStats};
+pub use shard::{Closed, Inserted, Shard, ShardConfig, ShardGuard, ShardStats};
 pub use tick::{Resolution, Tick, TickSpan};
+pub use timer_state::{CancelledFrom, Generation};
 pub use wheel::{
-    Admitted, Advance, Class, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, Wheel,
+    Admitted, Advance, Dropped, Expired, Fixed, FixedWheel, Storage, TimerId, TimerPriority, Wheel,
     WheelConfig,
 };
 #[cfg(feature = "alloc")]
 pub use wheel::{GrowingWheel, Slab};
-pub use word::{CancelledFrom, Generation};
 
 /// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub type TimerWord = word::Word<word_wide::Wide>;
+pub type AtomicTimerState = timer_state::AtomicState<timer_state_64::TimerState64>;
 /// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub type TimerWord = word::Word<word_narrow::Narrow>;
+pub type AtomicTimerState = timer_state::AtomicState<timer_state_32::TimerState32>;
 
 /// The tick count of this target's clocks.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub(crate) type MonotoneTicks = ticks_wide::WideTicks;
+pub(crate) type MonotoneTicks = ticks_64::Ticks64;
 /// The tick count of this target's clocks.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub(crate) type MonotoneTicks = ticks_narrow::NarrowTicks;
+pub(crate) type MonotoneTicks = ticks_32::Ticks32;
 
 /// The gate of this target's drivers.
 #[cfg(any(loom, target_has_atomic = "64"))]
-pub(crate) type TickGate = gate_wide::WideGate;
+pub(crate) type TargetTakenTicks = taken_ticks_64::TakenTicks64;
 /// The gate of this target's drivers.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
-pub(crate) type TickGate = gate_narrow::NarrowGate;
+pub(crate) type TargetTakenTicks = taken_ticks_32::TakenTicks32;

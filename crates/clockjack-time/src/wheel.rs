@@ -4,13 +4,13 @@
 mod advance;
 mod eviction;
 mod fixed;
-#[cfg(feature = "alloc")]
-mod guarded;
 mod level;
 pub(crate) mod list;
 mod overflow;
 mod priority;
 pub(crate) mod record;
+#[cfg(feature = "alloc")]
+mod shard_ops;
 #[cfg(feature = "alloc")]
 pub(crate) mod slab;
 pub(crate) mod store;
@@ -25,15 +25,15 @@ pub use self::{
     advance::{Advance, Expired},
     eviction::{Admitted, Dropped},
     fixed::Fixed,
-    priority::Class,
+    priority::TimerPriority,
 };
 use self::{
-    level::{AT_ONCE, RANGE},
+    level::{ALREADY_DUE, RANGE},
     list::Lists,
-    record::Seat,
-    store::{Columns, DUE_MASK, Entry, Far, Place},
+    record::TimerEntry,
+    store::{Columns, DUE_MASK, ListEntry, Location, OverflowEntry},
 };
-use crate::{Full, Tick, word::Generation};
+use crate::{Full, Tick, timer_state::Generation};
 
 /// How many entries of a coarse slot [`Wheel::next_deadline`] looks at for an exact answer.
 const DEADLINE_SCAN_MAX: u32 = 64;
@@ -43,10 +43,10 @@ const DEADLINE_SCAN_MAX: u32 = 64;
 /// [`Slab`] grows, [`Fixed`] does not and needs no allocator.
 pub trait Storage<T>: Columns<T> {}
 
-impl<T, const N: usize, const FAR: usize> Storage<T> for Fixed<T, N, FAR> {}
+impl<T, const N: usize, const OVERFLOW: usize> Storage<T> for Fixed<T, N, OVERFLOW> {}
 
 /// A wheel for at most `N` timers that never allocates.
-pub type FixedWheel<T, const N: usize, const FAR: usize = N> = Wheel<T, Fixed<T, N, FAR>>;
+pub type FixedWheel<T, const N: usize, const OVERFLOW: usize = N> = Wheel<T, Fixed<T, N, OVERFLOW>>;
 
 /// Names one arming of one timer, for cancel and re-arm.
 ///
@@ -116,7 +116,7 @@ pub struct Wheel<T, S> {
     /// How many ticks from `open` on belong to the wheel's slots. What is due later belongs to the
     /// overflow: at the end of the range, or at the overflow's first deadline if that is earlier
     /// (rule 3).
-    near_len: u64,
+    in_range_len: u64,
     /// How many ticks the slot spans, from `elapsed` on, whose cascade was interrupted; 0 if there
     /// is none (rule 4).
     suspended_span: u64,
@@ -138,7 +138,7 @@ pub struct Wheel<T, S> {
     values: PhantomData<T>,
 }
 
-impl<T, const N: usize, const FAR: usize> Wheel<T, Fixed<T, N, FAR>> {
+impl<T, const N: usize, const OVERFLOW: usize> Wheel<T, Fixed<T, N, OVERFLOW>> {
     /// An empty wheel that holds everything in itself. A `const fn`: it can be a static's value.
     #[must_use]
     pub const fn fixed(start: Tick) -> Self {
@@ -154,7 +154,7 @@ impl<T, S> Wheel<T, S> {
             store,
             elapsed,
             open,
-            near_len: elapsed.saturating_add(RANGE).saturating_sub(open),
+            in_range_len: elapsed.saturating_add(RANGE).saturating_sub(open),
             suspended_span: 0,
             suspended: 0,
             lists: Lists::EMPTY,
@@ -196,8 +196,8 @@ impl<T, S> Wheel<T, S> {
 
     /// How many timers of a class are armed.
     #[must_use]
-    pub const fn len_of(&self, class: Class) -> usize {
-        self.len[class.code() as usize] as usize
+    pub const fn len_of(&self, priority: TimerPriority) -> usize {
+        self.len[priority.code() as usize] as usize
     }
 }
 
@@ -214,13 +214,13 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// How many timers are in the overflow.
     #[must_use]
     pub fn overflow_len(&self) -> usize {
-        self.store.far().len()
+        self.store.overflow().len()
     }
 
     /// How many timers the overflow may hold.
     #[must_use]
     pub fn overflow_capacity(&self) -> usize {
-        self.store.far_max()
+        self.store.overflow_max()
     }
 
     /// Whether a timer for `deadline` would have to go to the overflow, and that is full: then only
@@ -233,10 +233,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// How many slots of the wheel hold timers, for dumps.
     #[must_use]
     pub fn occupied_slots(&self) -> usize {
-        (0..AT_ONCE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
+        (0..ALREADY_DUE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
     }
 
-    /// Arms a timer of class [`Class::Normal`].
+    /// Arms a timer of class [`TimerPriority::Normal`].
     ///
     /// A deadline that has passed is no error: the timer fires at the next
     /// [`advance`](Self::advance), and says how late it is.
@@ -257,7 +257,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// ```
     #[inline]
     pub fn insert(&mut self, deadline: Tick, value: T) -> Result<TimerId, Full<T>> {
-        self.insert_class(deadline, Class::Normal, value)
+        self.insert_with_priority(deadline, TimerPriority::Normal, value)
     }
 
     /// Arms a timer of the given class; otherwise as [`insert`](Self::insert).
@@ -266,21 +266,21 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// [`Full`], which holds the value. Nobody is displaced: see
     /// [`insert_or_evict`](Self::insert_or_evict) for that.
     #[inline(always)]
-    pub fn insert_class(
+    pub fn insert_with_priority(
         &mut self,
         deadline: Tick,
-        class: Class,
+        priority: TimerPriority,
         value: T,
     ) -> Result<TimerId, Full<T>> {
         let deadline = deadline.get();
-        if !self.is_near(deadline) {
-            return self.insert_edge(deadline, class, value);
+        if !self.is_in_range(deadline) {
+            return self.insert_out_of_range(deadline, priority, value);
         }
         let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
         let generation = self.next_generation();
-        let place = self.link_near(timer, deadline, class);
-        self.store.fill(timer, generation, place, value);
-        self.len[class.code() as usize] += 1;
+        let location = self.link_in_wheel(timer, deadline, priority);
+        self.store.fill(timer, generation, location, value);
+        self.len[priority.code() as usize] += 1;
         Ok(self.id(timer, generation))
     }
 
@@ -289,9 +289,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         let timer = self.timer(id)?;
-        let (place, value) = self.store.claim(timer, id.generation)?;
-        let class_code = self.unlink(place);
-        self.free(timer, class_code);
+        let (location, value) = self.store.claim(timer, id.generation)?;
+        let priority_code = self.unlink(location);
+        self.free(timer, priority_code);
         Some(value)
     }
 
@@ -308,19 +308,21 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             return Ok(None);
         }
         let deadline = deadline.get();
-        let Some(place) = self.store.seat(timer).map(Seat::place) else { return Ok(None) };
-        let was_far = place.position().is_some();
-        if !was_far && self.overflow_is_full_for(deadline) {
+        let Some(location) = self.store.entry(timer).map(TimerEntry::location) else {
+            return Ok(None);
+        };
+        let was_in_overflow = location.position().is_some();
+        if !was_in_overflow && self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(()));
         }
         let generation = self.next_generation();
         if !self.store.rearm(timer, id.generation, generation) {
             return Ok(None);
         }
-        let class = Class::from_code(self.unlink(place)).unwrap_or_default();
-        let place = self.link(timer, deadline, class);
-        self.store.set_place(timer, place);
-        self.settle(place);
+        let priority = TimerPriority::from_code(self.unlink(location)).unwrap_or_default();
+        let location = self.link(timer, deadline, priority);
+        self.store.set_location(timer, location);
+        self.restore_heap_order(location);
         Ok(Some(self.id(timer, generation)))
     }
 
@@ -334,14 +336,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[must_use]
     pub fn get(&self, id: TimerId) -> Option<&T> {
         let timer = self.timer(id).filter(|_| self.contains(id))?;
-        self.store.seat(timer)?.value()
+        self.store.entry(timer)?.value()
     }
 
     /// A look at the value of an armed timer, to change it.
     #[must_use]
     pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
         let timer = self.timer(id).filter(|_| self.contains(id))?;
-        self.store.seat_mut(timer)?.value_mut()
+        self.store.entry_mut(timer)?.value_mut()
     }
 
     /// When the host should call [`advance`](Self::advance) next; `None` if nothing is armed.
@@ -352,14 +354,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// interrupted, it is the tick at which the wheel stands.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Tick> {
-        if !self.lists.is_empty(&self.store, AT_ONCE) || self.is_suspended() {
+        if !self.lists.is_empty(&self.store, ALREADY_DUE) || self.is_suspended() {
             return Some(Tick::new(self.elapsed));
         }
         let in_wheel = self
             .lists
             .next_event(&self.store, self.elapsed)
             .map(|event| if event.fires() { event.tick } else { self.earliest_in(event) });
-        let far = overflow::first(&self.store).map(|far| far.deadline);
+        let far = overflow::first(&self.store).map(|entry| entry.deadline);
         let earliest = match (in_wheel, far) {
             (Some(near), Some(far)) => near.min(far),
             (near, far) => near.or(far)?,
@@ -370,7 +372,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// Gives the memory of an empty wheel back; does nothing while a timer is armed.
     pub fn shrink(&mut self) {
         if self.is_empty() {
-            self.lists.tidy(&mut self.store);
+            self.lists.free_empty_chunks(&mut self.store);
             self.store.reset();
             self.eviction_cursor = 0;
         }
@@ -378,8 +380,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     #[inline(always)]
     fn overflow_is_full_for(&self, deadline: u64) -> bool {
-        let is_far = deadline >= self.open && !self.is_near(deadline);
-        is_far && self.store.far().len() == self.store.far_max()
+        let is_beyond_range = deadline >= self.open && !self.is_in_range(deadline);
+        is_beyond_range && self.store.overflow().len() == self.store.overflow_max()
     }
 
     fn is_suspended(&self) -> bool {
@@ -416,116 +418,131 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     /// Whether a deadline belongs to the wheel's slots: it is neither past nor far.
     #[inline(always)]
-    fn is_near(&self, deadline: u64) -> bool {
+    fn is_in_range(&self, deadline: u64) -> bool {
         let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
-        deadline.wrapping_sub(self.open) < self.near_len && !closed
+        deadline.wrapping_sub(self.open) < self.in_range_len && !closed
     }
 
     /// Arms a timer whose deadline is past or far.
     #[cold]
-    fn insert_edge(&mut self, deadline: u64, class: Class, value: T) -> Result<TimerId, Full<T>> {
+    fn insert_out_of_range(
+        &mut self,
+        deadline: u64,
+        priority: TimerPriority,
+        value: T,
+    ) -> Result<TimerId, Full<T>> {
         if self.store.has_slot() && self.overflow_is_full_for(deadline) {
             return Err(Full::overflow(value));
         }
         let Some(timer) = self.store.take_slot() else { return Err(Full::store(value)) };
         let generation = self.next_generation();
-        let place = self.link_edge(timer, deadline, class);
-        self.store.fill(timer, generation, place, value);
-        self.len[class.code() as usize] += 1;
-        self.settle(place);
+        let location = self.link_out_of_range(timer, deadline, priority);
+        self.store.fill(timer, generation, location, value);
+        self.len[priority.code() as usize] += 1;
+        self.restore_heap_order(location);
         Ok(self.id(timer, generation))
     }
 
     /// Enters a timer where its deadline belongs, behind all that are there for the same tick, and
     /// says where that is. There is room in the overflow if it belongs there.
     #[inline]
-    fn link(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        if self.is_near(deadline) {
-            self.link_near(timer, deadline, class)
+    fn link(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
+        if self.is_in_range(deadline) {
+            self.link_in_wheel(timer, deadline, priority)
         } else {
-            self.link_edge(timer, deadline, class)
+            self.link_out_of_range(timer, deadline, priority)
         }
     }
 
     #[inline(always)]
-    fn link_near(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+    fn link_in_wheel(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
         let is_suspended = deadline - self.elapsed < self.suspended_span;
         let list = if is_suspended && !mutant!("wheel_suspended_forgotten") {
             self.suspended
         } else {
-            level::place(deadline, self.elapsed)
+            level::list_for(deadline, self.elapsed)
         };
-        self.lists.append(&mut self.store, list, Entry::new(timer, class, deadline))
+        self.lists.append(&mut self.store, list, ListEntry::new(timer, priority, deadline))
     }
 
     #[cold]
-    fn link_edge(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
+    fn link_out_of_range(
+        &mut self,
+        timer: u32,
+        deadline: u64,
+        priority: TimerPriority,
+    ) -> Location {
         let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
         if deadline >= self.open && !closed {
-            return self.link_far(timer, deadline, class);
+            return self.link_in_overflow(timer, deadline, priority);
         }
         // An entry remembers a past deadline as far back as its bits reach.
         let deadline = deadline.max(self.elapsed.saturating_sub(DUE_MASK));
-        self.lists.append(&mut self.store, AT_ONCE, Entry::new(timer, class, deadline))
+        self.lists.append(&mut self.store, ALREADY_DUE, ListEntry::new(timer, priority, deadline))
     }
 
-    fn link_far(&mut self, timer: u32, deadline: u64, class: Class) -> Place {
-        let pushed = self.store.far_push(Far { deadline, sequence: self.sequence, timer, class });
+    fn link_in_overflow(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
+        let pushed = self.store.overflow_push(OverflowEntry {
+            deadline,
+            sequence: self.sequence,
+            timer,
+            priority,
+        });
         assert!(pushed, "room in the overflow was made sure of before");
         self.sequence += 1;
-        self.near_len = self.near_len.min(deadline - self.open);
+        self.in_range_len = self.in_range_len.min(deadline - self.open);
         #[expect(clippy::cast_possible_truncation, reason = "a store has fewer than 2^30 slots")]
-        let last = self.store.far().len() as u32 - 1;
-        Place::in_overflow(last)
+        let last = self.store.overflow().len() as u32 - 1;
+        Location::in_overflow(last)
     }
 
     /// Brings a timer that was just appended to the overflow to its place in there.
     #[inline(always)]
-    fn settle(&mut self, place: Place) {
-        if place.position().is_some() {
-            overflow::settle_last(&mut self.store);
+    fn restore_heap_order(&mut self, location: Location) {
+        if location.position().is_some() {
+            overflow::sift_up_last(&mut self.store);
         }
     }
 
     /// Takes a timer out of whatever list it is in, without asking which, and says the code of
     /// its class; 0 if it was in none.
     #[inline(always)]
-    fn unlink(&mut self, place: Place) -> u32 {
-        let Some(cell) = place.cell() else { return self.unlink_far(place) };
+    fn unlink(&mut self, location: Location) -> u32 {
+        let Some(cell) = location.cell() else { return self.unlink_from_overflow(location) };
         self.lists.remove(&mut self.store, cell);
-        place.class_code()
+        location.priority_code()
     }
 
     #[cold]
-    fn unlink_far(&mut self, place: Place) -> u32 {
-        let Some(position) = place.position() else { return 0 };
-        let class = self.store.far()[position as usize].class;
+    fn unlink_from_overflow(&mut self, location: Location) -> u32 {
+        let Some(position) = location.position() else { return 0 };
+        let priority = self.store.overflow()[position as usize].priority;
         overflow::remove(&mut self.store, position as usize);
-        self.set_near_len();
-        class.code()
+        self.update_in_range_len();
+        priority.code()
     }
 
     /// To be called after every change of `elapsed`, of `open` and of the overflow's first entry.
     #[inline(always)]
-    fn set_near_len(&mut self) {
+    fn update_in_range_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
         let far = overflow::first(&self.store)
             .filter(|_| !mutant!("wheel_far_overtaken"))
-            .map_or(u64::MAX, |far| far.deadline);
-        self.near_len = range_end.min(far).saturating_sub(self.open);
+            .map_or(u64::MAX, |entry| entry.deadline);
+        self.in_range_len = range_end.min(far).saturating_sub(self.open);
     }
 
-    /// Gives back the slot of a timer that is in no list and has no value. `class_code` is what
+    /// Gives back the slot of a timer that is in no list and has no value. `priority_code` is what
     /// it counted as; 0 if it does not count any more.
     #[inline(always)]
-    fn free(&mut self, timer: u32, class_code: u32) {
-        self.uncount(class_code);
+    fn free(&mut self, timer: u32, priority_code: u32) {
+        self.uncount(priority_code);
         self.store.give_slot(timer);
     }
 
     #[inline(always)]
-    fn uncount(&mut self, class_code: u32) {
-        let len = &mut self.len[(class_code & 3) as usize];
+    fn uncount(&mut self, priority_code: u32) {
+        let len = &mut self.len[(priority_code & 3) as usize];
         *len = len.wrapping_sub(1);
     }
 }

@@ -9,5 +9,5 @@ mod clock;
 mod driver;
 #[path = "loom/shard.rs"]
 mod shard;
-#[path = "loom/word.rs"]
-mod word;
+#[path = "loom/timer_state.rs"]
+mod timer_state;

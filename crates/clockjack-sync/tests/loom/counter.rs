@@ -1,17 +1,17 @@
-//! The striped counter and the counted pointer.
+//! The striped counter and the `Arc`.
 
 use clockjack_sync::{Arc, counter::StripedCounter};
-use loom::{sync::Arc, thread};
+use loom::{sync::Arc as LoomArc, thread};
 
 use crate::tracked::Live;
 
 #[test]
 fn the_sum_is_exact_after_everyone_has_written() {
     loom::model(|| {
-        let counter = Arc::new(StripedCounter::new());
-        let other = Arc::clone(&counter);
+        let counter = LoomArc::new(StripedCounter::new());
+        let other = LoomArc::clone(&counter);
         let same_stripe = thread::spawn(move || other.add(32, 3));
-        let other = Arc::clone(&counter);
+        let other = LoomArc::clone(&counter);
         let other_stripe = thread::spawn(move || other.sub(1, 1));
         counter.add(0, 2);
         same_stripe.join().unwrap();

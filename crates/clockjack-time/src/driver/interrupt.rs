@@ -3,9 +3,9 @@
 use core::{num::NonZeroU32, task::Waker};
 
 use crate::{
-    MonotoneTicks, TickGate,
+    MonotoneTicks, TargetTakenTicks,
     clock::{ClockKind, MonotonicClock},
-    driver::{DriverError, DriverStatus, Supply, TickDriver, TickToken},
+    driver::{DriverError, DriverStatus, TickBuffer, TickDriver, TickToken},
     instant::TimerInstant,
     tick::{Resolution, Tick},
 };
@@ -76,7 +76,7 @@ use crate::{
 #[derive(Debug)]
 pub struct InterruptDriver {
     resolution: Resolution,
-    supply: Supply<MonotoneTicks, TickGate>,
+    buffer: TickBuffer<MonotoneTicks, TargetTakenTicks>,
 }
 
 impl InterruptDriver {
@@ -97,8 +97,8 @@ impl InterruptDriver {
         /// more than three quarters of it wait, the status is
         /// [`Backpressured`](DriverStatus::Backpressured).
         pub fn with_capacity(resolution: Resolution, capacity: NonZeroU32) -> Self {
-            let supply = Supply::new(MonotoneTicks::new(0), TickGate::new(0), capacity.get());
-            Self { resolution, supply }
+            let buffer = TickBuffer::new(MonotoneTicks::new(0), TargetTakenTicks::new(0), capacity.get());
+            Self { resolution, buffer }
         }
     }
 
@@ -110,8 +110,8 @@ impl InterruptDriver {
     /// have no cheaper way to count, and a lock would be met by the interrupt.
     #[inline]
     pub fn notify_tick(&self) {
-        self.supply.arrive(1);
+        self.buffer.add_and_wake(1);
     }
 }
 
-hand_on_supply!(InterruptDriver, ClockKind::RealtimeHardware);
+delegate_to_buffer!(InterruptDriver, ClockKind::RealtimeHardware);

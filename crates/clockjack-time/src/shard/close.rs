@@ -3,9 +3,9 @@
 
 use alloc::vec::Vec;
 
-use clockjack_sync::{mutant, return_stack::NIL};
+use clockjack_sync::{index_stack::NIL, mutant};
 
-use super::{Inbox, Lease, Shard};
+use super::{Inbox, Shard, ShardGuard};
 
 /// What [`Shard::close`] has come to. From either on, nothing can be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,24 +31,24 @@ impl<T> Shard<T> {
     /// use clockjack_time::{Closed, Shard, ShardConfig, Tick};
     ///
     /// let shard = Shard::new(ShardConfig::DEFAULT);
-    /// shard.post(Tick::new(5), "ping")?;
+    /// shard.remote_insert(Tick::new(5), "ping")?;
     /// let mut left = Vec::new();
     /// while shard.close(|value| left.push(value)) == Closed::Busy {
     ///     std::thread::yield_now();
     /// }
     /// assert_eq!(left, ["ping"]);
     ///
-    /// let refused = shard.post(Tick::new(5), "pong").unwrap_err();
+    /// let refused = shard.remote_insert(Tick::new(5), "pong").unwrap_err();
     /// assert!(refused.is_closed());
     /// assert_eq!(refused.into_inner(), "pong");
     /// # Ok::<(), clockjack_time::Full<&str>>(())
     /// ```
     pub fn close(&self, drain: impl FnMut(T)) -> Closed {
         let claimed = self.inbox.close();
-        let Some(mut lease) = self.hold() else { return Closed::Busy };
+        let Some(mut guard) = self.try_lock_raw() else { return Closed::Busy };
         let mut values = Vec::new();
-        let closed = lease.empty(claimed, &mut values);
-        drop(lease);
+        let closed = guard.empty(claimed, &mut values);
+        drop(guard);
         values.into_iter().for_each(drain);
         closed
     }
@@ -60,12 +60,12 @@ impl<T> Shard<T> {
     }
 }
 
-impl<T> Lease<'_, T> {
+impl<T> ShardGuard<'_, T> {
     /// Rule 10.
     fn empty(&mut self, claimed: u32, values: &mut Vec<T>) -> Closed {
         let shard = self.shard;
-        self.is_stale = true;
-        self.enter_posted();
+        self.is_next_wake_dirty = true;
+        self.drain_inbox();
         loop {
             self.free_returned();
             // Ends: nothing is armed any more, so each slot is returned once at the most.
@@ -75,7 +75,7 @@ impl<T> Lease<'_, T> {
         }
         let core = self.core_mut();
         let n_left = core.wheel.drain_into(values);
-        core.wheel.retire();
+        core.wheel.close();
         let is_emptied = Inbox::<T>::is_emptied(&core.cursor, claimed);
         if n_left == 0 && (is_emptied || mutant!("shard_close_unfilled_ignored")) {
             Closed::Done

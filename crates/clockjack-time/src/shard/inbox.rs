@@ -4,7 +4,7 @@
 //! holder puts a reserved slot into every cell that is free; who claims the cell gets the slot.
 //!
 //! ```text
-//!   turn of a cell          meaning                                      who may touch the cell
+//!   sequence of a cell          meaning                                      who may touch the cell
 //!   position                stocked and free                             the poster that claims it
 //!   position + 1            filled                                       the holder
 //!   anything older          emptied and not stocked yet                  the holder
@@ -12,14 +12,14 @@
 //!   tail                    31..1 the position that is claimed next      0 closed
 //! ```
 //!
-//! Positions are even numbers that count up for ever and wrap; they take the cells in turn. A
+//! Positions are even numbers that count up for ever and wrap; they take the cells in sequence. A
 //! poster claims a position by a compare-exchange of `tail`, having seen the cell stocked for it
 //! (as in Dmitry Vyukov's bounded queue). The holder empties cells in order and stops at one that
 //! is claimed and not filled yet: it will be filled, and then `next_wake` tells when to look again.
 //!
 //! Whether the inbox is closed stands in the same word as what was claimed. So every claim comes
 //! before the close or is refused, and who closes learns which claims came before.
-#![expect(unsafe_code, reason = "cells are handed over by their turn")]
+#![expect(unsafe_code, reason = "cells are handed over by their sequence")]
 
 use alloc::boxed::Box;
 use core::mem::MaybeUninit;
@@ -27,13 +27,13 @@ use core::mem::MaybeUninit;
 use clockjack_sync::{
     mutant,
     pad::Padded,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use crate::{Full, word::Generation};
+use crate::{Full, timer_state::Generation};
 
 /// From one position to the next; the bit below tells filled from stocked, and in `tail` whether
 /// the inbox is closed.
@@ -49,18 +49,18 @@ pub(super) struct Reserved {
 }
 
 /// A timer on its way from a poster to the wheel.
-pub(super) struct Posted<T> {
+pub(super) struct RemoteInsert<T> {
     pub(super) reserved: Reserved,
     pub(super) deadline: u64,
     pub(super) value: T,
 }
 
 struct Cell<T> {
-    turn: AtomicU32,
-    body: UnsafeCell<Body<T>>,
+    sequence: AtomicU32,
+    data: UnsafeCell<CellData<T>>,
 }
 
-struct Body<T> {
+struct CellData<T> {
     reserved: Reserved,
     deadline: u64,
     /// Initialised exactly while the cell is filled.
@@ -80,10 +80,10 @@ pub(super) struct Cursor {
     /// The position that is emptied next.
     head: u32,
     /// The position that is stocked next: at most a capacity ahead of `head`.
-    stocked: u32,
+    reserved: u32,
 }
 
-// SAFETY: a cell's body is touched only by the one thread that its turn allows: the poster that
+// SAFETY: a cell's body is touched only by the one thread that its sequence allows: the poster that
 // claimed its position, or the holder of the lease. Values move between threads, so `T: Send`.
 unsafe impl<T: Send> Sync for Inbox<T> {}
 
@@ -93,8 +93,8 @@ impl<T> Inbox<T> {
         assert!(capacity.is_power_of_two(), "the capacity {capacity} is not a power of two");
         let cells = (0..capacity).map(|index| Cell {
             // Older than what the position asks for: not stocked.
-            turn: AtomicU32::new((STEP * index).wrapping_sub(1)),
-            body: UnsafeCell::new(Body {
+            sequence: AtomicU32::new((STEP * index).wrapping_sub(1)),
+            data: UnsafeCell::new(CellData {
                 reserved: Reserved { timer: 0, generation: Generation::FIRST },
                 deadline: 0,
                 value: MaybeUninit::uninit(),
@@ -123,9 +123,9 @@ impl<T> Inbox<T> {
                 return Err(Full::closed(value));
             }
             let cell = self.cell(position);
-            // Acquire pairs with the release in `stock`: the reserved slot is there.
-            let turn = cell.turn.load(Ordering::Acquire);
-            if turn != position {
+            // Acquire pairs with the release in `add_reserved`: the reserved slot is there.
+            let sequence = cell.sequence.load(Ordering::Acquire);
+            if sequence != position {
                 // Relaxed: only whether somebody else moved on is asked.
                 let now = self.tail.load(Ordering::Relaxed);
                 if now == position {
@@ -134,7 +134,7 @@ impl<T> Inbox<T> {
                 position = now;
                 continue;
             }
-            // Relaxed: claims the position only; the cell was acquired by its turn, and is
+            // Relaxed: claims the position only; the cell was acquired by its sequence, and is
             // published by it.
             match self.tail.compare_exchange_weak(
                 position,
@@ -146,19 +146,19 @@ impl<T> Inbox<T> {
                 Err(now) => position = now,
             }
         };
-        let reserved = cell.body.with_mut(|body| {
-            // SAFETY: the turn said that the cell is stocked for this position, and this thread
+        let reserved = cell.data.with_mut(|data| {
+            // SAFETY: the sequence said that the cell is stocked for this position, and this thread
             // has claimed the position: nobody else touches the body until it is published.
-            let body = unsafe { &mut *body };
-            body.deadline = deadline;
-            body.value = MaybeUninit::new(value);
-            body.reserved
+            let data = unsafe { &mut *data };
+            data.deadline = deadline;
+            data.value = MaybeUninit::new(value);
+            data.reserved
         });
         arm(reserved);
         let publish =
             if mutant!("inbox_publish_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release pairs with the acquire in `pop`: body and armed word are there.
-        cell.turn.store(position.wrapping_add(1), publish);
+        cell.sequence.store(position.wrapping_add(1), publish);
         Ok(reserved)
     }
 
@@ -187,17 +187,17 @@ impl<T> Inbox<T> {
 
     /// Whether the next cell in order is filled.
     #[inline(always)]
-    pub(super) fn has_mail(&self, cursor: &Cursor) -> bool {
+    pub(super) fn has_next(&self, cursor: &Cursor) -> bool {
         // Relaxed: a look. `pop` acquires; rule 7's fence orders this load where it matters.
-        self.cell(cursor.head).turn.load(Ordering::Relaxed) == cursor.head.wrapping_add(1)
+        self.cell(cursor.head).sequence.load(Ordering::Relaxed) == cursor.head.wrapping_add(1)
     }
 
     /// Whether a poster has claimed a cell that the holder has not emptied: either there is mail,
     /// or somebody is about to fill a cell, behind which there may be mail. Also if the inbox is
     /// closed, so that who arms asks one question in the common case.
     #[inline(always)]
-    pub(super) fn is_busy(&self, cursor: &Cursor) -> bool {
-        // Relaxed: as in `has_mail`. What this thread itself has posted it sees in any case.
+    pub(super) fn has_pending(&self, cursor: &Cursor) -> bool {
+        // Relaxed: as in `has_next`. What this thread itself has posted it sees in any case.
         self.tail.load(Ordering::Relaxed) != cursor.head
     }
 
@@ -213,52 +213,52 @@ impl<T> Inbox<T> {
     fn peek(&self, position: u32) -> Option<u64> {
         let cell = self.cell(position);
         // Acquire pairs with the release in `push`.
-        if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
+        if cell.sequence.load(Ordering::Acquire) != position.wrapping_add(1) {
             return None;
         }
-        // SAFETY: the turn said that the cell is filled, so it is the holder's, which calls this.
-        Some(cell.body.with(|body| unsafe { (*body).deadline }))
+        // SAFETY: the sequence said that the cell is filled, so it is the holder's, which calls this.
+        Some(cell.data.with(|data| unsafe { (*data).deadline }))
     }
 
     /// Takes the next timer out, by the holder of the lease.
-    pub(super) fn pop(&self, cursor: &mut Cursor) -> Option<Posted<T>> {
+    pub(super) fn pop(&self, cursor: &mut Cursor) -> Option<RemoteInsert<T>> {
         let cell = self.cell(cursor.head);
         // Acquire pairs with the release in `push`.
-        if cell.turn.load(Ordering::Acquire) != cursor.head.wrapping_add(1) {
+        if cell.sequence.load(Ordering::Acquire) != cursor.head.wrapping_add(1) {
             return None;
         }
         cursor.head = cursor.head.wrapping_add(STEP);
-        Some(cell.body.with(|body| {
-            // SAFETY: the turn said that the cell is filled, so it is the holder's, and there is
+        Some(cell.data.with(|data| {
+            // SAFETY: the sequence said that the cell is filled, so it is the holder's, and there is
             // one holder (rule 1), which calls this.
-            let body = unsafe { &*body };
+            let data = unsafe { &*data };
             // SAFETY: a filled cell has a value, and the head has moved on, so that it is read
             // once.
-            let value = unsafe { body.value.assume_init_read() };
-            Posted { reserved: body.reserved, deadline: body.deadline, value }
+            let value = unsafe { data.value.assume_init_read() };
+            RemoteInsert { reserved: data.reserved, deadline: data.deadline, value }
         }))
     }
 
     /// How many cells wait for a slot, by the holder of the lease.
     #[inline(always)]
-    pub(super) fn unstocked(&self, cursor: &Cursor) -> u32 {
+    pub(super) fn n_unreserved(&self, cursor: &Cursor) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
         let capacity = self.cells.len() as u32;
-        cursor.head.wrapping_add(STEP * capacity).wrapping_sub(cursor.stocked) / STEP
+        cursor.head.wrapping_add(STEP * capacity).wrapping_sub(cursor.reserved) / STEP
     }
 
     /// Puts a slot into the next cell that has none, by the holder of the lease.
-    pub(super) fn stock(&self, cursor: &mut Cursor, reserved: Reserved) {
-        debug_assert!(self.unstocked(cursor) > 0, "every cell has a slot");
-        let cell = self.cell(cursor.stocked);
-        cell.body.with_mut(|body| {
-            // SAFETY: the cell was emptied and not stocked since, so that its turn allows no
+    pub(super) fn add_reserved(&self, cursor: &mut Cursor, reserved: Reserved) {
+        debug_assert!(self.n_unreserved(cursor) > 0, "every cell has a slot");
+        let cell = self.cell(cursor.reserved);
+        cell.data.with_mut(|data| {
+            // SAFETY: the cell was emptied and not stocked since, so that its sequence allows no
             // poster in: it is the holder's, which calls this.
-            let body = unsafe { &mut *body };
-            body.reserved = reserved;
+            let data = unsafe { &mut *data };
+            data.reserved = reserved;
         });
         // Release pairs with the acquire in `push`: the slot is there.
-        cell.turn.store(cursor.stocked, Ordering::Release);
-        cursor.stocked = cursor.stocked.wrapping_add(STEP);
+        cell.sequence.store(cursor.reserved, Ordering::Release);
+        cursor.reserved = cursor.reserved.wrapping_add(STEP);
     }
 }

@@ -4,9 +4,9 @@
 //! that moved time or touched the wheel opens, and by [`Shard::stats`] itself if it finds the lease
 //! open. Cancels from outside are counted where they happen, in stripes.
 
-use clockjack_sync::prim::atomic::{AtomicUsize, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering};
 
-use super::{Lease, Shard};
+use super::{Shard, ShardGuard};
 
 /// What has become of the timers of a [`Shard`], since it was made. Counts wrap.
 ///
@@ -31,7 +31,7 @@ pub struct ShardStats {
     /// Chunks of lists that were freed by joining what was left in two of them.
     pub compacted: usize,
     /// Lists that were looked through for such chunks.
-    pub scrubbed: usize,
+    pub scanned_lists: usize,
     /// The most slots that were found on the return stack at once, about.
     pub max_returns: usize,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Counts {
     /// Of those that were cancelled without the lease, how many are freed.
     pub(crate) reclaimed: usize,
     pub(crate) compacted: usize,
-    pub(crate) scrubbed: usize,
+    pub(crate) scanned_lists: usize,
     pub(crate) max_returns: usize,
 }
 
@@ -67,16 +67,16 @@ impl Counts {
 const N_COUNTS: usize = 9;
 
 /// The copy that others see. Written by the holder alone.
-pub(super) struct Mirror([AtomicUsize; N_COUNTS]);
+pub(super) struct PublishedCounts([AtomicUsize; N_COUNTS]);
 
-impl Mirror {
+impl PublishedCounts {
     pub(super) fn new() -> Self {
         Self(core::array::from_fn(|_| AtomicUsize::new(0)))
     }
 
     fn write(&self, counts: &Counts) {
         let Counts { armed, fired, cancelled, dropped, rescheduled, .. } = *counts;
-        let Counts { reclaimed, compacted, scrubbed, max_returns, .. } = *counts;
+        let Counts { reclaimed, compacted, scanned_lists, max_returns, .. } = *counts;
         let all = [
             armed,
             fired,
@@ -85,7 +85,7 @@ impl Mirror {
             rescheduled,
             reclaimed,
             compacted,
-            scrubbed,
+            scanned_lists,
             max_returns,
         ];
         for (seen, count) in self.0.iter().zip(all) {
@@ -98,7 +98,7 @@ impl Mirror {
         // Relaxed: as above.
         let all = core::array::from_fn(|index| self.0[index].load(Ordering::Relaxed));
         let [armed, fired, cancelled, dropped, rescheduled, rest @ ..]: [usize; N_COUNTS] = all;
-        let [reclaimed, compacted, scrubbed, max_returns] = rest;
+        let [reclaimed, compacted, scanned_lists, max_returns] = rest;
         Counts {
             armed,
             fired,
@@ -107,7 +107,7 @@ impl Mirror {
             rescheduled,
             reclaimed,
             compacted,
-            scrubbed,
+            scanned_lists,
             max_returns,
         }
     }
@@ -120,11 +120,11 @@ impl<T> Shard<T> {
     /// Takes the lease for a moment if it is open, and neither enters nor frees anything by it.
     #[must_use]
     pub fn stats(&self) -> ShardStats {
-        if let Some(lease) = self.hold() {
-            lease.mirror();
+        if let Some(guard) = self.try_lock_raw() {
+            guard.publish_counts();
         }
-        let counts = self.mirror.read();
-        let remote = self.words.n_cancelled();
+        let counts = self.published_counts.read();
+        let remote = self.states.n_cancelled();
         let cancelled = counts.cancelled.wrapping_add(remote);
         let ended = counts.fired.wrapping_add(cancelled).wrapping_add(counts.dropped);
         ShardStats {
@@ -136,16 +136,16 @@ impl<T> Shard<T> {
             rescheduled: counts.rescheduled,
             stale: difference(remote, counts.reclaimed),
             compacted: counts.compacted,
-            scrubbed: counts.scrubbed,
+            scanned_lists: counts.scanned_lists,
             max_returns: counts.max_returns,
         }
     }
 }
 
-impl<T> Lease<'_, T> {
+impl<T> ShardGuard<'_, T> {
     /// Shows others what was counted.
-    pub(super) fn mirror(&self) {
-        self.shard.mirror.write(self.core().wheel.counts());
+    pub(super) fn publish_counts(&self) {
+        self.shard.published_counts.write(self.core().wheel.counts());
     }
 }
 

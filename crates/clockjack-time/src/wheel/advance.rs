@@ -9,11 +9,11 @@ use clockjack_sync::mutant;
 
 use super::{
     Storage, TimerId, Wheel,
-    level::{self, AT_ONCE, RANGE, SLOTS},
+    level::{self, ALREADY_DUE, RANGE, SLOTS},
     list::Lists,
     overflow,
-    record::Seat,
-    store::{Entry, Place},
+    record::TimerEntry,
+    store::{ListEntry, Location},
 };
 use crate::{Tick, TickSpan};
 
@@ -75,16 +75,16 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// ```
     pub fn advance(&mut self, to: Tick, budget: usize) -> Advance<'_, T, S> {
         let to = to.get().max(self.elapsed);
-        self.lists.tidy(&mut self.store);
+        self.lists.free_empty_chunks(&mut self.store);
         Advance { wheel: self, to, budget }
     }
 
     /// Whether an advance to `to` would have anything to do besides moving the clock hand.
     fn has_work(&self, to: u64) -> bool {
-        self.lists.occupancy.has(AT_ONCE)
+        self.lists.occupancy.has(ALREADY_DUE)
             || self.is_suspended()
             || self.lists.occupancy.next(self.elapsed).is_some_and(|event| event.tick <= to)
-            || overflow::first(&self.store).is_some_and(|far| far.deadline <= to)
+            || overflow::first(&self.store).is_some_and(|entry| entry.deadline <= to)
     }
 
     /// Moves the hand to a tick whose slots are empty or are dealt with at once by the caller.
@@ -96,14 +96,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             self.reinsertions_left = self.reinsertion_batch_limit;
         }
         self.open = tick;
-        self.set_near_len();
+        self.update_in_range_len();
     }
 
     /// Brings timers that have come into range back from the overflow, at most as many as this
     /// tick may. Only between cascades, so that none of them overtakes one that is in a slot.
     #[inline(always)]
     fn reinsert(&mut self, budget: &mut usize) {
-        if self.store.far().is_empty() || self.reinsertions_left == 0 {
+        if self.store.overflow().is_empty() || self.reinsertions_left == 0 {
             return;
         }
         self.reinsert_some(budget);
@@ -111,19 +111,19 @@ impl<T, S: Storage<T>> Wheel<T, S> {
 
     fn reinsert_some(&mut self, budget: &mut usize) {
         while self.reinsertions_left > 0 && *budget > 0 {
-            let Some(far) = overflow::first(&self.store) else { break };
-            if far.deadline - self.elapsed >= RANGE {
+            let Some(entry) = overflow::first(&self.store) else { break };
+            if entry.deadline - self.elapsed >= RANGE {
                 break;
             }
             overflow::pop(&mut self.store);
-            let list = level::place(far.deadline, self.elapsed);
-            let entry = Entry::new(far.timer, far.class, far.deadline);
-            let place = self.lists.append(&mut self.store, list, entry);
-            self.store.set_place(far.timer, place);
+            let list = level::list_for(entry.deadline, self.elapsed);
+            let listed = ListEntry::new(entry.timer, entry.priority, entry.deadline);
+            let location = self.lists.append(&mut self.store, list, listed);
+            self.store.set_location(entry.timer, location);
             self.reinsertions_left -= 1;
             *budget -= 1;
         }
-        self.set_near_len();
+        self.update_in_range_len();
     }
 
     /// Deals the entries of the slot that time has entered out to finer slots, as far as the
@@ -131,20 +131,20 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     fn cascade(&mut self, budget: &mut usize) {
         let elapsed = self.elapsed;
-        let place = |lists: &mut Lists, store: &mut S, entry: Entry| {
-            let list = level::place(entry.ahead(elapsed), elapsed);
-            let place = lists.append(store, list, entry);
-            store.set_place(entry.timer(), place);
+        let location = |lists: &mut Lists, store: &mut S, entry: ListEntry| {
+            let list = level::list_for(entry.ahead(elapsed), elapsed);
+            let location = lists.append(store, list, entry);
+            store.set_location(entry.timer(), location);
         };
         while *budget > 0 {
-            let moved = self.lists.pop_chunk(&mut self.store, self.suspended, *budget, place);
+            let moved = self.lists.pop_chunk(&mut self.store, self.suspended, *budget, location);
             *budget -= moved;
             if moved == 0 {
                 let Some(entry) = self.lists.pop(&mut self.store, self.suspended) else {
                     self.suspended_span = 0;
                     return;
                 };
-                place(&mut self.lists, &mut self.store, entry);
+                location(&mut self.lists, &mut self.store, entry);
                 *budget -= 1;
             }
         }
@@ -154,8 +154,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     fn fire_first(&mut self, list: u32, to: u64) -> Option<Expired<T>> {
         let entry = self.lists.pop(&mut self.store, list)?;
-        let deadline = if list == AT_ONCE { entry.behind(self.elapsed) } else { self.elapsed };
-        self.finish(entry.timer(), entry.class_code(), deadline, to)
+        let deadline = if list == ALREADY_DUE { entry.behind(self.elapsed) } else { self.elapsed };
+        self.finish(entry.timer(), entry.priority_code(), deadline, to)
     }
 
     /// Decides a timer that is in no list any more.
@@ -163,28 +163,28 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     fn finish(
         &mut self,
         timer: u32,
-        class_code: u32,
+        priority_code: u32,
         deadline: u64,
         to: u64,
     ) -> Option<Expired<T>> {
         let Some((generation, value)) = self.store.fire(timer) else {
-            self.detach(timer, class_code);
+            self.detach(timer, priority_code);
             return None;
         };
-        self.free(timer, class_code);
+        self.free(timer, priority_code);
         let id = self.id(timer, generation);
         Some(Expired { id, deadline: Tick::new(deadline), now: Tick::new(to), value })
     }
 
     /// Leaves a timer that somebody else has cancelled out of all lists until it is returned.
     #[cold]
-    fn detach(&mut self, timer: u32, class_code: u32) {
-        self.uncount(class_code);
+    fn detach(&mut self, timer: u32, priority_code: u32) {
+        self.uncount(priority_code);
         if mutant!("shard_frees_before_return") {
-            drop(self.store.seat_mut(timer).and_then(Seat::take));
+            drop(self.store.entry_mut(timer).and_then(TimerEntry::take));
             return self.store.give_slot(timer);
         }
-        self.store.set_place(timer, Place::DETACHED);
+        self.store.set_location(timer, Location::DETACHED);
     }
 
     #[inline(always)]
@@ -209,7 +209,7 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
             let slot = wheel.current_slot();
             if wheel.open == wheel.elapsed
                 && wheel.lists.occupancy.has(slot)
-                && !wheel.lists.occupancy.has(AT_ONCE)
+                && !wheel.lists.occupancy.has(ALREADY_DUE)
                 && wheel.suspended_span == 0
             {
                 self.budget -= 1;
@@ -218,9 +218,9 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 }
                 continue;
             }
-            if wheel.lists.occupancy.has(AT_ONCE) {
+            if wheel.lists.occupancy.has(ALREADY_DUE) {
                 self.budget -= 1;
-                if let Some(expired) = wheel.fire_first(AT_ONCE, self.to) {
+                if let Some(expired) = wheel.fire_first(ALREADY_DUE, self.to) {
                     return Some(expired);
                 }
                 continue;
@@ -230,16 +230,16 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 continue;
             }
             wheel.reinsert(&mut self.budget);
-            match self.turn() {
-                Turn::Moved => {}
-                Turn::Fired(expired) => return Some(expired),
-                Turn::Done => return None,
+            match self.go_to_next_event() {
+                Progress::Moved => {}
+                Progress::Fired(expired) => return Some(expired),
+                Progress::Done => return None,
             }
         }
     }
 }
 
-enum Turn<T> {
+enum Progress<T> {
     Moved,
     Fired(Expired<T>),
     Done,
@@ -255,40 +255,41 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
 
     /// Moves the hand to the next slot or overflow entry that is due, or to the end.
     #[inline]
-    fn turn(&mut self) -> Turn<T> {
+    fn go_to_next_event(&mut self) -> Progress<T> {
         let wheel = &mut *self.wheel;
-        let far = overflow::first(&wheel.store).map_or(u64::MAX, |far| far.deadline);
+        let overflow_first = overflow::first(&wheel.store)
+            .map_or(u64::MAX, |overflow_first| overflow_first.deadline);
         if let Some(event) = wheel.lists.occupancy.next(wheel.elapsed)
             && event.tick <= self.to + u64::from(mutant!("wheel_early"))
-            && event.tick <= far
+            && event.tick <= overflow_first
         {
             wheel.enter(event.tick);
             if !event.fires() {
                 wheel.suspended = event.list;
                 wheel.suspended_span = level::span(event.list);
             }
-            return Turn::Moved;
+            return Progress::Moved;
         }
-        if far <= self.to && !wheel.store.far().is_empty() {
-            return self.fire_far();
+        if overflow_first <= self.to && !wheel.store.overflow().is_empty() {
+            return self.fire_from_overflow();
         }
         wheel.enter(self.to);
         wheel.open = self.to.saturating_add(1);
-        wheel.set_near_len();
+        wheel.update_in_range_len();
         wheel.reinsert(&mut self.budget);
-        Turn::Done
+        Progress::Done
     }
 
     /// Fires straight from the overflow a timer that could not be brought back in time.
-    fn fire_far(&mut self) -> Turn<T> {
+    fn fire_from_overflow(&mut self) -> Progress<T> {
         let wheel = &mut *self.wheel;
-        let Some(far) = overflow::pop(&mut wheel.store) else { return Turn::Done };
-        wheel.enter(far.deadline);
-        wheel.set_near_len();
+        let Some(entry) = overflow::pop(&mut wheel.store) else { return Progress::Done };
+        wheel.enter(entry.deadline);
+        wheel.update_in_range_len();
         self.budget = self.budget.saturating_sub(1);
-        match wheel.finish(far.timer, far.class.code(), far.deadline, self.to) {
-            Some(expired) => Turn::Fired(expired),
-            None => Turn::Moved,
+        match wheel.finish(entry.timer, entry.priority.code(), entry.deadline, self.to) {
+            Some(expired) => Progress::Fired(expired),
+            None => Progress::Moved,
         }
     }
 }

@@ -30,9 +30,9 @@ pub(crate) const RANGE_BITS: u32 = TOP * BITS + TOP_BITS;
 pub(crate) const RANGE: u64 = 1 << RANGE_BITS;
 
 /// The list of timers that were due when they came.
-pub(crate) const AT_ONCE: u32 = TOP * SLOTS + (1 << TOP_BITS);
+pub(crate) const ALREADY_DUE: u32 = TOP * SLOTS + (1 << TOP_BITS);
 /// How many lists there are.
-pub(crate) const LISTS: u32 = AT_ONCE + 1;
+pub(crate) const LISTS: u32 = ALREADY_DUE + 1;
 
 /// The bits of the top level's slots in its bitmap word; the at-once list uses the bit above them.
 const TOP_MASK: u64 = (1 << (1 << TOP_BITS)) - 1;
@@ -129,7 +129,7 @@ impl Occupancy {
 ///
 /// Expects `elapsed <= deadline` and `deadline - elapsed < RANGE`.
 #[inline(always)]
-pub(crate) fn place(deadline: u64, elapsed: u64) -> u32 {
+pub(crate) fn list_for(deadline: u64, elapsed: u64) -> u32 {
     debug_assert!(deadline >= elapsed, "deadline {deadline} lies before {elapsed}");
     debug_assert!(deadline - elapsed < RANGE, "deadline {deadline} is out of range of {elapsed}");
     let highest_bit = 63 - ((deadline ^ elapsed) | 1).leading_zeros();
@@ -153,7 +153,11 @@ mod tests {
     #[test]
     fn a_deadline_goes_to_the_level_of_its_highest_differing_digit() {
         let check = |deadline: u64, elapsed: u64, list: u32| {
-            assert_eq!(place(deadline, elapsed), list, "deadline {deadline} seen from {elapsed}");
+            assert_eq!(
+                list_for(deadline, elapsed),
+                list,
+                "deadline {deadline} seen from {elapsed}"
+            );
         };
         check(0, 0, 0);
         check(63, 0, 63);
@@ -197,8 +201,8 @@ mod tests {
     #[test]
     fn lists_that_are_not_slots_are_no_events() {
         let mut occupancy = Occupancy::EMPTY;
-        occupancy.set(AT_ONCE);
+        occupancy.set(ALREADY_DUE);
         assert_eq!(occupancy.next(0), None);
-        assert!(occupancy.has(AT_ONCE));
+        assert!(occupancy.has(ALREADY_DUE));
     }
 }

@@ -16,16 +16,16 @@
 //! before anything reads the lists. (Tried and left: a hole written into the cell, which costs
 //! every cancel a line more; to ask each entry's timer, which costs every cascade one; to join
 //! half-empty chunks at a cancel, which cost it several times what it saved, measured on a loaded
-//! machine only. A shard joins them now and then: `list/repack.rs`.)
+//! machine only. A shard joins them now and then: `list/compact.rs`.)
 
 #[cfg(feature = "alloc")]
-pub(crate) mod repack;
+pub(crate) mod compact;
 
-use clockjack_sync::prim;
+use clockjack_sync::primitive;
 
 use super::{
     level::{Event, LISTS, Occupancy},
-    store::{Columns, Entry, Place},
+    store::{Columns, ListEntry, Location},
 };
 
 const CHUNK_NUMBER_BITS: u32 = 26;
@@ -40,11 +40,11 @@ const NO_CELL: u32 = u32::MAX;
 const CELLS_MAX: usize = 8;
 
 /// How many chunks may be empty and not freed yet.
-pub(crate) const EMPTY_MAX: u32 = if prim::IS_SMALL { 8 } else { 64 };
+pub(crate) const EMPTY_MAX: u32 = if primitive::IS_SMALL { 8 } else { 64 };
 
 /// In the byte of a chunk's live entries, in the place of the header's bit: the chunk is noted as
 /// empty. It may have got an entry since.
-const NOTED: u8 = 1;
+const QUEUED_AS_EMPTY: u8 = 1;
 
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +97,8 @@ pub(crate) struct Lists {
     lists: [List; LISTS as usize],
     pub(crate) occupancy: Occupancy,
     /// Chunks that a cancel has emptied, to be freed.
-    noted: [u32; EMPTY_MAX as usize],
-    n_noted: usize,
+    empty_chunks: [u32; EMPTY_MAX as usize],
+    n_empty_chunks: usize,
 }
 
 /// The entries of a chunk.
@@ -121,11 +121,11 @@ fn change<T, S: Columns<T>>(store: &mut S, chunk: u32, f: impl FnOnce(Header) ->
 pub(crate) fn live_entries<T, S: Columns<T>>(
     store: &S,
     chunk: u32,
-) -> impl Iterator<Item = Entry> + '_ {
+) -> impl Iterator<Item = ListEntry> + '_ {
     let live = store.live(chunk);
     (1..=entries::<T, S>())
         .filter(move |position| live & bit(*position) != 0)
-        .map(move |position| Entry(store.chunk(chunk)[position as usize]))
+        .map(move |position| ListEntry(store.chunk(chunk)[position as usize]))
 }
 
 /// The bit of a position in a chunk's live entries.
@@ -138,8 +138,8 @@ impl Lists {
     pub(crate) const EMPTY: Self = Self {
         lists: [List { first: NONE, tail: NO_CELL }; LISTS as usize],
         occupancy: Occupancy::EMPTY,
-        noted: [0; EMPTY_MAX as usize],
-        n_noted: 0,
+        empty_chunks: [0; EMPTY_MAX as usize],
+        n_empty_chunks: 0,
     };
 
     /// Puts an entry at the end of a list and says where it stands.
@@ -148,8 +148,8 @@ impl Lists {
         &mut self,
         store: &mut S,
         list: u32,
-        entry: Entry,
-    ) -> Place {
+        entry: ListEntry,
+    ) -> Location {
         let list_end = &mut self.lists[list as usize];
         let at = list_end.tail.wrapping_add(1);
         let position = at & entries::<T, S>();
@@ -161,11 +161,16 @@ impl Lists {
         let chunk = at >> S::CHUNK_BITS;
         store.chunk_mut(chunk)[position as usize] = entry.0;
         *store.live_mut(chunk) |= bit(position);
-        Place::in_list(entry.class_code(), at)
+        Location::in_list(entry.priority_code(), at)
     }
 
     #[inline(never)]
-    fn append_chunk<T, S: Columns<T>>(&mut self, store: &mut S, list: u32, entry: Entry) -> Place {
+    fn append_chunk<T, S: Columns<T>>(
+        &mut self,
+        store: &mut S,
+        list: u32,
+        entry: ListEntry,
+    ) -> Location {
         let chunk = store.take_chunk();
         let list_end = &mut self.lists[list as usize];
         let previous = if list_end.tail == NO_CELL { NONE } else { list_end.tail >> S::CHUNK_BITS };
@@ -181,7 +186,7 @@ impl Lists {
         *store.live_mut(chunk) = bit(1);
         let at = (chunk << S::CHUNK_BITS) + 1;
         list_end.tail = at;
-        Place::in_list(entry.class_code(), at)
+        Location::in_list(entry.priority_code(), at)
     }
 
     /// Takes an entry out of whatever list it is in.
@@ -197,40 +202,40 @@ impl Lists {
             return;
         }
         // Without a branch: which cancel empties its chunk cannot be foretold.
-        *live |= u8::from(is_empty) * NOTED;
-        self.noted[self.n_noted] = chunk;
-        self.n_noted += usize::from(is_empty);
-        if self.n_noted == EMPTY_MAX as usize {
-            self.free_noted(store);
+        *live |= u8::from(is_empty) * QUEUED_AS_EMPTY;
+        self.empty_chunks[self.n_empty_chunks] = chunk;
+        self.n_empty_chunks += usize::from(is_empty);
+        if self.n_empty_chunks == EMPTY_MAX as usize {
+            self.free_empty_chunks_slow(store);
         }
     }
 
     /// Frees the chunks that were noted as empty and still are.
     #[cold]
     #[inline(never)]
-    fn free_noted<T, S: Columns<T>>(&mut self, store: &mut S) {
-        for index in 0..self.n_noted {
-            let chunk = self.noted[index];
+    fn free_empty_chunks_slow<T, S: Columns<T>>(&mut self, store: &mut S) {
+        for index in 0..self.n_empty_chunks {
+            let chunk = self.empty_chunks[index];
             let live = store.live_mut(chunk);
-            *live &= !NOTED;
+            *live &= !QUEUED_AS_EMPTY;
             if *live == 0 {
                 self.unlink(store, chunk);
             }
         }
-        self.n_noted = 0;
+        self.n_empty_chunks = 0;
     }
 
     /// Makes the lists fit to be read: no empty chunks, no list that only seems to hold anything.
     #[inline(always)]
-    pub(crate) fn tidy<T, S: Columns<T>>(&mut self, store: &mut S) {
-        if self.n_noted != 0 {
-            self.free_noted(store);
+    pub(crate) fn free_empty_chunks<T, S: Columns<T>>(&mut self, store: &mut S) {
+        if self.n_empty_chunks != 0 {
+            self.free_empty_chunks_slow(store);
         }
     }
 
     /// The first slot that holds anything at or after `elapsed`, also if the lists are not tidy.
     pub(crate) fn next_event<T, S: Columns<T>>(&self, store: &S, elapsed: u64) -> Option<Event> {
-        if self.n_noted == 0 {
+        if self.n_empty_chunks == 0 {
             return self.occupancy.next(elapsed);
         }
         let mut occupancy = self.occupancy.clone();
@@ -255,7 +260,7 @@ impl Lists {
 
     /// Takes the first entry of a list; `None` if it is empty.
     #[inline(always)]
-    pub(crate) fn pop<T, S: Columns<T>>(&mut self, store: &mut S, list: u32) -> Option<Entry> {
+    pub(crate) fn pop<T, S: Columns<T>>(&mut self, store: &mut S, list: u32) -> Option<ListEntry> {
         let chunk = self.lists[list as usize].first;
         if chunk == NONE {
             return None;
@@ -265,7 +270,7 @@ impl Lists {
         // Clears the lowest bit, which is that of the position.
         *live &= *live - 1;
         let is_last = *live == 0;
-        let entry = Entry(store.chunk(chunk)[(position & entries::<T, S>()) as usize]);
+        let entry = ListEntry(store.chunk(chunk)[(position & entries::<T, S>()) as usize]);
         if is_last {
             self.unlink(store, chunk);
         }
@@ -280,7 +285,7 @@ impl Lists {
         store: &mut S,
         list: u32,
         most: usize,
-        mut each: impl FnMut(&mut Self, &mut S, Entry),
+        mut each: impl FnMut(&mut Self, &mut S, ListEntry),
     ) -> usize {
         let chunk = self.lists[list as usize].first;
         if chunk == NONE {
@@ -299,7 +304,7 @@ impl Lists {
         while live != 0 {
             let position = live.trailing_zeros();
             live &= live - 1;
-            each(self, store, Entry(cells[position as usize]));
+            each(self, store, ListEntry(cells[position as usize]));
         }
         n_live
     }
@@ -309,7 +314,7 @@ impl Lists {
         &self,
         store: &S,
         list: u32,
-        mut look: impl FnMut(Entry) -> bool,
+        mut look: impl FnMut(ListEntry) -> bool,
     ) {
         let mut chunk = self.lists[list as usize].first;
         while chunk != NONE {

@@ -4,12 +4,12 @@ use core::fmt;
 
 /// How much a timer matters when there is no room for all.
 ///
-/// A timer of class [`Normal`](Class::Normal) is what [`insert`](super::Wheel::insert) makes. Under
+/// A timer of class [`Normal`](TimerPriority::Normal) is what [`insert`](super::Wheel::insert) makes. Under
 /// pressure `Low` goes before `Normal` and `Normal` before `High`; between equals nobody is
 /// displaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Class {
+pub enum TimerPriority {
     /// Given up first.
     Low = 1,
     /// What timers are unless said otherwise.
@@ -19,7 +19,7 @@ pub enum Class {
     High = 3,
 }
 
-impl Class {
+impl TimerPriority {
     /// All classes, in the order in which they are given up.
     pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
 
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for TimerPriority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Low => "low",

@@ -3,15 +3,15 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use clockjack_sync::{mutant, prim};
+use clockjack_sync::{mutant, primitive};
 
 use super::{
     Storage, Wheel, WheelConfig,
     list::{CHUNKS_MAX, EMPTY_MAX},
-    record::{Record, Seat, record_columns},
-    store::{Columns, Far, Place},
+    record::{Record, TimerEntry, record_columns},
+    store::{Columns, Location, OverflowEntry},
 };
-use crate::word::Generation;
+use crate::timer_state::Generation;
 
 /// A store that grows up to a limit.
 ///
@@ -23,9 +23,9 @@ pub struct Slab<T> {
     /// Records that are free. Not a chain through them, so that taking one waits for no other.
     free: Vec<u32>,
     pub(crate) chunks: Chunks,
-    pub(crate) far: Vec<Far>,
+    pub(crate) overflow: Vec<OverflowEntry>,
     slots_max: u32,
-    far_max: usize,
+    overflow_max: usize,
     is_reserved: bool,
 }
 
@@ -36,7 +36,7 @@ struct Chunk([u64; 8]);
 
 /// Chunks that are made at once: 16 KiB, so that growing neither copies nor takes much too much. On
 /// a microcontroller a quarter of one, which is made on the stack.
-const BLOCK: usize = prim::scaled(256, 4, 256);
+const BLOCK: usize = primitive::scaled(256, 4, 256);
 
 /// Chunks that are made as they are needed and stay where they are.
 #[derive(Default)]
@@ -174,25 +174,25 @@ macro_rules! grown_columns {
         }
 
         #[inline(always)]
-        fn far(&self) -> &[Far] {
-            &self.far
+        fn overflow(&self) -> &[OverflowEntry] {
+            &self.overflow
         }
 
         #[inline(always)]
-        fn far_mut(&mut self) -> &mut [Far] {
-            &mut self.far
+        fn overflow_mut(&mut self) -> &mut [OverflowEntry] {
+            &mut self.overflow
         }
 
-        fn far_push(&mut self, entry: Far) -> bool {
-            if self.far.len() == Columns::<T>::far_max(self) {
+        fn overflow_push(&mut self, entry: OverflowEntry) -> bool {
+            if self.overflow.len() == Columns::<T>::overflow_max(self) {
                 return false;
             }
-            self.far.push(entry);
+            self.overflow.push(entry);
             true
         }
 
-        fn far_pop(&mut self) -> Option<Far> {
-            self.far.pop()
+        fn overflow_pop(&mut self) -> Option<OverflowEntry> {
+            self.overflow.pop()
         }
     };
 }
@@ -202,18 +202,18 @@ impl<T> Slab<T> {
     /// The most timers that a store can hold: what its chunks can be numbered for.
     pub(crate) const SLOTS_MAX: u32 = CHUNKS_MAX - EMPTY_MAX - 1;
 
-    /// A store for at most `slots_max` timers, of which `far_max` may be in the overflow. Greater
+    /// A store for at most `slots_max` timers, of which `overflow_max` may be in the overflow. Greater
     /// numbers than 2^26 - 66 are cut to that.
     #[must_use]
-    pub fn new(slots_max: usize, far_max: usize) -> Self {
+    pub fn new(slots_max: usize, overflow_max: usize) -> Self {
         let slots_max = u32::try_from(slots_max).unwrap_or(u32::MAX).min(Self::SLOTS_MAX);
         Self {
             records: Vec::new(),
             free: Vec::new(),
             chunks: Chunks::default(),
-            far: Vec::new(),
+            overflow: Vec::new(),
             slots_max,
-            far_max: far_max.min(slots_max as usize),
+            overflow_max: overflow_max.min(slots_max as usize),
             is_reserved: false,
         }
     }
@@ -227,7 +227,7 @@ impl<T> Slab<T> {
         let slots_max = self.slots_max as usize;
         self.records.reserve_exact(slots_max - self.records.len());
         self.free.reserve_exact(slots_max - self.free.len());
-        self.far.reserve_exact(self.far_max - self.far.len());
+        self.overflow.reserve_exact(self.overflow_max - self.overflow.len());
         // Each timer may stand alone, some chunks are empty and not freed yet, and a cascade takes
         // one before it gives one.
         self.chunks.reserve(slots_max + EMPTY_MAX as usize + 1);
@@ -279,9 +279,9 @@ impl<T> Columns<T> for Slab<T> {
             self.records.clear();
             self.free.clear();
             self.chunks.clear();
-            self.far.clear();
+            self.overflow.clear();
         } else {
-            *self = Self::new(self.slots_max as usize, self.far_max);
+            *self = Self::new(self.slots_max as usize, self.overflow_max);
         }
     }
 
@@ -289,8 +289,8 @@ impl<T> Columns<T> for Slab<T> {
 
     grown_columns!();
 
-    fn far_max(&self) -> usize {
-        self.far_max
+    fn overflow_max(&self) -> usize {
+        self.overflow_max
     }
 }
 
@@ -299,7 +299,7 @@ impl<T> fmt::Debug for Slab<T> {
         f.debug_struct("Slab")
             .field("slots", &self.slots())
             .field("slots_max", &self.slots_max)
-            .field("far", &self.far.len())
+            .field("overflow", &self.overflow.len())
             .finish_non_exhaustive()
     }
 }

@@ -7,13 +7,13 @@
 //!
 //! Rules that the wheel keeps and relies on:
 //!
-//! 1. A timer's value is initialised exactly while its place is not [`Place::VACANT`]: `put` and
-//!    `take` of [`Seat`] keep that.
+//! 1. A timer's value is initialised exactly while its place is not [`Location::VACANT`]: `put` and
+//!    `take` of [`TimerEntry`] keep that.
 //! 2. A slot taken by `take_slot` is nobody else's until `give_slot`; likewise for chunks.
 //! 3. `claim` and `fire` succeed at most once for each `fill`, whoever calls them.
 
-use super::{priority::Class, record::Seat};
-use crate::word::Generation;
+use super::{priority::TimerPriority, record::TimerEntry};
+use crate::timer_state::Generation;
 
 /// Where a timer is.
 ///
@@ -24,43 +24,43 @@ use crate::word::Generation;
 ///   1111..11                     nowhere: the slot is free or reserved
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct Location(u32);
 
-impl Place {
+impl Location {
     pub(crate) const VACANT: Self = Self(u32::MAX);
     pub(crate) const DETACHED: Self = Self(u32::MAX - 1);
-    const FAR: u32 = 1 << 31;
+    const OVERFLOW: u32 = 1 << 31;
     const CELL_BITS: u32 = 29;
     const CELL_MASK: u32 = (1 << Self::CELL_BITS) - 1;
 
     #[inline(always)]
-    pub(crate) const fn in_list(class_code: u32, cell: u32) -> Self {
+    pub(crate) const fn in_list(priority_code: u32, cell: u32) -> Self {
         debug_assert!(cell <= Self::CELL_MASK, "cells are numbered by 29 bits");
-        Self(class_code << Self::CELL_BITS | cell)
+        Self(priority_code << Self::CELL_BITS | cell)
     }
 
     #[inline(always)]
     pub(crate) const fn in_overflow(position: u32) -> Self {
-        debug_assert!(position < Self::FAR >> 1, "positions are numbered by 30 bits");
-        Self(Self::FAR | position)
+        debug_assert!(position < Self::OVERFLOW >> 1, "positions are numbered by 30 bits");
+        Self(Self::OVERFLOW | position)
     }
 
     /// The cell, if the timer is in a list.
     #[inline(always)]
     pub(crate) const fn cell(self) -> Option<u32> {
-        if self.0 < Self::FAR { Some(self.0 & Self::CELL_MASK) } else { None }
+        if self.0 < Self::OVERFLOW { Some(self.0 & Self::CELL_MASK) } else { None }
     }
 
     /// The code of the class, if the timer is in a list.
     #[inline(always)]
-    pub(crate) const fn class_code(self) -> u32 {
+    pub(crate) const fn priority_code(self) -> u32 {
         self.0 >> Self::CELL_BITS & 3
     }
 
     /// The position, if the timer is in the overflow.
     #[inline(always)]
     pub(crate) const fn position(self) -> Option<u32> {
-        if self.0 >> 30 == 2 { Some(self.0 & !Self::FAR) } else { None }
+        if self.0 >> 30 == 2 { Some(self.0 & !Self::OVERFLOW) } else { None }
     }
 
     #[inline(always)]
@@ -76,15 +76,15 @@ impl Place {
 ///   63..62 class   61..32 deadline   31..0 timer
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(pub(crate) u64);
+pub(crate) struct ListEntry(pub(crate) u64);
 
 /// The part of a deadline that an entry keeps: enough, since what is in the wheel is near.
 pub(crate) const DUE_MASK: u64 = (1 << 30) - 1;
 
-impl Entry {
+impl ListEntry {
     #[inline(always)]
-    pub(crate) const fn new(timer: u32, class: Class, deadline: u64) -> Self {
-        Self((class.code() as u64) << 62 | (deadline & DUE_MASK) << 32 | timer as u64)
+    pub(crate) const fn new(timer: u32, priority: TimerPriority, deadline: u64) -> Self {
+        Self((priority.code() as u64) << 62 | (deadline & DUE_MASK) << 32 | timer as u64)
     }
 
     #[inline(always)]
@@ -95,7 +95,7 @@ impl Entry {
 
     /// The class as a number below 4.
     #[inline(always)]
-    pub(crate) const fn class_code(self) -> u32 {
+    pub(crate) const fn priority_code(self) -> u32 {
         (self.0 >> 62) as u32
     }
 
@@ -114,18 +114,19 @@ impl Entry {
 
 /// An entry of the overflow: 24 bytes, ordered by deadline, then by registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Far {
+pub struct OverflowEntry {
     pub(crate) deadline: u64,
     pub(crate) sequence: u64,
     pub(crate) timer: u32,
-    pub(crate) class: Class,
+    pub(crate) priority: TimerPriority,
 }
 
-impl Far {
-    pub(crate) const NONE: Self = Self { deadline: 0, sequence: 0, timer: 0, class: Class::Low };
+impl OverflowEntry {
+    pub(crate) const NONE: Self =
+        Self { deadline: 0, sequence: 0, timer: 0, priority: TimerPriority::Low };
 }
 
-const _: () = assert!(size_of::<Far>() == 24, "an entry of the overflow costs 24 bytes");
+const _: () = assert!(size_of::<OverflowEntry>() == 24, "an entry of the overflow costs 24 bytes");
 
 /// Sealed: only this crate's stores have it.
 pub trait Columns<T> {
@@ -143,20 +144,20 @@ pub trait Columns<T> {
     /// Gives a slot back that is vacant.
     fn give_slot(&mut self, timer: u32);
     /// Lets no free slot be taken any more.
-    fn retire(&mut self) {}
+    fn close(&mut self) {}
     /// Gives memory back. Nothing is in use.
     fn reset(&mut self);
 
     /// Where a timer is and its value.
-    fn seat(&self, timer: u32) -> Option<&Seat<T>>;
-    fn seat_mut(&mut self, timer: u32) -> Option<&mut Seat<T>>;
+    fn entry(&self, timer: u32) -> Option<&TimerEntry<T>>;
+    fn entry_mut(&mut self, timer: u32) -> Option<&mut TimerEntry<T>>;
     /// Where the timer of a slot is that was taken once.
-    fn place(&self, timer: u32) -> Place;
+    fn location(&self, timer: u32) -> Location;
     /// Moves a timer that is not vacant to a place that is not vacant either.
-    fn set_place(&mut self, timer: u32, place: Place);
+    fn set_location(&mut self, timer: u32, location: Location);
 
     /// Fills a slot and arms it under a new generation.
-    fn fill(&mut self, timer: u32, generation: Generation, place: Place, value: T);
+    fn fill(&mut self, timer: u32, generation: Generation, location: Location, value: T);
     /// Whether the slot is armed under this generation and neither fired nor cancelled.
     fn is_armed(&self, timer: u32, generation: Generation) -> bool;
     /// Whether a slot that is in a list is armed: not so if another thread has cancelled it and it
@@ -165,7 +166,7 @@ pub trait Columns<T> {
         true
     }
     /// Cancel: decides the race for this arming and, if it is won, empties the slot.
-    fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Place, T)>;
+    fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Location, T)>;
     /// Expiry: decides the race for the present arming and, if it is won, empties the slot and
     /// says which arming it was. `None` if somebody cancelled it and will return the slot by
     /// another way.
@@ -191,12 +192,12 @@ pub trait Columns<T> {
     fn live_mut(&mut self, chunk: u32) -> &mut u8;
 
     /// The overflow's entries.
-    fn far(&self) -> &[Far];
-    fn far_mut(&mut self) -> &mut [Far];
+    fn overflow(&self) -> &[OverflowEntry];
+    fn overflow_mut(&mut self) -> &mut [OverflowEntry];
     /// How many entries the overflow may hold.
-    fn far_max(&self) -> usize;
+    fn overflow_max(&self) -> usize;
     /// Appends an entry. False if there is no room.
-    fn far_push(&mut self, entry: Far) -> bool;
+    fn overflow_push(&mut self, entry: OverflowEntry) -> bool;
     /// Takes the last entry away.
-    fn far_pop(&mut self) -> Option<Far>;
+    fn overflow_pop(&mut self) -> Option<OverflowEntry>;
 }

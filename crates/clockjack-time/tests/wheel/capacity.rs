@@ -87,7 +87,7 @@ fn the_overflow_has_its_own_limit<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {
 }
 
 #[test]
-fn a_full_overflow_refuses_far_timers_and_takes_near_ones() {
+fn a_full_overflow_refuses_overflow_timers_and_takes_others() {
     the_overflow_has_its_own_limit(growing());
     the_overflow_has_its_own_limit(fixed());
 }

@@ -1,6 +1,8 @@
 //! Ids: each names one arming of one timer, and never another.
 
-use clockjack_time::{Class, FixedWheel, GrowingWheel, Storage, TimerId, Wheel, WheelConfig};
+use clockjack_time::{
+    FixedWheel, GrowingWheel, Storage, TimerId, TimerPriority, Wheel, WheelConfig,
+};
 
 use crate::{RANGE, at, fire, fire_values, tick};
 
@@ -25,7 +27,8 @@ fn stale_ids_name_nothing<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {
         let moved = wheel.insert(tick(base + deadline), 2).expect("room");
         let new = wheel.rearm(moved, tick(base + deadline)).expect("room").expect("armed");
         assert_ne!(moved, new);
-        let evicted = wheel.insert_class(tick(base + deadline), Class::Low, 3).expect("room");
+        let evicted =
+            wheel.insert_with_priority(tick(base + deadline), TimerPriority::Low, 3).expect("room");
         assert_eq!(wheel.shed(usize::MAX).map(|dropped| dropped.id), Some(evicted));
         assert_eq!(fire_values(wheel, base + deadline), [2]);
         stale.extend([cancelled, moved, new, evicted]);

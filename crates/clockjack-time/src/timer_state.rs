@@ -34,12 +34,12 @@
 //! # Roles
 //!
 //! * The **owner** holds the lease of the shard that the slot belongs to. It alone calls
-//!   [`arm`](Word::arm), [`release`](Word::release), [`expire`](Word::expire),
-//!   [`fire`](Word::fire), [`begin_migration`](Word::begin_migration) and
-//!   [`end_migration`](Word::end_migration).
-//! * The **taker** is whoever was handed the due timer. It calls [`take`](Word::take), and, having
-//!   won, [`complete`](Word::complete) or [`rearm`](Word::rearm).
-//! * **Anyone** who has the timer's key may call [`cancel`](Word::cancel), at any time, also long
+//!   [`arm`](AtomicState::arm), [`release`](AtomicState::release), [`expire`](AtomicState::expire),
+//!   [`fire`](AtomicState::fire), [`begin_migration`](AtomicState::begin_migration) and
+//!   [`end_migration`](AtomicState::end_migration).
+//! * The **taker** is whoever was handed the due timer. It calls [`take`](AtomicState::take), and, having
+//!   won, [`complete`](AtomicState::complete) or [`rearm`](AtomicState::rearm).
+//! * **Anyone** who has the timer's key may call [`cancel`](AtomicState::cancel), at any time, also long
 //!   after the slot has served other timers.
 //!
 //! # Rules
@@ -192,16 +192,16 @@ pub enum CancelledFrom {
     /// It waited in its shard: the shard's owner frees it, once told.
     Scheduled,
     /// It was due and handed over: the shard's owner frees it, once told; the taker will find that
-    /// its [`take`](Word::take) fails, and drops the note that it was handed.
+    /// its [`take`](AtomicState::take) fails, and drops the note that it was handed.
     Queued,
     /// It was on its way from one wheel to another: the mover frees it, told by
-    /// [`end_migration`](Word::end_migration). The canceller leaves no note.
+    /// [`end_migration`](AtomicState::end_migration). The canceller leaves no note.
     Migrating,
 }
 
 /// The memory steps of one twin. Not for use outside this crate and its tests.
 #[doc(hidden)]
-pub trait Raw: fmt::Debug + Send + Sync + Sized {
+pub trait RawTimerState: fmt::Debug + Send + Sync + Sized {
     /// The largest link.
     const LINK_MAX: u32;
 
@@ -212,7 +212,7 @@ pub trait Raw: fmt::Debug + Send + Sync + Sized {
     /// Rule 1: keeps the generation; clears the link if `to` is Cancelled.
     fn exchange(&self, generation: Generation, from: State, to: State) -> bool;
     /// Rule 1: Executing to Scheduled under another generation.
-    fn renew(&self, generation: Generation, next: Generation) -> bool;
+    fn rearm(&self, generation: Generation, next: Generation) -> bool;
     /// The state, if the word is of this generation and not Pending or Cancelled.
     fn peek(&self, generation: Generation) -> Option<State>;
     /// State, and generation where it has one.
@@ -225,15 +225,15 @@ pub trait Raw: fmt::Debug + Send + Sync + Sized {
     fn link(&self) -> u32;
 }
 
-/// The timer word over one of the twins; [`TimerWord`](crate::TimerWord) is that of the target.
+/// The timer word over one of the twins; [`AtomicTimerState`](crate::AtomicTimerState) is that of the target.
 /// Protocol: [module documentation](self).
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_time::{CancelledFrom, Generation, TimerWord};
+/// use clockjack_time::{CancelledFrom, Generation, AtomicTimerState};
 ///
-/// let word = TimerWord::new();
+/// let word = AtomicTimerState::new();
 /// let first = Generation::FIRST;
 /// word.arm(first);
 /// assert!(word.expire(first));
@@ -249,9 +249,9 @@ pub trait Raw: fmt::Debug + Send + Sync + Sized {
 /// ```
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Word<R>(pub(crate) R);
+pub struct AtomicState<R>(pub(crate) R);
 
-impl<R: Raw> Word<R> {
+impl<R: RawTimerState> AtomicState<R> {
     /// The largest number that [`set_link`](Self::set_link) takes: `u32::MAX`, or 2^29 − 1 on
     /// targets without 64-bit atomics.
     pub const LINK_MAX: u32 = R::LINK_MAX;
@@ -301,7 +301,7 @@ impl<R: Raw> Word<R> {
     /// the timer is not executing under `generation`.
     #[inline]
     pub fn rearm(&self, generation: Generation, next: Generation) -> bool {
-        self.0.renew(generation, next)
+        self.0.rearm(generation, next)
     }
 
     /// Scheduled, Queued or Migrating → Cancelled, by anyone at any time.
@@ -391,7 +391,7 @@ impl<R: Raw> Word<R> {
     }
 }
 
-impl<R: Raw> Default for Word<R> {
+impl<R: RawTimerState> Default for AtomicState<R> {
     fn default() -> Self {
         Self(R::empty())
     }

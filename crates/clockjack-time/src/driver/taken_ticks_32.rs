@@ -1,17 +1,17 @@
 //! The narrow twin of the supply's gate: one 32-bit atomic, for targets that have no wider ones.
 
-use clockjack_sync::prim::atomic::{AtomicU32, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicU32, Ordering};
 
-use crate::driver::Gate;
+use crate::driver::TakenTicks;
 
 const STOPPED: u64 = 1 << 31;
 
 /// The gate: stop bit and 31 bits of the last token's count.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct NarrowGate(AtomicU32);
+pub struct TakenTicks32(AtomicU32);
 
-impl NarrowGate {
+impl TakenTicks32 {
     const_unless_loom! {
         /// An open gate, where all ticks up to `start` are taken.
         pub fn new(start: u64) -> Self {
@@ -20,7 +20,7 @@ impl NarrowGate {
     }
 }
 
-impl Gate for NarrowGate {
+impl TakenTicks for TakenTicks32 {
     const STOPPED: u64 = STOPPED;
 
     #[inline]
@@ -28,8 +28,8 @@ impl Gate for NarrowGate {
         u64::from(self.0.load(order))
     }
 
-    fn store(&self, word: u64) {
-        self.0.store(narrow(word), Ordering::Release);
+    fn store(&self, bits: u64) {
+        self.0.store(narrow(bits), Ordering::Release);
     }
 
     #[inline]
@@ -44,9 +44,9 @@ impl Gate for NarrowGate {
 
 /// A word of the gate as it is stored; its users cut it to this width.
 #[inline(always)]
-const fn narrow(word: u64) -> u32 {
-    debug_assert!(word <= u32::MAX as u64);
+const fn narrow(bits: u64) -> u32 {
+    debug_assert!(bits <= u32::MAX as u64);
     #[expect(clippy::cast_possible_truncation, reason = "cut to the stop bit and those below")]
-    let word = word as u32;
-    word
+    let bits = bits as u32;
+    bits
 }

@@ -32,7 +32,7 @@ use core::task::Waker;
 
 use clockjack_sync::{
     mutant,
-    prim::{
+    primitive::{
         UnsafeCell,
         atomic::{AtomicU32, Ordering},
     },

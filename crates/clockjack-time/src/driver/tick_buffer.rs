@@ -23,7 +23,7 @@
 //!    if ticks are there, the registrar wakes its own waker.
 //!
 //! `count` is 64 bits wide, so `up_to` is always exact. `taken` is cut to 63 bits, or to 31 where a
-//! target could not exchange more (`driver/gate_wide.rs`, `driver/gate_narrow.rs`): there, a loop
+//! target could not exchange more (`driver/taken_ticks_64.rs`, `driver/taken_ticks_32.rs`): there, a loop
 //! that does not poll for 2^31 ticks (25 days at 1 ms) is told a `catch_up` that is short by a
 //! multiple of that, and sees exactly 2^31 of them only when the next one has come.
 //!
@@ -34,17 +34,17 @@ use core::{fmt, task::Waker};
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{Ordering, fence},
+    primitive::atomic::{Ordering, fence},
 };
 
 use crate::{
-    driver::{DriverError, DriverStatus, TickToken, slot::WakerSlot},
+    driver::{DriverError, DriverStatus, TickToken, waker_slot::WakerSlot},
     tick::Tick,
 };
 
 /// A rising count with one writer: one of the twins. Not for use outside this crate and its tests.
 #[doc(hidden)]
-pub trait TickCount: fmt::Debug + Sync {
+pub trait MonotonicCount: fmt::Debug + Sync {
     /// The count: never less than a reading that happened before.
     fn load(&self) -> u64;
     /// Raises it, by its one writer; a smaller value leaves it as it is.
@@ -54,14 +54,14 @@ pub trait TickCount: fmt::Debug + Sync {
 /// The word that decides between poll and stop: one of the twins. Not for use outside this crate
 /// and its tests.
 #[doc(hidden)]
-pub trait Gate: fmt::Debug + Sync {
+pub trait TakenTicks: fmt::Debug + Sync {
     /// The bit that says that the supply is over; those below it are `taken`.
     const STOPPED: u64;
 
     /// The word.
     fn load(&self, order: Ordering) -> u64;
     /// Overwrites the word; only mutants do.
-    fn store(&self, word: u64);
+    fn store(&self, bits: u64);
     /// Acquire: as in `poll`. Release pairs with it, for whoever looks at the gate next.
     ///
     /// # Errors
@@ -73,25 +73,25 @@ pub trait Gate: fmt::Debug + Sync {
 /// The mechanism of the drivers of this crate. Not for use outside this crate and its tests.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Supply<C, G> {
+pub struct TickBuffer<C, G> {
     count: C,
-    gate: G,
+    taken: G,
     backpressure_above: u64,
     slot: WakerSlot,
 }
 
-impl<C, G> Supply<C, G> {
+impl<C, G> TickBuffer<C, G> {
     const_unless_loom! {
         /// A supply whose count and gate stand at the same tick; it reports backpressure above
         /// three quarters of `capacity` ticks.
-        pub fn new(count: C, gate: G, capacity: u32) -> Self {
+        pub fn new(count: C, taken: G, capacity: u32) -> Self {
             let capacity = capacity as u64;
-            Self { count, gate, backpressure_above: capacity * 3 / 4, slot: WakerSlot::new() }
+            Self { count, taken, backpressure_above: capacity * 3 / 4, slot: WakerSlot::new() }
         }
     }
 }
 
-impl<C: TickCount, G: Gate> Supply<C, G> {
+impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
     /// The absolute count.
     #[inline]
     pub fn count(&self) -> u64 {
@@ -100,8 +100,8 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
 
     /// Rule 1: lets `ticks` arrive, by the one source.
     #[inline]
-    pub fn arrive(&self, ticks: u64) {
-        if self.count_in(ticks) {
+    pub fn add_and_wake(&self, ticks: u64) {
+        if self.add(ticks) {
             self.slot.wake();
         }
     }
@@ -109,7 +109,7 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
     /// Rule 1 without the wake-up: says whether it is due. The count stays at its end.
     #[inline]
     #[must_use = "the loop must be woken if this says so"]
-    pub fn count_in(&self, ticks: u64) -> bool {
+    pub fn add(&self, ticks: u64) -> bool {
         let before = self.count.load();
         let after = before.saturating_add(ticks);
         self.count.raise(after);
@@ -118,9 +118,9 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
             fence(Ordering::SeqCst);
         }
         // Relaxed: ordered by the fence.
-        let gate = self.gate.load(Ordering::Relaxed);
-        let waiting = Self::distance(gate, after);
-        gate & G::STOPPED == 0 && waiting != 0 && waiting <= after - before
+        let taken = self.taken.load(Ordering::Relaxed);
+        let waiting = Self::distance(taken, after);
+        taken & G::STOPPED == 0 && waiting != 0 && waiting <= after - before
     }
 
     /// The wake-up of rule 1.
@@ -137,28 +137,28 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
         }
         // Acquire pairs with the release of the exchange below: this count is not older than the
         // one that made that token.
-        let mut gate = self.gate.load(Ordering::Acquire);
+        let mut taken = self.taken.load(Ordering::Acquire);
         loop {
-            if gate & G::STOPPED != 0 {
+            if taken & G::STOPPED != 0 {
                 return None;
             }
             let up_to = self.count.load();
-            let waiting = Self::distance(gate, up_to);
+            let waiting = Self::distance(taken, up_to);
             if waiting == 0 {
                 return None;
             }
             let exchanged = if mutant!("driver_poll_by_store") {
-                self.gate.store(Self::cut(up_to));
+                self.taken.store(Self::cut(up_to));
                 Ok(())
             } else {
-                self.gate.exchange(gate, Self::cut(up_to))
+                self.taken.exchange(taken, Self::cut(up_to))
             };
             match exchanged {
                 Ok(()) => {
                     let catch_up = u32::try_from(waiting - 1).unwrap_or(u32::MAX);
                     return Some(TickToken { up_to: Tick::new(up_to), catch_up });
                 }
-                Err(now) => gate = now,
+                Err(now) => taken = now,
             }
         }
     }
@@ -166,7 +166,7 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
     /// Rule 5.
     pub fn register(&self, wake: Waker) -> Result<(), DriverError> {
         // Acquire: as in `poll`.
-        if self.gate.load(Ordering::Acquire) & G::STOPPED != 0 {
+        if self.taken.load(Ordering::Acquire) & G::STOPPED != 0 {
             return Err(DriverError::STOPPED);
         }
         self.slot.put(wake)?;
@@ -176,13 +176,13 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
         // Pairs with the fence of `arrive`: rule 5.
         fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
-        let gate = self.gate.load(Ordering::Relaxed);
-        if gate & G::STOPPED != 0 {
+        let taken = self.taken.load(Ordering::Relaxed);
+        if taken & G::STOPPED != 0 {
             // The stop may have looked for a waker before this one was there.
             self.slot.take();
             return Err(DriverError::STOPPED);
         }
-        if Self::distance(gate, self.count.load()) != 0 {
+        if Self::distance(taken, self.count.load()) != 0 {
             self.slot.wake();
         }
         Ok(())
@@ -196,11 +196,11 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
     /// `Ok`, `Backpressured` or `Suspended`.
     pub fn status(&self) -> DriverStatus {
         // Acquire: as in `poll`.
-        let gate = self.gate.load(Ordering::Acquire);
-        if gate & G::STOPPED != 0 {
+        let taken = self.taken.load(Ordering::Acquire);
+        if taken & G::STOPPED != 0 {
             return DriverStatus::Suspended;
         }
-        let waiting = Self::distance(gate, self.count.load());
+        let waiting = Self::distance(taken, self.count.load());
         if waiting > self.backpressure_above {
             return DriverStatus::Backpressured { pending_ticks: waiting };
         }
@@ -210,31 +210,31 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
     /// Rule 3.
     pub fn stop(&self) -> DriverStatus {
         // Acquire: as in `poll`.
-        let mut gate = self.gate.load(Ordering::Acquire);
+        let mut taken = self.taken.load(Ordering::Acquire);
         let drained = loop {
-            if gate & G::STOPPED != 0 {
+            if taken & G::STOPPED != 0 {
                 break 0;
             }
             let at = self.count.load();
             let exchanged = if mutant!("driver_stop_by_store") {
-                self.gate.store(Self::cut(at) | G::STOPPED);
+                self.taken.store(Self::cut(at) | G::STOPPED);
                 Ok(())
             } else {
-                self.gate.exchange(gate, Self::cut(at) | G::STOPPED)
+                self.taken.exchange(taken, Self::cut(at) | G::STOPPED)
             };
             match exchanged {
                 Ok(()) => {
-                    let drained = Self::distance(gate, at);
-                    gate = Self::cut(at);
+                    let drained = Self::distance(taken, at);
+                    taken = Self::cut(at);
                     break drained;
                 }
-                Err(now) => gate = now,
+                Err(now) => taken = now,
             }
         };
         // Pairs with the fence of `register`: either it sees STOPPED or this sees its waker.
         fence(Ordering::SeqCst);
         self.slot.take();
-        let pending_ticks = Self::distance(gate, self.count.load());
+        let pending_ticks = Self::distance(taken, self.count.load());
         DriverStatus::Flushed { drained, pending_ticks }
     }
 
@@ -246,7 +246,7 @@ impl<C: TickCount, G: Gate> Supply<C, G> {
 
     /// Ticks from the last token, or from the stop, to `count`.
     #[inline(always)]
-    const fn distance(gate: u64, count: u64) -> u64 {
-        Self::cut(count.wrapping_sub(gate))
+    const fn distance(taken: u64, count: u64) -> u64 {
+        Self::cut(count.wrapping_sub(taken))
     }
 }

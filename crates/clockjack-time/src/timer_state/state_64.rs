@@ -5,10 +5,10 @@
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{AtomicU64, Ordering},
+    primitive::atomic::{AtomicU64, Ordering},
 };
 
-use crate::word::{Generation, Raw, State, Word};
+use crate::timer_state::{AtomicState, Generation, RawTimerState, State};
 
 const STATE_BITS: u32 = 16;
 const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
@@ -18,19 +18,19 @@ const _: () = assert!(STATE_BITS + Generation::BITS == u64::BITS);
 /// The memory steps of the wide twin.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Wide(AtomicU64);
+pub struct TimerState64(AtomicU64);
 
-impl Word<Wide> {
+impl AtomicState<TimerState64> {
     const_unless_loom! {
         /// A word in Pending, without generation.
         #[inline]
         pub fn new() -> Self {
-            Self(Wide(AtomicU64::new(pack(0, State::Pending))))
+            Self(TimerState64(AtomicU64::new(pack(0, State::Pending))))
         }
     }
 }
 
-impl Raw for Wide {
+impl RawTimerState for TimerState64 {
     const LINK_MAX: u32 = u32::MAX;
 
     fn empty() -> Self {
@@ -71,7 +71,7 @@ impl Raw for Wide {
     }
 
     #[inline]
-    fn renew(&self, generation: Generation, next: Generation) -> bool {
+    fn rearm(&self, generation: Generation, next: Generation) -> bool {
         let expected = pack(generation.get(), State::Executing);
         let new = pack(next.get(), State::Scheduled);
         // As in `exchange`.
@@ -81,20 +81,20 @@ impl Raw for Wide {
     #[inline]
     fn peek(&self, generation: Generation) -> Option<State> {
         // Relaxed: what follows from the answer is decided by an exchange, which orders.
-        let word = self.0.load(Ordering::Relaxed);
-        let state = state_of(word);
+        let bits = self.0.load(Ordering::Relaxed);
+        let state = state_of(bits);
         // A link may have the same bits as the generation, hence the second comparison (rule 6).
-        (word >> STATE_BITS == generation.get() && state != State::Cancelled).then_some(state)
+        (bits >> STATE_BITS == generation.get() && state != State::Cancelled).then_some(state)
     }
 
     #[inline]
     fn state(&self) -> (State, Option<Generation>) {
         // Acquire pairs with the release of `arm` and the exchanges: an owner that sees a timer at
         // rest also sees what its last winner did (rule 7).
-        let word = self.0.load(Ordering::Acquire);
-        match state_of(word) {
+        let bits = self.0.load(Ordering::Acquire);
+        match state_of(bits) {
             State::Cancelled => (State::Cancelled, None),
-            state => (state, Generation::new(word >> STATE_BITS)),
+            state => (state, Generation::new(bits >> STATE_BITS)),
         }
     }
 
@@ -117,10 +117,10 @@ impl Raw for Wide {
     #[inline]
     fn link(&self) -> u32 {
         // Relaxed: ordered by the reader's acquire of the list's head (rule 6).
-        let word = self.0.load(Ordering::Relaxed);
-        debug_assert_eq!(state_of(word), State::Cancelled);
+        let bits = self.0.load(Ordering::Relaxed);
+        debug_assert_eq!(state_of(bits), State::Cancelled);
         #[expect(clippy::cast_possible_truncation, reason = "48 bits hold a link of 32")]
-        let link = (word >> STATE_BITS) as u32;
+        let link = (bits >> STATE_BITS) as u32;
         link
     }
 }
@@ -131,7 +131,7 @@ const fn pack(number: u64, state: State) -> u64 {
 }
 
 #[inline(always)]
-const fn state_of(word: u64) -> State {
+const fn state_of(bits: u64) -> State {
     #[expect(clippy::cast_possible_truncation, reason = "the upper half of the 16 bits is zero")]
-    State::from_bits((word & STATE_MASK) as u8)
+    State::from_bits((bits & STATE_MASK) as u8)
 }

@@ -9,7 +9,7 @@
 use super::{CELLS_MAX, Lists, NONE, entries, header, live_entries};
 use crate::wheel::{
     level::LISTS,
-    store::{Columns, Entry, Place},
+    store::{Columns, ListEntry, Location},
 };
 
 /// Where the look through the lists goes on.
@@ -26,7 +26,7 @@ impl Cursor {
 
 /// What a look came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Repacked {
+pub(crate) struct Compacted {
     /// Lists that were looked at: one, or none if all are empty.
     pub(crate) n_lists: usize,
     /// Chunks that were freed.
@@ -37,34 +37,34 @@ impl Lists {
     /// Looks through one list, or what the last call has left of it, for chunks to join. A chunk
     /// looked at and an entry moved are one unit of the budget each; it is exceeded by less than
     /// what one chunk holds.
-    pub(crate) fn repack<T, S: Columns<T>>(
+    pub(crate) fn compact<T, S: Columns<T>>(
         &mut self,
         store: &mut S,
         cursor: &mut Cursor,
         budget: usize,
-    ) -> Repacked {
-        self.tidy(store);
-        let Some(mut chunk) = self.resume(store, cursor) else { return Repacked::default() };
-        let mut repacked = Repacked { n_lists: 1, n_chunks: 0 };
+    ) -> Compacted {
+        self.free_empty_chunks(store);
+        let Some(mut chunk) = self.resume(store, cursor) else { return Compacted::default() };
+        let mut compacted = Compacted { n_lists: 1, n_chunks: 0 };
         let mut spent = 0;
         while spent < budget {
             spent += 1;
             let next = header(store, chunk).next();
             if next == NONE {
                 *cursor = Cursor { list: (cursor.list + 1) % LISTS, chunk: NONE };
-                return repacked;
+                return compacted;
             }
             let n_live = (store.live(chunk).count_ones() + store.live(next).count_ones()) as usize;
             if n_live <= entries::<T, S>() as usize {
                 self.join(store, chunk, next);
                 spent += n_live;
-                repacked.n_chunks += 1;
+                compacted.n_chunks += 1;
             } else {
                 chunk = next;
             }
         }
         cursor.chunk = chunk;
-        repacked
+        compacted
     }
 
     /// The chunk at which to go on, in the next list that holds anything.
@@ -83,7 +83,7 @@ impl Lists {
 
     /// Moves the entries of `next` behind those of `chunk`, before which it stands, and frees it.
     fn join<T, S: Columns<T>>(&mut self, store: &mut S, chunk: u32, next: u32) {
-        let mut joined = [Entry(0); CELLS_MAX];
+        let mut joined = [ListEntry(0); CELLS_MAX];
         let mut n_joined = 0;
         for entry in live_entries(store, chunk).chain(live_entries(store, next)) {
             n_joined += 1;
@@ -94,7 +94,7 @@ impl Lists {
         for entry in &joined[1..=n_joined] {
             at += 1;
             store.chunk_mut(chunk)[(at - first) as usize] = entry.0;
-            store.set_place(entry.timer(), Place::in_list(entry.class_code(), at));
+            store.set_location(entry.timer(), Location::in_list(entry.priority_code(), at));
         }
         // Bit 0 is the header's.
         *store.live_mut(chunk) = u8::MAX >> (CELLS_MAX - 1 - n_joined) & !1;
@@ -155,12 +155,12 @@ mod tests {
                 let (mut wheel, kept) = thinned(700, keep);
                 let mut cursor = Cursor::START;
                 let mut freed = 0;
-                wheel.lists.tidy(&mut wheel.store);
+                wheel.lists.free_empty_chunks(&mut wheel.store);
                 let before = n_chunks(&wheel);
                 for _ in 0..1_000 {
-                    let repacked = wheel.lists.repack(&mut wheel.store, &mut cursor, budget);
-                    assert_eq!(repacked.n_lists, 1);
-                    freed += repacked.n_chunks;
+                    let compacted = wheel.lists.compact(&mut wheel.store, &mut cursor, budget);
+                    assert_eq!(compacted.n_lists, 1);
+                    freed += compacted.n_chunks;
                 }
                 let after = n_chunks(&wheel);
                 assert_eq!(before - after, freed, "pattern {nth}, budget {budget}");
@@ -182,7 +182,7 @@ mod tests {
     fn an_empty_wheel_has_nothing_to_join() {
         let (mut wheel, _) = thinned(70, |_| false);
         let mut cursor = Cursor::START;
-        let repacked = wheel.lists.repack(&mut wheel.store, &mut cursor, 10);
-        assert_eq!(repacked, Repacked::default());
+        let compacted = wheel.lists.compact(&mut wheel.store, &mut cursor, 10);
+        assert_eq!(compacted, Compacted::default());
     }
 }

@@ -13,21 +13,21 @@
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{AtomicU32, Ordering},
+    primitive::atomic::{AtomicU32, Ordering},
 };
 
-use crate::driver::TickCount;
+use crate::driver::MonotonicCount;
 
 /// A count of ticks with one writer and any number of readers, which only rises.
 #[derive(Debug)]
 #[repr(C)]
-pub struct NarrowTicks {
+pub struct Ticks32 {
     before: AtomicU32,
     low: AtomicU32,
     after: AtomicU32,
 }
 
-impl NarrowTicks {
+impl Ticks32 {
     const_unless_loom! {
         /// A count that starts at `ticks`.
         pub fn new(ticks: u64) -> Self {
@@ -41,7 +41,7 @@ impl NarrowTicks {
     }
 }
 
-impl TickCount for NarrowTicks {
+impl MonotonicCount for Ticks32 {
     /// Loads only, no loop.
     #[inline]
     fn load(&self) -> u64 {

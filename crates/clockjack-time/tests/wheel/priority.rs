@@ -1,25 +1,30 @@
 //! Classes of importance: who is displaced, by whom, and in which order saturation drops.
 
-use clockjack_time::{Class, FixedWheel, GrowingWheel, Storage, TimerId, Wheel, WheelConfig};
+use clockjack_time::{
+    FixedWheel, GrowingWheel, Storage, TimerId, TimerPriority, Wheel, WheelConfig,
+};
 
 use crate::{RANGE, fire, fire_values, tick};
 
-use Class::{High, Low, Normal};
+use TimerPriority::{High, Low, Normal};
 
 fn wheel(capacity: usize, overflow_capacity: usize) -> GrowingWheel<u32> {
     Wheel::new(WheelConfig { capacity, overflow_capacity, ..WheelConfig::DEFAULT })
 }
 
-fn fill<S: Storage<u32>>(wheel: &mut Wheel<u32, S>, timers: &[(u64, Class)]) -> Vec<TimerId> {
-    let armed = timers.iter().zip(0..).map(|(&(deadline, class), value)| {
-        wheel.insert_class(tick(deadline), class, value).expect("room for all")
+fn fill<S: Storage<u32>>(
+    wheel: &mut Wheel<u32, S>,
+    timers: &[(u64, TimerPriority)],
+) -> Vec<TimerId> {
+    let armed = timers.iter().zip(0..).map(|(&(deadline, priority), value)| {
+        wheel.insert_with_priority(tick(deadline), priority, value).expect("room for all")
     });
     armed.collect()
 }
 
 /// A full wheel with the given timers, numbered from 0: who goes for number 100?
 #[track_caller]
-fn check(timers: &[(u64, Class)], new: (u64, Class), goes: Option<u32>) {
+fn check(timers: &[(u64, TimerPriority)], new: (u64, TimerPriority), goes: Option<u32>) {
     let mut growing = wheel(timers.len(), timers.len());
     check_in(&mut growing, timers, new, goes);
     let mut fixed = FixedWheel::<u32, 3>::fixed(tick(0));
@@ -30,19 +35,23 @@ fn check(timers: &[(u64, Class)], new: (u64, Class), goes: Option<u32>) {
 #[track_caller]
 fn check_in<S: Storage<u32>>(
     wheel: &mut Wheel<u32, S>,
-    timers: &[(u64, Class)],
-    (deadline, class): (u64, Class),
+    timers: &[(u64, TimerPriority)],
+    (deadline, priority): (u64, TimerPriority),
     goes: Option<u32>,
 ) {
     let ids = fill(wheel, timers);
-    let before = (wheel.len(), wheel.overflow_len(), Class::ALL.map(|class| wheel.len_of(class)));
-    match wheel.insert_or_evict(tick(deadline), class, 100) {
+    let before = (
+        wheel.len(),
+        wheel.overflow_len(),
+        TimerPriority::ALL.map(|priority| wheel.len_of(priority)),
+    );
+    match wheel.insert_or_evict(tick(deadline), priority, 100) {
         Ok(admitted) => {
             let evicted = admitted.evicted.expect("it was full");
             assert_eq!(Some(evicted.value), goes, "the wrong one had to go");
             assert_eq!(evicted.id, ids[evicted.value as usize]);
-            assert_eq!(evicted.class, timers[evicted.value as usize].1);
-            assert!(evicted.class < class, "only a strictly lower class goes");
+            assert_eq!(evicted.priority, timers[evicted.value as usize].1);
+            assert!(evicted.priority < priority, "only a strictly lower priority goes");
             assert!(!wheel.contains(evicted.id) && wheel.contains(admitted.id));
             assert_eq!(wheel.len(), timers.len());
         }
@@ -50,7 +59,7 @@ fn check_in<S: Storage<u32>>(
             assert_eq!(goes, None, "somebody should have gone");
             assert_eq!(refused.into_inner(), 100);
             assert!(ids.iter().all(|id| wheel.contains(*id)), "nobody goes for a refusal");
-            let classes = Class::ALL.map(|class| wheel.len_of(class));
+            let classes = TimerPriority::ALL.map(|priority| wheel.len_of(priority));
             assert_eq!((wheel.len(), wheel.overflow_len(), classes), before);
         }
     }
@@ -63,7 +72,7 @@ fn check_in<S: Storage<u32>>(
 }
 
 #[test]
-fn only_a_strictly_lower_class_is_displaced() {
+fn only_a_strictly_lower_priority_is_displaced() {
     check(&[(5, Low), (6, Low), (7, Low)], (9, Low), None);
     check(&[(5, Normal), (6, Normal), (7, Normal)], (9, Low), None);
     check(&[(5, Normal), (6, Normal), (7, Normal)], (9, Normal), None);
@@ -73,14 +82,14 @@ fn only_a_strictly_lower_class_is_displaced() {
 }
 
 #[test]
-fn the_lowest_class_goes_first() {
+fn the_lowest_priority_goes_first() {
     check(&[(5, Normal), (6, High), (7, Low)], (9, High), Some(2));
     check(&[(5, Normal), (600, High), (70_000, Normal)], (9, High), Some(0));
     check(&[(5, High), (6, Low), (7, Normal)], (9, Normal), Some(1));
 }
 
 #[test]
-fn a_near_timer_displaces_a_far_one_and_a_far_one_a_near_one() {
+fn a_wheel_timer_displaces_an_overflow_one_and_the_other_way_round() {
     check(&[(5, Normal), (RANGE + 6, Low), (7, High)], (9, High), Some(1));
     check(&[(RANGE + 5, Normal), (6, Low), (7, High)], (RANGE + 9, High), Some(1));
     check(&[(RANGE + 5, High), (RANGE + 6, High), (7, High)], (9, High), None);
@@ -104,7 +113,7 @@ fn with_room_nobody_is_displaced() {
 }
 
 #[test]
-fn a_full_overflow_displaces_a_far_timer_even_if_there_are_slots() {
+fn a_full_overflow_displaces_an_overflow_timer_even_if_there_are_slots() {
     let mut wheel = wheel(100, 2);
     let ids = fill(&mut wheel, &[(5, Low), (RANGE + 9, Low), (RANGE + 8, Normal)]);
     let admitted = wheel.insert_or_evict(tick(RANGE + 7), High, 100).expect("a low one is far");
@@ -120,16 +129,17 @@ fn a_full_overflow_displaces_a_far_timer_even_if_there_are_slots() {
 fn shedding_takes_low_then_normal_then_high_until_nothing_is_left() {
     let mut wheel = wheel(1_000, 1_000);
     let deadlines = [0, 3, 70, 5_000, 300_000, RANGE + 1];
-    let timers: Vec<_> = (0..60).map(|n| (deadlines[n % 6], Class::ALL[n / 2 % 3])).collect();
+    let timers: Vec<_> =
+        (0..60).map(|n| (deadlines[n % 6], TimerPriority::ALL[n / 2 % 3])).collect();
     let ids = fill(&mut wheel, &timers);
     let mut shed = Vec::new();
     while let Some(dropped) = wheel.shed(usize::MAX) {
         assert_eq!(dropped.id, ids[dropped.value as usize]);
-        assert_eq!(dropped.class, timers[dropped.value as usize].1);
+        assert_eq!(dropped.priority, timers[dropped.value as usize].1);
         assert!(!wheel.contains(dropped.id));
-        shed.push((dropped.class, dropped.value));
+        shed.push((dropped.priority, dropped.value));
     }
-    assert!(shed.is_sorted_by_key(|(class, _)| *class), "{shed:?}");
+    assert!(shed.is_sorted_by_key(|(priority, _)| *priority), "{shed:?}");
     let mut values: Vec<_> = shed.iter().map(|(_, value)| *value).collect();
     values.sort_unstable();
     assert_eq!(values, (0..60).collect::<Vec<_>>(), "each once");
@@ -142,8 +152,8 @@ fn looks_for_one_low(scan_max: usize, place: u32) -> usize {
     let mut wheel = wheel(20_000, 20_000);
     for value in 0..10_000 {
         let deadline = tick(1 + u64::from(value) * 150);
-        let class = if value == place { Low } else { Normal };
-        wheel.insert_class(deadline, class, value).expect("room");
+        let priority = if value == place { Low } else { Normal };
+        wheel.insert_with_priority(deadline, priority, value).expect("room");
     }
     assert_eq!((wheel.len_of(Low), wheel.len_of(Normal), wheel.len_of(High)), (1, 9_999, 0));
     let mut looks = 1;
@@ -154,7 +164,7 @@ fn looks_for_one_low(scan_max: usize, place: u32) -> usize {
         }
         assert!(looks < 10_000, "it is never found");
     };
-    assert_eq!((dropped.class, dropped.value), (Low, place));
+    assert_eq!((dropped.priority, dropped.value), (Low, place));
     assert_eq!(wheel.len_of(Low), 0);
     looks
 }
@@ -174,8 +184,8 @@ fn one_low_timer_among_ten_thousand_is_found_by_repeated_bounded_looks() {
 fn an_insert_that_did_not_find_a_victim_finds_it_when_repeated() {
     let mut wheel = wheel(10_000, 10_000);
     for value in 0..10_000 {
-        let class = if value == 6_000 { Low } else { High };
-        wheel.insert_class(tick(50), class, value).expect("room");
+        let priority = if value == 6_000 { Low } else { High };
+        wheel.insert_with_priority(tick(50), priority, value).expect("room");
     }
     let mut refusals = 0;
     let evicted = loop {
@@ -192,14 +202,14 @@ fn an_insert_that_did_not_find_a_victim_finds_it_when_repeated() {
 }
 
 #[test]
-fn a_class_moves_with_its_timer_through_cascades_and_re_arming() {
+fn a_priority_moves_with_its_timer_through_cascades_and_re_arming() {
     let mut wheel = wheel(100, 100);
     let ids = fill(&mut wheel, &[(RANGE + 70_000, Low), (70_000, Low), (70_000, High)]);
     wheel.rearm(ids[1], tick(80_000)).expect("room").expect("armed");
     assert_eq!(fire_values(&mut wheel, 69_999), []);
-    assert_eq!(Class::ALL.map(|class| wheel.len_of(class)), [2, 0, 1]);
+    assert_eq!(TimerPriority::ALL.map(|priority| wheel.len_of(priority)), [2, 0, 1]);
     assert_eq!(fire_values(&mut wheel, 70_000), [2]);
-    assert_eq!(wheel.shed(100).map(|dropped| dropped.class), Some(Low));
-    assert_eq!(wheel.shed(100).map(|dropped| dropped.class), Some(Low));
+    assert_eq!(wheel.shed(100).map(|dropped| dropped.priority), Some(Low));
+    assert_eq!(wheel.shed(100).map(|dropped| dropped.priority), Some(Low));
     assert_eq!(wheel.shed(100), None);
 }

@@ -3,10 +3,10 @@
 //! The value of a slot is a loom cell. Whoever wins the right to touch it does so, and loom fails
 //! the model if two accesses are not ordered.
 
-use clockjack_sync::prim::{UnsafeCell, atomic::AtomicU32};
+use clockjack_sync::primitive::{UnsafeCell, atomic::AtomicU32};
 use clockjack_time::{
     CancelledFrom, Generation,
-    word::{Raw, State, Word},
+    timer_state::{AtomicState, RawTimerState, State},
 };
 use loom::{
     sync::{Arc, atomic::Ordering},
@@ -15,7 +15,7 @@ use loom::{
 
 /// A slot: its word, and the value that the word guards.
 struct Slot<R> {
-    word: Word<R>,
+    state: AtomicState<R>,
     value: UnsafeCell<u64>,
 }
 
@@ -27,9 +27,9 @@ unsafe impl<R: Sync> Sync for Slot<R> {}
 #[expect(unsafe_code, reason = "the cell is shared under the protocol that is being checked")]
 unsafe impl<R: Send> Send for Slot<R> {}
 
-impl<R: Raw> Slot<R> {
+impl<R: RawTimerState> Slot<R> {
     fn armed(generation: Generation) -> Self {
-        let slot = Self { word: Word::default(), value: UnsafeCell::new(0) };
+        let slot = Self { state: AtomicState::default(), value: UnsafeCell::new(0) };
         slot.arm(generation);
         slot
     }
@@ -40,17 +40,17 @@ impl<R: Raw> Slot<R> {
 
     fn arm(&self, generation: Generation) {
         self.touch();
-        self.word.arm(generation);
+        self.state.arm(generation);
     }
 
     fn cancel(&self, generation: Generation) -> Option<CancelledFrom> {
-        let from = self.word.cancel(generation)?;
+        let from = self.state.cancel(generation)?;
         self.touch();
         Some(from)
     }
 
     fn take(&self, generation: Generation) -> bool {
-        let taken = self.word.take(generation);
+        let taken = self.state.take(generation);
         if taken {
             self.touch();
         }
@@ -58,16 +58,16 @@ impl<R: Raw> Slot<R> {
     }
 
     fn expire_and_take(&self, generation: Generation) -> bool {
-        self.word.expire(generation) && self.take(generation)
+        self.state.expire(generation) && self.take(generation)
     }
 }
 
-/// The last generation of an epoch of the narrow twin's low part: the next one carries.
+/// The last generation of an epoch of the low part of the 32-bit state: the next one carries.
 fn low_end() -> Generation {
     Generation::new((2 << 29) - 1).expect("in range")
 }
 
-fn cancel_against_expiry_and_take<R: Raw + 'static>() {
+fn cancel_against_expiry_and_take<R: RawTimerState + 'static>() {
     loom::model(|| {
         let generation = Generation::FIRST;
         let slot = Arc::new(Slot::<R>::armed(generation));
@@ -80,7 +80,7 @@ fn cancel_against_expiry_and_take<R: Raw + 'static>() {
             let slot = slot.clone();
             thread::spawn(move || slot.take(generation))
         };
-        let expired = slot.word.expire(generation);
+        let expired = slot.state.expire(generation);
         let (cancelled, taken) =
             (canceller.join().expect("no panic"), taker.join().expect("no panic"));
         assert!(!(cancelled && taken), "cancel said true and the handler ran");
@@ -91,7 +91,7 @@ fn cancel_against_expiry_and_take<R: Raw + 'static>() {
     });
 }
 
-fn two_cancels_against_a_taker<R: Raw + 'static>() {
+fn two_cancels_against_a_taker<R: RawTimerState + 'static>() {
     loom::model(|| {
         let generation = Generation::FIRST;
         let slot = Arc::new(Slot::<R>::armed(generation));
@@ -108,15 +108,15 @@ fn two_cancels_against_a_taker<R: Raw + 'static>() {
             .sum::<usize>();
         assert_eq!(usize::from(taken) + wins, 1, "ended not exactly once");
         let expected = if taken { State::Executing } else { State::Cancelled };
-        assert_eq!(slot.word.state().0, expected);
+        assert_eq!(slot.state.state().0, expected);
     });
 }
 
-fn two_takers_run_a_timer_once<R: Raw + 'static>() {
+fn two_takers_run_a_timer_once<R: RawTimerState + 'static>() {
     loom::model(|| {
         let generation = Generation::FIRST;
         let slot = Arc::new(Slot::<R>::armed(generation));
-        assert!(slot.word.expire(generation));
+        assert!(slot.state.expire(generation));
         let other = {
             let slot = slot.clone();
             thread::spawn(move || slot.take(generation))
@@ -126,7 +126,7 @@ fn two_takers_run_a_timer_once<R: Raw + 'static>() {
     });
 }
 
-fn a_stale_cancel_never_hits_the_next_generation<R: Raw + 'static>(first: Generation) {
+fn a_stale_cancel_never_hits_the_next_generation<R: RawTimerState + 'static>(first: Generation) {
     loom::model(move || {
         let next = first.next();
         let slot = Arc::new(Slot::<R>::armed(first));
@@ -137,30 +137,30 @@ fn a_stale_cancel_never_hits_the_next_generation<R: Raw + 'static>(first: Genera
         let taken = slot.expire_and_take(first);
         if taken {
             slot.touch();
-            assert!(slot.word.rearm(first, next), "nobody else leaves Executing");
+            assert!(slot.state.rearm(first, next), "nobody else leaves Executing");
         }
         let cancelled = stale.join().expect("no panic");
         assert!(taken != cancelled, "first use ended not exactly once");
         let expected =
             if taken { (State::Scheduled, Some(next)) } else { (State::Cancelled, None) };
-        assert_eq!(slot.word.state(), expected, "the stale cancel hit the next use");
+        assert_eq!(slot.state.state(), expected, "the stale cancel hit the next use");
     });
 }
 
 /// The owner of a shard and one who looks at an entry late: the expiry that it carries out is for
 /// the generation it was told, never for the one that is in the slot by then.
-fn a_stale_expiry_never_queues_the_next_generation<R: Raw + 'static>() {
+fn a_stale_expiry_never_queues_the_next_generation<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (first, next) = (Generation::FIRST, Generation::FIRST.next());
         let slot = Arc::new(Slot::<R>::armed(first));
         let expiry = {
             let slot = slot.clone();
-            thread::spawn(move || slot.word.expire(first))
+            thread::spawn(move || slot.state.expire(first))
         };
         // A cancel wins, the slot is freed and armed again, while the expiry is on its way.
         let from = slot.cancel(first).expect("nobody takes it");
         if from == CancelledFrom::Scheduled {
-            slot.word.release();
+            slot.state.release();
             slot.arm(next);
         }
         let expired = expiry.join().expect("no panic");
@@ -169,13 +169,13 @@ fn a_stale_expiry_never_queues_the_next_generation<R: Raw + 'static>() {
             CancelledFrom::Scheduled => (State::Scheduled, Some(next)),
             _ => (State::Cancelled, None),
         };
-        assert_eq!(slot.word.state(), expected, "the stale expiry hit the next use");
+        assert_eq!(slot.state.state(), expected, "the stale expiry hit the next use");
     });
 }
 
 /// A key from 2^29 uses ago has the same low part as the use that begins: its cancel must lose at
 /// every moment of a re-arm that carries into the high part.
-fn an_ancient_key_loses_while_the_high_part_changes<R: Raw + 'static>() {
+fn an_ancient_key_loses_while_the_high_part_changes<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (last, next) = (low_end(), low_end().next());
         let ancient = Generation::new(1 << 29).expect("in range");
@@ -186,21 +186,21 @@ fn an_ancient_key_loses_while_the_high_part_changes<R: Raw + 'static>() {
             let slot = slot.clone();
             thread::spawn(move || slot.cancel(ancient).is_some())
         };
-        assert!(slot.word.rearm(last, next));
+        assert!(slot.state.rearm(last, next));
         assert!(!stale.join().expect("no panic"), "a key of 2^29 uses ago won");
-        assert_eq!(slot.word.state(), (State::Scheduled, Some(next)));
+        assert_eq!(slot.state.state(), (State::Scheduled, Some(next)));
     });
 }
 
 /// Whoever looks at the word sees a generation that it has had, also while both halves change.
-fn a_reading_is_never_of_two_generations<R: Raw + 'static>() {
+fn a_reading_is_never_of_two_generations<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (last, next) = (low_end(), low_end().next());
         let slot = Arc::new(Slot::<R>::armed(last));
-        assert!(slot.word.fire(last));
+        assert!(slot.state.fire(last));
         let reader = {
             let slot = slot.clone();
-            thread::spawn(move || slot.word.state())
+            thread::spawn(move || slot.state.state())
         };
         slot.arm(next);
         let seen = reader.join().expect("no panic");
@@ -213,7 +213,7 @@ fn a_reading_is_never_of_two_generations<R: Raw + 'static>() {
     });
 }
 
-fn a_cancel_that_meets_a_migration_is_neither_lost_nor_late<R: Raw + 'static>() {
+fn a_cancel_that_meets_a_migration_is_neither_lost_nor_late<R: RawTimerState + 'static>() {
     loom::model(|| {
         let generation = Generation::FIRST;
         let slot = Arc::new(Slot::<R>::armed(generation));
@@ -221,8 +221,8 @@ fn a_cancel_that_meets_a_migration_is_neither_lost_nor_late<R: Raw + 'static>() 
             let slot = slot.clone();
             thread::spawn(move || slot.cancel(generation))
         };
-        let left = slot.word.begin_migration(generation);
-        let arrived = left && slot.word.end_migration(generation);
+        let left = slot.state.begin_migration(generation);
+        let arrived = left && slot.state.end_migration(generation);
         let ran = arrived && slot.expire_and_take(generation);
         let cancelled = canceller.join().expect("no panic");
         assert!(ran != cancelled.is_some(), "ended not exactly once");
@@ -233,7 +233,7 @@ fn a_cancel_that_meets_a_migration_is_neither_lost_nor_late<R: Raw + 'static>() 
 
 /// The winner of a cancel hands the slot over by a list whose head publishes the link; the owner
 /// then frees the slot and arms it again.
-fn the_link_travels_with_the_head_of_the_list<R: Raw + 'static>() {
+fn the_link_travels_with_the_head_of_the_list<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (first, next) = (Generation::FIRST, Generation::FIRST.next());
         let slot = Arc::new(Slot::<R>::armed(first));
@@ -242,7 +242,7 @@ fn the_link_travels_with_the_head_of_the_list<R: Raw + 'static>() {
             let (slot, head) = (slot.clone(), head.clone());
             thread::spawn(move || {
                 slot.cancel(first).expect("nobody else ends it");
-                slot.word.set_link(77);
+                slot.state.set_link(77);
                 head.store(1, Ordering::Release);
             })
         };
@@ -252,17 +252,17 @@ fn the_link_travels_with_the_head_of_the_list<R: Raw + 'static>() {
             drained = head.load(Ordering::Acquire) == 1;
         }
         assert!(drained);
-        assert_eq!(slot.word.link(), 77);
-        assert_eq!(slot.word.cancel(first), None, "a second cancel won while the link stands");
-        slot.word.release();
+        assert_eq!(slot.state.link(), 77);
+        assert_eq!(slot.state.cancel(first), None, "a second cancel won while the link stands");
+        slot.state.release();
         slot.arm(next);
-        assert_eq!(slot.word.state(), (State::Scheduled, Some(next)));
+        assert_eq!(slot.state.state(), (State::Scheduled, Some(next)));
     });
 }
 
-macro_rules! for_each_twin {
-    ($($twin:ident: $raw:ty),*) => {$(
-        mod $twin {
+macro_rules! for_each_width {
+    ($($width:ident: $raw:ty),*) => {$(
+        mod $width {
             #[test]
             fn cancel_against_expiry_and_take() {
                 super::cancel_against_expiry_and_take::<$raw>();
@@ -309,7 +309,7 @@ macro_rules! for_each_twin {
     )*};
 }
 
-for_each_twin!(
-    wide: clockjack_time::word_wide::Wide,
-    narrow: clockjack_time::word_narrow::Narrow
+for_each_width!(
+    bits_64: clockjack_time::timer_state_64::TimerState64,
+    bits_32: clockjack_time::timer_state_32::TimerState32
 );

@@ -1,15 +1,15 @@
 //! The wide twin of the monotone tick count: one 64-bit atomic, for targets that have it.
 
-use clockjack_sync::prim::atomic::{AtomicU64, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicU64, Ordering};
 
-use crate::driver::TickCount;
+use crate::driver::MonotonicCount;
 
 /// A count of ticks with one writer and any number of readers, which only rises.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct WideTicks(AtomicU64);
+pub struct Ticks64(AtomicU64);
 
-impl WideTicks {
+impl Ticks64 {
     const_unless_loom! {
         /// A count that starts at `ticks`.
         pub fn new(ticks: u64) -> Self {
@@ -18,7 +18,7 @@ impl WideTicks {
     }
 }
 
-impl TickCount for WideTicks {
+impl MonotonicCount for Ticks64 {
     #[inline]
     fn load(&self) -> u64 {
         // Acquire pairs with the release of `raise`: who sees a time sees what led to it.

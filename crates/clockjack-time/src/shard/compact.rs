@@ -3,12 +3,12 @@
 
 use clockjack_sync::mutant;
 
-use super::Lease;
+use super::ShardGuard;
 
 /// How much work a poll of a sparse shard does for that: a few microseconds.
-const SCRUB_PER_POLL: usize = 256;
+const COMPACT_PER_POLL: usize = 256;
 
-impl<T> Lease<'_, T> {
+impl<T> ShardGuard<'_, T> {
     /// Frees what was cancelled from outside, then looks through one list for chunks that hold
     /// little, and joins them: at most about `budget` units of work, a chunk looked at and an entry
     /// moved being one each. The next call goes on from there, round and round. Says how many
@@ -16,25 +16,25 @@ impl<T> Lease<'_, T> {
     ///
     /// [`poll`](Self::poll) does this by itself where it is worth while. A host that is idle may
     /// do more of it; neither the order nor the deadlines change.
-    pub fn scrub(&mut self, budget: usize) -> usize {
+    pub fn compact(&mut self, budget: usize) -> usize {
         self.collect();
-        self.repack(budget)
+        self.compact_lists(budget)
     }
 
     /// What a poll does after its work.
     #[inline]
-    pub(super) fn scrub_if_sparse(&mut self) {
+    pub(super) fn compact_if_sparse(&mut self) {
         if self.core().wheel.is_sparse() && !mutant!("shard_never_scrubs") {
-            self.repack(SCRUB_PER_POLL);
+            self.compact_lists(COMPACT_PER_POLL);
         }
     }
 
-    fn repack(&mut self, budget: usize) -> usize {
+    fn compact_lists(&mut self, budget: usize) -> usize {
         let wheel = &mut self.core_mut().wheel;
-        let repacked = wheel.repack(budget);
+        let compacted = wheel.compact(budget);
         let counts = wheel.counts_mut();
-        counts.scrubbed = counts.scrubbed.wrapping_add(repacked.n_lists);
-        counts.compacted = counts.compacted.wrapping_add(repacked.n_chunks);
-        repacked.n_chunks
+        counts.scanned_lists = counts.scanned_lists.wrapping_add(compacted.n_lists);
+        counts.compacted = counts.compacted.wrapping_add(compacted.n_chunks);
+        compacted.n_chunks
     }
 }

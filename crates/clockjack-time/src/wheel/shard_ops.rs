@@ -3,13 +3,15 @@
 
 use alloc::vec::Vec;
 
-use super::{Class, Storage, Wheel, level::LISTS, list::repack::Repacked, record::Seat};
+use super::{
+    Storage, TimerPriority, Wheel, level::LISTS, list::compact::Compacted, record::TimerEntry,
+};
 use crate::{
-    shard::{Leased, stats::Counts},
-    word::Generation,
+    shard::{ShardStore, stats::Counts},
+    timer_state::Generation,
 };
 
-impl<T> Wheel<T, Leased<T>> {
+impl<T> Wheel<T, ShardStore<T>> {
     pub(crate) fn counts(&self) -> &Counts {
         self.store.counts()
     }
@@ -20,18 +22,18 @@ impl<T> Wheel<T, Leased<T>> {
 
     /// Whether the lists take much more memory than they need: fewer than two entries in a chunk,
     /// beyond the one chunk that each list may have for itself. After a whole round of
-    /// [`repack`](Self::repack) it is not so.
+    /// [`compact`](Self::compact) it is not so.
     pub(crate) fn is_sparse(&self) -> bool {
         let in_lists = self.len().saturating_sub(self.overflow_len());
         self.store.n_chunks_used() > in_lists / 2 + LISTS as usize
     }
 
     /// Joins chunks that hold little, in one list.
-    pub(crate) fn repack(&mut self, budget: usize) -> Repacked {
-        let mut cursor = *self.store.repack_cursor();
-        let repacked = self.lists.repack(&mut self.store, &mut cursor, budget);
-        *self.store.repack_cursor() = cursor;
-        repacked
+    pub(crate) fn compact(&mut self, budget: usize) -> Compacted {
+        let mut cursor = *self.store.compact_cursor();
+        let compacted = self.lists.compact(&mut self.store, &mut cursor, budget);
+        *self.store.compact_cursor() = cursor;
+        compacted
     }
 }
 
@@ -52,26 +54,26 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     }
 
     /// Enters a timer that came from outside, into a slot that was reserved and is armed.
-    pub(crate) fn enter_reserved(&mut self, timer: u32, deadline: u64, value: T) {
-        let place = self.link(timer, deadline, Class::Normal);
-        let seat = self.store.seat_mut(timer).expect("a reserved slot has a seat");
-        seat.put(place, value);
-        self.len[Class::Normal.code() as usize] += 1;
-        self.settle(place);
+    pub(crate) fn insert_reserved(&mut self, timer: u32, deadline: u64, value: T) {
+        let location = self.link(timer, deadline, TimerPriority::Normal);
+        let entry = self.store.entry_mut(timer).expect("a reserved slot has a entry");
+        entry.put(location, value);
+        self.len[TimerPriority::Normal.code() as usize] += 1;
+        self.restore_heap_order(location);
     }
 
     /// Frees a slot that was cancelled from outside; `None`, and nothing is done, if its value has
     /// not come yet.
     pub(crate) fn reclaim(&mut self, timer: u32) -> Option<T> {
-        let (place, value) = self.store.seat_mut(timer)?.take()?;
-        let class_code = self.unlink(place);
-        self.free(timer, class_code);
+        let (location, value) = self.store.entry_mut(timer)?.take()?;
+        let priority_code = self.unlink(location);
+        self.free(timer, priority_code);
         Some(value)
     }
 
     /// Lets nothing be armed in slots that are free now.
-    pub(crate) fn retire(&mut self) {
-        self.store.retire();
+    pub(crate) fn close(&mut self) {
+        self.store.close();
     }
 
     /// Takes the values of all armed timers out, in no order. Says how many timers are left: those
@@ -79,14 +81,16 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) -> usize {
         let mut n_left = 0;
         for timer in 0..self.store.slots() {
-            let Some(place) = self.store.seat(timer).map(Seat::place) else { continue };
-            if place.is_vacant() {
+            let Some(location) = self.store.entry(timer).map(TimerEntry::location) else {
+                continue;
+            };
+            if location.is_vacant() {
                 continue;
             }
             if let Some((_, value)) = self.store.fire(timer) {
                 self.store.count_dropped();
-                let class_code = self.unlink(place);
-                self.free(timer, class_code);
+                let priority_code = self.unlink(location);
+                self.free(timer, priority_code);
                 values.push(value);
             } else {
                 n_left += 1;

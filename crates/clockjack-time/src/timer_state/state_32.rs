@@ -14,10 +14,10 @@
 
 use clockjack_sync::{
     mutant,
-    prim::atomic::{AtomicU32, Ordering, fence},
+    primitive::atomic::{AtomicU32, Ordering, fence},
 };
 
-use crate::word::{Generation, Raw, State, Word};
+use crate::timer_state::{AtomicState, Generation, RawTimerState, State};
 
 const LOW_BITS: u32 = u32::BITS - State::BITS;
 const LOW_MASK: u32 = (1 << LOW_BITS) - 1;
@@ -29,22 +29,22 @@ const _: () = assert!(Generation::BITS - LOW_BITS <= u32::BITS);
 /// The memory steps of the narrow twin.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Narrow {
+pub struct TimerState32 {
     low: AtomicU32,
     high: AtomicU32,
 }
 
-impl Word<Narrow> {
+impl AtomicState<TimerState32> {
     const_unless_loom! {
         /// A word in Pending, without generation.
         #[inline]
         pub fn new() -> Self {
-            Self(Narrow { low: AtomicU32::new(FREE), high: AtomicU32::new(0) })
+            Self(TimerState32 { low: AtomicU32::new(FREE), high: AtomicU32::new(0) })
         }
     }
 }
 
-impl Narrow {
+impl TimerState32 {
     /// Rules 1 and 2: brings a `low` that nobody else may exchange to `generation`, Scheduled.
     #[inline]
     fn publish(&self, generation: Generation) {
@@ -81,17 +81,17 @@ impl Narrow {
             // Pairs with the release in `publish`: the `high` below is not older (rule 2).
             Ordering::Acquire
         };
-        let word = self.low.load(order);
-        let same = word >> State::BITS == low
+        let bits = self.low.load(order);
+        let same = bits >> State::BITS == low
             // Relaxed: ordered by the acquire before it.
             && self.high.load(Ordering::Relaxed) == high;
-        let state = state_of(word);
+        let state = state_of(bits);
         // A link, and no generation at all, may have the same bits as the one asked for.
         (same && !matches!(state, State::Cancelled | State::Pending)).then_some(state)
     }
 }
 
-impl Raw for Narrow {
+impl RawTimerState for TimerState32 {
     const LINK_MAX: u32 = LOW_MASK;
 
     fn empty() -> Self {
@@ -129,7 +129,7 @@ impl Raw for Narrow {
     }
 
     #[inline]
-    fn renew(&self, generation: Generation, next: Generation) -> bool {
+    fn rearm(&self, generation: Generation, next: Generation) -> bool {
         let (low, high) = split(generation);
         if self.compare(generation) != Some(State::Executing) {
             return false;

@@ -1,17 +1,17 @@
 //! The wide twin of the supply's gate: one 64-bit atomic, for targets that have it.
 
-use clockjack_sync::prim::atomic::{AtomicU64, Ordering};
+use clockjack_sync::primitive::atomic::{AtomicU64, Ordering};
 
-use crate::driver::Gate;
+use crate::driver::TakenTicks;
 
 const STOPPED: u64 = 1 << 63;
 
 /// The gate: stop bit and 63 bits of the last token's count.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct WideGate(AtomicU64);
+pub struct TakenTicks64(AtomicU64);
 
-impl WideGate {
+impl TakenTicks64 {
     const_unless_loom! {
         /// An open gate, where all ticks up to `start` are taken.
         pub fn new(start: u64) -> Self {
@@ -20,7 +20,7 @@ impl WideGate {
     }
 }
 
-impl Gate for WideGate {
+impl TakenTicks for TakenTicks64 {
     const STOPPED: u64 = STOPPED;
 
     #[inline]
@@ -28,8 +28,8 @@ impl Gate for WideGate {
         self.0.load(order)
     }
 
-    fn store(&self, word: u64) {
-        self.0.store(word, Ordering::Release);
+    fn store(&self, bits: u64) {
+        self.0.store(bits, Ordering::Release);
     }
 
     #[inline]
