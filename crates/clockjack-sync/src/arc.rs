@@ -1,7 +1,8 @@
-//! A counted pointer on the facade's atomics: it exists on targets without compare-exchange, where
-//! `alloc::sync::Arc` does not, and a loom model sees its counting.
+//! An atomically reference-counted pointer, as `alloc::sync::Arc`, on the atomics of
+//! [`primitive`](crate::primitive).
 //!
-//! Strong references only, sized values only, shared access only.
+//! It exists on targets without compare-exchange, where `alloc::sync::Arc` does not, and a loom
+//! model sees its counting. Strong references only, sized values only, shared access only.
 #![expect(unsafe_code, reason = "frees the value when the last pointer goes")]
 
 use alloc::boxed::Box;

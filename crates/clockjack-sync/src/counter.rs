@@ -1,6 +1,7 @@
-//! A counter spread over padded stripes, for statistics that many threads write and few read.
+//! A striped counter (compare `Striped64` and `LongAdder` of Java), for statistics that many
+//! threads write and few read.
 //!
-//! Not a synchronisation tool: nothing is published by a change, and [`StripedCounter::sum`] is no
+//! It is not a synchronisation tool: a change publishes nothing, and [`StripedCounter::sum`] is no
 //! snapshot.
 
 use core::fmt;

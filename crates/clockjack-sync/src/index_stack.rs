@@ -1,36 +1,40 @@
-//! A push-only stack of indices that many threads fill and one call empties.
+//! A Treiber stack of indices: many threads push, and one swap drains the whole stack.
 //!
-//! The stack owns no memory besides its head: the links live with the user, one `u32` for each
-//! element, reached through [`Links`]. It serves elements that *return* to whoever owns them, such
-//! as the slots of remotely cancelled timers.
+//! The stack owns no memory besides its head: the links live with the user, one `u32` per element,
+//! reached through [`Links`]. It returns elements to their owner, such as the slots of timers that
+//! another thread has cancelled.
 //!
 //! # Protocol
 //!
-//! Roles: any number of *pushers*, any number of *drainers*. An element is *out*, *on the stack* or
-//! *in a drain*; [`IndexStack::push`] moves it from out to stack, [`IndexStack::drain`] moves
-//! everything on the stack into one drain, and the drain lets go of an element by yielding it.
+//! Roles: any number of *pushers*, any number of *drainers*. An element is *outside*, *on the
+//! stack* or *in a drain*. [`IndexStack::push`] moves an element from outside to the stack,
+//! [`IndexStack::drain`] moves everything on the stack into one drain, and an element that the
+//! drain yields is outside again.
 //!
 //! ```text
 //!   head ──► 7 ──► 3 ──► 5 ──► NIL          push(9):  next[9] = 7, then head: 7 → 9
-//!                                           drain():  head: 9 → NIL, the chain is the drainer's
+//!                                           drain():  head: 9 → NIL, the drainer owns the list
 //! ```
 //!
 //! 1. An index is pushed by at most one thread at a time, and again only after a drain yielded it.
-//! 2. A pusher writes the link of its element first and publishes it by a compare-exchange of the
-//!    head with `Release`. A failed exchange only means that the link must be written again.
-//! 3. A drainer takes the whole chain by one `swap` with `Acquire`. Later pushes are
+//! 2. A pusher first writes the link of its element and then publishes the element by a
+//!    compare-exchange of the head with `Release`. If the exchange fails, the pusher writes the
+//!    link again.
+//! 3. A drainer takes the whole list by one `swap` with `Acquire`. Later pushes are
 //!    read-modify-writes of the head, so they continue the release sequence of earlier ones: the
-//!    drainer sees the links, and whatever else was written before the push, of *every* element.
-//! 4. A drain reads the link of an element before it yields it; then the element may be used and
-//!    pushed again at once.
+//!    drainer sees the link of *every* element, and everything that its pusher wrote before the
+//!    push.
+//! 4. A drain reads the link of an element before it yields the element; then the element may be
+//!    used and pushed again at once.
 //!
-//! There is no ABA problem: nobody removes a single element. If the head was drained and the same
-//! index came back between a pusher's load and its exchange, then the link it wrote is still right.
-//! A pusher repeats only when another push or a drain succeeded, so some thread always gets on; a
-//! drain is one instruction. An interrupt may push: it never waits for the code it interrupted.
+//! There is no ABA problem, because no thread removes a single element. If another thread drains
+//! the stack and pushes the same index between a pusher's load and its exchange, the link that the
+//! pusher wrote is still right. A pusher repeats only when another push or a drain succeeded
+//! (lock-free); a drain is one instruction. An interrupt may push: it never waits for the code that
+//! it interrupted.
 //!
-//! Breaking rule 1 cannot break memory safety, for there are only indices here; it can lose
-//! elements or tie the chain into a ring that a drain walks for ever.
+//! Breaking rule 1 cannot break memory safety, because the stack contains only indices. It can lose
+//! elements, or make the list cyclic, so that a drain does not end.
 
 use core::fmt;
 

@@ -1,42 +1,47 @@
-//! The queue from outside: anyone pushes, any worker takes a batch.
+//! The injector: a global run queue. Any thread pushes, any worker takes a batch.
 //!
 //! # What it is made of
 //!
-//! The [intrusive queue](crate::mpsc) for pushing, and a lock for taking, so that its one consumer
-//! is whoever holds the lock. The lock is only ever *tried*: a worker that finds it held is told
-//! [`Pop::Retry`] and looks elsewhere, because the holder is about to take a batch.
+//! The [intrusive MPSC queue](crate::mpsc) for pushing, and a try-lock for taking, so that the one
+//! consumer of the queue is the thread that holds the lock. A worker that finds the lock held gets
+//! [`Pop::Retry`] and looks for work elsewhere, because the holder is about to take a batch.
 //!
-//! The other choice was one lock around a list for both sides. Without an operating system such a
-//! lock spins; then a pusher preempted inside it stops all others, and an interrupt that meets it
-//! held spins for ever. Here a push takes no lock, allocates nothing, is wait-free, and may come
-//! from an interrupt; what was pushed by a thread that sleeps between its two steps, and what is
-//! behind that, is late until it runs again, and takers are told so instead of waiting.
+//! The alternative was one lock around a list for both sides. Without an operating system such a
+//! lock spins: a pusher that is preempted while it holds the lock stops all others, and an
+//! interrupt that finds the lock held spins for ever. Here a push takes no lock, allocates nothing,
+//! is wait-free, and may come from an interrupt. If a pusher is suspended between the two steps of
+//! its push, its item and all items behind it are delayed until that pusher runs again; takers get
+//! [`Pop::Retry`] meanwhile and do not wait.
 //!
 //! # Protocol
 //!
 //! Roles: *pushers* and *takers*, any number of each.
 //!
-//! 1. A push is admitted by the gate and hung into the chain (rules 1 and 6 to 8 of
+//! 1. A push acquires a permit of the semaphore and links its node (rules 1 and 6 to 8 of
 //!    [`mpsc`](crate::mpsc)).
-//! 2. A taker compare-exchanges the lock from open to held, with Acquire; if it was held already
-//!    then the taker goes away. Holding it, it is the one consumer. It opens the lock by a store
-//!    with Release.
-//! 3. Under the lock a taker unlinks at most `max` nodes into a private list: a few loads and
-//!    stores for each, no user code, no allocation, nothing that panics. Conversion to handles,
-//!    pushing into the worker's ring and dropping happen after the lock is open.
-//! 4. Close and push are ordered by the gate. After the close, [`Pop::Empty`] is final.
+//! 2. A taker compare-exchanges the lock from unlocked to locked, with Acquire; if the lock is held
+//!    already, the taker returns. The taker that holds the lock is the one consumer. It unlocks by
+//!    a store with Release.
+//! 3. While it holds the lock, a taker unlinks at most `max` nodes into a private list: a few loads
+//!    and stores per node, no user code, no allocation, nothing that panics. Conversion to handles,
+//!    pushing into the worker's ring and dropping happen after the unlock.
+//! 4. The semaphore orders close and push. After the close, [`Pop::Empty`] is final.
 //!
-//! *Why nobody hangs*: no call waits for another thread.
+//! *Why no thread hangs*: no call waits for another thread.
 //!
 //! # Parking
 //!
-//! [`Injector::is_empty`] is two loads and no promise: a push may be admitted right after. A worker
-//! that wants to park must, in this order, (a) announce that it sleeps by a read-modify-write of a
-//! word that pushers read by a read-modify-write after their push, or a store followed by
-//! `fence(SeqCst)`, with pushers doing push, `fence(SeqCst)`, load; (b) ask `is_empty` again; (c)
-//! park only if it says true. Then either the worker sees the item or the pusher sees the sleeper.
-//! A worker that got [`Pop::Retry`] is not entitled to park: the injector is not empty, and it has
-//! to look again.
+//! [`Injector::is_empty`] is two loads and no promise: a push may succeed right after them. A
+//! worker that wants to park must do the following, in this order (the Dekker pattern):
+//!
+//! * (a) Announce that it sleeps, by a read-modify-write of a word that pushers read by a
+//!   read-modify-write after their push; or by a store followed by `fence(SeqCst)`, with pushers
+//!   doing push, `fence(SeqCst)`, load.
+//! * (b) Call `is_empty` again.
+//! * (c) Park only if `is_empty` returns true.
+//!
+//! Then either the worker sees the item or the pusher sees the sleeping worker. A worker that got
+//! [`Pop::Retry`] must not park: the injector is not empty, and the worker has to try again.
 #![expect(unsafe_code, reason = "the lock is the proof of being the only consumer")]
 
 use core::fmt;

@@ -27,8 +27,8 @@
 //! | [`counter::StripedCounter`] | any, any | wraps | statistics |
 //! | [`waker::AtomicWaker`] | one, any | one waker | a task that waits |
 //!
-//! Beside them: [`spin_lock::SpinLock`] (a spin lock for some instructions), `Arc` (a shared pointer
-//! that also exists where `Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and
+//! Beside them: [`spin_lock::SpinLock`] (a spin lock for some instructions), `Arc` (a shared
+//! pointer that also exists where `Arc` does not), [`pad::Padded`], [`link`] (intrusive nodes), and
 //! [`primitive`], the one place that knows which atomics there are.
 //!
 //! # Example

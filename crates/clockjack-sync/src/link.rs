@@ -1,7 +1,7 @@
-//! Nodes that carry their own link, and a private list of them.
+//! Intrusive nodes: nodes that carry their own link, and a private list of them.
 //!
-//! An intrusive queue allocates nothing: the node brings the one word that the queue needs. Who
-//! owns the node's memory, a box, a pool or a static, is told by an implementation of [`Linked`].
+//! An intrusive queue allocates nothing: the node contains the one word that the queue needs. An
+//! implementation of [`Linked`] says what owns the memory of the node: a box, a pool or a static.
 #![expect(unsafe_code, reason = "follows the pointers that `Linked` promises to be valid")]
 
 use core::{

@@ -1,15 +1,16 @@
 //! The one facade over atomics and cells: `core`, `portable-atomic`, loom or shuttle.
 //!
-//! Every crate of the project that shares memory between threads takes its primitives from here,
-//! so that the code under a model is the code that ships. `cfg` for atomics stands in no
-//! other file, but for the choice between a wide word and its narrow twin.
+//! Every crate of the project that shares memory between threads takes its primitives from here, so
+//! that the code under a model is the code that ships. No other file contains `cfg` for atomics,
+//! except for the choice between a 64-bit form of a word and its 32-bit form.
 //!
-//! [`atomic::AtomicU64`] is there on every target. Where the processor has none
-//! ([`HAS_ATOMIC_64`]) it is `portable-atomic`'s, which on bare metal holds off interrupts for some
-//! instructions. **A program for such a processor has to say that it has one core**, by the feature
-//! `unsafe-assume-single-core` of `portable-atomic`; it does not compile otherwise. (Without
-//! compare-exchange it brings an implementation of `critical-section` instead, as for all other
-//! atomics.) Words that an interrupt or every message meets have narrow twins: two of 32 bits.
+//! [`atomic::AtomicU64`] exists on every target. Where the processor has none ([`HAS_ATOMIC_64`])
+//! it is that of `portable-atomic`, which on bare metal disables interrupts for some instructions.
+//! **A program for such a processor has to declare that it has one core**, by the feature
+//! `unsafe-assume-single-core` of `portable-atomic`; it does not compile otherwise. (A program for
+//! a processor without compare-exchange provides an implementation of `critical-section` instead,
+//! as for all other atomics.) Words that an interrupt or every message touches have a second form
+//! that consists of two 32-bit atomics.
 
 #[cfg(loom)]
 #[path = "primitive/loom.rs"]

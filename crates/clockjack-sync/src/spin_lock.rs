@@ -1,16 +1,17 @@
-//! A small lock for short critical sections without user code.
+//! A spin lock (test-and-test-and-set) for short critical sections without user code.
 //!
-//! Roles: *entrants*, any number. One byte: false is open, true is held.
+//! Roles: any number of threads. One byte: false is unlocked, true is locked.
 //!
-//! 1. An entrant exchanges false for true, and then has the value to itself.
-//! 2. It stores false when it leaves, also by a panic.
+//! 1. A thread exchanges false for true, and then has exclusive access to the value.
+//! 2. The holder stores false when it leaves, also by a panic.
 //!
-//! *Why it cannot hang*: who holds the lock runs a few instructions of our own, calls nobody, and
-//! takes no second lock; so it leaves. While it is preempted others spin. There is no fairness.
+//! *Why no thread hangs*: the holder runs a few instructions of this project, calls no user code,
+//! and takes no second lock; so it unlocks soon. While the holder is preempted, other threads spin.
+//! The lock is not fair.
 //!
-//! It is not for interrupts: one that meets the lock held by the code it interrupted would spin for
-//! ever; [`SpinLock::try_with`] is the way there. It is not for user code: no closure, waker, or drop
-//! of a user's value may run inside.
+//! It is not for interrupts: an interrupt that finds the lock held by the code that it interrupted
+//! would spin for ever; interrupts use [`SpinLock::try_with`]. It is not for user code: no closure,
+//! waker, or drop of a user's value may run inside.
 #![expect(unsafe_code, reason = "the holder of the lock has the value to itself")]
 
 use core::fmt;

@@ -1,38 +1,40 @@
-//! One waker that any thread may wake while its task puts another in its place.
+//! An atomic waker: one waker that any thread may wake while its task replaces it.
+//!
+//! The algorithm follows `AtomicWaker` of the crate `futures`: registering and waking meet in one
+//! atomic word.
 //!
 //! # Protocol
 //!
-//! Roles: the *registrar*, who polls and wants to be woken, and *notifiers*, any number, in any
-//! context. One word and a cell:
+//! Roles: the *registrar*, a task that polls and wants to be woken, and *notifiers*, any number, in
+//! any context. One word and a cell:
 //!
 //! ```text
-//!      1       0
-//!   [ WOKEN | HELD ]
+//!      1        0
+//!   [ WAKING | REGISTERING ]
 //!
-//!   idle ── register ──► HELD ── left ──► idle      a wake meanwhile sets WOKEN too
-//!   idle ── wake, take ──► WOKEN ── left ──► idle
+//!   0 ── register ──► REGISTERING ── unlock ──► 0      a wake meanwhile sets WAKING too
+//!   0 ── wake, take ──► WAKING ── unlock ──► 0
 //! ```
 //!
-//! 1. A registrar holds the cell from its exchange of idle for HELD to its swap to idle. In between
+//! 1. A registrar owns the cell from its exchange of 0 for REGISTERING to its swap to 0. In between
 //!    it compares and moves wakers, and calls none of their code: it clones before, drops after.
-//! 2. A notifier sets WOKEN. If the word was idle then it holds the cell until its swap to idle,
-//!    and takes the waker out. If it was not, it leaves at once: rules 3 and 4 say who acts for it.
-//! 3. A registrar leaves by a swap that acquires what such a notifier released, and then looks at
-//!    what it waits for: its look finds what the notifier did.
-//! 4. So does a notifier, and then wakes: what is woken finds what the second notifier did.
-//! 5. A registrar that finds the cell held, by a notifier or by another registrar, does not wait:
+//! 2. A notifier sets WAKING. If the word was 0, the notifier owns the cell until its swap to 0,
+//!    and takes the waker out. If the word was not 0, the notifier returns at once: by rules 3 and
+//!    4 another thread acts for it.
+//! 3. A registrar unlocks by a swap that acquires what such a notifier released, and then checks
+//!    the condition that it waits for: that check sees what the notifier did.
+//! 4. A notifier that owns the cell unlocks the same way, and then wakes the task: the woken task
+//!    sees what the second notifier did.
+//! 5. A registrar that finds the cell owned, by a notifier or by another registrar, does not wait:
 //!    it wakes its own waker, so that its task is polled and registers again.
 //!
-//! *Why no wake is lost*: a notifier first makes the condition true and then comes here; a
-//! registrar registers first and then looks at the condition. Both change the one word by
-//! read-modify-writes. If the notifier's comes before the registrar's last, the registrar's look
-//! finds the condition true. If it comes later, it finds the waker.
+//! *Why no wake-up is lost*: a notifier first makes the condition true and then comes here; a
+//! registrar first registers and then checks the condition. Both change the one word by
+//! read-modify-writes. If the notifier's comes before the registrar's last one, the registrar's
+//! check finds the condition true. If it comes later, the notifier finds the waker.
 //!
-//! *Why nobody hangs*: there is no loop. A waker is woken and dropped while nothing is held, so its
-//! code may come back here.
-//!
-//! The idea of one word in which registering and waking meet is that of `AtomicWaker` in the crate
-//! `futures`.
+//! *Why no thread hangs*: there is no loop. A waker is woken and dropped while its thread does not
+//! own the cell, so the waker's code may call this module again.
 #![expect(unsafe_code, reason = "the waker is moved under the protocol above")]
 
 use core::{fmt, mem, task::Waker};
@@ -49,9 +51,9 @@ use crate::{
 };
 
 /// A registrar is at the cell.
-const HELD: u32 = 1;
+const REGISTERING: u32 = 1;
 /// A notifier is at the cell, or came while a registrar was.
-const WOKEN: u32 = 2;
+const WAKING: u32 = 2;
 
 /// Room for one waker; see the [module](self).
 ///
@@ -126,13 +128,13 @@ impl AtomicWaker {
     pub fn take(&self) -> Option<Waker> {
         // Release: what this notifier did before is seen by the registrar and by whoever wakes for
         // it. Acquire: pairs with the swap of whoever was at the cell before.
-        let before = self.state.fetch_or(WOKEN, AcqRel);
+        let before = self.state.fetch_or(WAKING, AcqRel);
         if before != 0 {
             return None;
         }
         let waker = self.with_locked(Option::take);
         // Release: pairs with the next one at the cell. Acquire: pairs with notifiers that found
-        // WOKEN and left, for whom this one wakes (rule 4).
+        // WAKING and left, for whom this one wakes (rule 4).
         self.state.swap(0, AcqRel);
         waker
     }
@@ -142,8 +144,8 @@ impl AtomicWaker {
         let order = if mutant!("waker-register-blindly") { Relaxed } else { Acquire };
         // Acquire: pairs with the swap of the last one at the cell, so that the waker is there, and
         // the registrar's next look finds what a notifier did. On failure it pairs with a
-        // notifier's WOKEN, for the same look.
-        self.state.compare_exchange(0, HELD, order, Acquire).is_ok()
+        // notifier's WAKING, for the same look.
+        self.state.compare_exchange(0, REGISTERING, order, Acquire).is_ok()
     }
 
     /// Ends a registration.

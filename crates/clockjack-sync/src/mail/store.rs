@@ -1,4 +1,5 @@
-//! Where the values are: blocks, and the directories that find the block of a position.
+//! The segmented storage: blocks of slots, and the directories that find the block of a position.
+//! `mail.rs` has a drawing.
 #![expect(unsafe_code, reason = "blocks are shared through atomic pointers")]
 
 use alloc::boxed::Box;
@@ -22,11 +23,11 @@ use crate::{
     primitive_array,
 };
 
-/// The slot is claimed or not even that.
+/// The slot is not claimed, or claimed and not written yet.
 pub(super) const UNWRITTEN: u8 = 0;
 /// The slot has its value.
 pub(super) const WRITTEN: u8 = 1;
-/// The claim was given up, and there is no value.
+/// The claim was abandoned, and there is no value.
 pub(super) const ABANDONED: u8 = 2;
 
 /// Marks a start that is set; positions have their lowest bits free.
@@ -34,24 +35,24 @@ const IS_SET: Word = 1;
 
 type Entry<T> = AtomicPtr<Block<T>>;
 
-/// The values of as many positions as it has slots.
+/// The values of [`SLOTS`] consecutive positions, with a flag each.
 pub(super) struct Block<T> {
     flags: [AtomicU8; SLOTS],
     slots: [UnsafeCell<MaybeUninit<T>>; SLOTS],
 }
 
-/// The slot of the box itself (rule 11).
+/// The slot in the mailbox itself (rule 11).
 pub(super) struct InlineSlot<T> {
     flag: AtomicU8,
     value: UnsafeCell<Loose<T>>,
 }
 
-/// A value that does not make what it is in more aligned than a word.
+/// A value that does not raise the alignment of its container above that of a word.
 #[repr(C, packed(8))]
 struct Loose<T>(MaybeUninit<T>);
 
 impl<T> InlineSlot<T> {
-    /// Whether values have their place at their alignment.
+    /// Whether the slot satisfies the alignment of its values.
     pub(super) const FITS: bool = align_of::<T>() == align_of::<Loose<T>>();
 
     const_unless_loom! {
@@ -63,7 +64,7 @@ impl<T> InlineSlot<T> {
         }
     }
 
-    /// What became of the claim, if there is one.
+    /// The state of the claim, if there is one.
     #[inline]
     pub(super) fn flag(&self) -> u8 {
         // Acquire: pairs with `put`, so that the value is there.
@@ -74,7 +75,7 @@ impl<T> InlineSlot<T> {
     ///
     /// # Safety
     ///
-    /// Values fit, the caller has claimed the tray, and this is its only use of the claim.
+    /// Values fit, the caller has claimed the inline slot, and this is its only use of the claim.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as for blocks")]
     pub(super) unsafe fn put(&self, value: T) {
@@ -87,13 +88,13 @@ impl<T> InlineSlot<T> {
         self.flag.store(WRITTEN, order);
     }
 
-    /// Says that the claim will have no value.
+    /// Abandons the claim: there will be no value.
     pub(super) fn abandon(&self) {
         // Release: pairs with `flag`.
         self.flag.store(ABANDONED, Release);
     }
 
-    /// Hands the value to `f`, which moves out of it what it wants; nothing is left of the claim.
+    /// Passes the value to `f`, which moves parts out of it; the claim is cleared.
     ///
     /// # Safety
     ///
@@ -121,10 +122,10 @@ impl<T> InlineSlot<T> {
         unsafe { self.take_with(read) }
     }
 
-    /// Forgets the claim, which was used. For the consumer.
+    /// Clears the claim, which was used. For the consumer.
     #[inline]
     pub(super) fn clear(&self) {
-        // Relaxed: the next claim comes behind the exchange by which the consumer goes idle.
+        // Relaxed: the exchange by which the consumer goes idle orders the next claim after this.
         self.flag.store(UNWRITTEN, Relaxed);
     }
 }
@@ -137,12 +138,12 @@ impl<T> Block<T> {
         })
     }
 
-    /// Makes it as new; its values were taken.
+    /// Clears the flags; the values were taken.
     fn clear(&mut self) {
         self.flags = primitive_array![AtomicU8::new(UNWRITTEN); SLOTS];
     }
 
-    /// What became of a slot's claim.
+    /// The state of a slot's claim.
     #[inline]
     pub(super) fn flag(&self, slot: usize) -> u8 {
         // Acquire: pairs with `put`, so that the value is there.
@@ -167,13 +168,13 @@ impl<T> Block<T> {
         self.flags[slot].store(WRITTEN, order);
     }
 
-    /// Says that the slot of a claim will have no value.
+    /// Abandons the claim of a slot: there will be no value.
     pub(super) fn abandon(&self, slot: usize) {
         // Release: pairs with `flag`; it is the producer's last access to the block.
         self.flags[slot].store(ABANDONED, Release);
     }
 
-    /// Hands the value of a slot to `f`, which moves out of it what it wants.
+    /// Passes the value of a slot to `f`, which moves parts out of it.
     ///
     /// # Safety
     ///
@@ -193,7 +194,7 @@ impl<T> Block<T> {
     pub(super) unsafe fn take(&self, slot: usize) -> T {
         // A move out is exclusive, so a model treats it as a write.
         self.slots[slot].with_mut(|cell| {
-            // SAFETY: the cell is valid, and the producer has left it with the flag.
+            // SAFETY: the cell is valid, and the producer does not touch it after the flag.
             let cell = unsafe { &*cell };
             // SAFETY: the flag says that it is initialized, and it is not taken twice.
             unsafe { cell.assume_init_read() }
@@ -204,19 +205,19 @@ impl<T> Block<T> {
 /// The directories of one generation, and the blocks in them.
 pub(super) struct Root<T> {
     level_0: [Entry<T>; LEVEL_0_ENTRIES],
-    /// Of each level above 0 its first entry, null before the level is used.
+    /// Per level above 0: the first entry of its directory, null before the level is used.
     directories: [AtomicPtr<Entry<T>>; LEVELS - 1],
-    /// Of each level above 0 its first position and [`IS_SET`], or zero.
+    /// Per level above 0: its first position and [`IS_SET`], or zero.
     level_starts: [AtomicWord; LEVELS - 1],
     cursor: UnsafeCell<ConsumerCursor>,
 }
 
-/// What only the consumer knows.
+/// State that only the consumer uses.
 #[derive(Clone, Copy, Debug, Default)]
 struct ConsumerCursor {
-    /// The level of the block that it takes from.
+    /// The level of the block that the consumer takes from.
     level: usize,
-    /// The level to which blocks are offered, and the first position to which none was.
+    /// The level into which blocks are recycled, and the first position that has got none.
     recycle_level: usize,
     recycle_next: Word,
 }
@@ -231,7 +232,7 @@ impl<T> Root<T> {
         })
     }
 
-    /// The block of a claimed position, which is made if it is not there (rule 4).
+    /// The block of a claimed position; it is allocated if it does not exist (rule 4).
     ///
     /// # Safety
     ///
@@ -241,7 +242,7 @@ impl<T> Root<T> {
     pub(super) unsafe fn claimed_block(&self, at: Tail) -> NonNull<Block<T>> {
         let entry = match at.level() {
             0 => &self.level_0[tail::entry(0, at.position())],
-            // SAFETY: the claim keeps the level's directory, by the caller's promise.
+            // SAFETY: the claim keeps the level's directory alive, by the caller's promise.
             level => unsafe { self.directory_entry(level, at.position()) },
         };
         // Acquire: pairs with the exchange that put the block there, so that it is initialized.
@@ -259,24 +260,24 @@ impl<T> Root<T> {
             .unwrap_or_else(|| install_directory(directory, level));
         // SAFETY: the index is below the directory's length.
         let entry = unsafe { first.add(tail::entry(level, position)) };
-        // SAFETY: the directory stays while a claim of its level is unused.
+        // SAFETY: the directory stays alive while a claim of its level is unused.
         unsafe { entry.as_ref() }
     }
 
-    /// Makes so many blocks from a position on, but for those that are there. Level 0 has as many
-    /// entries at least.
+    /// Allocates the missing ones of `blocks` blocks from a position on. Level 0 has at least as
+    /// many entries.
     pub(super) fn reserve(&self, first: Word, blocks: usize) {
         for n in 0..blocks {
             let position = first.wrapping_add(n as Word * BLOCK);
             let entry = &self.level_0[tail::entry(0, position)];
-            // Relaxed: only null or not counts, and `install` decides.
+            // Relaxed: only null or not null matters, and `install` decides.
             if entry.load(Relaxed).is_null() {
                 install(entry, Block::new());
             }
         }
     }
 
-    /// Says where a level begins; called by who claimed its first position.
+    /// Stores where a level begins; called by the producer that claimed its first position.
     #[cold]
     pub(super) fn begin_level(&self, at: Tail) {
         // Release: pairs with `seek`.
@@ -287,7 +288,7 @@ impl<T> Root<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the consumer and has not yet left the level.
+    /// The caller is the consumer and has not left the level yet.
     unsafe fn entry(&self, level: usize, position: Word) -> Option<&Entry<T>> {
         let index = tail::entry(level, position);
         if level == 0 {
@@ -301,7 +302,7 @@ impl<T> Root<T> {
         Some(unsafe { entry.as_ref() })
     }
 
-    /// The block of the consumer's position, if its level is known and the block is there.
+    /// The block of the consumer's position, if its level is known and the block is installed.
     ///
     /// # Safety
     ///
@@ -330,7 +331,7 @@ impl<T> Root<T> {
         NonNull::new(entry.load(Acquire))
     }
 
-    /// The block of a position that was passed without it, if one is there (rule 11).
+    /// The block of a position whose value was in the inline slot, if it is installed (rule 11).
     ///
     /// # Safety
     ///
@@ -341,8 +342,8 @@ impl<T> Root<T> {
         passed: Word,
         tail: Tail,
     ) -> Option<NonNull<Block<T>>> {
-        // A level whose start is not known yet begins behind this position: who raised it at this
-        // one has said so before its claim was used.
+        // A level whose start is not stored yet begins behind this position: a producer that raised
+        // the level at this position has stored the start before it used its claim.
         // SAFETY: by the caller's promise; where the level is not known the block is of this one.
         let found = unsafe { self.seek(passed, tail) };
         if found.is_some() {
@@ -354,7 +355,8 @@ impl<T> Root<T> {
         NonNull::new(entry.load(Acquire))
     }
 
-    /// Takes back what was offered to a level that is over, and its directory (rule 6).
+    /// Collects the blocks that were recycled into a level that the consumer leaves, and frees the
+    /// directory (rule 6).
     ///
     /// # Safety
     ///
@@ -362,7 +364,7 @@ impl<T> Root<T> {
     #[cold]
     unsafe fn leave_level(&self, level: usize, head: Word, tail: Tail) {
         let directory = level.checked_sub(1).and_then(|index| {
-            // Relaxed: nobody else uses the level any more.
+            // Relaxed: no other thread uses the level any more.
             let first = self.directories[index].load(Relaxed);
             self.directories[index].store(ptr::null_mut(), Relaxed);
             // SAFETY: made with this level's length, and just taken out.
@@ -374,17 +376,17 @@ impl<T> Root<T> {
             None => return,
         };
         for entry in entries {
-            // Relaxed: as above; a block that is offered was cleared by the consumer itself.
+            // Relaxed: as above; the consumer itself has cleared a block that it recycled.
             if let Some(block) = NonNull::new(entry.load(Relaxed)) {
                 entry.store(ptr::null_mut(), Relaxed);
-                // SAFETY: it was in the directory and is out of it, and nobody has a claim in it.
+                // SAFETY: the block is out of the directory, and no producer has a claim in it.
                 let block = unsafe { Box::from_raw(block.as_ptr()) };
                 self.recycle(block, head.wrapping_sub(BLOCK), tail);
             }
         }
     }
 
-    /// Takes a block out of its directory and offers it again (rules 5 and 6).
+    /// Takes a block out of its directory and recycles it (rules 5 and 6).
     ///
     /// # Safety
     ///
@@ -395,16 +397,17 @@ impl<T> Root<T> {
         // SAFETY: the caller is the consumer, and this is its level.
         let entry = unsafe { self.entry(self.cursor().level, last) };
         let entry = entry.expect("the block was found through its entry");
-        // Relaxed: published with `freed`, before which nobody looks for another block here.
+        // Relaxed: published with `freed`, before which no producer looks for another block here.
         entry.store(ptr::null_mut(), Relaxed);
-        // SAFETY: out of the directory; every claim in it was used, and its user is gone.
+        // SAFETY: out of the directory; every claim in it was used, and its producer does not touch
+        // the block any more.
         let mut block = unsafe { Box::from_raw(block.as_ptr()) };
         block.clear();
         self.recycle(block, block_start(last), tail);
     }
 
-    /// Puts a clean block where producers will look next, or frees it; `retired` is the last block
-    /// that was taken out.
+    /// Puts a cleared block where producers will look next, or frees it; `retired` is the last
+    /// block that was taken out.
     fn recycle(&self, block: Box<Block<T>>, retired: Word, tail: Tail) {
         let mut cursor = self.cursor();
         let level = tail.level();
@@ -416,7 +419,7 @@ impl<T> Root<T> {
         let reach = (tail::entries(level) * SLOTS) as Signed;
         let made = Box::into_raw(block);
         while ahead(cursor.recycle_next, retired) <= reach {
-            // SAFETY: only the consumer calls this, and it is not beyond the tail's level.
+            // SAFETY: only the consumer calls this, and its level is not beyond the tail's.
             let Some(entry) = (unsafe { self.entry(level, cursor.recycle_next) }) else { break };
             cursor.recycle_next = cursor.recycle_next.wrapping_add(BLOCK);
             // Release: pairs with the loads of entries, so that the flags are clear.
@@ -426,13 +429,13 @@ impl<T> Root<T> {
             }
         }
         self.set_cursor(cursor);
-        // SAFETY: made from a box above, and seen by nobody.
+        // SAFETY: made from a box above, and no other thread has seen it.
         drop(unsafe { Box::from_raw(made) });
     }
 
-    /// Whether at most one block is there and no directory but the first.
+    /// Whether there is at most one block and no directory except that of level 0.
     pub(super) fn is_small(&self) -> bool {
-        // Relaxed: only null or not counts.
+        // Relaxed: only null or not null matters.
         let blocks = self.level_0.iter().filter(|entry| !entry.load(Relaxed).is_null()).count();
         blocks <= 1 && self.directories.iter().all(|directory| directory.load(Relaxed).is_null())
     }
@@ -453,10 +456,10 @@ impl<T> Root<T> {
     /// Takes all blocks out and frees the directories.
     fn take_blocks(&mut self, mut taken: impl FnMut(Box<Block<T>>)) {
         let mut take = |entry: &Entry<T>| {
-            // Relaxed: `&mut self` proves that nobody else is here.
+            // Relaxed: `&mut self` proves that no other thread uses it.
             if let Some(block) = NonNull::new(entry.load(Relaxed)) {
                 entry.store(ptr::null_mut(), Relaxed);
-                // SAFETY: made from a box, and out of the only entry that had it.
+                // SAFETY: made from a box, and taken out of the only entry that held it.
                 taken(unsafe { Box::from_raw(block.as_ptr()) });
             }
         };
@@ -493,33 +496,33 @@ impl<T> Drop for Root<T> {
     }
 }
 
-/// Puts a block into an entry unless one is there, and gives the one that is.
+/// Puts a block into an entry unless it holds one, and returns the block of the entry.
 #[cold]
 fn install<T>(entry: &Entry<T>, block: Box<Block<T>>) -> NonNull<Block<T>> {
     let made = NonNull::from(Box::leak(block));
     let order = if mutant!("mail-relaxed-install") { Relaxed } else { Release };
-    // Release: pairs with the loads of entries. Acquire: who loses uses the winner's.
+    // Release: pairs with the loads of entries. Acquire: the loser uses the winner's block.
     match entry.compare_exchange(ptr::null_mut(), made.as_ptr(), order, Acquire) {
         Ok(_) => made,
         Err(there) => {
-            // SAFETY: made from a box above, and seen by nobody.
+            // SAFETY: made from a box above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made.as_ptr()) });
             NonNull::new(there).expect("the exchange failed since it is not null")
         }
     }
 }
 
-/// Puts the directory of a level into its place unless it is there, and gives the one that is.
+/// Installs the directory of a level unless there is one, and returns the one that is installed.
 #[cold]
 fn install_directory<T>(place: &AtomicPtr<Entry<T>>, level: usize) -> NonNull<Entry<T>> {
     let directory: Box<[Entry<T>]> =
         (0..tail::entries(level)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
     let made = NonNull::from(Box::leak(directory)).cast::<Entry<T>>();
-    // Release: pairs with the loads of `directories`. Acquire: who loses uses the winner's.
+    // Release: pairs with the loads of `directories`. Acquire: the loser uses the winner's.
     match place.compare_exchange(ptr::null_mut(), made.as_ptr(), Release, Acquire) {
         Ok(_) => made,
         Err(there) => {
-            // SAFETY: made above, with this level's length, and seen by nobody.
+            // SAFETY: made above, with this level's length, and no other thread has seen it.
             drop(unsafe { directory_from(made.as_ptr(), level) });
             NonNull::new(there).expect("the exchange failed since it is not null")
         }
@@ -528,7 +531,7 @@ fn install_directory<T>(place: &AtomicPtr<Entry<T>>, level: usize) -> NonNull<En
 
 /// # Safety
 ///
-/// The pointer was made from a box of as many entries as the level has, and is given up here.
+/// The pointer was made from a box of as many entries as the level has, and is consumed here.
 unsafe fn directory_from<T>(first: *mut Entry<T>, level: usize) -> Box<[Entry<T>]> {
     let slice = ptr::slice_from_raw_parts_mut(first, tail::entries(level));
     // SAFETY: by the caller's promise.

@@ -1,4 +1,4 @@
-//! The word of a mailbox's positions where there are no 64-bit atomics.
+//! The position word of a mailbox on targets without 64-bit atomics.
 
 /// A position with its flags below it.
 pub(crate) type Word = usize;
