@@ -3,7 +3,7 @@
 //!
 //! It exists on targets without compare-exchange, where `alloc::sync::Arc` does not, and a loom
 //! model sees its counting. Strong references only, sized values only, shared access only.
-#![expect(unsafe_code, reason = "frees the value when the last pointer goes")]
+#![expect(unsafe_code, reason = "frees the value when the last pointer is dropped")]
 
 use alloc::boxed::Box;
 use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
@@ -37,8 +37,8 @@ struct Block<T> {
     value: T,
 }
 
-// SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`) and the thread that lets go last
-// drops the `T` (needs `T: Send`).
+// SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`), and the thread that drops the last
+// pointer drops the `T` (needs `T: Send`).
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
 // SAFETY: as above; `&Arc<T>` can be cloned into a `Arc<T>`.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}
@@ -56,7 +56,7 @@ impl<T> Arc<T> {
         this.block == other.block
     }
 
-    /// The address of the value, with the count: to be given back by [`from_raw`](Self::from_raw).
+    /// The address of the value, which keeps its count until [`from_raw`](Self::from_raw).
     #[must_use]
     pub fn into_raw(this: Self) -> NonNull<T> {
         let this = ManuallyDrop::new(this);
@@ -66,21 +66,22 @@ impl<T> Arc<T> {
         unsafe { NonNull::new_unchecked(value) }
     }
 
-    /// Takes a pointer back.
+    /// Turns the address back into a pointer.
     ///
     /// # Safety
     ///
-    /// The address came from [`into_raw`](Self::into_raw), each once.
+    /// The address came from [`into_raw`](Self::into_raw), and is turned back once.
     #[must_use]
     pub unsafe fn from_raw(value: NonNull<T>) -> Self {
-        // SAFETY: the value stands in a block, which begins so much before, in one allocation.
+        // SAFETY: the value is a field of a block, which begins this offset before it, in the same
+        // allocation.
         let block = unsafe { value.byte_sub(core::mem::offset_of!(Block<T>, value)) };
         Self { block: block.cast(), _owns: PhantomData }
     }
 
-    /// The value, if this is the last pointer to it; else nothing but this pointer goes. Of
-    /// several that go at once, exactly one gets it.
-    #[must_use = "what is not taken is dropped"]
+    /// The value, if this is the last pointer to it; else only drops this pointer. Of several
+    /// concurrent calls for all pointers, exactly one returns the value.
+    #[must_use = "a value that is not used is dropped"]
     pub fn into_inner(this: Self) -> Option<T> {
         let this = ManuallyDrop::new(this);
         // Release: as in `drop`.
@@ -104,12 +105,12 @@ impl<T> Arc<T> {
 impl<T> Clone for Arc<T> {
     /// # Panics
     ///
-    /// If more than `isize::MAX` pointers are counted, which only forgotten ones can reach.
+    /// If there are more than `isize::MAX` pointers, which is possible only with `mem::forget`.
     fn clone(&self) -> Self {
-        // Relaxed: the new pointer is made from one that keeps the block alive; whoever sends it to
+        // Relaxed: the new pointer is made from one that keeps the block alive; sending it to
         // another thread publishes it.
         let before = self.block().count.fetch_add(1, Relaxed);
-        assert!(before <= isize::MAX.cast_unsigned(), "too many counted pointers");
+        assert!(before <= isize::MAX.cast_unsigned(), "too many references");
         Self { block: self.block, _owns: PhantomData }
     }
 }
@@ -125,13 +126,14 @@ impl<T> Deref for Arc<T> {
 
 impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
-        // Release: what this thread did with the value happens before the drop of it; pairs with
-        // the load of the thread that comes last.
+        // Release: what this thread did with the value happens before the drop of the value; pairs
+        // with the load of the thread that drops the last pointer.
         if self.block().count.fetch_sub(1, Release) != 1 {
             return;
         }
-        // Acquire: pairs with the decrements of all other threads, which this thread's own
-        // continues. A load and not a fence, because ThreadSanitizer does not know fences.
+        // Acquire: pairs with the decrements of all other threads, whose release sequence this
+        // thread's own decrement continues. A load and not a fence, because ThreadSanitizer does
+        // not support fences.
         self.block().count.load(Acquire);
         // SAFETY: the pointer came from `Box::leak` in `new`; the count was one, so no other
         // pointer exists and none can be made, and the load orders every earlier use before this.

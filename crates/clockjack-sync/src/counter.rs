@@ -16,20 +16,20 @@ use crate::{
     primitive_array,
 };
 
-/// The number of stripes; a power of two, so that a hint is reduced by a mask. One is enough for
-/// one core.
+/// The number of stripes; a power of two, so that a mask reduces a hint. One is enough for one
+/// core.
 pub const STRIPES: usize = primitive::scaled(2, 1, 32);
 
 const _: () = assert!(STRIPES.is_power_of_two());
 
 /// A counter of 32 stripes, each alone on its cache line.
 ///
-/// A thread changes the stripe that its *hint* selects, say its worker number, and so meets no
-/// other thread there. Any hint is right; a shared one only costs speed.
+/// A thread changes the stripe that its *hint* selects, for instance its worker number, and so does
+/// not contend with other threads. Any hint is correct; a shared one only costs speed.
 ///
-/// Arithmetic wraps, for each stripe and for the sum. Thus what is added on one stripe may be taken
-/// off on another: a stripe then holds a "negative" number and the sum still comes out right, as
-/// long as the true total stays within `0..=isize::MAX`.
+/// Arithmetic wraps, for each stripe and for the sum. So a thread may add on one stripe and another
+/// thread may subtract on another: a stripe then holds a "negative" number, and the sum is still
+/// correct, as long as the true total stays within `0..=isize::MAX`.
 ///
 /// It takes 32 cache lines, 4 KiB on x86-64; on a microcontroller there is one stripe.
 ///
@@ -63,7 +63,7 @@ impl StripedCounter {
         self.stripe(stripe_hint).fetch_add(n, Relaxed);
     }
 
-    /// Takes `n` off the stripe of `stripe_hint`, wrapping.
+    /// Subtracts `n` on the stripe of `stripe_hint`, wrapping.
     #[inline]
     pub fn sub(&self, stripe_hint: usize, n: usize) {
         // Relaxed: a statistic; nothing is published.
@@ -72,9 +72,9 @@ impl StripedCounter {
 
     /// The sum of all stripes, each read once, one after the other.
     ///
-    /// It is exact when nobody writes meanwhile. Else it contains every change that happened before
-    /// the call and some of those that run beside it, in no particular combination: a `sub` may be
-    /// seen without the `add` before it. Where that makes the sum negative, it is given as zero.
+    /// It is exact when no thread writes meanwhile. Else it contains every change that happened
+    /// before the call and some of the concurrent ones, in no particular combination: a `sub` may
+    /// be included without the `add` before it. A sum that would be negative is returned as zero.
     #[must_use]
     pub fn sum(&self) -> usize {
         // Relaxed: a statistic; nothing is published.

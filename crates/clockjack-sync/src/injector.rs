@@ -62,7 +62,7 @@ use crate::{
 /// The usual size of a batch that follows the first item.
 pub const BATCH_MAX: usize = 16;
 
-/// An unbounded queue of many pushers and many takers, first in, first out; see the [module](self).
+/// An unbounded multi-producer, multi-consumer queue, first in, first out; see the [module](self).
 ///
 /// # Examples
 ///
@@ -89,7 +89,7 @@ pub const BATCH_MAX: usize = 16;
 /// ```
 pub struct Injector<N: Linked> {
     queue: Padded<Queue<N>>,
-    /// True while a taker is the consumer of the queue.
+    /// True while a taker holds the lock, and so is the consumer of the queue.
     taking: Padded<AtomicBool>,
 }
 
@@ -106,44 +106,44 @@ impl<N: Linked> Injector<N> {
     ///
     /// # Errors
     ///
-    /// The handle comes back if the injector is closed.
+    /// Returns the handle to the caller if the injector is closed.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
         self.queue.push(handle)
     }
 
-    /// Appends all nodes of a batch, in order and with nothing in between, at the price of one
-    /// push.
+    /// Appends all nodes of a batch, in order and with nothing in between, at the cost of one push.
     ///
     /// # Errors
     ///
-    /// The batch comes back if the injector is closed.
+    /// Returns the batch to the caller if the injector is closed.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
         self.queue.push_batch(batch)
     }
 
     /// Takes the oldest node.
     pub fn pop(&self) -> Pop<N::Handle> {
-        self.take_batch(1).map(|mut batch| batch.pop().expect("a batch that is given has an item"))
+        self.take_batch(1).map(|mut batch| batch.pop().expect("a returned batch has an item"))
     }
 
     /// Takes up to `max` of the oldest nodes.
     ///
-    /// [`Pop::Item`] holds at least one. [`Pop::Retry`] means that another taker or a pusher is at
-    /// work. A `max` of zero gives [`Pop::Empty`], whatever is inside.
+    /// [`Pop::Item`] holds at least one node. [`Pop::Retry`] means that another taker or a pusher
+    /// is in the middle of its operation. A `max` of zero returns [`Pop::Empty`], whatever is
+    /// inside.
     pub fn take_batch(&self, max: usize) -> Pop<Batch<N>> {
-        // Before the lock is tried: takers of an empty injector do not fight for it.
+        // Before the lock is tried: takers of an empty injector do not contend for it.
         if self.is_empty() || max == 0 {
             return Pop::Empty;
         }
         let Some(_lock) = ConsumerGuard::try_lock(&self.taking) else { return Pop::Retry };
-        // SAFETY: whoever holds the lock is the only consumer, and the lock orders one after the
-        // other (rule 2).
+        // SAFETY: the holder of the lock is the only consumer, and the lock orders the consumers
+        // one after the other (rule 2).
         unsafe { self.queue.pop_batch(max) }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was admitted before is
-    /// to be taken: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; returns whether this call closed the injector. Items whose
+    /// push succeeded can be taken: after the close, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
         self.queue.close()
     }
@@ -154,14 +154,15 @@ impl<N: Linked> Injector<N> {
         self.queue.is_closed()
     }
 
-    /// The number of items, those on their way included. Others may change it meanwhile.
+    /// The number of items, including those whose push is in progress. Other threads may change it
+    /// at any time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether there was nothing at some moment of the call. What a worker must do before it trusts
-    /// this and parks stands in the [module](self).
+    /// Whether the injector was empty at some moment of the call. The [module](self) says what a
+    /// worker must do before it relies on this and parks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -183,7 +184,7 @@ impl<N: Linked> fmt::Debug for Injector<N> {
     }
 }
 
-/// The lock of the taking side, held.
+/// Holds the lock of the taking side.
 struct ConsumerGuard<'a>(&'a AtomicBool);
 
 impl<'a> ConsumerGuard<'a> {
@@ -193,11 +194,11 @@ impl<'a> ConsumerGuard<'a> {
             taking.store(true, Relaxed);
             return (!held).then(|| Self(taking));
         }
-        // Acquire: pairs with the opening; what the last taker left in the queue is seen (rule 2).
-        // Relaxed on failure: nothing is read then. An exchange and not a swap, so that a taker
-        // that goes away has written nothing.
+        // Acquire: pairs with the unlock; this taker sees what the last taker left in the queue
+        // (rule 2). Relaxed on failure: nothing is read then. An exchange and not a swap, so that a
+        // taker that fails has written nothing.
         let won = taking.compare_exchange(false, true, Acquire, Relaxed).is_ok();
-        // The guard is made by the winner only, for dropping one opens the lock.
+        // Only the winner makes a guard, because dropping a guard unlocks.
         won.then(|| Self(taking))
     }
 }

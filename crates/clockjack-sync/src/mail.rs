@@ -277,8 +277,8 @@ impl<T> Mailbox<T> {
     /// were accepted before stay and can be popped: after the close, the first [`Pop::Empty`] is
     /// final.
     pub fn close(&self) -> bool {
-        // AcqRel: pairs with the loads of the tail in both directions; the closer sees what happened
-        // before an earlier close.
+        // AcqRel: pairs with the loads of the tail in both directions; the closer sees what
+        // happened before an earlier close.
         let before = self.tail.fetch_or(Tail(0).closed().0, AcqRel);
         !Tail(before).is_closed()
     }

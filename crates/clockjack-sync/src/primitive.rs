@@ -29,8 +29,8 @@ pub use imp::{explore, explore_part};
 /// Whether [`atomic::AtomicU64`] is the processor's own on this target.
 pub const HAS_ATOMIC_64: bool = cfg!(any(loom, shuttle, target_has_atomic = "64"));
 
-/// Whether the target is a microcontroller, where one core has some ten kilobytes of memory: what
-/// is spread over cores is not, and what is made in chunks is made in small ones.
+/// Whether the target is a microcontroller, with one core and some ten kilobytes of memory: nothing
+/// is striped per core there, and chunks are small.
 pub const IS_SMALL: bool = cfg!(all(target_os = "none", not(target_has_atomic = "64")));
 
 /// One of three sizes: for a model, for a microcontroller, for everything else.
@@ -44,5 +44,5 @@ pub const fn scaled(model: usize, small: usize, usual: usize) -> usize {
 }
 
 /// Whether this is a build for loom's models, where capacities are small. Under shuttle, which
-/// explores no tree, they stay as they ship.
+/// samples schedules at random, capacities are the real ones.
 pub const IS_MODEL: bool = cfg!(loom);

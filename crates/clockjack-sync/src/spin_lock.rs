@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// A value that one at a time may change; see the [module](self) for what may be done inside.
+/// A value behind a spin lock; see the [module](self) for what may run inside.
 ///
 /// # Examples
 ///
@@ -51,29 +51,29 @@ unsafe impl<T: Send> Send for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
     const_unless_loom! {
-        /// An open lock around a value.
+        /// An unlocked lock around a value.
         #[must_use]
         pub const fn new(value: T) -> Self {
             Self { is_held: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
     }
 
-    /// Calls `f` with the value as soon as nobody else has it.
+    /// Calls `f` with the value as soon as no other thread holds the lock.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        let held = loop {
-            if let Some(held) = self.try_lock() {
-                break held;
+        let guard = loop {
+            if let Some(guard) = self.try_lock() {
+                break guard;
             }
             self.spin_until_unlocked();
         };
-        held.run(f)
+        guard.run(f)
     }
 
-    /// Calls `f` with the value if nobody else has it.
+    /// Calls `f` with the value if no other thread holds the lock.
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.try_lock().map(|held| held.run(f))
+        self.try_lock().map(|guard| guard.run(f))
     }
 
     /// The value, through an exclusive borrow.
@@ -88,10 +88,10 @@ impl<T> SpinLock<T> {
 
     #[inline]
     fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // Acquire: pairs with the opening; what the last holder did is seen. Relaxed on failure:
-        // nothing is read then.
+        // Acquire: pairs with the unlock; this thread sees what the last holder did. Relaxed on
+        // failure: nothing is read then.
         let won = self.is_held.compare_exchange(false, true, Acquire, Relaxed).is_ok();
-        // The guard is made by the winner only, for dropping one opens the lock.
+        // Only the winner makes a guard, because dropping a guard unlocks.
         won.then(|| Guard(self))
     }
 
@@ -117,7 +117,7 @@ impl<T> fmt::Debug for SpinLock<T> {
     }
 }
 
-/// The lock, held; dropping it opens the lock.
+/// Holds the lock; dropping it unlocks.
 struct Guard<'a, T>(&'a SpinLock<T>);
 
 impl<T> Guard<'_, T> {

@@ -50,12 +50,12 @@ use crate::{
     },
 };
 
-/// A registrar is at the cell.
+/// A registrar owns the cell.
 const REGISTERING: u32 = 1;
-/// A notifier is at the cell, or came while a registrar was.
+/// A notifier owns the cell, or came while another thread owned it.
 const WAKING: u32 = 2;
 
-/// Room for one waker; see the [module](self).
+/// A slot for one waker; see the [module](self).
 ///
 /// # Examples
 ///
@@ -65,7 +65,7 @@ const WAKING: u32 = 2;
 ///
 /// let slot = AtomicWaker::new();
 /// slot.register(Waker::noop());
-/// // Here the task looks once more at what it waits for.
+/// // Here the task checks its condition once more.
 /// assert!(slot.take().is_some());
 /// assert!(slot.take().is_none());
 /// ```
@@ -75,8 +75,8 @@ pub struct AtomicWaker {
 }
 
 // SAFETY: the cell is the only part that is not `Sync` by itself. By rules 1 and 2 one thread at a
-// time has it, and the swap that ends that happens before the next one's beginning. `Waker` is
-// `Send`.
+// time owns it, and the swap by which an owner unlocks happens before the next owner's exchange.
+// `Waker` is `Send`.
 unsafe impl Sync for AtomicWaker {}
 
 impl AtomicWaker {
@@ -88,11 +88,11 @@ impl AtomicWaker {
         }
     }
 
-    /// Makes `waker` the one that is woken next, instead of an earlier one. The caller looks at
-    /// what it waits for *after* this, and returns pending only if that is still not so.
+    /// Makes `waker` the one that is woken next, instead of an earlier one. The caller checks its
+    /// condition *after* this, and returns pending only if the condition is still false.
     ///
-    /// Of two calls at the same time one may wake its waker instead; so does a call at the same
-    /// time as a [`wake`](Self::wake).
+    /// Of two concurrent calls one may wake its waker instead of registering it; so may a call that
+    /// is concurrent with a [`wake`](Self::wake).
     pub fn register(&self, waker: &Waker) {
         if !self.try_lock() {
             return self.wake_now(waker);
@@ -103,8 +103,9 @@ impl AtomicWaker {
         if is_known {
             return;
         }
-        // Rule 1: cloned while nothing is held. A notifier that comes now finds the old waker, or
-        // none; the exchange below comes later and shows what it did before.
+        // Rule 1: cloned while this thread does not own the cell. A notifier that comes now finds
+        // the old waker, or none; the exchange below comes later and acquires what the notifier
+        // did.
         let mut other = Some(waker.clone());
         if !self.try_lock() {
             return self.wake_now(waker);
@@ -113,46 +114,46 @@ impl AtomicWaker {
         self.unlock();
     }
 
-    /// Wakes the waker that was registered, if there is one, and forgets it.
+    /// Wakes the registered waker, if there is one, and removes it.
     pub fn wake(&self) {
         if let Some(waker) = self.take() {
             waker.wake();
         }
     }
 
-    /// Takes the waker out, for the caller to wake it where foreign code may run.
+    /// Takes the waker out, for the caller to wake it where user code may run.
     ///
-    /// `None` if there is none, or if another thread is at it, which then wakes or looks in place
-    /// of this one: in either case the caller has nothing to do.
-    #[must_use = "whoever takes a waker out owes the wake"]
+    /// `None` if there is none, or if another thread owns the cell, which then wakes the task or
+    /// checks the condition in place of this one: in either case the caller has nothing to do.
+    #[must_use = "the caller has to wake the waker that it takes out"]
     pub fn take(&self) -> Option<Waker> {
-        // Release: what this notifier did before is seen by the registrar and by whoever wakes for
-        // it. Acquire: pairs with the swap of whoever was at the cell before.
+        // Release: the registrar, and the notifier that wakes for this one, see what this notifier
+        // did before. Acquire: pairs with the swap of the previous owner of the cell.
         let before = self.state.fetch_or(WAKING, AcqRel);
         if before != 0 {
             return None;
         }
         let waker = self.with_locked(Option::take);
-        // Release: pairs with the next one at the cell. Acquire: pairs with notifiers that found
-        // WAKING and left, for whom this one wakes (rule 4).
+        // Release: pairs with the next owner of the cell. Acquire: pairs with notifiers that found
+        // WAKING and returned, for which this one wakes (rule 4).
         self.state.swap(0, AcqRel);
         waker
     }
 
-    /// Begins a registration; `false` if somebody is at the cell.
+    /// Begins a registration; `false` if another thread owns the cell.
     fn try_lock(&self) -> bool {
         let order = if mutant!("waker-register-blindly") { Relaxed } else { Acquire };
-        // Acquire: pairs with the swap of the last one at the cell, so that the waker is there, and
-        // the registrar's next look finds what a notifier did. On failure it pairs with a
-        // notifier's WAKING, for the same look.
+        // Acquire: pairs with the swap of the previous owner, so that the waker is visible, and the
+        // registrar's next check sees what a notifier did. On failure it pairs with a notifier's
+        // WAKING, for the same check.
         self.state.compare_exchange(0, REGISTERING, order, Acquire).is_ok()
     }
 
     /// Ends a registration.
     fn unlock(&self) {
         let order = if mutant!("waker-register-publishes-only") { Release } else { AcqRel };
-        // Release: pairs with the next one at the cell, who sees the waker. Acquire: pairs with the
-        // notifiers that came meanwhile and left (rule 3).
+        // Release: pairs with the next owner of the cell, which sees the waker. Acquire: pairs with
+        // the notifiers that came meanwhile and returned (rule 3).
         self.state.swap(0, order);
     }
 
@@ -164,11 +165,11 @@ impl AtomicWaker {
         }
     }
 
-    /// Gives the cell to whoever holds it.
+    /// Calls `f` with the contents of the cell, which the caller owns.
     fn with_locked<R>(&self, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
         self.waker.with_mut(|slot| {
-            // SAFETY: the pointer is valid and aligned, as it points into `self`. The callers stand
-            // between their beginning and their swap (rules 1 and 2), so nobody else uses it.
+            // SAFETY: the pointer is valid and aligned, as it points into `self`. The callers are
+            // between their exchange and their swap (rules 1 and 2), so no other thread uses it.
             f(unsafe { &mut *slot })
         })
     }
@@ -182,7 +183,7 @@ impl Default for AtomicWaker {
 
 impl fmt::Debug for AtomicWaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: for people.
+        // Relaxed: only for debug output.
         let state = self.state.load(Relaxed);
         f.debug_struct("AtomicWaker").field("state", &state).finish_non_exhaustive()
     }

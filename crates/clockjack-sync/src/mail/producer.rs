@@ -167,7 +167,7 @@ impl<T> Mailbox<T> {
         self.try_claim_as(false)
     }
 
-    /// As [`try_claim`](Self::try_claim); `waits` if it is for one of those who wait for room.
+    /// As [`try_claim`](Self::try_claim); `waits` if the claim is for one of the waiters.
     #[inline]
     fn try_claim_as(&self, waits: bool) -> Result<Permit<'_, T>, Refusal> {
         // Acquire: pairs with the exchanges of other producers: the `freed` read below is at least

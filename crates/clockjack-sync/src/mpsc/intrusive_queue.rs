@@ -1,5 +1,6 @@
-//! The bare queue: rules 1 to 5 of the [protocol](super). No bound, no count, no close.
-#![expect(unsafe_code, reason = "follows the links of nodes that the chain owns")]
+//! The bare intrusive MPSC queue (Vyukov): rules 1 to 5 of the [protocol](super). No bound, no
+//! count, no close.
+#![expect(unsafe_code, reason = "follows the links of nodes that the queue owns")]
 
 use core::{
     fmt,
@@ -20,16 +21,16 @@ use crate::{
     },
 };
 
-/// What a pop found.
+/// The result of a pop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Pop<T> {
     /// The oldest item.
     Item(T),
-    /// Nothing was there.
+    /// The queue was empty.
     Empty,
-    /// Something is on its way, by a producer that has begun its push and not ended it. Come back
-    /// later; do not spin, for that producer may be the code that this call interrupted.
+    /// A producer, or another consumer, is in the middle of its operation. Try again later; do not
+    /// spin, for that producer may be the code that this call interrupted.
     Retry,
 }
 
@@ -42,7 +43,7 @@ impl<T> Pop<T> {
         }
     }
 
-    /// The same with another form of the item.
+    /// Applies `f` to the item.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Pop<U> {
         match self {
             Self::Item(item) => Pop::Item(f(item)),
@@ -54,7 +55,7 @@ impl<T> Pop<T> {
 
 /// The bare intrusive queue: many producers, one consumer, no bound; see the [module](super).
 ///
-/// What is inside when the chain is dropped is dropped with it, each once.
+/// Dropping the queue drops each node inside once.
 ///
 /// # Examples
 ///
@@ -101,22 +102,22 @@ impl<T> Pop<T> {
 pub struct IntrusiveQueue<N: Linked> {
     /// The newest node, or null. Producers swap, the consumer compare-exchanges it to null.
     tail: AtomicPtr<Link>,
-    /// The oldest node of a chain that was empty; written by the producer that found it empty.
+    /// The oldest node of a queue that was empty; written by the producer that found it empty.
     first: AtomicPtr<Link>,
-    /// The oldest node, once the consumer has seen it; the consumer's alone.
+    /// The oldest node, once the consumer has seen it; only the consumer uses it.
     head: UnsafeCell<*mut Link>,
     _owns: PhantomData<N::Handle>,
 }
 
-// SAFETY: the chain owns its nodes; moving it moves handles and nothing else.
+// SAFETY: the queue owns its nodes; moving it moves handles and nothing else.
 unsafe impl<N: Linked> Send for IntrusiveQueue<N> where N::Handle: Send {}
-// SAFETY: producers only hand handles over, which the consumer's thread may drop (`Handle: Send`);
-// the cell `head` is touched only by `pop`, whose caller promises to be the only one.
+// SAFETY: producers only pass handles in, which the consumer's thread may drop (`Handle: Send`);
+// only `pop` touches the cell `head`, and its caller promises to be the only one.
 unsafe impl<N: Linked> Sync for IntrusiveQueue<N> where N::Handle: Send {}
 
 impl<N: Linked> IntrusiveQueue<N> {
     const_unless_loom! {
-        /// An empty chain.
+        /// An empty queue.
         #[must_use]
         pub const fn new() -> Self {
             Self {
@@ -128,7 +129,7 @@ impl<N: Linked> IntrusiveQueue<N> {
         }
     }
 
-    /// Appends a node: one swap and one store, whatever others do. An interrupt may call it.
+    /// Appends a node: one swap and one store, whatever other threads do. An interrupt may call it.
     #[inline]
     pub fn push(&self, handle: N::Handle) {
         let link = N::into_link(handle);
@@ -147,20 +148,20 @@ impl<N: Linked> IntrusiveQueue<N> {
     ///
     /// # Safety
     ///
-    /// The caller is the only consumer: no two calls on one chain run at the same time, and a call
+    /// The caller is the only consumer: no two calls on one queue run at the same time, and a call
     /// happens before the next one, for instance by being made on the same thread or under a lock.
     #[inline]
     pub unsafe fn pop(&self) -> Pop<N::Handle> {
         // SAFETY: the caller is the only consumer.
         let popped = unsafe { self.pop_link() };
         popped.map(|link| {
-            // SAFETY: the link was made by `into_link` in a push; `pop_link` gives each link once
+            // SAFETY: the link was made by `into_link` in a push; `pop_link` returns each link once
             // and does not keep it (rules 2 and 3).
             unsafe { N::from_link(link) }
         })
     }
 
-    /// Whether nothing was in the chain at some moment of the call. A hint for anyone but the
+    /// Whether the queue was empty at some moment of the call. A hint for any thread but the
     /// consumer.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -168,18 +169,18 @@ impl<N: Linked> IntrusiveQueue<N> {
         self.tail.load(Relaxed).is_null()
     }
 
-    /// Rule 1, for the chain of nodes from `first` to `last`, which the caller owns.
+    /// Rule 1, for the linked nodes from `first` to `last`, which the caller owns.
     #[inline]
     fn push_links(&self, first: NonNull<Link>, last: NonNull<Link>) {
         // SAFETY: the caller owns the node, and `Linked` promises that its link is valid until the
-        // consumer takes it, which cannot be before it is linked below.
+        // consumer takes it, which cannot happen before the node is linked below.
         let last_link = unsafe { last.as_ref() };
         // Relaxed: published by the swap.
         last_link.next.store(ptr::null_mut(), Relaxed);
         let order = if mutant!("mpsc-relaxed-swap") { Relaxed } else { AcqRel };
         // Release: the cleared link comes before the store of the next producer, which acquires it
         // by its own swap. Acquire: pairs with that, and with the exchange of the consumer that
-        // emptied the chain after clearing `first` (rule 4).
+        // emptied the queue after clearing `first` (rule 4).
         let before = self.tail.swap(last.as_ptr(), order);
         let place = match NonNull::new(before) {
             None => &self.first,
@@ -199,12 +200,12 @@ impl<N: Linked> IntrusiveQueue<N> {
     /// As for [`pop`](Self::pop).
     #[inline]
     pub(crate) unsafe fn pop_link(&self) -> Pop<NonNull<Link>> {
-        // SAFETY: `head` is touched only here, and the caller is the only one to be here.
+        // SAFETY: only this function touches `head`, and the caller is the only consumer.
         let known = self.head.with(|head| unsafe { *head });
         let head = match NonNull::new(known) {
             Some(head) => head,
             None => {
-                // Acquire: pairs with the store of the producer that found the chain empty.
+                // Acquire: pairs with the store of the producer that found the queue empty.
                 let Some(head) = NonNull::new(self.first.load(Acquire)) else {
                     // Relaxed: nothing is read through it. Null: empty at this moment (rule 5).
                     return if self.tail.load(Relaxed).is_null() { Pop::Empty } else { Pop::Retry };
@@ -214,12 +215,12 @@ impl<N: Linked> IntrusiveQueue<N> {
                 head
             }
         };
-        // SAFETY: the chain owns the node until it is returned from here (`Linked`, 1 and 2).
+        // SAFETY: the queue owns the node until this function returns it (`Linked`, 1 and 2).
         let link = unsafe { head.as_ref() };
         // Acquire: pairs with the store of the producer behind it; its node is read next.
         let mut next = link.next.load(Acquire);
         if next.is_null() && !self.cut_off(head) {
-            // Acquire: as above. The producer may have come through meanwhile.
+            // Acquire: as above. The producer may have stored the link meanwhile.
             next = link.next.load(Acquire);
             if next.is_null() {
                 self.set_head(head.as_ptr());
@@ -230,7 +231,7 @@ impl<N: Linked> IntrusiveQueue<N> {
         Pop::Item(head)
     }
 
-    /// Makes the chain empty if `head` is the last node; says whether it was.
+    /// Makes the queue empty if `head` is the last node; returns whether it was.
     #[inline]
     fn cut_off(&self, head: NonNull<Link>) -> bool {
         if mutant!("mpsc-plain-cut") {
@@ -265,7 +266,7 @@ impl<N: Linked> Drop for IntrusiveQueue<N> {
     fn drop(&mut self) {
         let mut rest = Batch::<N>::new();
         // SAFETY: `&mut self` proves that there is no other consumer. It also proves that no push
-        // is under way, so the chain is whole and busy cannot occur.
+        // is in progress, so no link is broken and `Retry` cannot occur.
         while let Pop::Item(link) = unsafe { self.pop_link() } {
             rest.push_link(link);
         }

@@ -1,5 +1,5 @@
-//! The chain behind its semaphore: bounded or not, counted, closable.
-#![expect(unsafe_code, reason = "passes the promise of the only consumer on to the chain")]
+//! The intrusive queue behind its semaphore: bounded or not, counted, closable.
+#![expect(unsafe_code, reason = "passes the promise of the only consumer to the intrusive queue")]
 
 use core::fmt;
 
@@ -16,11 +16,11 @@ use crate::{
 
 /// An intrusive queue with a bound and a close; see the [module](super) for the protocol.
 ///
-/// Six words, without padding, because it is meant to sit in each actor. Pushing is open to all who
-/// can see it. ConsumerGuard is for one: by [`split`](Self::split), or on the heap by `share`, the types
-/// see to that, by the unsafe [`pop`](Self::pop) the caller does.
+/// Six words, without padding, because it is meant to be part of each actor. Any thread with a
+/// reference may push. Only one consumer may pop: with [`split`](Self::split), or on the heap with
+/// `share`, the types guarantee that; with the unsafe [`pop`](Self::pop) the caller does.
 ///
-/// What is inside when the queue is dropped is dropped with it, each once.
+/// Dropping the queue drops each node inside once.
 pub struct Queue<N: Linked> {
     semaphore: Semaphore,
     list: IntrusiveQueue<N>,
@@ -59,13 +59,14 @@ impl<N: Linked> Queue<N> {
 
     /// Appends a node.
     ///
-    /// Unbounded: one addition, one swap, one store, whatever others do; an interrupt may call it.
-    /// Bounded: the addition is a compare-exchange that repeats when another push or a close was
-    /// faster; an interrupt may call it, for it never waits for the code it interrupted.
+    /// Unbounded: one addition, one swap, one store, whatever other threads do; an interrupt may
+    /// call it. Bounded: the addition is a compare-exchange that repeats when another push or a
+    /// close was faster; an interrupt may call it, because it never waits for the code that it
+    /// interrupted.
     ///
     /// # Errors
     ///
-    /// The handle comes back if the queue is closed or full.
+    /// Returns the handle to the caller if the queue is closed or full.
     #[inline]
     pub fn push(&self, handle: N::Handle) -> Result<(), PushError<N::Handle>> {
         match self.semaphore.try_acquire(1) {
@@ -81,7 +82,7 @@ impl<N: Linked> Queue<N> {
     ///
     /// # Errors
     ///
-    /// The batch comes back if the queue is closed or has not enough room for all.
+    /// Returns the batch to the caller if the queue is closed or has not enough room for all.
     pub fn push_batch(&self, batch: Batch<N>) -> Result<(), PushError<Batch<N>>> {
         match self.semaphore.try_acquire(batch.len()) {
             Ok(()) => {
@@ -104,15 +105,15 @@ impl<N: Linked> Queue<N> {
         // SAFETY: the caller is the only consumer.
         let popped = unsafe { self.pop_link() };
         popped.map(|link| {
-            // SAFETY: the link was made by `into_link` in a push, and the chain gave it up.
+            // SAFETY: the link was made by `into_link` in a push, and the queue does not keep it.
             unsafe { N::from_link(link) }
         })
     }
 
-    /// Takes up to `max` of the oldest nodes, as far as it gets without waiting.
+    /// Takes up to `max` of the oldest nodes, as many as it gets without waiting.
     ///
-    /// The batch is given as [`Pop::Item`] only if something is in it; a `max` of zero gives
-    /// [`Pop::Empty`], whatever is inside.
+    /// [`Pop::Item`] holds at least one node; a `max` of zero returns [`Pop::Empty`], whatever is
+    /// inside.
     ///
     /// # Safety
     ///
@@ -130,8 +131,8 @@ impl<N: Linked> Queue<N> {
         if batch.is_empty() { Pop::Empty } else { Pop::Item(batch) }
     }
 
-    /// Refuses every push from now on; says whether this call did it. What was admitted before
-    /// stays and is to be popped: after this, the first [`Pop::Empty`] is final.
+    /// Refuses every push from now on; returns whether this call closed the queue. Items whose push
+    /// succeeded stay and can be popped: after the close, the first [`Pop::Empty`] is final.
     pub fn close(&self) -> bool {
         self.semaphore.close()
     }
@@ -142,7 +143,8 @@ impl<N: Linked> Queue<N> {
         self.semaphore.is_closed()
     }
 
-    /// The number of items inside, those on their way included. Others may change it meanwhile.
+    /// The number of items, including those whose push is in progress. Other threads may change it
+    /// at any time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.semaphore.len()
@@ -162,9 +164,9 @@ impl<N: Linked> Queue<N> {
 
     /// Borrowed handles of the two roles. Dropping the consumer closes the queue.
     pub fn split(&mut self) -> (Producer<N, &Self>, Consumer<N, &Self>) {
-        // SAFETY: `&mut self` proves that nobody else has popped without this thread knowing, and
-        // the handles keep the borrow; the queue is in scope of safe code only through them.
-        // Whoever calls the unsafe `pop` beside them breaks the promise made there.
+        // SAFETY: `&mut self` proves that every earlier pop happened before this call, and the
+        // handles keep the borrow; safe code reaches the queue only through them. Code that calls
+        // the unsafe `pop` next to them breaks the promise made there.
         let consumer = unsafe { Consumer::new(&*self) };
         (Producer::new(self), consumer)
     }

@@ -1,4 +1,5 @@
-//! Admission to a queue: count, bound and close in one word, rules 6 to 9 of the [protocol](super).
+//! The semaphore of a queue: count, bound and close in one word, rules 6 to 9 of the
+//! [protocol](super). It is the semaphore of tokio's mpsc channel, without a list of waiters.
 
 use crate::{
     const_unless_loom, mutant,
@@ -13,12 +14,12 @@ use crate::{
 const CLOSED: usize = 1;
 /// One item in `acquired` and `released`.
 const ONE: usize = 2;
-/// No bound. A true bound is below half of the count's range, so that differences keep their sign.
+/// No bound. A real bound is below half of the count's range, so that differences keep their sign.
 const UNBOUNDED: usize = usize::MAX;
 /// The largest bound.
 pub(crate) const BOUND_MAX: usize = usize::MAX >> 2;
 
-/// Counts what was acquired and what has released, both modulo half of `usize`.
+/// Counts the permits that were acquired and those that were released, both modulo half of `usize`.
 #[derive(Debug)]
 pub(crate) struct Semaphore {
     acquired: AtomicUsize,
@@ -28,14 +29,14 @@ pub(crate) struct Semaphore {
 
 impl Semaphore {
     const_unless_loom! {
-        /// A gate that lets everything in; both counts begin at `start`.
+        /// A semaphore without a bound; both counts begin at `start`.
         pub(crate) const fn unbounded(start: usize) -> Self {
             Self::new(UNBOUNDED, start)
         }
     }
 
     const_unless_loom! {
-        /// A gate that lets in what leaves at most `bound` inside; both counts begin at `start`.
+        /// A semaphore of `bound` permits; both counts begin at `start`.
         pub(crate) const fn bounded(bound: usize, start: usize) -> Self {
             assert!(bound > 0, "a bound of zero admits nothing");
             assert!(bound <= BOUND_MAX, "the bound is above a quarter of usize");
@@ -50,7 +51,7 @@ impl Semaphore {
         }
     }
 
-    /// Admits `n` items, all or none.
+    /// Acquires `n` permits, all or none.
     #[inline]
     pub(crate) fn try_acquire(&self, n: usize) -> Result<(), Refusal> {
         if self.bound == UNBOUNDED {
@@ -62,16 +63,16 @@ impl Semaphore {
 
     #[inline]
     fn try_acquire_unbounded(&self, n: usize) -> Result<(), Refusal> {
-        // Acquire: pairs with `close`, so that a refused caller sees what came before it. This look
-        // keeps producers of a closed queue from shaking the count for ever; the one that counts is
-        // the addition.
+        // Acquire: pairs with `close`, so that a refused caller sees what came before it. This load
+        // keeps the producers of a closed queue from changing the count again and again; the
+        // addition below decides.
         if self.acquired.load(Acquire) & CLOSED != 0 {
             return Err(Refusal::Closed);
         }
-        // Acquire: as above. No Release: the chain publishes the item.
+        // Acquire: as above. No Release: the intrusive queue publishes the item.
         let before = self.acquired.fetch_add(n * ONE, Acquire);
         if before & CLOSED != 0 && !mutant!("mpsc-closed-not-rechecked") {
-            // Relaxed: takes back what was never published.
+            // Relaxed: returns a permit under which nothing was published.
             self.acquired.fetch_sub(n * ONE, Relaxed);
             return Err(Refusal::Closed);
         }
@@ -85,10 +86,10 @@ impl Semaphore {
             if acquired & CLOSED != 0 {
                 return Err(Refusal::Closed);
             }
-            // Acquire: pairs with `release`, so that a producer that found room sees that the
-            // consumer is done with the item whose room it takes.
+            // Acquire: pairs with `release`: a producer that gets a permit sees that the consumer
+            // is done with the item that held the permit before.
             let inside = difference(acquired, self.released.load(Acquire));
-            // Negative: `acquired` was read too long ago, and the exchange will fail.
+            // Negative: `acquired` is outdated, and the exchange will fail.
             if inside >= 0 && inside.cast_unsigned() + n > self.bound {
                 return Err(Refusal::Full);
             }
@@ -105,7 +106,7 @@ impl Semaphore {
         }
     }
 
-    /// Counts `n` items out. Only the consumer calls it, after it has taken them off the chain.
+    /// Releases `n` permits. Only the consumer calls it, after it has unlinked the items.
     #[inline]
     pub(crate) fn release(&self, n: usize) {
         // Relaxed: only the consumer writes it.
@@ -114,7 +115,7 @@ impl Semaphore {
         self.released.store(released.wrapping_add(n * ONE), Release);
     }
 
-    /// Whether everything acquired has released. Only the consumer's question (rule 9).
+    /// Whether all permits were released. Only the consumer calls it (rule 9).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         if mutant!("mpsc-empty-ignores-admitted") {
@@ -126,10 +127,10 @@ impl Semaphore {
         self.acquired.load(Acquire) & !CLOSED == released
     }
 
-    /// Refuses everything from now on; says whether this call did it.
+    /// Refuses every acquisition from now on; returns whether this call closed the semaphore.
     pub(crate) fn close(&self) -> bool {
-        // AcqRel: pairs with the loads of `acquired` in both directions; the closer sees what came
-        // before an earlier closing.
+        // AcqRel: pairs with the loads of `acquired` in both directions; the closer sees what
+        // happened before an earlier close.
         self.acquired.fetch_or(CLOSED, AcqRel) & CLOSED == 0
     }
 
@@ -140,10 +141,11 @@ impl Semaphore {
         self.acquired.load(Acquire) & CLOSED != 0
     }
 
-    /// How many are inside: never too few of those acquired before the call and not yet gone.
+    /// How many permits are held: at least those that were acquired before the call and were not
+    /// released yet.
     pub(crate) fn len(&self) -> usize {
-        // Acquire: pairs with `release`; whoever sees an item release also sees it acquired, so the
-        // difference is not negative.
+        // Acquire: pairs with `release`; a thread that sees a permit released also sees it
+        // acquired, so the difference is not negative.
         let released = self.released.load(Acquire);
         // Relaxed: a count.
         difference(self.acquired.load(Relaxed), released).max(0).cast_unsigned()
@@ -155,7 +157,7 @@ impl Semaphore {
     }
 }
 
-/// The items by which `acquired` is ahead of `released`, whatever has wrapped around.
+/// By how many permits `acquired` is ahead of `released`, also across a wrap-around.
 #[inline]
 const fn difference(acquired: usize, released: usize) -> isize {
     (acquired & !CLOSED).wrapping_sub(released).cast_signed() / ONE.cast_signed()

@@ -1,6 +1,6 @@
-//! The cell where nobody watches it, and the macros for primitives that a constant can hold.
+//! The plain cell, and the macros for primitives that can be built in a constant.
 
-/// `core::cell::UnsafeCell` in the shape that loom can watch: access goes through closures.
+/// `core::cell::UnsafeCell` with the interface of the loom cell: access goes through closures.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
@@ -18,13 +18,13 @@ impl<T> UnsafeCell<T> {
 }
 
 impl<T: ?Sized> UnsafeCell<T> {
-    /// Calls `f` with a pointer for reading. Dereferencing it is the caller's unsafe act.
+    /// Calls `f` with a pointer for reading. The caller dereferences it, which is unsafe.
     #[inline(always)]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
     }
 
-    /// Calls `f` with a pointer for writing. Dereferencing it is the caller's unsafe act.
+    /// Calls `f` with a pointer for writing. The caller dereferences it, which is unsafe.
     #[inline(always)]
     pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())

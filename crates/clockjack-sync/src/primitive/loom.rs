@@ -9,7 +9,7 @@ pub mod atomic {
     };
 }
 
-/// What a waiting loop says to the scheduler of the model.
+/// The hint of a waiting loop to the scheduler of the model.
 pub mod hint {
     pub use loom::hint::spin_loop;
 }

@@ -1,9 +1,9 @@
-//! The facade on real hardware: `core` atomics, or `portable-atomic` for what a target has not.
+//! The facade on real hardware: `core` atomics, or `portable-atomic` where a target lacks them.
 //!
 //! | target | up to 32 bits | 64 bits |
 //! |---|---|---|
 //! | with 64-bit atomics | core | core |
-//! | with compare-exchange, bare metal (Cortex-M3 and up, RV32IMAC) | core | interrupts held off |
+//! | with compare-exchange, bare metal (Cortex-M3 and up, RV32IMAC) | core | interrupts disabled |
 //! | with compare-exchange, an operating system | core | a lock of `portable-atomic` |
 //! | without compare-exchange (Cortex-M0, RV32IMC) | `critical-section` | `critical-section` |
 
@@ -24,17 +24,17 @@ pub mod atomic {
     pub use portable_atomic::AtomicU64;
 }
 
-// Without that feature the 64-bit type is a global lock here. An interrupt that met it held would
-// spin for ever, so this is not left to chance.
+// Without the feature `unsafe-assume-single-core` the 64-bit type is a global lock here. An
+// interrupt that found the lock held would spin for ever, so the build fails instead.
 #[cfg(all(target_os = "none", target_has_atomic = "ptr", not(target_has_atomic = "64")))]
 const _: () = assert!(
     atomic::AtomicU64::is_always_lock_free(),
-    "a processor without 64-bit atomics: let the program's Cargo.toml say \
+    "a processor without 64-bit atomics: add to the program's Cargo.toml \
      `portable-atomic = {{ version = \"1\", features = [\"unsafe-assume-single-core\"] }}`, \
      which is true of one core that runs privileged"
 );
 
-/// What a waiting loop says to the processor.
+/// The hint of a waiting loop to the processor.
 pub mod hint {
     pub use core::hint::spin_loop;
 }

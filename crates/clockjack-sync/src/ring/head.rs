@@ -1,6 +1,6 @@
 //! The two-part head as a value: two positions in one word.
 
-/// The positions between which an open steal copies, `steal..next`; equal if none is open.
+/// The positions between which a steal in progress copies, `steal..next`; equal if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The oldest position whose slot is not free.
@@ -10,7 +10,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// No steal is open, and the oldest waiting item is at `next`.
+    /// No steal is in progress, and the oldest waiting item is at `next`.
     #[inline]
     pub(super) const fn idle(next: u32) -> Self {
         Self { steal: next, next }

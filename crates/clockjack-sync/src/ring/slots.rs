@@ -1,4 +1,4 @@
-//! What owner and thieves share: the two words and the slots.
+//! The part that the owner and the thieves share: the two words and the slots.
 #![expect(unsafe_code, reason = "slots are initialized exactly between two positions")]
 
 use core::{
@@ -19,8 +19,8 @@ use crate::{
     primitive_array,
 };
 
-/// The shared part of a ring. The items of positions `steal..tail` are in their slots, all others
-/// are uninitialized or given away.
+/// The shared part of a ring. The items of positions `steal..tail` are in their slots; all other
+/// slots are uninitialized or moved out.
 pub(super) struct Slots<T, const N: usize> {
     head: Padded<AtomicU64>,
     pub(super) tail: Padded<AtomicU32>,
@@ -59,10 +59,10 @@ impl<T, const N: usize> Slots<T, N> {
         Head::unpack(self.head.load(order))
     }
 
-    /// Moves the head from `from` to `to`, or gives the head that is there instead.
+    /// Moves the head from `from` to `to`, or returns the current head.
     #[inline]
     pub(super) fn move_head(&self, from: Head, to: Head, success: Ordering) -> Result<(), Head> {
-        // Acquire on failure: the caller goes on with the head that is given, as with a loaded one.
+        // Acquire on failure: the caller continues with the returned head, as with a loaded one.
         self.head
             .compare_exchange(from.pack(), to.pack(), success, Acquire)
             .map(drop)
@@ -74,13 +74,13 @@ impl<T, const N: usize> Slots<T, N> {
         self.head.store(to.pack(), order);
     }
 
-    /// How many items wait, as seen by anyone: the head is read first, so it is not negative.
+    /// How many items wait, for any thread: the head is read first, so the number is not negative.
     pub(super) fn len(&self) -> usize {
         // Acquire: pairs with the exchange that moved the head, so the tail is not behind it.
         let head = self.head(Acquire);
         // Relaxed: a count.
         let waiting = self.tail.load(Relaxed).wrapping_sub(head.next);
-        // The two are read one after the other, and the owner may have gone round meanwhile.
+        // The two are read one after the other, and the owner may have lapped the ring meanwhile.
         waiting.min(Self::CAPACITY) as usize
     }
 
@@ -129,15 +129,15 @@ impl<T, const N: usize> Drop for Slots<T, N> {
             fn drop_all(&mut self, tail: u32) {
                 while self.1 != tail {
                     self.1 = self.1.wrapping_add(1);
-                    // SAFETY: the item waited, `&mut` in the caller proves that nobody else is
-                    // there, and the position was just counted so that it is taken once.
+                    // SAFETY: the item waited, `&mut` in the caller proves that no other thread
+                    // uses the ring, and the position was just counted so that it is taken once.
                     drop(unsafe { self.0.take(self.1.wrapping_sub(1)) });
                 }
             }
         }
         impl<T, const N: usize> Drop for Rest<'_, T, N> {
             fn drop(&mut self) {
-                // Relaxed: whoever drops the last handle has acquired what the others did.
+                // Relaxed: the thread that drops the last handle has acquired what the others did.
                 self.drop_all(self.0.tail.load(Relaxed));
             }
         }

@@ -1,4 +1,4 @@
-//! The thief's side: claim, copy, close.
+//! The thief's side: claim, copy, finish.
 #![expect(unsafe_code, reason = "moves claimed items from ring to ring")]
 
 use core::fmt;
@@ -9,7 +9,7 @@ use crate::{
     primitive::atomic::Ordering::{AcqRel, Acquire, Release},
 };
 
-/// What an attempt to steal gave.
+/// The result of an attempt to steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Steal<T> {
@@ -22,13 +22,13 @@ pub enum Steal<T> {
     },
     /// Nothing waited.
     Empty,
-    /// Another thief is at work on this ring. Try the next victim; but do not take this one for
-    /// empty.
+    /// Another thief is stealing from this ring. Try the next victim, but do not assume that this
+    /// ring is empty.
     Retry,
 }
 
 impl<T> Steal<T> {
-    /// The item in hand, if there is one.
+    /// The stolen item, if there is one.
     pub fn item(self) -> Option<T> {
         match self {
             Self::Item { item, .. } => Some(item),
@@ -47,11 +47,11 @@ impl<T, const N: usize> Thief<T, N> {
         Self { slots }
     }
 
-    /// Steals half of what waits, rounded up: gives the oldest item and appends the others to
-    /// `into`, in order, as far as there is room.
+    /// Steals half of the waiting items, rounded up: returns the oldest item and appends the others
+    /// to `into`, in order, as far as there is room.
     ///
-    /// It does not wait: it backs off if another steal is open. A ring does not steal from itself;
-    /// it finds [`Steal::Empty`].
+    /// It does not wait: it backs off if another steal is in progress. A ring does not steal from
+    /// itself; it returns [`Steal::Empty`].
     #[inline]
     pub fn steal_into(&self, into: &mut Owner<T, N>) -> Steal<T> {
         if Arc::ptr_eq(&self.slots, into.slots()) {
@@ -72,18 +72,18 @@ impl<T, const N: usize> Thief<T, N> {
         stolen
     }
 
-    /// Steals the oldest item alone, for whoever has no ring to steal into.
+    /// Steals only the oldest item, for a thief that has no ring to steal into.
     pub fn steal_one(&self) -> Steal<T> {
         self.steal(1, |_, _| {})
     }
 
-    /// How many items wait. Others may change it meanwhile.
+    /// How many items wait. Other threads may change the number at any time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether none wait; not a promise that a steal would find none.
+    /// Whether no item waits; a steal may still find one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -94,7 +94,7 @@ impl<T, const N: usize> Thief<T, N> {
     #[inline]
     fn steal(&self, max: u32, mut put: impl FnMut(u32, T)) -> Steal<T> {
         // Acquire: pairs with the exchanges of the owner, so that the tail loaded next is not
-        // behind this head, and with the closing of an earlier steal.
+        // behind this head, and with the finish of an earlier steal.
         let mut head = self.slots.head(Acquire);
         let n = loop {
             if head.is_stealing() {
@@ -105,7 +105,7 @@ impl<T, const N: usize> Thief<T, N> {
             if waiting == 0 {
                 return Steal::Empty;
             }
-            // Between the two loads the owner may have gone round. Then the claim will fail.
+            // Between the two loads the owner may have lapped the ring. Then the claim will fail.
             let n = (waiting - waiting / 2).min(max).min(Slots::<T, N>::CAPACITY);
             let claim = Head { steal: head.next, next: head.next.wrapping_add(n) };
             if mutant!("ring-copy-before-claim") {
@@ -128,13 +128,13 @@ impl<T, const N: usize> Thief<T, N> {
             let item = unsafe { self.slots.take(first.wrapping_add(offset)) };
             put(offset - 1, item);
         }
-        self.close(Head { steal: first, next: first.wrapping_add(n) });
+        self.finish(Head { steal: first, next: first.wrapping_add(n) });
         Steal::Item { item, moved: n as usize - 1 }
     }
 
-    /// Rule 5: frees the slots of the claim. The owner may have moved `next` on.
+    /// Rule 5: frees the slots of the claim. The owner may have advanced `next`.
     #[inline]
-    fn close(&self, claim: Head) {
+    fn finish(&self, claim: Head) {
         let mut head = claim;
         if mutant!("ring-close-by-store") {
             return self.slots.overwrite_head(Head::idle(self.slots.head(Acquire).next), Release);
