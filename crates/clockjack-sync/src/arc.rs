@@ -40,7 +40,7 @@ struct Block<T> {
 // SAFETY: a pointer gives `&T` to any thread (needs `T: Sync`), and the thread that drops the last
 // pointer drops the `T` (needs `T: Send`).
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
-// SAFETY: as above; `&Arc<T>` can be cloned into a `Arc<T>`.
+// SAFETY: as above; `&Arc<T>` can be cloned into an `Arc<T>`.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}
 
 impl<T> Arc<T> {

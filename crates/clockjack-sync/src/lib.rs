@@ -12,7 +12,7 @@
 //! | *owner*, *thief* | of a ring: the thread that pushes and pops, the threads that steal half |
 //! | *retry* | another thread is in the middle of its operation: try again later, do not spin |
 //! | *permit* | the right to push one item, granted by a semaphore before the item is linked |
-//! | *node*, *link*, *handle* | an item with its link, the link, the owner of a node outside a queue |
+//! | *node*, *link*, *handle* | an item with its link, the link, the owner of an unqueued node |
 //!
 //! # Contents
 //!

@@ -123,7 +123,7 @@ fn above_three_quarters_of_the_capacity_the_driver_reports_backpressure() {
     }
     driver.notify_tick();
     assert_eq!(driver.current_status(), DriverStatus::Backpressured { pending_ticks: 7 });
-    // OverflowEntry beyond the capacity nothing is lost.
+    // Far beyond the capacity nothing is lost.
     (0..100).for_each(|_| driver.notify_tick());
     assert_eq!(driver.current_status(), DriverStatus::Backpressured { pending_ticks: 107 });
     assert_eq!(driver.poll_tick(), token(107, 106));

@@ -1,7 +1,7 @@
 //! Memory: the fixed wheel allocates nothing, the growing one nothing in the steady state, and what
 //! it has taken stays within what the docs say.
 //!
-//! Arc for each thread, so that tests beside one another do not disturb.
+//! Counted per thread, so that concurrent tests do not disturb each other.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
 
