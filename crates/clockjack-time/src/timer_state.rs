@@ -1,18 +1,18 @@
-//! The timer word: the one place where firing, cancelling and moving a timer are decided.
+//! The atomic timer state: the one word on which firing, cancelling and moving a timer are decided.
 //!
-//! Two words, one for the state and one for the generation, let `cancel()` return true and the
-//! timer still fire. Here both are exchanged together. The memory steps stand in twin files,
-//! `word/wide.rs` (one 64-bit atomic) and `word/narrow.rs` (two 32-bit atomics, for targets that
-//! have no wider ones); this file holds what is the same for both.
+//! With two separate words, one for the state and one for the generation, `cancel()` could return
+//! true and the timer could still fire. Here both are exchanged together. There are two forms with
+//! the same interface: `timer_state/state_64.rs` (one 64-bit atomic) and `timer_state/state_32.rs`
+//! (two 32-bit atomics, for targets without 64-bit atomics); this file contains the common part.
 //!
 //! # Layout
 //!
 //! ```text
 //!            63                                16 15             0
-//!   wide    [ generation 48, or link 32 if Cancelled | state 16  ]
+//!   64 bits [ generation 48, or link 32 if Cancelled | state 16  ]
 //!
 //!            31            19 18             0     31                              3 2     0
-//!   narrow  high [ zero 13 | generation 47..29 ]   low [ generation 28..0, or link | state 3 ]
+//!   32 bits high [ zero 13 | generation 47..29 ]   low [ generation 28..0, or link | state 3 ]
 //! ```
 //!
 //! # Life cycle
@@ -33,47 +33,48 @@
 //!
 //! # Roles
 //!
-//! * The **owner** holds the lease of the shard that the slot belongs to. It alone calls
+//! * The **owner** holds the lock of the shard that the slot belongs to. It alone calls
 //!   [`arm`](AtomicState::arm), [`release`](AtomicState::release), [`expire`](AtomicState::expire),
 //!   [`fire`](AtomicState::fire), [`begin_migration`](AtomicState::begin_migration) and
 //!   [`end_migration`](AtomicState::end_migration).
-//! * The **taker** is whoever was handed the due timer. It calls [`take`](AtomicState::take), and, having
-//!   won, [`complete`](AtomicState::complete) or [`rearm`](AtomicState::rearm).
-//! * **Anyone** who has the timer's key may call [`cancel`](AtomicState::cancel), at any time, also long
-//!   after the slot has served other timers.
+//! * The **taker** is the thread that received the due timer. It calls [`take`](AtomicState::take),
+//!   and, if it has won, [`complete`](AtomicState::complete) or [`rearm`](AtomicState::rearm).
+//! * **Any thread** that has the timer's key may call [`cancel`](AtomicState::cancel), at any time,
+//!   also long after the slot has served other timers.
 //!
 //! # Rules
 //!
 //! 1. Every transition but `arm` and `release` is a compare-exchange from one exact state and
-//!    generation. It changes the word or returns without effect; it never half happens.
-//! 2. `arm` and `release` are plain writes, legal because in Pending, Completed and Cancelled no
-//!    compare-exchange of anyone can succeed: none starts from those states.
-//! 3. A cancel that wins has made the word Cancelled; `expire`, `fire`, `take` and
+//!    generation. It either changes the word or has no effect.
+//! 2. `arm` and `release` are plain writes. That is correct because in Pending, Completed and
+//!    Cancelled no compare-exchange of any thread can succeed: none starts from those states.
+//! 3. A cancel that wins has made the state Cancelled; `expire`, `fire`, `take` and
 //!    `end_migration` of that generation then fail, so the handler never runs. A cancel that
-//!    meets Executing or later, or another generation, changes nothing and returns `None`.
-//! 4. A cancel may also win while the timer is Migrating. Waiting for the move to end is not
-//!    allowed (the mover may be interrupted by the very thread that waits). The mover learns it
-//!    from `end_migration`, which returns false: it has the entry in its hands and frees it.
-//! 5. Who frees the slot after a won cancel follows from [`CancelledFrom`]: the mover for
-//!    `Migrating`; otherwise the owner, once the winner has told it. Until then the owner leaves
-//!    the slot alone even if it meets it, for the winner may still write the link (rule 6).
+//!    finds Executing or later, or another generation, changes nothing and returns `None`.
+//! 4. A cancel may also win while the timer is Migrating. The canceller must not wait for the end
+//!    of the move (it may have interrupted the mover on the mover's own thread). The mover learns
+//!    of the cancel from `end_migration`, which returns false: it has the entry and frees it.
+//! 5. [`CancelledFrom`] says who frees the slot after a won cancel: the mover for `Migrating`;
+//!    otherwise the owner, once the winner has returned the slot to it. Until then the owner leaves
+//!    the slot alone even if it reaches the timer, because the winner may still write the link
+//!    (rule 6).
 //! 6. In Cancelled the generation has no use any more, since every comparison fails on the state.
-//!    Its place may hold a link, written by the winner of the cancel alone.
-//! 7. Data of the slot written before `arm` is visible to whoever wins a transition afterwards,
-//!    and what a winner did is visible to the next winner and to the next `arm`: transitions
-//!    acquire and release.
+//!    Its bits may hold a link, which only the winner of the cancel writes.
+//! 7. Data of the slot that is written before `arm` is visible to every thread that wins a
+//!    transition afterwards, and what a winner did is visible to the next winner and to the next
+//!    `arm`: transitions acquire and release.
 //!
 //! # Why it cannot hang
 //!
-//! No call waits. `cancel` alone loops: it tries again only after its exchange failed because the
+//! No call waits. Only `cancel` loops: it tries again only after its exchange failed because the
 //! same generation moved to another state. A timer moves forward at most four times in one
-//! generation; only a shard that changes hands over and over could repeat Scheduled and Migrating,
-//! and each repetition is progress of the mover.
+//! generation; Scheduled and Migrating could repeat only if the timer migrates again and again, and
+//! each repetition is progress of the mover.
 
 use core::{fmt, num::NonZeroU64};
 
-/// Names one use of a slot. Forty-eight bits, never zero, the same on every target, so that a key
-/// written down on one machine reads alike on another.
+/// Identifies one use of a slot. Forty-eight bits, never zero, the same on every target, so that a
+/// key that was stored on one machine is valid on another.
 ///
 /// # Examples
 ///
@@ -94,7 +95,7 @@ impl Generation {
     pub const BITS: u32 = 48;
     /// The first use of a slot.
     pub const FIRST: Self = Self(NonZeroU64::MIN);
-    /// The last generation before the count starts over. At a million re-arms of one slot a
+    /// The last generation before the count starts again. At a million re-arms of one slot per
     /// second that takes nine years.
     pub const MAX: Self = Self(NonZeroU64::new((1 << Self::BITS) - 1).expect("not zero"));
 
@@ -139,7 +140,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Where a timer is in its life.
+/// The life-cycle state of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum State {
@@ -147,7 +148,7 @@ pub enum State {
     Pending = 0,
     /// Armed: the timer waits in a wheel, an overflow or an inbox.
     Scheduled = 1,
-    /// Due and handed over, not yet taken: a cancel still wins.
+    /// Due and passed to a taker, but not taken yet: a cancel still wins.
     Queued = 2,
     /// Its handler runs: a cancel has lost.
     Executing = 3,
@@ -160,7 +161,7 @@ pub enum State {
 }
 
 impl State {
-    /// The bits that a state takes in the narrow word.
+    /// The bits of a state in the 32-bit form.
     pub(crate) const BITS: u32 = 3;
 
     /// The state of these three bits.
@@ -178,7 +179,7 @@ impl State {
         }
     }
 
-    /// Whether the word may be armed or released: no exchange starts from here (rule 2).
+    /// Whether the timer may be armed or released: no exchange starts from here (rule 2).
     #[inline]
     #[must_use]
     pub const fn is_at_rest(self) -> bool {
@@ -186,26 +187,28 @@ impl State {
     }
 }
 
-/// Where a won cancel found the timer, and therefore who frees it.
+/// In which state a won cancel found the timer, and therefore who frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CancelledFrom {
-    /// It waited in its shard: the shard's owner frees it, once told.
+    /// It waited in its shard: the shard's owner frees it, once the canceller has returned the
+    /// slot.
     Scheduled,
-    /// It was due and handed over: the shard's owner frees it, once told; the taker will find that
-    /// its [`take`](AtomicState::take) fails, and drops the note that it was handed.
+    /// It was due and passed to a taker: the shard's owner frees it, once the canceller has
+    /// returned the slot; the taker's [`take`](AtomicState::take) fails, and the taker drops its
+    /// reference.
     Queued,
-    /// It was on its way from one wheel to another: the mover frees it, told by
-    /// [`end_migration`](AtomicState::end_migration). The canceller leaves no note.
+    /// It was moving from one wheel to another: the mover frees it, informed by
+    /// [`end_migration`](AtomicState::end_migration). The canceller does not return the slot.
     Migrating,
 }
 
-/// The memory steps of one twin. Not for use outside this crate and its tests.
+/// The memory operations of one form. Not for use outside this crate and its tests.
 #[doc(hidden)]
 pub trait RawTimerState: fmt::Debug + Send + Sync + Sized {
     /// The largest link.
     const LINK_MAX: u32;
 
-    /// A word in Pending, without generation.
+    /// Pending, without generation.
     fn empty() -> Self;
     /// Rule 2: to Scheduled, by a plain write.
     fn arm(&self, generation: Generation);
@@ -213,7 +216,7 @@ pub trait RawTimerState: fmt::Debug + Send + Sync + Sized {
     fn exchange(&self, generation: Generation, from: State, to: State) -> bool;
     /// Rule 1: Executing to Scheduled under another generation.
     fn rearm(&self, generation: Generation, next: Generation) -> bool;
-    /// The state, if the word is of this generation and not Pending or Cancelled.
+    /// The state, if it is of this generation and not Pending or Cancelled.
     fn peek(&self, generation: Generation) -> Option<State>;
     /// State, and generation where it has one.
     fn state(&self) -> (State, Option<Generation>);
@@ -225,27 +228,27 @@ pub trait RawTimerState: fmt::Debug + Send + Sync + Sized {
     fn link(&self) -> u32;
 }
 
-/// The timer word over one of the twins; [`AtomicTimerState`](crate::AtomicTimerState) is that of the target.
-/// Protocol: [module documentation](self).
+/// The atomic timer state in one of its forms; [`AtomicTimerState`](crate::AtomicTimerState) is the
+/// form of the target. Protocol: [module documentation](self).
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_time::{CancelledFrom, Generation, AtomicTimerState};
+/// use clockjack_time::{AtomicTimerState, CancelledFrom, Generation};
 ///
-/// let word = AtomicTimerState::new();
+/// let state = AtomicTimerState::new();
 /// let first = Generation::FIRST;
-/// word.arm(first);
-/// assert!(word.expire(first));
-/// // Due, but nobody has taken it: a cancel wins, once, and then the handler cannot run.
-/// assert_eq!(word.cancel(first), Some(CancelledFrom::Queued));
-/// assert_eq!(word.cancel(first), None);
-/// assert!(!word.take(first));
+/// state.arm(first);
+/// assert!(state.expire(first));
+/// // Due, but no thread has taken it: a cancel wins, once, and then the handler cannot run.
+/// assert_eq!(state.cancel(first), Some(CancelledFrom::Queued));
+/// assert_eq!(state.cancel(first), None);
+/// assert!(!state.take(first));
 ///
-/// word.release();
-/// word.arm(first.next());
+/// state.release();
+/// state.arm(first.next());
 /// // A key of the slot's former use cancels nothing.
-/// assert_eq!(word.cancel(first), None);
+/// assert_eq!(state.cancel(first), None);
 /// ```
 #[derive(Debug)]
 #[repr(transparent)]
@@ -258,22 +261,22 @@ impl<R: RawTimerState> AtomicState<R> {
 
     /// Pending, Completed, or Cancelled and reclaimed → Scheduled, under `generation`.
     ///
-    /// By the owner of the slot, while nobody else may touch it; `generation` is not that of an
-    /// earlier use which a key may still name. What was written to the slot before is visible to
-    /// whoever wins a transition of this generation.
+    /// Called by the owner of the slot, while no other thread may touch it; `generation` is not
+    /// that of an earlier use whose key may still exist. Data that was written to the slot before
+    /// is visible to every thread that wins a transition of this generation.
     #[inline]
     pub fn arm(&self, generation: Generation) {
         self.0.arm(generation);
     }
 
-    /// Scheduled → Queued: the timer is due and handed over. False if it was cancelled.
+    /// Scheduled → Queued: the timer is due and passed to a taker. False if it was cancelled.
     #[inline]
     #[must_use = "false means that the timer must not be handed over"]
     pub fn expire(&self, generation: Generation) -> bool {
         self.0.exchange(generation, State::Scheduled, State::Queued)
     }
 
-    /// Queued → Executing: the caller, and nobody else, runs the handler. False if it was
+    /// Queued → Executing: the caller, and no other thread, runs the handler. False if it was
     /// cancelled.
     #[inline]
     #[must_use = "false means that the handler must not run"]
@@ -281,8 +284,8 @@ impl<R: RawTimerState> AtomicState<R> {
         self.0.exchange(generation, State::Queued, State::Executing)
     }
 
-    /// Scheduled → Completed in one step: for stores that decide at expiry and hand the value
-    /// itself over, so that nothing is left to cancel. False if it was cancelled.
+    /// Scheduled → Completed in one step: for stores that decide at expiry and pass the value
+    /// itself on, so that nothing is left to cancel. False if it was cancelled.
     #[inline]
     #[must_use = "false means that the timer must not fire"]
     pub fn fire(&self, generation: Generation) -> bool {
@@ -297,14 +300,14 @@ impl<R: RawTimerState> AtomicState<R> {
     }
 
     /// Executing → Scheduled under generation `next`, by the winner of [`take`](Self::take): a
-    /// periodic timer goes round. Keys of the former generation are stale from here on. False if
-    /// the timer is not executing under `generation`.
+    /// periodic timer starts its next period. Keys of the former generation are stale from then on.
+    /// False if the timer is not executing under `generation`.
     #[inline]
     pub fn rearm(&self, generation: Generation, next: Generation) -> bool {
         self.0.rearm(generation, next)
     }
 
-    /// Scheduled, Queued or Migrating → Cancelled, by anyone at any time.
+    /// Scheduled, Queued or Migrating → Cancelled, by any thread at any time.
     ///
     /// `Some` for exactly one caller per generation, and then the handler never runs. `None` if
     /// the timer has been taken, fired or cancelled, or if `generation` is of another use of the
@@ -330,23 +333,23 @@ impl<R: RawTimerState> AtomicState<R> {
     }
 
     /// Scheduled → Migrating: the timer leaves its wheel for another one. False if it was
-    /// cancelled; then the owner of the slot will be told by the canceller.
+    /// cancelled; then the canceller returns the slot to its owner.
     #[inline]
     #[must_use = "false means that the timer must not be moved"]
     pub fn begin_migration(&self, generation: Generation) -> bool {
         self.0.exchange(generation, State::Scheduled, State::Migrating)
     }
 
-    /// Migrating → Scheduled: the timer has arrived. False if it was cancelled on the way; then
-    /// the caller, who has the entry in hand, frees it.
+    /// Migrating → Scheduled: the timer has arrived. False if it was cancelled meanwhile; then the
+    /// caller, which has the entry, frees it.
     #[inline]
     #[must_use = "false means that the timer was cancelled on the way and must be freed here"]
     pub fn end_migration(&self, generation: Generation) -> bool {
         self.0.exchange(generation, State::Migrating, State::Scheduled)
     }
 
-    /// Completed or Cancelled → Pending, by the owner of the slot, after which it is free. What
-    /// the last winner did is visible to the caller afterwards.
+    /// Completed or Cancelled → Pending, by the owner of the slot, after which the slot is free.
+    /// What the last winner did is visible to the caller afterwards.
     #[inline]
     pub fn release(&self) {
         self.0.release();
@@ -361,18 +364,18 @@ impl<R: RawTimerState> AtomicState<R> {
         self.0.state()
     }
 
-    /// The state if the word is of this generation, `None` if it is stale, Pending or Cancelled.
-    /// As fleeting as [`state`](Self::state).
+    /// The state if it is of this generation, `None` if it is stale, Pending or Cancelled.
+    /// The result may be outdated at once, as that of [`state`](Self::state).
     #[inline]
     pub fn state_of(&self, generation: Generation) -> Option<State> {
         self.0.peek(generation)
     }
 
-    /// Keeps a number in the place of the generation, for a list of cancelled slots.
+    /// Stores a number in place of the generation, for a list of cancelled slots.
     ///
     /// Only by the winner of the cancel, and only until it has published the slot, for instance by
-    /// pushing it on the return stack; the push may be tried again with another link. The write is
-    /// relaxed: it is the head of the list that publishes it.
+    /// pushing it on an index stack; the push may be tried again with another link. The write is
+    /// relaxed: the head of the list publishes it.
     ///
     /// # Panics
     ///
@@ -383,8 +386,8 @@ impl<R: RawTimerState> AtomicState<R> {
         self.0.set_link(link);
     }
 
-    /// The number last kept by [`set_link`](Self::set_link), zero if none was. Only in Cancelled,
-    /// by whoever has read the head of the list with acquire ordering.
+    /// The number that [`set_link`](Self::set_link) stored last, zero if there is none. Only in
+    /// Cancelled, by a thread that has read the head of the list with acquire ordering.
     #[inline]
     pub fn link(&self) -> u32 {
         self.0.link()

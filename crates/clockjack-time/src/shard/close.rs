@@ -1,5 +1,5 @@
-//! The end of a shard: what was armed is handed out, and nothing is armed any more (rules 9 to 11
-//! of the [module above](super)).
+//! Closing a shard: the armed values are returned, and no timer can be armed any more (rules 9 to
+//! 11 of the [module above](super)).
 
 use alloc::vec::Vec;
 
@@ -7,24 +7,24 @@ use clockjack_sync::{index_stack::NIL, mutant};
 
 use super::{Inbox, Shard, ShardGuard};
 
-/// What [`Shard::close`] has come to. From either on, nothing can be armed.
+/// The result of [`Shard::close`]. After either, no timer can be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a shard that is busy must be closed once more"]
+#[must_use = "a busy shard must be closed again"]
 pub enum Closed {
-    /// Nothing is left in the shard, and nothing will come.
+    /// Nothing is left in the shard, and no timer will be added.
     Done,
-    /// Another thread is in the middle of a call: it holds the lease, or it posts or cancels a
-    /// timer. What it leaves is handed out by the next [`Shard::close`].
+    /// Another thread is in the middle of a call: it holds the lock, or it inserts or cancels a
+    /// timer. The next [`Shard::close`] returns what that thread leaves.
     Busy,
 }
 
 impl<T> Shard<T> {
-    /// Refuses all timers from now on, and hands out the values of those that are armed, in no
-    /// order, with the lease open. Never waits.
+    /// Refuses all timers from now on, and passes the values of the armed timers to `drain`, in no
+    /// order, after the unlock. Never waits.
     ///
-    /// A timer that was accepted fires, is cancelled or is handed out: one of them, once. If this
-    /// says [`Closed::Busy`], call it again when others have had time to run: each call hands out
-    /// what it finds. Any thread may call it, also several.
+    /// An accepted timer fires, is cancelled or is passed to `drain`: exactly one of them, once. If
+    /// this returns [`Closed::Busy`], call it again when other threads have had time to run: each
+    /// call drains what it finds. Any thread may call it, also several threads.
     ///
     /// # Examples
     /// ```
@@ -53,7 +53,7 @@ impl<T> Shard<T> {
         closed
     }
 
-    /// Whether [`close`](Self::close) was called: what is armed from now on is refused.
+    /// Whether [`close`](Self::close) was called: every insert from now on is refused.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.inbox.is_closed()
@@ -68,7 +68,7 @@ impl<T> ShardGuard<'_, T> {
         self.drain_inbox();
         loop {
             self.free_returned();
-            // Ends: nothing is armed any more, so each slot is returned once at the most.
+            // The loop ends: no timer is armed any more, so each slot is returned at most once.
             if self.core().returned == NIL && shard.returns.is_empty() {
                 break;
             }

@@ -1,27 +1,27 @@
-//! Cleaning up behind a flood of cancels, a bounded piece at a time (rule 12 of the
+//! Compaction after a flood of cancels, a bounded amount at a time (rule 12 of the
 //! [module above](super)).
 
 use clockjack_sync::mutant;
 
 use super::ShardGuard;
 
-/// How much work a poll of a sparse shard does for that: a few microseconds.
+/// The compaction budget of one poll of a sparse shard: a few microseconds.
 const COMPACT_PER_POLL: usize = 256;
 
 impl<T> ShardGuard<'_, T> {
-    /// Frees what was cancelled from outside, then looks through one list for chunks that hold
-    /// little, and joins them: at most about `budget` units of work, a chunk looked at and an entry
-    /// moved being one each. The next call goes on from there, round and round. Says how many
-    /// chunks were freed.
+    /// Frees the timers that were cancelled remotely, then scans one list for chunks with few
+    /// entries, and merges them: about `budget` units of work at most, where scanning a chunk and
+    /// moving an entry are one unit each. The next call continues there, round robin. Returns how
+    /// many chunks were freed.
     ///
-    /// [`poll`](Self::poll) does this by itself where it is worth while. A host that is idle may
-    /// do more of it; neither the order nor the deadlines change.
+    /// [`poll`](Self::poll) does this by itself where it is worth its cost. An idle host may do
+    /// more of it; neither the order nor the deadlines change.
     pub fn compact(&mut self, budget: usize) -> usize {
         self.collect();
         self.compact_lists(budget)
     }
 
-    /// What a poll does after its work.
+    /// Called by a poll after its work.
     #[inline]
     pub(super) fn compact_if_sparse(&mut self) {
         if self.core().wheel.is_sparse() && !mutant!("shard_never_scrubs") {

@@ -1,4 +1,5 @@
-//! The store of a shard's wheel: values and lists are the holder's, timer words are everybody's.
+//! The store of a shard's wheel: only the holder uses values and lists, any thread uses timer
+//! states.
 #![expect(unsafe_code, reason = "chunks of states are shared by address and freed with the table")]
 
 use alloc::{boxed::Box, vec::Vec};
@@ -27,15 +28,15 @@ use crate::{
     },
 };
 
-/// TimerStates that are made at once: small under loom, so that a model sees more than one chunk, and on
-/// microcontrollers, where a whole shard has some dozen.
+/// Timer states that are allocated at once: few under loom, so that a model has more than one
+/// chunk, and on microcontrollers, where a whole shard has some dozen.
 const STATES_PER_CHUNK: usize = primitive::scaled(4, 16, 1024);
 
-/// The timer words of a shard: made as they are needed, never moved or freed while it lives, so
-/// that any thread may look one up by the number of its slot.
+/// The atomic timer states of a shard: allocated as they are needed, never moved or freed while the
+/// shard lives, so that any thread may find one by the number of its slot.
 pub(super) struct TimerStates {
     chunks: Box<[AtomicPtr<AtomicTimerState>]>,
-    /// How many timers were cancelled without the lease.
+    /// How many timers were cancelled without the lock.
     n_cancelled: StripedCounter,
 }
 
@@ -46,10 +47,10 @@ impl TimerStates {
         Self { chunks, n_cancelled: StripedCounter::new() }
     }
 
-    /// Counts a cancel by somebody who does not hold the lease.
+    /// Counts a cancel by a thread that does not hold the lock.
     #[inline]
     pub(super) fn count_cancel(&self, timer: u32) {
-        // Threads that cancel at a time cancel different timers.
+        // Threads that cancel concurrently cancel different timers, so they use different stripes.
         self.n_cancelled.add(timer as usize, 1);
     }
 
@@ -58,28 +59,29 @@ impl TimerStates {
         self.n_cancelled.sum()
     }
 
-    /// The word of a slot; `None` if no slot of this number was ever taken.
+    /// The state of a slot; `None` if no slot of this number was ever taken.
     #[inline(always)]
     pub(super) fn get(&self, timer: u32) -> Option<&AtomicTimerState> {
-        // Acquire pairs with the release in `add_chunk`: the words are initialised.
+        // Acquire pairs with the release in `add_chunk`: the states are initialised.
         let chunk = self.chunks.get(timer as usize / STATES_PER_CHUNK)?.load(Ordering::Acquire);
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: a chunk that is not null points to `STATES_PER_CHUNK` words, and the remainder is less.
+        // SAFETY: a chunk that is not null points to `STATES_PER_CHUNK` states, and the remainder
+        // is less.
         let state = unsafe { chunk.add(timer as usize % STATES_PER_CHUNK) };
-        // SAFETY: the words are initialised before the chunk is published, are only ever shared,
+        // SAFETY: the states are initialised before the chunk is published, are only ever shared,
         // and live as long as `self`, to which the result is bound.
         Some(unsafe { &*state })
     }
 
-    /// The word of a slot that was taken.
+    /// The state of a slot that was taken.
     #[inline(always)]
     fn of(&self, timer: u32) -> &AtomicTimerState {
         self.get(timer).expect("a slot that was taken has a state")
     }
 
-    /// Makes the chunk that the word of this slot is in, by the holder of the lease.
+    /// Allocates the chunk that contains the state of this slot. For the holder of the lock.
     fn add_chunk(&self, timer: u32) {
         let states: Box<[AtomicTimerState]> =
             (0..STATES_PER_CHUNK).map(|_| AtomicTimerState::new()).collect();
@@ -92,25 +94,26 @@ impl TimerStates {
 impl Drop for TimerStates {
     fn drop(&mut self) {
         for chunk in &self.chunks {
-            // Relaxed: `&mut self` says that all other users are gone.
+            // Relaxed: `&mut self` proves that there are no other users.
             let states = chunk.load(Ordering::Relaxed);
             if !states.is_null() {
                 let states: *mut [AtomicTimerState] =
                     ptr::slice_from_raw_parts_mut(states, STATES_PER_CHUNK);
-                // SAFETY: `add_chunk` made this from a box of `STATES_PER_CHUNK` words, it is dropped once,
-                // and no reference into it outlives `self`.
+                // SAFETY: `add_chunk` made this from a box of `STATES_PER_CHUNK` states, it is
+                // dropped once, and no reference into it outlives `self`.
                 drop(unsafe { Box::from_raw(states) });
             }
         }
     }
 }
 
-/// The link of the last one: [`NIL`], or what a link has room for. No slot has this number.
+/// The link of the last slot: [`NIL`], or the largest number that a link can hold. No slot has this
+/// number.
 const LAST: u32 = AtomicTimerState::LINK_MAX;
 
 const _: () = assert!(LAST > crate::Slab::<()>::SLOTS_MAX, "a link names every slot, and none");
 
-/// The links of the return stack stand in the words of the slots that are on it.
+/// The links of the stack of cancelled slots are in the states of those slots.
 impl Links for TimerStates {
     fn set_next(&self, timer: u32, next: u32) {
         self.of(timer).set_link(if next == NIL { LAST } else { next });
@@ -131,8 +134,8 @@ impl fmt::Debug for TimerStates {
 }
 
 /// The store of a shard's wheel: as [`Slab`](crate::Slab), but fire and cancel are decided on
-/// words that other threads reach. For each timer 4 bytes and the value, 8 shared, 64 for seven
-/// entries of a list.
+/// atomic states that other threads reach. Per timer 4 bytes and the value, 8 shared bytes, and 64
+/// bytes per seven entries of a list.
 pub struct ShardStore<T> {
     entries: Vec<TimerEntry<T>>,
     free: Vec<u32>,
@@ -177,7 +180,7 @@ impl<T> ShardStore<T> {
         self.chunks.n_taken() as usize - self.chunks.free.len()
     }
 
-    /// Where the search for chunks to join goes on.
+    /// Where the search for chunks to merge continues.
     pub(crate) const fn compact_cursor(&mut self) -> &mut compact::Cursor {
         &mut self.compact_cursor
     }
@@ -213,7 +216,7 @@ impl<T> Columns<T> for ShardStore<T> {
     }
 
     fn reset(&mut self) {
-        // Ids and reserved slots name the slots: a shard keeps what it has.
+        // Ids and reserved slots refer to slots by number: a shard keeps its slots.
     }
 
     #[inline(always)]
@@ -292,7 +295,7 @@ impl<T> Columns<T> for ShardStore<T> {
     grown_columns!();
 
     fn overflow_max(&self) -> usize {
-        // As many as there are slots: what the inbox has accepted must find room.
+        // As many as there are slots: a timer that the inbox has accepted must find room.
         self.slots_max as usize
     }
 }

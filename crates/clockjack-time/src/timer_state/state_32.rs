@@ -1,16 +1,19 @@
-//! The narrow twin of the timer word: two 32-bit atomics, for targets without wider ones.
+//! The 32-bit form of the timer state: two 32-bit atomics, for targets without 64-bit atomics.
 //!
 //! `low` is `generation (its lower 29 bits) << 3 | state` and decides every race; `high` is the
 //! rest of the generation. A 64-bit atomic of `portable-atomic` would be a lock there, and an
-//! interrupt that meets it held would spin for ever. Rules, beside those of `word`:
+//! interrupt that finds the lock held would spin for ever. Rules, in addition to those of
+//! `timer_state`:
 //!
-//! 1. `high` changes only while no exchange of anyone can succeed: in a state at rest, or in
+//! 1. `high` changes only while no exchange of any thread can succeed: in a state at rest, or in
 //!    Executing by the taker; and while it changes, `low` is Pending without generation.
-//! 2. `high` is written before `low`, and read after it; both orders hold by release and acquire.
-//!    So whoever reads a `low` reads the `high` of the same arm or of a later one.
+//! 2. `high` is written before `low`, and read after it; release and acquire keep both orders. So a
+//!    thread that reads a `low` reads the `high` of the same arm or of a later one.
 //! 3. An exchange compares `low`, then `high`, then exchanges `low`. If the exchange succeeds,
-//!    `low` had not changed in between, and so neither had `high`: except if the slot was armed
-//!    2^29 times between two loads of one call, to the very tick. That is accepted.
+//!    `low` had not changed in between, and so neither had `high`: except if the slot was armed a
+//!    multiple of 2^29 times between two loads of one call. That is accepted.
+//!
+//! A read of both parts (`state`) works like the read of a seqlock, with `low` as the sequence.
 
 use clockjack_sync::{
     mutant,
@@ -26,7 +29,7 @@ const FREE: u32 = State::Pending as u32;
 
 const _: () = assert!(Generation::BITS - LOW_BITS <= u32::BITS);
 
-/// The memory steps of the narrow twin.
+/// The memory operations of the 32-bit form.
 #[derive(Debug)]
 #[repr(C)]
 pub struct TimerState32 {
@@ -36,7 +39,7 @@ pub struct TimerState32 {
 
 impl AtomicState<TimerState32> {
     const_unless_loom! {
-        /// A word in Pending, without generation.
+        /// Pending, without generation.
         #[inline]
         pub fn new() -> Self {
             Self(TimerState32 { low: AtomicU32::new(FREE), high: AtomicU32::new(0) })
@@ -45,7 +48,7 @@ impl AtomicState<TimerState32> {
 }
 
 impl TimerState32 {
-    /// Rules 1 and 2: brings a `low` that nobody else may exchange to `generation`, Scheduled.
+    /// Rules 1 and 2: sets `generation` and Scheduled. No other thread may exchange `low` now.
     #[inline]
     fn publish(&self, generation: Generation) {
         let (low, high) = split(generation);
@@ -55,11 +58,11 @@ impl TimerState32 {
             self.high.store(high, Ordering::Relaxed);
             return;
         }
-        // Relaxed: only written by whoever may arm, who is ordered behind the last one to do so.
+        // Relaxed: only a thread that may arm writes it, and such threads are ordered.
         if self.high.load(Ordering::Relaxed) != high {
             if !mutant!("word_narrow_no_pending") {
-                // Relaxed, with the fence: whoever reads the new `high` reads Pending, or a later
-                // `low`, when it looks at `low` again (`state`).
+                // Relaxed, with the fence: a thread that reads the new `high` reads Pending, or a
+                // later `low`, when it loads `low` again (`state`).
                 self.low.store(FREE, Ordering::Relaxed);
                 // Pairs with the acquire of `high` in `state`.
                 fence(Ordering::Release);
@@ -67,11 +70,11 @@ impl TimerState32 {
             self.high.store(high, Ordering::Relaxed);
         }
         // Release pairs with the acquire of `low` in `compare` and in the exchanges: it publishes
-        // `high` (rule 2) and the slot (rule 7 of the word).
+        // `high` (rule 2) and the slot (rule 7 of `timer_state`).
         self.low.store(scheduled, Ordering::Release);
     }
 
-    /// Rule 3, the comparisons: the state, if the word is of this generation.
+    /// Rule 3, the comparisons: the state, if it is of this generation.
     #[inline]
     fn compare(&self, generation: Generation) -> Option<State> {
         let (low, high) = split(generation);
@@ -86,7 +89,7 @@ impl TimerState32 {
             // Relaxed: ordered by the acquire before it.
             && self.high.load(Ordering::Relaxed) == high;
         let state = state_of(bits);
-        // A link, and no generation at all, may have the same bits as the one asked for.
+        // A link, or no generation at all, may have the same bits as this generation.
         (same && !matches!(state, State::Cancelled | State::Pending)).then_some(state)
     }
 }
@@ -100,8 +103,8 @@ impl RawTimerState for TimerState32 {
 
     #[inline]
     fn arm(&self, generation: Generation) {
-        // Acquire pairs with the release of the exchange that brought the word to rest: what its
-        // winner did to the slot comes before this use of it (rule 7 of the word).
+        // Acquire pairs with the release of the exchange that left the state at rest: what its
+        // winner did to the slot happens before this use of the slot (rule 7 of `timer_state`).
         let former = self.low.load(Ordering::Acquire);
         debug_assert!(state_of(former).is_at_rest(), "armed while {:?}", state_of(former));
         self.publish(generation);
@@ -144,8 +147,8 @@ impl RawTimerState for TimerState32 {
                 .compare_exchange(executing, new, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok();
         }
-        // Once in 2^29 times: nobody but the taker may leave Executing, and this exchange says who
-        // the taker is should two callers claim it. Then rule 1 holds for `publish`.
+        // Once in 2^29 times: only the taker may leave Executing, and this exchange decides who the
+        // taker is if two callers claim to be. Then rule 1 holds for `publish`.
         let free =
             self.low.compare_exchange(executing, FREE, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if free {
@@ -165,10 +168,10 @@ impl RawTimerState for TimerState32 {
             // Acquire pairs with the release in `publish` (rule 2), and with that of exchanges: an
             // owner that sees a timer at rest also sees what its last winner did.
             let low = self.low.load(Ordering::Acquire);
-            // Acquire pairs with the fence in `publish`: if this is a later arm's `high`, the load
-            // below does not see `low` as it was before.
+            // Acquire pairs with the fence in `publish`: if this is the `high` of a later arm, the
+            // load below does not see `low` as it was before.
             let high = self.high.load(Ordering::Acquire);
-            // Relaxed: compared only. Another value means that the word moved on: look again.
+            // Relaxed: only compared. Another value means that the state has changed: read again.
             if self.low.load(Ordering::Relaxed) != low {
                 continue;
             }

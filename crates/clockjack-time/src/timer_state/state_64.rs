@@ -1,7 +1,7 @@
-//! The wide twin of the timer word: one 64-bit atomic, for targets that have it.
+//! The 64-bit form of the timer state: one 64-bit atomic, for targets that have it.
 //!
 //! `generation << 16 | state`; in Cancelled `link << 16 | state`; in Pending the upper part is
-//! zero. Rule numbers are those of the module documentation of `word`.
+//! zero. Rule numbers are those of the module documentation of `timer_state`.
 
 use clockjack_sync::{
     mutant,
@@ -15,14 +15,14 @@ const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
 
 const _: () = assert!(STATE_BITS + Generation::BITS == u64::BITS);
 
-/// The memory steps of the wide twin.
+/// The memory operations of the 64-bit form.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct TimerState64(AtomicU64);
 
 impl AtomicState<TimerState64> {
     const_unless_loom! {
-        /// A word in Pending, without generation.
+        /// Pending, without generation.
         #[inline]
         pub fn new() -> Self {
             Self(TimerState64(AtomicU64::new(pack(0, State::Pending))))
@@ -39,8 +39,8 @@ impl RawTimerState for TimerState64 {
 
     #[inline]
     fn arm(&self, generation: Generation) {
-        // Acquire pairs with the release of the exchange that brought the word to rest: what its
-        // winner did to the slot comes before this use of it (rule 7).
+        // Acquire pairs with the release of the exchange that left the state at rest: what its
+        // winner did to the slot happens before this use of the slot (rule 7).
         let former = self.0.load(Ordering::Acquire);
         debug_assert!(state_of(former).is_at_rest(), "armed while {:?}", state_of(former));
         // Release pairs with the acquire of every exchange of this generation (rule 7).
@@ -80,7 +80,7 @@ impl RawTimerState for TimerState64 {
 
     #[inline]
     fn peek(&self, generation: Generation) -> Option<State> {
-        // Relaxed: what follows from the answer is decided by an exchange, which orders.
+        // Relaxed: an exchange decides everything that follows from the result, and orders it.
         let bits = self.0.load(Ordering::Relaxed);
         let state = state_of(bits);
         // A link may have the same bits as the generation, hence the second comparison (rule 6).
