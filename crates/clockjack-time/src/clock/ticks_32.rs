@@ -1,15 +1,17 @@
-//! The narrow twin of the monotone tick count: three 32-bit words, loads and stores only.
+//! The 32-bit form of the monotonic tick count: three 32-bit words, loads and stores only.
 //!
-//! For targets without 64-bit atomics, where a lock would be met by interrupts. The upper half
-//! stands twice, `before` and `after` the lower half. Rules:
+//! For targets without 64-bit atomics, where an interrupt would have to wait for a lock. The read
+//! is like that of a seqlock, but does not repeat. The upper half is stored twice, `before` and
+//! `after` the lower half. Rules:
 //!
 //! 1. The one writer stores `before`, `low`, `after`, each with release.
 //! 2. A reader loads them the other way round, `after`, `low`, `before`, each with acquire.
 //! 3. If both upper halves agree, they are those of `low` too: a `low` newer than `after` shows a
 //!    `before` at least as new as itself, and an older one shows an `after` no newer than itself.
-//! 4. If they differ, the count was being carried past `before × 2^32` while it was read: it had
-//!    not reached that before, and will not fall below it again. So this is the answer. Nobody
-//!    reads again: a reader that has interrupted the writer on its own core would do so for ever.
+//! 4. If they differ, the count was carried past `before × 2^32` during the read: it had not
+//!    reached that number before, and will not fall below it again. So this number is the result.
+//!    The reader does not read again: a reader that has interrupted the writer on its own core
+//!    would repeat for ever.
 
 use clockjack_sync::{
     mutant,
@@ -59,7 +61,8 @@ impl MonotonicCount for Ticks32 {
 
     #[inline]
     fn raise(&self, to: u64) {
-        // Relaxed: the writer reads what it wrote itself, or what the turn before it wrote.
+        // Relaxed: the writer reads what it wrote itself, or what the previous holder of the lock
+        // wrote.
         let (high, low) = (self.before.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
         if to <= u64::from(high) << 32 | u64::from(low) {
             return;

@@ -1,4 +1,4 @@
-//! The wide twin of the monotone tick count: one 64-bit atomic, for targets that have it.
+//! The 64-bit form of the monotonic tick count: one 64-bit atomic, for targets that have it.
 
 use clockjack_sync::primitive::atomic::{AtomicU64, Ordering};
 
@@ -21,13 +21,14 @@ impl Ticks64 {
 impl MonotonicCount for Ticks64 {
     #[inline]
     fn load(&self) -> u64 {
-        // Acquire pairs with the release of `raise`: who sees a time sees what led to it.
+        // Acquire pairs with the release of `raise`: a thread that sees a time sees what led to it.
         self.0.load(Ordering::Acquire)
     }
 
     #[inline]
     fn raise(&self, to: u64) {
-        // Relaxed: the writer reads what it wrote itself, or what the turn before it wrote.
+        // Relaxed: the writer reads what it wrote itself, or what the previous holder of the lock
+        // wrote.
         if to > self.0.load(Ordering::Relaxed) {
             // Release pairs with the acquire of `load`.
             self.0.store(to, Ordering::Release);

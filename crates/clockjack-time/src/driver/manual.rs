@@ -1,4 +1,4 @@
-//! The driver of tests and of manual mode: ticks are put in by hand.
+//! The driver for tests and for manual mode: the caller injects ticks.
 
 use core::{num::NonZeroU32, task::Waker};
 
@@ -10,10 +10,10 @@ use crate::{
     tick::{Resolution, Tick, TickSpan},
 };
 
-/// Clock and tick driver in one, moved by [`inject`](Self::inject).
+/// Clock and tick driver in one, advanced by [`inject`](Self::inject).
 ///
-/// Any number of threads may inject; they take turns by a flag, so interrupts must not. The waker
-/// is woken after the turn.
+/// Any number of threads may inject; a spin lock orders them, so interrupts must not. The waker is
+/// woken after the unlock.
 ///
 /// # Examples
 ///
@@ -57,11 +57,11 @@ impl ManualDriver {
         }
     }
 
-    /// Lets `ticks` arrive at once; the count stays at its end. Gives the new time.
+    /// Lets `ticks` arrive at once; the count saturates. Returns the new time.
     pub fn inject(&self, ticks: TickSpan) -> TimerInstant {
         let guard = self.advance_lock.lock();
         let wake = self.buffer.add(ticks.get());
-        // The waker is foreign code: it may inject as well.
+        // The waker is user code: it may inject as well.
         drop(guard);
         if wake {
             self.buffer.wake();

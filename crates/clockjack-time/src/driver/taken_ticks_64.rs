@@ -1,4 +1,4 @@
-//! The wide twin of the supply's gate: one 64-bit atomic, for targets that have it.
+//! The 64-bit form of the taken ticks: one 64-bit atomic, for targets that have it.
 
 use clockjack_sync::primitive::atomic::{AtomicU64, Ordering};
 
@@ -6,14 +6,14 @@ use crate::driver::TakenTicks;
 
 const STOPPED: u64 = 1 << 63;
 
-/// The gate: stop bit and 63 bits of the last token's count.
+/// The stop bit and 63 bits of the last token's count.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct TakenTicks64(AtomicU64);
 
 impl TakenTicks64 {
     const_unless_loom! {
-        /// An open gate, where all ticks up to `start` are taken.
+        /// Not stopped; all ticks up to `start` are taken.
         pub fn new(start: u64) -> Self {
             Self(AtomicU64::new(start & (STOPPED - 1)))
         }

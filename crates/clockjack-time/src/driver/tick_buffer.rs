@@ -1,33 +1,34 @@
-//! The supply of ticks: arrival, poll and stop, and who wins between them.
+//! The tick buffer: it counts ticks between arrival and poll, and decides between poll and stop.
 //!
-//! Roles: the *source* (an interrupt, a hand) lets ticks arrive; the *loop* polls, registers and
-//! stops, from any thread. Two things are shared beside the waker slot: the absolute `count`, which
-//! only the source writes, and the `gate`, which only the loop writes:
+//! Roles: the *source* (an interrupt, or a caller of `inject`) adds ticks; the *loop* polls,
+//! registers and stops, from any thread. They share the waker slot and two words: the absolute
+//! `count`, which only the source writes, and `taken`, which only the loop writes:
 //!
 //! ```text
 //!    top bit   the rest
-//!   [ STOPPED | taken: the count of the last token, cut to this width ]
+//!   [ STOPPED | the count of the last token, truncated to this width ]
 //! ```
 //!
-//! 1. The source raises `count`, fences, and loads `gate`. If no tick but the new ones is left to
-//!    be taken, and not all of them are taken already, these are the first that are in no token,
-//!    and it wakes the loop. Unless STOPPED.
-//! 2. A poll loads `gate`, then `count`. What lies between becomes a token by a compare-exchange of
-//!    `gate`; if that fails, somebody else gave a token or stopped, and it looks again.
-//! 3. A stop does as a poll, but sets STOPPED as well. That exchange is the end of the supply: what
-//!    `count` said just before is drained, all later ticks are pending for ever, and no exchange of
-//!    rule 2 succeeds any more. The clock goes on: time does not stop when nobody listens.
-//! 4. Before a poll looks at `count` it fences, so that after a token either it sees a new tick or
-//!    the source sees the new `gate` (rule 1). A loop that polls until `None` misses none.
-//! 5. The same holds for a registration: the waker is put, then a fence, then the look at `count`;
-//!    if ticks are there, the registrar wakes its own waker.
+//! 1. The source raises `count`, fences, and loads `taken`. If only the new ticks wait to be taken,
+//!    and not all of them are taken already, they are the first ticks that are in no token, and the
+//!    source wakes the loop; unless STOPPED is set.
+//! 2. A poll loads `taken`, then `count`. The difference becomes a token by a compare-exchange of
+//!    `taken`; if the exchange fails, another thread took a token or stopped, and the poll tries
+//!    again.
+//! 3. A stop works like a poll, but sets STOPPED as well. That exchange is the linearization point
+//!    of the stop: the ticks that `count` showed just before are drained, all later ticks stay
+//!    pending, and no exchange of rule 2 succeeds any more. The clock continues after a stop.
+//! 4. A poll fences before it loads `count`, so that after a token either the poll sees a new tick
+//!    or the source sees the new `taken` (rule 1). A loop that polls until `None` misses no tick.
+//! 5. The same holds for a registration: the loop stores the waker, fences, and then loads `count`;
+//!    if ticks wait, the registering thread wakes its own waker.
 //!
-//! `count` is 64 bits wide, so `up_to` is always exact. `taken` is cut to 63 bits, or to 31 where a
-//! target could not exchange more (`driver/taken_ticks_64.rs`, `driver/taken_ticks_32.rs`): there, a loop
-//! that does not poll for 2^31 ticks (25 days at 1 ms) is told a `catch_up` that is short by a
-//! multiple of that, and sees exactly 2^31 of them only when the next one has come.
+//! `count` has 64 bits, so `up_to` is always exact. `taken` has 63 bits, or 31 where a target
+//! cannot exchange more (`driver/taken_ticks_64.rs`, `driver/taken_ticks_32.rs`): there, a loop
+//! that does not poll for 2^31 ticks (25 days at 1 ms) gets a `catch_up` that is short by a
+//! multiple of 2^31, and sees exactly 2^31 waiting ticks only when the next tick arrives.
 //!
-//! Why it cannot hang: the source has no loop; the others repeat only if somebody else made
+//! Why it cannot hang: the source has no loop; the other threads repeat only if a thread made
 //! progress.
 
 use core::{fmt, task::Waker};
@@ -42,27 +43,28 @@ use crate::{
     tick::Tick,
 };
 
-/// A rising count with one writer: one of the twins. Not for use outside this crate and its tests.
+/// A rising count with one writer, in a 64-bit and a 32-bit form. Not for use outside this crate
+/// and its tests.
 #[doc(hidden)]
 pub trait MonotonicCount: fmt::Debug + Sync {
-    /// The count: never less than a reading that happened before.
+    /// The count: never less than an earlier reading.
     fn load(&self) -> u64;
-    /// Raises it, by its one writer; a smaller value leaves it as it is.
+    /// Raises it, by its one writer; a smaller value has no effect.
     fn raise(&self, to: u64);
 }
 
-/// The word that decides between poll and stop: one of the twins. Not for use outside this crate
-/// and its tests.
+/// The word that decides between poll and stop, in a 64-bit and a 32-bit form. Not for use outside
+/// this crate and its tests.
 #[doc(hidden)]
 pub trait TakenTicks: fmt::Debug + Sync {
-    /// The bit that says that the supply is over; those below it are `taken`.
+    /// The bit that says that the buffer is stopped; the bits below it are the taken count.
     const STOPPED: u64;
 
     /// The word.
     fn load(&self, order: Ordering) -> u64;
     /// Overwrites the word; only mutants do.
     fn store(&self, bits: u64);
-    /// Acquire: as in `poll`. Release pairs with it, for whoever looks at the gate next.
+    /// Acquire: as in `poll`. Release pairs with it, for the next thread that loads the word.
     ///
     /// # Errors
     ///
@@ -82,7 +84,7 @@ pub struct TickBuffer<C, G> {
 
 impl<C, G> TickBuffer<C, G> {
     const_unless_loom! {
-        /// A supply whose count and gate stand at the same tick; it reports backpressure above
+        /// A buffer whose count and taken ticks are at the same tick; it reports backpressure above
         /// three quarters of `capacity` ticks.
         pub fn new(count: C, taken: G, capacity: u32) -> Self {
             let capacity = capacity as u64;
@@ -98,7 +100,7 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
         self.count.load()
     }
 
-    /// Rule 1: lets `ticks` arrive, by the one source.
+    /// Rule 1: adds `ticks`, by the one source.
     #[inline]
     pub fn add_and_wake(&self, ticks: u64) {
         if self.add(ticks) {
@@ -106,7 +108,7 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
         }
     }
 
-    /// Rule 1 without the wake-up: says whether it is due. The count stays at its end.
+    /// Rule 1 without the wake-up: returns whether the loop must be woken. The count saturates.
     #[inline]
     #[must_use = "the loop must be woken if this says so"]
     pub fn add(&self, ticks: u64) -> bool {
@@ -132,7 +134,7 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
     /// Rule 2.
     pub fn poll(&self) -> Option<TickToken> {
         if !mutant!("driver_poll_without_fence") {
-            // Pairs with the fence of `arrive`: rule 4.
+            // Pairs with the fence of `add`: rule 4.
             fence(Ordering::SeqCst);
         }
         // Acquire pairs with the release of the exchange below: this count is not older than the
@@ -148,10 +150,10 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
                 return None;
             }
             let exchanged = if mutant!("driver_poll_by_store") {
-                self.taken.store(Self::cut(up_to));
+                self.taken.store(Self::truncate(up_to));
                 Ok(())
             } else {
-                self.taken.exchange(taken, Self::cut(up_to))
+                self.taken.exchange(taken, Self::truncate(up_to))
             };
             match exchanged {
                 Ok(()) => {
@@ -173,12 +175,12 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
         if mutant!("driver_register_without_look") {
             return Ok(());
         }
-        // Pairs with the fence of `arrive`: rule 5.
+        // Pairs with the fence of `add`: rule 5.
         fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
         let taken = self.taken.load(Ordering::Relaxed);
         if taken & G::STOPPED != 0 {
-            // The stop may have looked for a waker before this one was there.
+            // The stop may have emptied the slot before this waker was in it.
             self.slot.take();
             return Err(DriverError::STOPPED);
         }
@@ -188,7 +190,7 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
         Ok(())
     }
 
-    /// Takes the registration back.
+    /// Removes the registration.
     pub fn unregister(&self) {
         self.slot.take();
     }
@@ -217,15 +219,15 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
             }
             let at = self.count.load();
             let exchanged = if mutant!("driver_stop_by_store") {
-                self.taken.store(Self::cut(at) | G::STOPPED);
+                self.taken.store(Self::truncate(at) | G::STOPPED);
                 Ok(())
             } else {
-                self.taken.exchange(taken, Self::cut(at) | G::STOPPED)
+                self.taken.exchange(taken, Self::truncate(at) | G::STOPPED)
             };
             match exchanged {
                 Ok(()) => {
                     let drained = Self::distance(taken, at);
-                    taken = Self::cut(at);
+                    taken = Self::truncate(at);
                     break drained;
                 }
                 Err(now) => taken = now,
@@ -238,15 +240,15 @@ impl<C: MonotonicCount, G: TakenTicks> TickBuffer<C, G> {
         DriverStatus::Flushed { drained, pending_ticks }
     }
 
-    /// The part of a count that the gate keeps.
+    /// The part of a count that `taken` holds.
     #[inline(always)]
-    const fn cut(count: u64) -> u64 {
+    const fn truncate(count: u64) -> u64 {
         count & (G::STOPPED - 1)
     }
 
     /// Ticks from the last token, or from the stop, to `count`.
     #[inline(always)]
     const fn distance(taken: u64, count: u64) -> u64 {
-        Self::cut(count.wrapping_sub(taken))
+        Self::truncate(count.wrapping_sub(taken))
     }
 }

@@ -1,4 +1,4 @@
-//! The waker slot: one registration that an interrupt may wake while it is being changed.
+//! The waker slot: one registered waker that an interrupt may wake while a thread replaces it.
 //!
 //! Roles: *registrars* put a waker in and take it out, in ordinary code; *notifiers* wake it, also
 //! in interrupts. One word of state:
@@ -8,24 +8,24 @@
 //!   [ notifiers inside  | zero | WRITING | ACTIVE | FILLED ]
 //! ```
 //!
-//! 1. A notifier adds itself to the count, and looks at what it found there. If that was ACTIVE
-//!    and not WRITING, it wakes through a shared reference; else it touches nothing. Then it
-//!    takes itself off the count. Two read-modify-writes, no loop; it never drops a waker.
+//! 1. A notifier adds itself to the count, and checks the flags that its addition returned. If they
+//!    were ACTIVE and not WRITING, it wakes through a shared reference; else it touches nothing.
+//!    Then it subtracts itself. Two read-modify-writes, no loop; it never drops a waker.
 //! 2. A registrar changes the slot only between setting WRITING and clearing it, both by
 //!    read-modify-writes, so there is at most one at a time.
-//! 3. WRITING is set only from a state in which nobody reads the slot: empty, or filled with no
-//!    notifier inside. Notifiers that come afterwards find WRITING, or not ACTIVE, and by rule 1
-//!    stay away.
-//! 4. `take` clears ACTIVE. If a notifier is inside, it leaves the waker where it is, FILLED and
-//!    not ACTIVE: dropping it is left to a later registrar, or to the drop of the slot.
-//! 5. Wakers are dropped after WRITING is cleared: their drop is foreign code.
+//! 3. A registrar sets WRITING only from a state in which no thread reads the slot: empty, or
+//!    filled with no notifier inside. Later notifiers find WRITING, or not ACTIVE, and by rule 1 do
+//!    not touch the slot.
+//! 4. `take` clears ACTIVE. If a notifier is inside, `take` leaves the waker where it is, FILLED
+//!    and not ACTIVE: a later registrar, or the drop of the slot, drops it.
+//! 5. Wakers are dropped after WRITING is cleared: their drop is user code.
 //!
-//! Why no wake-up is lost: `put` makes the waker ACTIVE by a read-modify-write, and its caller
-//! then fences and looks for ticks itself; the notifier counts its tick, fences, and then comes
-//! here. One of the two sees the other.
+//! Why no wake-up is lost (the Dekker pattern): `put` makes the waker ACTIVE by a
+//! read-modify-write, and its caller then fences and checks for ticks itself; the notifier counts
+//! its tick, fences, and then comes here. One of the two sees the other.
 //!
-//! Why it cannot hang: nobody waits. A registrar's loop repeats only if the word changed, that is,
-//! if a notifier came or went; a registrar that may not proceed says so and returns.
+//! Why it cannot hang: no thread waits. A registrar's loop repeats only if the word changed, that
+//! is, if a notifier entered or left; a registrar that may not proceed returns an error.
 #![expect(unsafe_code, reason = "the waker is read and written under the protocol above")]
 
 use core::task::Waker;
@@ -51,9 +51,9 @@ pub(crate) struct WakerSlot {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the cell is the only part that is not `Sync` by itself. By rules 1 to 3 it is written by
-// one registrar while nobody reads, and read through shared references otherwise; `Waker` is `Send`
-// and `Sync`.
+// SAFETY: the cell is the only part that is not `Sync` by itself. By rules 1 to 3 one registrar
+// writes it while no thread reads, and it is read through shared references otherwise; `Waker` is
+// `Send` and `Sync`.
 unsafe impl Sync for WakerSlot {}
 
 impl WakerSlot {
@@ -63,7 +63,7 @@ impl WakerSlot {
         }
     }
 
-    /// Registers `waker`. The caller then fences and looks for what it may have missed.
+    /// Registers `waker`. The caller then fences and checks for ticks that it may have missed.
     pub(crate) fn put(&self, waker: Waker) -> Result<(), DriverError> {
         // Relaxed: only a first guess for the exchange.
         let mut state = self.state.load(Ordering::Relaxed);
@@ -81,8 +81,8 @@ impl WakerSlot {
             }
         }
         let former = self.waker.with_mut(|slot| {
-            // SAFETY: valid and aligned, as it points into `self`; not accessed by anyone else,
-            // by rule 3.
+            // SAFETY: valid and aligned, as it points into `self`; no other thread accesses it, by
+            // rule 3.
             unsafe { slot.replace(Some(waker)) }
         });
         // FILLED may have been set before (rule 4) and is not changed by notifiers. Release pairs
@@ -99,7 +99,7 @@ impl WakerSlot {
         let mut state = self.state.load(Ordering::Relaxed);
         let former = loop {
             if state & WRITING != 0 || state & FILLED == 0 {
-                // Empty; or another registrar is at it, whose call is then the later one.
+                // Empty; or another registrar is writing, whose call then counts as the later one.
                 return;
             }
             if state >= NOTIFIER && !mutant!("slot_take_under_notifier") {
@@ -112,8 +112,8 @@ impl WakerSlot {
             match self.begin(state, state & !ACTIVE | WRITING) {
                 Ok(()) => {
                     let former = self.waker.with_mut(|slot| {
-                        // SAFETY: valid and aligned, as it points into `self`; not accessed by
-                        // anyone else, by rule 3.
+                        // SAFETY: valid and aligned, as it points into `self`; no other thread
+                        // accesses it, by rule 3.
                         unsafe { slot.replace(None) }
                     });
                     break former;
@@ -126,25 +126,25 @@ impl WakerSlot {
         drop(former);
     }
 
-    /// Wakes whoever is registered. From interrupts too (rule 1).
+    /// Wakes the registered waker. From interrupts too (rule 1).
     pub(crate) fn wake(&self) {
-        /// Takes the notifier off the count, also if the waker panics.
+        /// Subtracts the notifier from the count, also if the waker panics.
         struct Inside<'s>(&'s AtomicU32);
         impl Drop for Inside<'_> {
             fn drop(&mut self) {
                 // Release pairs with the acquire of the registrar that finds no notifier inside:
-                // this one's reading of the waker is over.
+                // this notifier does not read the waker any more.
                 self.0.fetch_sub(NOTIFIER, Ordering::Release);
             }
         }
-        // Acquire pairs with the release of `put`: the waker is there.
+        // Acquire pairs with the release of `put`: the waker is visible.
         let found = self.state.fetch_add(NOTIFIER, Ordering::Acquire);
         let _inside = Inside(&self.state);
         if found & (ACTIVE | WRITING) != ACTIVE {
             return;
         }
         self.waker.with(|slot| {
-            // SAFETY: valid and aligned, as it points into `self`; nobody writes it while this
+            // SAFETY: valid and aligned, as it points into `self`; no thread writes it while this
             // notifier is counted, by rule 3.
             if let Some(waker) = unsafe { &*slot } {
                 waker.wake_by_ref();
@@ -152,8 +152,8 @@ impl WakerSlot {
         });
     }
 
-    /// Acquire pairs with the release of notifiers and registrars that are done; release with the
-    /// acquire of the next one.
+    /// Acquire pairs with the release of earlier notifiers and registrars; release with the acquire
+    /// of the next one.
     fn begin(&self, from: u32, to: u32) -> Result<(), u32> {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).map(|_| ())
     }
