@@ -1,4 +1,4 @@
-//! The timer wheel: what one owner has armed, in order of deadline and registration.
+//! The timer wheel: a hierarchical timing wheel with one owner.
 #![doc = include_str!("wheel.md")]
 
 mod advance;
@@ -35,10 +35,10 @@ use self::{
 };
 use crate::{Full, Tick, timer_state::Generation};
 
-/// How many entries of a coarse slot [`Wheel::next_deadline`] looks at for an exact answer.
+/// How many entries of a coarse slot [`Wheel::next_deadline`] scans for an exact result.
 const DEADLINE_SCAN_MAX: u32 = 64;
 
-/// What a [`Wheel`] can keep its entries in; sealed.
+/// The storage of a [`Wheel`]; sealed.
 ///
 /// [`Slab`] grows, [`Fixed`] does not and needs no allocator.
 pub trait Storage<T>: Columns<T> {}
@@ -48,10 +48,10 @@ impl<T, const N: usize, const OVERFLOW: usize> Storage<T> for Fixed<T, N, OVERFL
 /// A wheel for at most `N` timers that never allocates.
 pub type FixedWheel<T, const N: usize, const OVERFLOW: usize = N> = Wheel<T, Fixed<T, N, OVERFLOW>>;
 
-/// Names one arming of one timer, for cancel and re-arm.
+/// Identifies one arming of one timer, for cancel and re-arm.
 ///
-/// An id outlives its timer harmlessly: once the timer has fired or was cancelled, the id names
-/// nothing, and it never comes to name another timer.
+/// An id may outlive its timer: once the timer has fired or was cancelled, the id refers to
+/// nothing, and it never refers to another timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerId {
     pub(crate) slot: u32,
@@ -63,7 +63,7 @@ const _: () = assert!(size_of::<TimerId>() == 16, "a key is two words");
 const _: () = assert!(size_of::<Option<TimerId>>() == 16, "no room is lost to `Option`");
 
 impl TimerId {
-    /// The number of the shard that the timer lives in; 0 for a wheel that stands alone.
+    /// The number of the timer's shard; 0 for a wheel outside a shard.
     #[must_use]
     pub const fn shard(self) -> u32 {
         self.shard
@@ -73,21 +73,21 @@ impl TimerId {
 /// The limits of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WheelConfig {
-    /// The tick at which the wheel stands at first.
+    /// The tick at which the wheel starts.
     pub start: Tick,
     /// How many timers there may be.
     pub capacity: usize,
-    /// How many of them may lie beyond the wheel's range of 2^20 ticks.
+    /// How many of them may be beyond the wheel's range of 2^20 ticks.
     pub overflow_capacity: usize,
-    /// How many timers return from the overflow to the wheel at one tick. Those beyond it fire on
-    /// time all the same, straight from the overflow.
+    /// How many timers return from the overflow to the wheel per tick. The remaining ones fire on
+    /// time nevertheless, directly from the overflow.
     pub reinsertion_batch_limit: u32,
-    /// The number that ids carry, so that an id of another wheel is not taken for one's own.
+    /// The number that ids contain, so that the wheel refuses ids of another wheel.
     pub shard: u32,
 }
 
 impl WheelConfig {
-    /// A million timers, all of which may be far, from tick 0.
+    /// A million timers, all of which may be in the overflow, from tick 0.
     pub const DEFAULT: Self = Self {
         start: Tick::ZERO,
         capacity: 1 << 20,
@@ -105,27 +105,27 @@ impl Default for WheelConfig {
 
 /// The timers of one owner, in order of deadline and, at one tick, of registration.
 ///
-/// The [module](self) tells how it works and what it promises.
+/// The [module](self) says how it works and what it promises.
 pub struct Wheel<T, S> {
     store: S,
-    /// Where time stands. All before it has fired.
+    /// The current tick. All timers before it have fired.
     elapsed: u64,
     /// The first tick that is not finished: `elapsed` while its timers are firing, else one more.
-    /// What is due before it goes to the at-once list.
+    /// Timers that are due before it go to the already-due list.
     open: u64,
-    /// How many ticks from `open` on belong to the wheel's slots. What is due later belongs to the
-    /// overflow: at the end of the range, or at the overflow's first deadline if that is earlier
-    /// (rule 3).
+    /// How many ticks from `open` on belong to the wheel's slots. Later timers belong to the
+    /// overflow: from the end of the range, or from the overflow's first deadline if that is
+    /// earlier (rule 3).
     in_range_len: u64,
-    /// How many ticks the slot spans, from `elapsed` on, whose cascade was interrupted; 0 if there
+    /// The span in ticks, from `elapsed` on, of the slot whose cascade was interrupted; 0 if there
     /// is none (rule 4).
     suspended_span: u64,
     /// The list of that slot.
     suspended: u32,
     lists: Lists,
-    /// Live timers by the code of their class; the first is not used.
+    /// Live timers by the code of their priority; the first element is not used.
     len: [u32; 4],
-    /// Where the search for somebody to evict goes on.
+    /// Where the search for a timer to evict continues.
     eviction_cursor: u32,
     /// How many timers may still return from the overflow at this tick.
     reinsertions_left: u32,
@@ -133,13 +133,13 @@ pub struct Wheel<T, S> {
     shard: u32,
     /// The generation that the next timer gets.
     generation: Generation,
-    /// The registration number that the overflow gave last.
+    /// The last registration number of the overflow.
     sequence: u64,
     values: PhantomData<T>,
 }
 
 impl<T, const N: usize, const OVERFLOW: usize> Wheel<T, Fixed<T, N, OVERFLOW>> {
-    /// An empty wheel that holds everything in itself. A `const fn`: it can be a static's value.
+    /// An empty wheel without heap memory. A `const fn`: it can be the value of a static.
     #[must_use]
     pub const fn fixed(start: Tick) -> Self {
         Self::with_store(Fixed::new(), start)
@@ -169,7 +169,7 @@ impl<T, S> Wheel<T, S> {
         }
     }
 
-    /// The tick at which the wheel stands: nothing due before it is left in the slots.
+    /// The current tick: no slot holds a timer that is due before it.
     #[must_use]
     pub const fn elapsed(&self) -> Tick {
         Tick::new(self.elapsed)
@@ -194,7 +194,7 @@ impl<T, S> Wheel<T, S> {
         self.len() == 0
     }
 
-    /// How many timers of a class are armed.
+    /// How many timers of a priority are armed.
     #[must_use]
     pub const fn len_of(&self, priority: TimerPriority) -> usize {
         self.len[priority.code() as usize] as usize
@@ -202,7 +202,7 @@ impl<T, S> Wheel<T, S> {
 }
 
 impl<T, S: Storage<T>> Wheel<T, S> {
-    /// How many ticks ahead a timer may lie without being in the overflow.
+    /// How many ticks ahead a timer may be without being in the overflow.
     pub const RANGE: u64 = RANGE;
 
     /// How many timers there may be.
@@ -223,8 +223,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.store.overflow_max()
     }
 
-    /// Whether a timer for `deadline` would have to go to the overflow, and that is full: then only
-    /// a far one can make room for it.
+    /// Whether a timer for `deadline` would have to go to the overflow, and the overflow is full:
+    /// then only the eviction of an overflow timer can make room for it.
     #[must_use]
     pub fn is_overflow_full_for(&self, deadline: Tick) -> bool {
         self.overflow_is_full_for(deadline.get())
@@ -236,10 +236,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         (0..ALREADY_DUE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
     }
 
-    /// Arms a timer of class [`TimerPriority::Normal`].
+    /// Arms a timer of [`TimerPriority::Normal`].
     ///
     /// A deadline that has passed is no error: the timer fires at the next
-    /// [`advance`](Self::advance), and says how late it is.
+    /// [`advance`](Self::advance), and reports how late it is.
     ///
     /// # Errors
     /// [`Full`], which holds the value, if the wheel or its overflow has no room.
@@ -260,11 +260,11 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.insert_with_priority(deadline, TimerPriority::Normal, value)
     }
 
-    /// Arms a timer of the given class; otherwise as [`insert`](Self::insert).
+    /// Arms a timer of the given priority; otherwise as [`insert`](Self::insert).
     ///
     /// # Errors
-    /// [`Full`], which holds the value. Nobody is displaced: see
-    /// [`insert_or_evict`](Self::insert_or_evict) for that.
+    /// [`Full`], which holds the value. It evicts no timer:
+    /// [`insert_or_evict`](Self::insert_or_evict) does.
     #[inline(always)]
     pub fn insert_with_priority(
         &mut self,
@@ -284,8 +284,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Ok(self.id(timer, generation))
     }
 
-    /// Disarms a timer and gives its value back: `None` if it has fired, was cancelled already, or
-    /// is not of this wheel. All that the timer held is free again when this returns.
+    /// Cancels a timer and returns its value: `None` if it has fired, was cancelled already, or
+    /// is not of this wheel. Everything that the timer used is free when this returns.
     #[inline(always)]
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         let timer = self.timer(id)?;
@@ -296,12 +296,12 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     }
 
     /// Moves an armed timer to another deadline, as a new registration: among equal deadlines it
-    /// is the last. The old id names nothing from then on. `Ok(None)` if the timer has fired or
+    /// is the last. The old id refers to nothing from then on. `Ok(None)` if the timer has fired or
     /// was cancelled.
     ///
     /// # Errors
-    /// [`Full`] if the new deadline lies in an overflow that has no room; the timer stays armed as
-    /// it was, under its old id.
+    /// [`Full`] if the new deadline belongs to the overflow and the overflow is full; the timer
+    /// stays armed as it was, under its old id.
     pub fn rearm(&mut self, id: TimerId, deadline: Tick) -> Result<Option<TimerId>, Full<()>> {
         let Some(timer) = self.timer(id) else { return Ok(None) };
         if !self.store.is_armed(timer, id.generation) {
@@ -332,14 +332,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.timer(id).is_some_and(|timer| self.store.is_armed(timer, id.generation))
     }
 
-    /// A look at the value of an armed timer.
+    /// The value of an armed timer.
     #[must_use]
     pub fn get(&self, id: TimerId) -> Option<&T> {
         let timer = self.timer(id).filter(|_| self.contains(id))?;
         self.store.entry(timer)?.value()
     }
 
-    /// A look at the value of an armed timer, to change it.
+    /// The value of an armed timer, for changing it.
     #[must_use]
     pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
         let timer = self.timer(id).filter(|_| self.contains(id))?;
@@ -349,9 +349,9 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     /// When the host should call [`advance`](Self::advance) next; `None` if nothing is armed.
     ///
     /// Never later than the earliest deadline. It is that deadline exactly, unless the next slot
-    /// that holds anything spans several ticks and has more than 64 timers: then it is where that
-    /// slot begins, and the call after that is exact. While work is left over that a budget
-    /// interrupted, it is the tick at which the wheel stands.
+    /// that is not empty spans several ticks and has more than 64 timers: then it is the first tick
+    /// of that slot, and the call after that is exact. While work is left that a budget
+    /// interrupted, it is the current tick of the wheel.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Tick> {
         if !self.lists.is_empty(&self.store, ALREADY_DUE) || self.is_suspended() {
@@ -369,7 +369,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some(Tick::new(earliest))
     }
 
-    /// Gives the memory of an empty wheel back; does nothing while a timer is armed.
+    /// Frees the memory of an empty wheel; does nothing while a timer is armed.
     pub fn shrink(&mut self) {
         if self.is_empty() {
             self.lists.free_empty_chunks(&mut self.store);
@@ -416,14 +416,14 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         generation
     }
 
-    /// Whether a deadline belongs to the wheel's slots: it is neither past nor far.
+    /// Whether a deadline belongs to the wheel's slots: it is neither past nor beyond the range.
     #[inline(always)]
     fn is_in_range(&self, deadline: u64) -> bool {
         let closed = deadline == self.open && mutant!("wheel_open_tick_closed");
         deadline.wrapping_sub(self.open) < self.in_range_len && !closed
     }
 
-    /// Arms a timer whose deadline is past or far.
+    /// Arms a timer whose deadline is past or beyond the range.
     #[cold]
     fn insert_out_of_range(
         &mut self,
@@ -443,8 +443,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Ok(self.id(timer, generation))
     }
 
-    /// Enters a timer where its deadline belongs, behind all that are there for the same tick, and
-    /// says where that is. There is room in the overflow if it belongs there.
+    /// Links a timer where its deadline belongs, behind all timers of the same tick, and returns
+    /// its location. If it belongs to the overflow, there is room.
     #[inline]
     fn link(&mut self, timer: u32, deadline: u64, priority: TimerPriority) -> Location {
         if self.is_in_range(deadline) {
@@ -476,7 +476,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         if deadline >= self.open && !closed {
             return self.link_in_overflow(timer, deadline, priority);
         }
-        // An entry remembers a past deadline as far back as its bits reach.
+        // An entry keeps a past deadline as far back as its bits allow.
         let deadline = deadline.max(self.elapsed.saturating_sub(DUE_MASK));
         self.lists.append(&mut self.store, ALREADY_DUE, ListEntry::new(timer, priority, deadline))
     }
@@ -496,7 +496,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Location::in_overflow(last)
     }
 
-    /// Brings a timer that was just appended to the overflow to its place in there.
+    /// Restores the heap order after a timer was appended to the overflow.
     #[inline(always)]
     fn restore_heap_order(&mut self, location: Location) {
         if location.position().is_some() {
@@ -504,8 +504,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         }
     }
 
-    /// Takes a timer out of whatever list it is in, without asking which, and says the code of
-    /// its class; 0 if it was in none.
+    /// Takes a timer out of its list or of the overflow, and returns the code of its priority; 0 if
+    /// it was in neither.
     #[inline(always)]
     fn unlink(&mut self, location: Location) -> u32 {
         let Some(cell) = location.cell() else { return self.unlink_from_overflow(location) };
@@ -522,7 +522,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         priority.code()
     }
 
-    /// To be called after every change of `elapsed`, of `open` and of the overflow's first entry.
+    /// Must be called after every change of `elapsed`, of `open` and of the overflow's first entry.
     #[inline(always)]
     fn update_in_range_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
@@ -532,8 +532,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.in_range_len = range_end.min(far).saturating_sub(self.open);
     }
 
-    /// Gives back the slot of a timer that is in no list and has no value. `priority_code` is what
-    /// it counted as; 0 if it does not count any more.
+    /// Frees the slot of a timer that is in no list and has no value. `priority_code` is the
+    /// priority under which it was counted; 0 if it is not counted any more.
     #[inline(always)]
     fn free(&mut self, timer: u32, priority_code: u32) {
         self.uncount(priority_code);

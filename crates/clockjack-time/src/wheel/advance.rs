@@ -1,9 +1,9 @@
-//! Moving time: what falls due, in order, within a budget.
+//! Advancing time: yields the due timers, in order, within a budget.
 //!
-//! One unit of the budget pays for one timer fired, moved down a level, or brought back from the
-//! overflow. Wherever the budget ends, the wheel is whole: a half-done cascade waits in its own
-//! list, the tick whose timers are firing stays open, and new timers queue up behind those that
-//! were there before them.
+//! One unit of the budget pays for one timer that fires, moves down a level, or returns from the
+//! overflow. Wherever the budget ends, the wheel is consistent: an interrupted cascade stays in its
+//! own list, the tick whose timers are firing stays open, and new timers queue up behind older
+//! ones.
 
 use clockjack_sync::mutant;
 
@@ -20,14 +20,14 @@ use crate::{Tick, TickSpan};
 /// A timer that fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expired<T> {
-    /// Its id, which names nothing any more.
+    /// Its id, which refers to nothing any more.
     pub id: TimerId,
-    /// When it was due. For a timer that was armed past its deadline this goes back 2^30 ticks at
-    /// the most.
+    /// When it was due. For a timer that was armed past its deadline this goes back at most 2^30
+    /// ticks.
     pub deadline: Tick,
     /// The time up to which the wheel was advanced.
     pub now: Tick,
-    /// What it was armed with.
+    /// The value that it was armed with.
     pub value: T,
 }
 
@@ -39,10 +39,10 @@ impl<T> Expired<T> {
     }
 }
 
-/// The timers that fall due up to a tick, in order; made by [`Wheel::advance`].
+/// The timers that are due up to a tick, in order; made by [`Wheel::advance`].
 ///
-/// Time moves as the iterator is drained. To drop it early is to stop there: the rest comes at the
-/// next call.
+/// Time moves as the iterator is drained. If it is dropped early, time stops there, and the next
+/// call yields the rest.
 #[derive(Debug)]
 #[must_use = "time moves only as this is drained"]
 pub struct Advance<'w, T, S> {
@@ -52,12 +52,12 @@ pub struct Advance<'w, T, S> {
 }
 
 impl<T, S: Storage<T>> Wheel<T, S> {
-    /// Moves time to `to` and yields what fell due, in order of deadline and registration.
+    /// Moves time to `to` and yields the due timers, in order of deadline and registration.
     ///
-    /// Does at most `budget` units of work: timers fired and timers moved inside the wheel. If it
-    /// ended there, [`Advance::more`] says so, and the next call goes on where this one stopped;
-    /// nothing is skipped and no order is lost. A `to` that lies before [`elapsed`](Self::elapsed)
-    /// counts as `elapsed`.
+    /// Does at most `budget` units of work: timers that fire and timers that move inside the wheel.
+    /// If the budget ended, [`Advance::more`] reports that, and the next call continues there;
+    /// nothing is skipped and the order is kept. A `to` before [`elapsed`](Self::elapsed) counts as
+    /// `elapsed`.
     ///
     /// # Examples
     /// ```
@@ -79,7 +79,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Advance { wheel: self, to, budget }
     }
 
-    /// Whether an advance to `to` would have anything to do besides moving the clock hand.
+    /// Whether an advance to `to` would have anything to do besides changing `elapsed`.
     fn has_work(&self, to: u64) -> bool {
         self.lists.occupancy.has(ALREADY_DUE)
             || self.is_suspended()
@@ -87,7 +87,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             || overflow::first(&self.store).is_some_and(|entry| entry.deadline <= to)
     }
 
-    /// Moves the hand to a tick whose slots are empty or are dealt with at once by the caller.
+    /// Moves `elapsed` to a tick whose slots are empty or are handled at once by the caller.
     #[inline(always)]
     fn enter(&mut self, tick: u64) {
         debug_assert!(tick >= self.elapsed, "time went back from {} to {tick}", self.elapsed);
@@ -99,8 +99,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.update_in_range_len();
     }
 
-    /// Brings timers that have come into range back from the overflow, at most as many as this
-    /// tick may. Only between cascades, so that none of them overtakes one that is in a slot.
+    /// Moves timers that have come into range from the overflow to the wheel, at most as many as
+    /// allowed per tick. Only between cascades, so that none of them overtakes a timer in a slot.
     #[inline(always)]
     fn reinsert(&mut self, budget: &mut usize) {
         if self.store.overflow().is_empty() || self.reinsertions_left == 0 {
@@ -126,8 +126,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.update_in_range_len();
     }
 
-    /// Deals the entries of the slot that time has entered out to finer slots, as far as the
-    /// budget goes.
+    /// Moves the entries of the slot that time has entered to finer slots, as far as the budget
+    /// goes.
     #[inline(always)]
     fn cascade(&mut self, budget: &mut usize) {
         let elapsed = self.elapsed;
@@ -150,7 +150,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         }
     }
 
-    /// Decides and takes out the first timer of a list. `None` if somebody else had cancelled it.
+    /// Fires the first timer of a list. `None` if another thread had cancelled it.
     #[inline(always)]
     fn fire_first(&mut self, list: u32, to: u64) -> Option<Expired<T>> {
         let entry = self.lists.pop(&mut self.store, list)?;
@@ -158,7 +158,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.finish(entry.timer(), entry.priority_code(), deadline, to)
     }
 
-    /// Decides a timer that is in no list any more.
+    /// Fires a timer that is in no list any more.
     #[inline(always)]
     fn finish(
         &mut self,
@@ -176,7 +176,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some(Expired { id, deadline: Tick::new(deadline), now: Tick::new(to), value })
     }
 
-    /// Leaves a timer that somebody else has cancelled out of all lists until it is returned.
+    /// Keeps a timer that another thread has cancelled out of all lists until its slot is returned.
     #[cold]
     fn detach(&mut self, timer: u32, priority_code: u32) {
         self.uncount(priority_code);
@@ -205,7 +205,7 @@ impl<T, S: Storage<T>> Iterator for Advance<'_, T, S> {
                 return None;
             }
             let wheel = &mut *self.wheel;
-            // Most often: one more of the tick that is firing.
+            // The most common case: one more timer of the tick that is firing.
             let slot = wheel.current_slot();
             if wheel.open == wheel.elapsed
                 && wheel.lists.occupancy.has(slot)
@@ -253,7 +253,7 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         self.budget == 0 && self.wheel.has_work(self.to)
     }
 
-    /// Moves the hand to the next slot or overflow entry that is due, or to the end.
+    /// Moves `elapsed` to the next slot or overflow entry that is due, or to the end.
     #[inline]
     fn go_to_next_event(&mut self) -> Progress<T> {
         let wheel = &mut *self.wheel;
@@ -280,7 +280,7 @@ impl<T, S: Storage<T>> Advance<'_, T, S> {
         Progress::Done
     }
 
-    /// Fires straight from the overflow a timer that could not be brought back in time.
+    /// Fires a timer directly from the overflow that could not return to the wheel in time.
     fn fire_from_overflow(&mut self) -> Progress<T> {
         let wheel = &mut *self.wheel;
         let Some(entry) = overflow::pop(&mut wheel.store) else { return Progress::Done };

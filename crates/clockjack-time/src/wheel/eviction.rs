@@ -1,42 +1,42 @@
-//! Making room: a more important timer displaces a less important one, and saturation drops the
-//! least important first.
+//! Eviction: a timer of higher priority replaces one of lower priority, and load shedding drops the
+//! lowest priority first.
 
 use super::{Storage, TimerId, TimerPriority, Wheel, list};
 use crate::{Full, Tick};
 
-/// How many entries an insert looks at for somebody to displace: bounded, so that a full wheel
-/// costs an insert a few hundred nanoseconds and no more.
+/// How many entries an insert scans for a timer to evict: bounded, so that an insert into a full
+/// wheel costs at most a few hundred nanoseconds.
 const EVICTION_SCAN_MAX: usize = 256;
 
-/// A timer that was given up for want of room.
+/// A timer that was dropped because there was no room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped<T> {
-    /// Its id, which names nothing any more.
+    /// Its id, which refers to nothing any more.
     pub id: TimerId,
-    /// How much it mattered.
+    /// Its priority.
     pub priority: TimerPriority,
-    /// What it was armed with.
+    /// The value that it was armed with.
     pub value: T,
 }
 
-/// What became of an insert that may displace others.
+/// The result of an insert that may evict another timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted<T> {
     /// The new timer.
     pub id: TimerId,
-    /// Who had to go for it.
+    /// The timer that was dropped for it.
     pub evicted: Option<Dropped<T>>,
 }
 
 impl<T, S: Storage<T>> Wheel<T, S> {
-    /// Arms a timer and, if there is no room, gives up one of a strictly lower class for it.
+    /// Arms a timer and, if there is no room, drops one of a strictly lower priority for it.
     ///
-    /// Only a timer of the lowest class that is armed is given up, and only one that a bounded
-    /// search finds; the search goes on from there at the next call. If it is the overflow that
-    /// has no room, only far timers count, for only they make room there.
+    /// It drops only a timer of the lowest priority that is armed, and only one that a bounded
+    /// search finds; the next call continues the search there. If the overflow has no room, only
+    /// overflow timers count, because only they make room there.
     ///
     /// # Errors
-    /// [`Full`], which holds the value, if nobody of a lower class was found. Then nothing has
+    /// [`Full`], which holds the value, if no timer of a lower priority was found. Then nothing has
     /// changed.
     ///
     /// # Examples
@@ -63,18 +63,18 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         } else {
             None
         };
-        // The slot of a far timer serves a near one too, and a near one goes only if there is room
-        // in the overflow: so what is given up is never given up for nothing.
+        // The slot of an overflow timer can be used by a wheel timer too, and a wheel timer is
+        // dropped only if there is room in the overflow: so no timer is dropped in vain.
         let evicted = victim.and_then(|(timer, priority)| self.drop_timer(timer, priority));
         let id = self.insert_with_priority(deadline, priority, value)?;
         Ok(Admitted { id, evicted })
     }
 
-    /// Gives up one timer of the lowest class that is armed: `Low` while there are any, then
+    /// Drops one timer of the lowest priority that is armed: `Low` while there are any, then
     /// `Normal`, then `High`.
     ///
-    /// Looks at no more than `scan_max` entries. `None` means that nothing is armed or that this
-    /// many were not enough; the next call goes on from there.
+    /// Scans no more than `scan_max` entries. `None` means that nothing is armed or that the scan
+    /// found none; the next call continues there.
     pub fn shed(&mut self, scan_max: usize) -> Option<Dropped<T>> {
         let priority = self.lowest_priority()?;
         let timer = self.find_priority(priority, scan_max)?;
@@ -90,7 +90,7 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some((self.find_priority(lowest, EVICTION_SCAN_MAX)?, lowest))
     }
 
-    /// Looks through the chunks' entries and then the overflow's, round and round.
+    /// Scans the entries of the chunks and then those of the overflow, round robin.
     fn find_priority(&mut self, priority: TimerPriority, scan_max: usize) -> Option<u32> {
         let chunks = self.store.chunks();
         let steps = chunks as usize + self.store.overflow().len();
@@ -128,7 +128,8 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             .map(|entry| entry.timer())
     }
 
-    /// The last entries of the overflow's heap are among its latest: they are looked at first.
+    /// The last entries of the overflow's heap are among the latest deadlines: they are scanned
+    /// first.
     fn find_in_overflow_below(&self, priority: TimerPriority) -> Option<(u32, TimerPriority)> {
         let last = self.store.overflow().iter().rev().take(EVICTION_SCAN_MAX);
         let lower =

@@ -1,4 +1,4 @@
-//! The store of fixed capacity: no allocation, can be a static.
+//! The store of fixed capacity: slabs with free lists in arrays, no allocation, can be a static.
 
 use core::fmt;
 
@@ -11,17 +11,18 @@ use super::{
 };
 use crate::timer_state::Generation;
 
-/// Marks a generation as the link of a free record: no generation is that great.
+/// Marks a generation as the free-list link of a record: no generation is that large.
 const FREE: u64 = 1 << 63;
-/// The end of the chain of free records, and of free chunks.
+/// The end of the free list of records, and of that of chunks.
 const NONE: u32 = u32::MAX;
 
-/// A store for `N` timers of which `OVERFLOW` may lie beyond the wheel's range, all inside itself.
+/// A store for `N` timers, of which `OVERFLOW` may be beyond the wheel's range, without heap
+/// memory.
 ///
 /// 29 bytes and the value for each of `N`, 24 for each of `OVERFLOW`.
 pub struct Fixed<T, const N: usize, const OVERFLOW: usize = N> {
     records: [Record<T>; N],
-    /// Chunks of one entry: with so few timers, room counts for more than neighbourhood.
+    /// Chunks of one entry: with so few timers, memory matters more than locality.
     chunks: [[u64; 2]; N],
     live: [u8; N],
     overflow: [OverflowEntry; OVERFLOW],
@@ -33,7 +34,7 @@ pub struct Fixed<T, const N: usize, const OVERFLOW: usize = N> {
 }
 
 impl<T, const N: usize, const OVERFLOW: usize> Fixed<T, N, OVERFLOW> {
-    /// An empty store. A `const fn`, so a wheel can be a static's initial value.
+    /// An empty store. A `const fn`, so a wheel can be the initial value of a static.
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(N < CHUNKS_MAX as usize, "chunks are numbered by 26 bits") };
@@ -102,7 +103,7 @@ impl<T, const N: usize, const OVERFLOW: usize> Columns<T> for Fixed<T, N, OVERFL
     }
 
     fn reset(&mut self) {
-        // Nothing is in use, and there is no memory to give back.
+        // Nothing is in use, and there is no memory to free.
     }
 
     record_columns!();

@@ -1,12 +1,12 @@
-//! The overflow: an indexed 4-ary heap of what lies beyond the wheel's range.
+//! The overflow: an indexed 4-ary heap of the timers beyond the wheel's range.
 //!
-//! Ordered by deadline, then by registration, so that equal deadlines keep their order. A timer's
-//! place is its position in the heap: a cancel finds it at once and takes it out in O(log n);
-//! nothing stays behind.
+//! Ordered by deadline, then by registration, so that equal deadlines keep their order. The
+//! location of a timer is its position in the heap: a cancel finds it at once and takes it out in
+//! O(log n); nothing stays behind.
 
 use super::store::{Columns, Location, OverflowEntry};
 
-/// Children of a node: a shallower tree than a binary one, and siblings lie side by side.
+/// Children of a node: a shallower tree than a binary one, and siblings are neighbours in memory.
 const ARITY: usize = 4;
 
 /// The entry that is due first.
@@ -33,7 +33,7 @@ pub(crate) fn remove<T, S: Columns<T>>(store: &mut S, position: usize) {
     if last < gone { sift_up(store, position) } else { sift_down(store, position) }
 }
 
-/// Brings the entry that was appended last to where it belongs. Its timer is not vacant.
+/// Moves the entry that was appended last to its position. Its timer is not vacant.
 pub(crate) fn sift_up_last<T, S: Columns<T>>(store: &mut S) {
     let last = store.overflow().len() - 1;
     sift_up(store, last);
@@ -43,7 +43,7 @@ pub(crate) fn sift_up_last<T, S: Columns<T>>(store: &mut S) {
 fn sift_up<T, S: Columns<T>>(store: &mut S, position: usize) {
     let overflow = store.overflow();
     let entry = overflow[position];
-    // Mostly it is the latest, and stays where it is.
+    // Usually it is the latest deadline, and stays where it is.
     if position == 0 || overflow[(position - 1) / ARITY] < entry {
         store.set_location(entry.timer, location_at(position));
         return;

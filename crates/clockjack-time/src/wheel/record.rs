@@ -1,11 +1,11 @@
-//! One timer of a store with one owner: its value, where it is, and which arming it is.
-#![expect(unsafe_code, reason = "a value is there exactly while its location is not vacant")]
+//! One timer of a store with one owner: its value, its location, and its generation.
+#![expect(unsafe_code, reason = "a value is initialised exactly while its location is not vacant")]
 
 use core::{fmt, mem::MaybeUninit};
 
 use super::store::Location;
 
-/// A timer's place and value, which is initialised exactly while the place is not vacant.
+/// A timer's location and value, which is initialised exactly while the location is not vacant.
 pub struct TimerEntry<T> {
     location: Location,
     value: MaybeUninit<T>,
@@ -44,8 +44,8 @@ impl<T> TimerEntry<T> {
             return None;
         }
         self.location = Location::VACANT;
-        // SAFETY: the place was not vacant, so `put` has written the value, and it is marked
-        // vacant now, so nobody reads it a second time.
+        // SAFETY: the location was not vacant, so `put` has written the value, and it is marked
+        // vacant now, so the value is not read a second time.
         Some((location, unsafe { self.value.assume_init_read() }))
     }
 
@@ -53,7 +53,7 @@ impl<T> TimerEntry<T> {
         if self.location.is_vacant() {
             return None;
         }
-        // SAFETY: the place is not vacant, so `put` has written the value.
+        // SAFETY: the location is not vacant, so `put` has written the value.
         Some(unsafe { self.value.assume_init_ref() })
     }
 
@@ -61,7 +61,7 @@ impl<T> TimerEntry<T> {
         if self.location.is_vacant() {
             return None;
         }
-        // SAFETY: the place is not vacant, so `put` has written the value.
+        // SAFETY: the location is not vacant, so `put` has written the value.
         Some(unsafe { self.value.assume_init_mut() })
     }
 }
@@ -80,7 +80,7 @@ impl<T> fmt::Debug for TimerEntry<T> {
     }
 }
 
-/// A timer with its generation beside it: one cache line tells all.
+/// A timer with its generation: both are on the same cache line.
 pub(crate) struct Record<T> {
     /// In halves, so that the record needs no more alignment than the value. 0: not armed.
     generation: [u32; 2],
@@ -102,8 +102,8 @@ impl<T> Record<T> {
     }
 }
 
-/// What [`Columns`](super::store::Columns) asks of a store with one owner, whose generations are
-/// plain memory.
+/// The methods of [`Columns`](super::store::Columns) for a store with one owner, whose generations
+/// are plain memory.
 macro_rules! record_columns {
     () => {
         #[inline(always)]

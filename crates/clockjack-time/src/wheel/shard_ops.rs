@@ -1,5 +1,5 @@
-//! What a shard does with the wheel that it guards: slots that are given out before their timers
-//! come, and slots that come back by another way than they went.
+//! The operations of a wheel that only a shard uses: reserved slots, and slots that remote
+//! cancellers return.
 
 use alloc::vec::Vec;
 
@@ -20,15 +20,14 @@ impl<T> Wheel<T, ShardStore<T>> {
         self.store.counts_mut()
     }
 
-    /// Whether the lists take much more memory than they need: fewer than two entries in a chunk,
-    /// beyond the one chunk that each list may have for itself. After a whole round of
-    /// [`compact`](Self::compact) it is not so.
+    /// Whether the lists use much more memory than they need: fewer than two entries per chunk, not
+    /// counting one chunk per list. After a full round of [`compact`](Self::compact) it is false.
     pub(crate) fn is_sparse(&self) -> bool {
         let in_lists = self.len().saturating_sub(self.overflow_len());
         self.store.n_chunks_used() > in_lists / 2 + LISTS as usize
     }
 
-    /// Joins chunks that hold little, in one list.
+    /// Merges chunks with few entries, in one list.
     pub(crate) fn compact(&mut self, budget: usize) -> Compacted {
         let mut cursor = *self.store.compact_cursor();
         let compacted = self.lists.compact(&mut self.store, &mut cursor, budget);
@@ -42,28 +41,28 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         self.shard = shard;
     }
 
-    /// Takes a slot for a timer that will come from outside.
+    /// Reserves a slot for a remote insert.
     pub(crate) fn reserve(&mut self) -> Option<(u32, Generation)> {
         let timer = self.store.take_slot()?;
         Some((timer, self.next_generation()))
     }
 
-    /// Gives back a slot whose timer came from outside and never entered the wheel.
+    /// Frees a reserved slot whose timer never entered the wheel.
     pub(crate) fn unreserve(&mut self, timer: u32) {
         self.store.give_slot(timer);
     }
 
-    /// Enters a timer that came from outside, into a slot that was reserved and is armed.
+    /// Inserts a timer from the inbox, into a slot that was reserved and is armed.
     pub(crate) fn insert_reserved(&mut self, timer: u32, deadline: u64, value: T) {
         let location = self.link(timer, deadline, TimerPriority::Normal);
-        let entry = self.store.entry_mut(timer).expect("a reserved slot has a entry");
+        let entry = self.store.entry_mut(timer).expect("a reserved slot has an entry");
         entry.put(location, value);
         self.len[TimerPriority::Normal.code() as usize] += 1;
         self.restore_heap_order(location);
     }
 
-    /// Frees a slot that was cancelled from outside; `None`, and nothing is done, if its value has
-    /// not come yet.
+    /// Frees a slot that was cancelled remotely; `None`, without effect, if its value is still in
+    /// the inbox.
     pub(crate) fn reclaim(&mut self, timer: u32) -> Option<T> {
         let (location, value) = self.store.entry_mut(timer)?.take()?;
         let priority_code = self.unlink(location);
@@ -71,13 +70,13 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         Some(value)
     }
 
-    /// Lets nothing be armed in slots that are free now.
+    /// Prevents free slots from being used.
     pub(crate) fn close(&mut self) {
         self.store.close();
     }
 
-    /// Takes the values of all armed timers out, in no order. Says how many timers are left: those
-    /// that somebody has cancelled and not returned yet.
+    /// Takes the values of all armed timers out, in no order. Returns how many timers are left:
+    /// those that another thread has cancelled and not returned yet.
     pub(crate) fn drain_into(&mut self, values: &mut Vec<T>) -> usize {
         let mut n_left = 0;
         for timer in 0..self.store.slots() {

@@ -1,27 +1,27 @@
-//! What the wheel keeps its timers in: records of timers, chunks of list entries, the overflow.
+//! The storage of a wheel, by columns: records of timers, chunks of list entries, the overflow.
 //!
-//! The trait is sealed. A store is memory with rules, not a place for behaviour; the wheel decides
-//! what stands in it. Three stores exist: [`Slab`](super::Slab) grows, [`Fixed`](super::Fixed)
-//! lives wherever its owner puts it and never allocates, and the shard's store shares its
-//! generations with other threads.
+//! The trait is sealed. A store is memory with rules and has no behaviour; the wheel decides what
+//! is in it. There are three stores: [`Slab`](super::Slab) grows, [`Fixed`](super::Fixed) never
+//! allocates, and the shard's store shares its generations with other threads. `wheel.md` has a
+//! drawing.
 //!
 //! Rules that the wheel keeps and relies on:
 //!
-//! 1. A timer's value is initialised exactly while its place is not [`Location::VACANT`]: `put` and
-//!    `take` of [`TimerEntry`] keep that.
-//! 2. A slot taken by `take_slot` is nobody else's until `give_slot`; likewise for chunks.
-//! 3. `claim` and `fire` succeed at most once for each `fill`, whoever calls them.
+//! 1. A timer's value is initialised exactly while its location is not [`Location::VACANT`]: `put`
+//!    and `take` of [`TimerEntry`] keep that.
+//! 2. A slot that `take_slot` returned has one user until `give_slot`; likewise for chunks.
+//! 3. `claim` and `fire` succeed at most once for each `fill`, whichever thread calls them.
 
 use super::{priority::TimerPriority, record::TimerEntry};
 use crate::timer_state::Generation;
 
-/// Where a timer is.
+/// The location of a timer.
 ///
 /// ```text
-///   0 class:2 cell:29            in a list: which cell of which chunk, and as what it counts
-///   10 position:30               in the overflow: where in its heap
+///   0 priority:2 cell:29         in a list: which cell of which chunk, and its priority
+///   10 position:30               in the overflow: its position in the heap
 ///   1111..10                     in no list, until its slot is returned
-///   1111..11                     nowhere: the slot is free or reserved
+///   1111..11                     none: the slot is free or reserved
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location(u32);
@@ -51,7 +51,7 @@ impl Location {
         if self.0 < Self::OVERFLOW { Some(self.0 & Self::CELL_MASK) } else { None }
     }
 
-    /// The code of the class, if the timer is in a list.
+    /// The code of the priority, if the timer is in a list.
     #[inline(always)]
     pub(crate) const fn priority_code(self) -> u32 {
         self.0 >> Self::CELL_BITS & 3
@@ -69,16 +69,16 @@ impl Location {
     }
 }
 
-/// An entry of a list: which timer, its class and the low bits of its deadline. What a cell holds
-/// that is not live means nothing.
+/// An entry of a list: which timer, its priority and the low bits of its deadline. A cell that is
+/// not live has no meaning.
 ///
 /// ```text
-///   63..62 class   61..32 deadline   31..0 timer
+///   63..62 priority   61..32 deadline   31..0 timer
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListEntry(pub(crate) u64);
 
-/// The part of a deadline that an entry keeps: enough, since what is in the wheel is near.
+/// The part of a deadline that an entry keeps: enough, since the wheel's range is smaller.
 pub(crate) const DUE_MASK: u64 = (1 << 30) - 1;
 
 impl ListEntry {
@@ -93,19 +93,19 @@ impl ListEntry {
         self.0 as u32
     }
 
-    /// The class as a number below 4.
+    /// The priority as a number below 4.
     #[inline(always)]
     pub(crate) const fn priority_code(self) -> u32 {
         (self.0 >> 62) as u32
     }
 
-    /// The whole deadline, which lies in `elapsed..elapsed + 2^30`.
+    /// The whole deadline, which is in `elapsed..elapsed + 2^30`.
     #[inline(always)]
     pub(crate) const fn ahead(self, elapsed: u64) -> u64 {
         elapsed.wrapping_add((self.0 >> 32).wrapping_sub(elapsed) & DUE_MASK)
     }
 
-    /// The whole deadline, which lies in `elapsed - 2^30 + 1..=elapsed`.
+    /// The whole deadline, which is in `elapsed - 2^30 + 1..=elapsed`.
     #[inline(always)]
     pub(crate) const fn behind(self, elapsed: u64) -> u64 {
         elapsed.wrapping_sub(elapsed.wrapping_sub(self.0 >> 32) & DUE_MASK)
@@ -128,7 +128,7 @@ impl OverflowEntry {
 
 const _: () = assert!(size_of::<OverflowEntry>() == 24, "an entry of the overflow costs 24 bytes");
 
-/// Sealed: only this crate's stores have it.
+/// Sealed: only this crate's stores implement it.
 pub trait Columns<T> {
     /// log2 of the cells of a chunk; the first cell is its header, the others hold entries.
     const CHUNK_BITS: u32;
@@ -141,53 +141,52 @@ pub trait Columns<T> {
     fn has_slot(&self) -> bool;
     /// Takes a slot, which is vacant.
     fn take_slot(&mut self) -> Option<u32>;
-    /// Gives a slot back that is vacant.
+    /// Gives back a slot that is vacant.
     fn give_slot(&mut self, timer: u32);
-    /// Lets no free slot be taken any more.
+    /// Prevents free slots from being taken.
     fn close(&mut self) {}
-    /// Gives memory back. Nothing is in use.
+    /// Frees memory. Nothing is in use.
     fn reset(&mut self);
 
-    /// Where a timer is and its value.
+    /// The location and the value of a timer.
     fn entry(&self, timer: u32) -> Option<&TimerEntry<T>>;
     fn entry_mut(&mut self, timer: u32) -> Option<&mut TimerEntry<T>>;
-    /// Where the timer of a slot is that was taken once.
+    /// The location of the timer of a slot that was taken at least once.
     fn location(&self, timer: u32) -> Location;
-    /// Moves a timer that is not vacant to a place that is not vacant either.
+    /// Changes the location of a timer; neither the old one nor the new one is vacant.
     fn set_location(&mut self, timer: u32, location: Location);
 
     /// Fills a slot and arms it under a new generation.
     fn fill(&mut self, timer: u32, generation: Generation, location: Location, value: T);
     /// Whether the slot is armed under this generation and neither fired nor cancelled.
     fn is_armed(&self, timer: u32, generation: Generation) -> bool;
-    /// Whether a slot that is in a list is armed: not so if another thread has cancelled it and it
-    /// was not returned yet.
+    /// Whether a slot that is in a list is armed: false if another thread has cancelled it and has
+    /// not returned it yet.
     fn is_live(&self, _timer: u32) -> bool {
         true
     }
     /// Cancel: decides the race for this arming and, if it is won, empties the slot.
     fn claim(&mut self, timer: u32, generation: Generation) -> Option<(Location, T)>;
-    /// Expiry: decides the race for the present arming and, if it is won, empties the slot and
-    /// says which arming it was. `None` if somebody cancelled it and will return the slot by
-    /// another way.
+    /// Expiry: decides the race for the current arming and, if it is won, empties the slot and
+    /// returns which arming it was. `None` if another thread cancelled it and will return the slot.
     fn fire(&mut self, timer: u32) -> Option<(Generation, T)>;
-    /// The last `fire` was no expiry: the timer was given up.
+    /// The last `fire` was not an expiry: the timer was dropped.
     fn count_dropped(&mut self) {}
-    /// Changes the generation of an armed slot. If false, it was cancelled meanwhile.
+    /// Changes the generation of an armed slot. False if it was cancelled meanwhile.
     fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool;
 
-    /// Takes a chunk, whose cells say nothing. There is always one: no list keeps a chunk without
-    /// an entry, and there are as many chunks as slots.
+    /// Takes a chunk, whose cells have no meaning yet. There is always one: no list keeps a chunk
+    /// without an entry, and there are as many chunks as slots.
     fn take_chunk(&mut self) -> u32;
-    /// Gives a chunk back that has no entry.
+    /// Gives back a chunk that has no entry.
     fn give_chunk(&mut self, chunk: u32);
     /// How many chunks were ever taken.
     fn chunks(&self) -> u32;
     /// The cells of a chunk: its header and its entries.
     fn chunk(&self, chunk: u32) -> &[u64];
     fn chunk_mut(&mut self, chunk: u32) -> &mut [u64];
-    /// Which entries of a chunk are live, bit by bit; 0 if it is not in use. Kept apart from the
-    /// cells, and so close together that a cancel finds it without a cache miss.
+    /// Which entries of a chunk are live, one bit each; 0 if the chunk is not in use. Stored apart
+    /// from the cells, and so densely that a cancel finds it without a cache miss.
     fn live(&self, chunk: u32) -> u8;
     fn live_mut(&mut self, chunk: u32) -> &mut u8;
 
@@ -198,6 +197,6 @@ pub trait Columns<T> {
     fn overflow_max(&self) -> usize;
     /// Appends an entry. False if there is no room.
     fn overflow_push(&mut self, entry: OverflowEntry) -> bool;
-    /// Takes the last entry away.
+    /// Removes the last entry.
     fn overflow_pop(&mut self) -> Option<OverflowEntry>;
 }

@@ -1,10 +1,9 @@
-//! Joining neighbours of which little is left: what holes cancels have left in the chunks of a
-//! list is made good here, a bounded piece at a time.
+//! Compaction of lists: merges neighbouring chunks in which cancels have left few entries, a
+//! bounded amount at a time.
 //!
-//! Two chunks that follow one another are joined if their entries fit into one, so at least as many
-//! of their cells are holes as are live. The order stays as it was after every join, so this can
-//! stop anywhere. After a whole round without cancels a list of `n` entries has `n / 4 + 1` chunks
-//! at the most.
+//! Two consecutive chunks are merged if their entries fit into one, so at least as many of their
+//! cells are empty as are live. Every merge keeps the order, so compaction can stop anywhere. After
+//! a full round without cancels a list of `n` entries has at most `n / 4 + 1` chunks.
 
 use super::{CELLS_MAX, Lists, NONE, entries, header, live_entries};
 use crate::wheel::{
@@ -12,11 +11,11 @@ use crate::wheel::{
     store::{Columns, ListEntry, Location},
 };
 
-/// Where the look through the lists goes on.
+/// Where the scan of the lists continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     list: u32,
-    /// In that list, if it is still there; [`NONE`] for the first.
+    /// In that list, if it still is in it; [`NONE`] for the first.
     chunk: u32,
 }
 
@@ -24,19 +23,19 @@ impl Cursor {
     pub(crate) const START: Self = Self { list: 0, chunk: NONE };
 }
 
-/// What a look came to.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compacted {
-    /// Lists that were looked at: one, or none if all are empty.
+    /// Lists that were scanned: one, or none if all are empty.
     pub(crate) n_lists: usize,
     /// Chunks that were freed.
     pub(crate) n_chunks: usize,
 }
 
 impl Lists {
-    /// Looks through one list, or what the last call has left of it, for chunks to join. A chunk
-    /// looked at and an entry moved are one unit of the budget each; it is exceeded by less than
-    /// what one chunk holds.
+    /// Scans one list, or the part of it that the last call has left, for chunks to merge. Scanning
+    /// a chunk and moving an entry are one unit of the budget each; the budget is exceeded by less
+    /// than the entries of one chunk.
     pub(crate) fn compact<T, S: Columns<T>>(
         &mut self,
         store: &mut S,
@@ -56,7 +55,7 @@ impl Lists {
             }
             let n_live = (store.live(chunk).count_ones() + store.live(next).count_ones()) as usize;
             if n_live <= entries::<T, S>() as usize {
-                self.join(store, chunk, next);
+                self.merge(store, chunk, next);
                 spent += n_live;
                 compacted.n_chunks += 1;
             } else {
@@ -67,11 +66,11 @@ impl Lists {
         compacted
     }
 
-    /// The chunk at which to go on, in the next list that holds anything.
+    /// The chunk at which to continue, in the next list that is not empty.
     fn resume<T, S: Columns<T>>(&self, store: &S, cursor: &mut Cursor) -> Option<u32> {
         let at = cursor.chunk;
-        // It may have been freed since, or serve another list; if it serves this one again, any
-        // place in it is as good.
+        // It may have been freed since, or belong to another list; if it belongs to this one again,
+        // any chunk of the list is as good.
         if at < store.chunks() && store.live(at) != 0 && header(store, at).list() == cursor.list {
             return Some(at);
         }
@@ -81,29 +80,29 @@ impl Lists {
         Some(self.lists[list as usize].first)
     }
 
-    /// Moves the entries of `next` behind those of `chunk`, before which it stands, and frees it.
-    fn join<T, S: Columns<T>>(&mut self, store: &mut S, chunk: u32, next: u32) {
-        let mut joined = [ListEntry(0); CELLS_MAX];
-        let mut n_joined = 0;
+    /// Moves the entries of `next` behind those of `chunk`, its predecessor, and frees `next`.
+    fn merge<T, S: Columns<T>>(&mut self, store: &mut S, chunk: u32, next: u32) {
+        let mut merged = [ListEntry(0); CELLS_MAX];
+        let mut n_merged = 0;
         for entry in live_entries(store, chunk).chain(live_entries(store, next)) {
-            n_joined += 1;
-            joined[n_joined] = entry;
+            n_merged += 1;
+            merged[n_merged] = entry;
         }
         let first = chunk << S::CHUNK_BITS;
         let mut at = first;
-        for entry in &joined[1..=n_joined] {
+        for entry in &merged[1..=n_merged] {
             at += 1;
             store.chunk_mut(chunk)[(at - first) as usize] = entry.0;
             store.set_location(entry.timer(), Location::in_list(entry.priority_code(), at));
         }
         // Bit 0 is the header's.
-        *store.live_mut(chunk) = u8::MAX >> (CELLS_MAX - 1 - n_joined) & !1;
+        *store.live_mut(chunk) = u8::MAX >> (CELLS_MAX - 1 - n_merged) & !1;
         *store.live_mut(next) = 0;
         let is_last = header(store, next).next() == NONE;
         let list = header(store, chunk).list();
         self.unlink(store, next);
         if is_last {
-            // What is left of the chunk serves the next entries.
+            // The empty cells of the chunk take the next entries.
             self.lists[list as usize].tail = at;
         }
     }
@@ -116,7 +115,8 @@ mod tests {
     use super::*;
     use crate::{GrowingWheel, Tick, WheelConfig, wheel::TimerId};
 
-    /// A wheel with timers of one slot, of which only those are left that `keep` names.
+    /// A wheel with timers of one slot, from which all are cancelled except those that `keep`
+    /// selects.
     fn thinned(n_timers: u64, keep: impl Fn(u64) -> bool) -> (GrowingWheel<u64>, Vec<TimerId>) {
         let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
         let ids: Vec<_> =
@@ -165,7 +165,7 @@ mod tests {
                 let after = n_chunks(&wheel);
                 assert_eq!(before - after, freed, "pattern {nth}, budget {budget}");
                 assert!(after <= kept.len() / 4 + 1, "{after} chunks for {}", kept.len());
-                // What is armed afterwards stands behind; ids of what was moved are good.
+                // Timers that are armed later are behind; ids of moved timers are valid.
                 wheel.insert(Tick::new(5), 1_000).expect("room");
                 wheel.insert(Tick::new(5), 1_001).expect("room");
                 assert!(wheel.cancel(kept[kept.len() / 2]).is_some());
