@@ -109,7 +109,7 @@ fn values_that_come_one_at_a_time_need_no_heap() {
     assert_eq!((alone, Consumer(&mailbox).pop()), ((0, 0), Pop::Item([7; 4])));
 }
 
-/// A block whose last position goes by on the tray is taken out of its entry like any other.
+/// A block whose last position is in the inline slot is taken out of its entry like any other.
 #[test]
 fn values_in_the_inline_slot_and_in_blocks_alternate_in_order() {
     for burst in 1..40 {
@@ -345,7 +345,7 @@ fn an_evicting_box_gives_the_oldest_for_the_newest() {
     let permits = [(); 3].map(|()| mailbox.claim().unwrap());
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_full());
     drop(permits);
-    // Marks of what was given up make room, and nobody hears of them.
+    // Marks of abandoned claims make room, and are not reported.
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).is_ok());
     mailbox.close();
     assert!(mailbox.push_or_evict(1, |_| unreachable!()).unwrap_err().is_closed());

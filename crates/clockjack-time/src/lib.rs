@@ -1,10 +1,10 @@
-//! Clockjack's time: ticks, clocks, the timer wheel, shards and tick drivers.
+//! Time in Clockjack: ticks, clocks, the timer wheel, shards and tick drivers.
 //!
 //! ```
 //! use clockjack_time::{FixedWheel, ManualClock, MonotonicClock, Resolution, Tick};
 //! use core::time::Duration;
 //!
-//! // Time is handed in: here by a clock that a test moves by hand.
+//! // The caller passes the time in: here from a clock that a test advances.
 //! let clock = ManualClock::new(Resolution::MILLI);
 //! let mut wheel = FixedWheel::<&str, 16>::fixed(Tick::ZERO);
 //!
@@ -24,22 +24,22 @@
 //!
 //! # The model
 //!
-//! Time is a count of ticks since the system's start; what a tick is worth says a [`Resolution`].
-//! Nothing here reads a clock, sleeps or starts a thread. A host asks its [`MonotonicClock`] for
-//! `now`, tells a wheel or a shard, and gets what fell due; [`Wheel::next_deadline`] says until
-//! when it may sleep.
+//! Time is a count of ticks since the start of the system; a [`Resolution`] says how long a tick
+//! is. Nothing here reads a clock, sleeps or starts a thread. A host reads `now` from its
+//! [`MonotonicClock`], passes it to a wheel or a shard, and gets the due timers;
+//! [`Wheel::next_deadline`] says until when the host may sleep.
 //!
-//! * A **wheel** ([`wheel`]) belongs to whoever holds it: [`GrowingWheel`] with an allocator,
-//!   [`FixedWheel`] without one.
-//! * A **shard** ([`shard`]) is a wheel that several threads reach: any thread may arm and cancel,
-//!   and whoever gets the lease polls.
-//! * The **timer word** ([`timer_state`]) is where firing and cancelling are decided, once.
-//! * A **driver** ([`driver`]) is where ticks come from; [`InterruptDriver`] takes them from an
-//!   interrupt handler.
+//! * A **wheel** ([`wheel`]) has one owner: [`GrowingWheel`] with an allocator, [`FixedWheel`]
+//!   without one.
+//! * A **shard** ([`shard`]) is a wheel that several threads share: any thread may arm and cancel,
+//!   and the thread that locks the shard polls.
+//! * The **timer state** ([`timer_state`]) decides between firing and cancelling, exactly once.
+//! * A **driver** ([`driver`]) provides ticks; [`InterruptDriver`] gets them from an interrupt
+//!   handler.
 //!
 //! # Which to use
 //!
-//! | you have | take |
+//! | you have | use |
 //! |---|---|
 //! | one thread and an allocator | [`GrowingWheel`] |
 //! | a microcontroller, or no allocation after start | [`FixedWheel`], which can be a static |
@@ -48,9 +48,9 @@
 //!
 //! # What is not here
 //!
-//! Periodic timers, closures, futures and waking: they are made of these parts by the crates
-//! above. A shard has no form without an allocator. Deadlines more than 2^20 ticks ahead cost
-//! O(log n) instead of O(1) until they come near.
+//! Periodic timers, closures, futures and waking: other crates build them on this one. A shard
+//! needs an allocator. Deadlines more than 2^20 ticks ahead cost O(log n) instead of O(1) until
+//! they come into range.
 //!
 //! # Features
 //!
@@ -60,14 +60,14 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
-/// Makes a constructor `const`, except under loom, whose atomics cannot be made so.
+/// Makes a constructor `const`, except under loom, whose atomics cannot be built in a constant.
 #[cfg(not(loom))]
 macro_rules! const_unless_loom {
     ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
         $(#[$attribute])* $visibility const fn $($rest)*
     };
 }
-/// Leaves a constructor as it is: under loom atomics cannot be made in a constant.
+/// Leaves a constructor as it is: loom's atomics cannot be built in a constant.
 #[cfg(loom)]
 macro_rules! const_unless_loom {
     ($($constructor:tt)*) => { $($constructor)* };
@@ -119,10 +119,10 @@ pub use wheel::{
 #[cfg(feature = "alloc")]
 pub use wheel::{GrowingWheel, Slab};
 
-/// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
+/// The timer state of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub type AtomicTimerState = timer_state::AtomicState<timer_state_64::TimerState64>;
-/// The timer word of this target: one 64-bit atomic where there is one, else two of 32 bits.
+/// The timer state of this target: one 64-bit atomic where there is one, else two of 32 bits.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub type AtomicTimerState = timer_state::AtomicState<timer_state_32::TimerState32>;
 
@@ -133,9 +133,9 @@ pub(crate) type MonotoneTicks = ticks_64::Ticks64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type MonotoneTicks = ticks_32::Ticks32;
 
-/// The gate of this target's drivers.
+/// The taken ticks of this target's drivers.
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub(crate) type TargetTakenTicks = taken_ticks_64::TakenTicks64;
-/// The gate of this target's drivers.
+/// The taken ticks of this target's drivers.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type TargetTakenTicks = taken_ticks_32::TakenTicks32;

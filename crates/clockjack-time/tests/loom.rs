@@ -1,4 +1,4 @@
-//! Races of this crate, explored by loom. Each model is run for every twin that it concerns.
+//! Races of this crate, explored by loom. Each model is run for every form that it concerns.
 #![cfg(loom)]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! What a shard promises, seen from one thread: whoever holds the lease and whoever does not are
+//! What a shard promises, seen from one thread: the holder of the guard and the other threads are
 //! both this test. The races are in `loom/shard.rs` and `stress.rs`.
 #![cfg(not(loom))]
 #![cfg(feature = "alloc")]
@@ -23,7 +23,7 @@ fn shard<T>(capacity: usize) -> Shard<T> {
     Shard::new(ShardConfig { capacity, ..DEFAULT })
 }
 
-/// What fires up to a tick, with nobody else at the shard.
+/// What fires up to a tick, while no other thread uses the shard.
 fn poll<T>(shard: &Shard<T>, now: u64) -> Vec<T> {
     let mut fired = Vec::new();
     let mut guard = shard.try_lock().expect("nobody else has it");
@@ -263,7 +263,7 @@ fn cancels_beside_a_holder_are_freed_when_it_is_gone() {
         assert!(shard.cancel(*id));
     }
     drop(guard);
-    // One lease frees a bounded number: a few of them free all.
+    // One guard frees a bounded number: a few of them free all.
     for _ in 0..10 {
         drop(shard.try_lock());
     }
@@ -468,7 +468,7 @@ fn a_dropped_shard_drops_each_value_once_wherever_it_is() {
     assert!(shard.remote_insert(tick(5), value()).is_ok());
     let in_inbox = shard.remote_insert(tick(5), value()).map_err(|_| ()).expect("room");
     assert!(shard.cancel(in_wheel) && shard.cancel(in_inbox));
-    // The holder went away without a word, so that all stays where it is.
+    // The guard was forgotten, so that everything stays where it is.
     core::mem::forget(guard);
     assert_eq!(drops.get(), 0);
     drop(shard);
@@ -492,7 +492,7 @@ fn a_panic_in_the_callback_unlocks_the_shard() {
 
 #[test]
 fn no_code_of_the_users_runs_while_the_shard_is_locked() {
-    /// Needs the lease when it is dropped.
+    /// Locks the shard when it is dropped.
     struct Needy<'s>(Option<&'s Shard<Needy<'s>>>, &'s Cell<u32>);
     impl Drop for Needy<'_> {
         fn drop(&mut self) {
@@ -508,7 +508,7 @@ fn no_code_of_the_users_runs_while_the_shard_is_locked() {
         let value = Needy(Some(&shard), &drops);
         shard.remote_insert(tick(50), value).map_err(|_| ()).expect("room")
     };
-    // Freed by a lease, by the sixty-fourth cancel, and from the inbox.
+    // Freed by a guard, by the sixty-fourth cancel, and from the inbox.
     let id = post();
     assert!(shard.cancel(id));
     drop(shard.try_lock());
@@ -629,7 +629,7 @@ fn a_panic_in_what_a_close_calls_leaves_the_shard_closed_and_drops_the_rest() {
     assert_eq!(shard.close(|_| panic!("nothing is left")), Closed::Done);
 }
 
-/// The statistics of a shard at which nobody else is; their law is checked.
+/// The statistics of a shard that no other thread uses; their invariant is checked.
 fn stats<T>(shard: &Shard<T>) -> ShardStats {
     let stats = shard.stats();
     let ends = stats.pending + stats.fired + stats.cancelled + stats.dropped;

@@ -120,7 +120,7 @@ fn post<'l>(shard: &Shard<Value<'l>>, ledger: &'l Ledger, number: usize, deadlin
     }
 }
 
-/// Posts the timers of one poster of several, of which each has so many.
+/// Inserts the timers of one of several inserters.
 fn post_all<'l>(
     shard: &Shard<Value<'l>>,
     ledger: &'l Ledger,
@@ -133,7 +133,7 @@ fn post_all<'l>(
     }
 }
 
-/// At every distance that a test of this length can reach: past, near, in the overflow.
+/// At every distance that a test of this length can reach: past, in the wheel, in the overflow.
 fn deadline(ledger: &Ledger, random: &mut Random) -> Tick {
     let now = ledger.now().get();
     let ahead = match random.next() % 16 {
@@ -146,7 +146,7 @@ fn deadline(ledger: &Ledger, random: &mut Random) -> Tick {
     Tick::new((now + ahead).saturating_sub(random.next() % 3))
 }
 
-/// Moves the clock and polls, if the lease can be had.
+/// Advances the clock and polls, if the shard can be locked.
 fn poll<'s, 'l>(
     shard: &'s Shard<Value<'l>>,
     ledger: &'l Ledger,
@@ -221,8 +221,8 @@ fn inserters_cancellers_and_pollers_lose_and_repeat_nothing() {
     assert!(fired > 0 && cancelled > 0, "fired {fired}, cancelled {cancelled}");
 }
 
-/// Whoever polls only when `next_wake` has come misses no timer: nothing is left that nobody would
-/// ever look for.
+/// A thread that polls only when `next_wake` has come misses no timer: no timer is left that no
+/// poll would find.
 #[test]
 fn a_host_that_polls_only_when_next_wake_says_so_fires_everything() {
     const POSTERS: usize = 3;
@@ -299,7 +299,7 @@ fn remote_cancels_of_long_timers_leave_nothing_behind() {
         });
     });
     assert_eq!(fired.load(Relaxed), 0, "none was due");
-    // What the last ones left is freed by whoever takes the lease next.
+    // The next holder of the lock frees what the last ones left.
     for _ in 0..CAPACITY {
         drop(shard.try_lock());
     }

@@ -1,4 +1,4 @@
-//! The timer word, both twins: every short history against a plain model, and real threads
+//! The timer state, both forms: every short history against a plain model, and real threads
 //! against a conservation law. The races themselves are in `loom.rs`.
 #![cfg(not(loom))]
 
@@ -11,7 +11,7 @@ use clockjack_time::{
     timer_state_64::TimerState64,
 };
 
-/// What the word should do, written as plainly as possible.
+/// What the state should do, written as plainly as possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Model {
     state: State,
@@ -136,7 +136,8 @@ fn every_history<R: RawTimerState>(first: Generation, depth: u32) {
     }
 }
 
-/// Where something carries: the first, the last of the low part of the 32-bit state, the last of all.
+/// Where something carries: the first, the last of the low part of the 32-bit state, the last of
+/// all.
 fn edges() -> [Generation; 4] {
     let low_end = (1 << 29) - 1;
     [

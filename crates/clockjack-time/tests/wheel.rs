@@ -1,4 +1,4 @@
-//! What a wheel promises, behaviour by behaviour; `wheel_model.rs` has the random walk beside it.
+//! What a wheel promises, behaviour by behaviour; `wheel_model.rs` has the random walk.
 //!
 //! Where a promise does not depend on the store, it is checked on the growing and the fixed one.
 #![cfg(not(loom))]

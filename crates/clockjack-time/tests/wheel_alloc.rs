@@ -13,7 +13,7 @@ use clockjack_time::{
 #[global_allocator]
 static COUNTING: Counting = Counting::new();
 
-/// Blocks that this thread was given so far.
+/// Blocks that this thread has allocated so far.
 fn allocations() -> u64 {
     COUNTING.allocations()
 }
@@ -160,7 +160,7 @@ fn after_cancelling_all_and_shrinking_memory_is_that_of_an_empty_wheel() {
 }
 
 /// The most that the docs allow for `n` timers of four bytes at once: for each 12 bytes and the
-/// value, a chunk of 64 bytes if it stands alone in one, 24 in the overflow and a free mark for its
+/// value, a chunk of 64 bytes if it is alone in one, 24 in the overflow and a free mark for its
 /// slot and for its chunk, all in tables that double; and a chunk in hand for a cascade.
 const fn bytes_max(n: i64) -> i64 {
     2 * (n + 8) * (16 + 64 + 24 + 8)
@@ -300,8 +300,8 @@ fn chunks_of_which_one_timer_is_left_are_joined_by_the_polls() {
     }
     let stats = shard.stats();
     assert_eq!(stats.pending, N_KEPT as usize);
-    // For each: 8 bytes of a seat and 4 of a list of free chunks, both in what doubles; 8 of a
-    // word; 32 of a chunk that two share. Alone in a chunk it would take 64.
+    // For each: 8 bytes of a timer entry and 4 of a list of free chunks, both in vectors that
+    // double; 8 of a state; 32 of a chunk that two share. Alone in a chunk it would take 64.
     let bytes = live_bytes() - empty;
     assert!(bytes < i64::from(N_KEPT) * (16 + 8 + 8 + 34), "{bytes} bytes");
     assert!(stats.compacted > N_KEPT as usize / 3 && stats.scanned_lists > 0, "{stats:?}");

@@ -16,15 +16,15 @@ use clockjack_testing::Random;
 use clockjack_time::{FixedWheel, GrowingWheel, Tick};
 use wheels::{RANGE, at, fire, tick};
 
-/// tokio 8334: a timer nearly a whole turn of the top level ahead shares the slot of the present,
-/// and was taken for due, or kept for another turn.
+/// tokio 8334: a timer nearly a whole lap of the top level ahead shares the slot of the present,
+/// and was taken for due, or kept for another lap.
 #[test]
 fn a_timer_in_the_top_levels_own_slot_waits_for_its_lap() {
     let top = RANGE / 4;
     for turn in [0, 1, 5, 1 << 10, 1 << 16] {
         for inside in [1, 17, 4_096, top - 1] {
             let start = turn * RANGE + 2 * top + inside;
-            // In the slot of the cursor, one lap later: before, at and behind where it stands now.
+            // In the slot of the cursor, one lap later: before, at and behind the current tick.
             for deadline in
                 [start + RANGE - inside, start + RANGE - 1, start + RANGE, start + RANGE + 1]
             {
@@ -123,7 +123,7 @@ fn a_timer_armed_after_a_late_poll_is_not_early_by_the_delay() {
         for delay in [1, 2, 64, 65, 5_000, RANGE - 1, RANGE, RANGE + 1] {
             let mut wheel = at(10);
             wheel.insert(tick(11), "old").expect("room");
-            // The wheel still stands at 10 when the timer is armed by the true time.
+            // The wheel is still at 10 when the timer is armed by the true time.
             let now = 10 + overslept;
             wheel.insert(tick(now + delay), "new").expect("room");
             assert_eq!(fire(&mut wheel, now), [(11, "old")]);
@@ -243,7 +243,7 @@ fn ten_thousand_years_pass_with_every_timer_on_its_tick() {
         }
         now = traveller.live(now);
         turns += 1;
-        // Decades pass in which only the far ones are left.
+        // Decades pass in which only the overflow timers are left.
         if turns % 50 == 0 {
             let far = traveller.expected.values().max().copied().unwrap_or(now);
             while now < far && traveller.expected.len() > 1 {

@@ -61,14 +61,14 @@ fn taker(mailbox: &Shared, tries: usize) -> JoinHandle<Vec<u32>> {
     thread::spawn(move || take(&mailbox, tries))
 }
 
-/// Takes the rest, when all threads are done and nothing can be busy.
+/// Takes the rest, when all threads are done and no operation is in progress.
 fn take_rest(mailbox: &Shared, seen: &mut Vec<u32>) {
     loop {
         // SAFETY: all other threads are done.
         match unsafe { mailbox.pop() } {
             Pop::Item(item) => seen.push(item.id()),
             Pop::Empty => return,
-            Pop::Retry => panic!("nobody is there to make it busy, seen {seen:?}"),
+            Pop::Retry => panic!("no other thread is in the middle of an operation, seen {seen:?}"),
         }
         assert!(seen.len() < 20, "more than was ever pushed: {seen:?}");
     }
@@ -134,7 +134,7 @@ fn a_consumer_that_goes_idle_is_woken_by_exactly_one_or_has_seen_the_item() {
     });
 }
 
-/// The consumer sleeps if it is idle and nobody wakes it; then nothing may be inside.
+/// The consumer sleeps if it is idle and no thread wakes it; then nothing may be inside.
 #[test]
 fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
     loom::model(|| {
@@ -155,8 +155,8 @@ fn an_idle_consumer_that_nobody_wakes_misses_nothing() {
     });
 }
 
-/// Something is left beside the mailbox and the consumer called: whoever sleeps is woken, and who
-/// is not has seen it.
+/// Work is left next to the mailbox and the consumer is notified: a sleeping consumer is woken, and
+/// one that is not has seen it.
 #[test]
 fn a_notification_is_seen_before_the_sleep_or_wakes_the_sleeper() {
     for is_parking in [false, true] {
@@ -180,7 +180,7 @@ fn a_notification_is_seen_before_the_sleep_or_wakes_the_sleeper() {
                     // SAFETY: as above.
                     unsafe { consumer.try_idle() }
                 };
-                // Who was called meanwhile looks again, and sees it.
+                // A consumer that was notified meanwhile checks again, and sees it.
                 if slept { (seen, true) } else { (looking.load(Relaxed), false) }
             });
             let wakes = caller.join().unwrap();
@@ -192,7 +192,7 @@ fn a_notification_is_seen_before_the_sleep_or_wakes_the_sleeper() {
     }
 }
 
-/// Whoever is to wake the consumer gives its work to somebody else: who sees what it has done.
+/// The thread that has to wake the consumer passes its work on: the next thread sees what it did.
 #[test]
 fn who_has_to_wake_a_consumer_sees_what_it_has_done() {
     for is_parking in [false, true] {
@@ -231,7 +231,7 @@ fn read(value: *const u32) -> u32 {
     unsafe { value.read() }
 }
 
-/// A claim that is given up leaves room, and nobody whom a push would be told to wake.
+/// An abandoned claim leaves room, but no push that would wake the consumer.
 #[test]
 fn a_consumer_does_not_sleep_while_somebody_waits_for_room() {
     loom::model(|| {
@@ -474,8 +474,9 @@ fn memory_given_back_against_pushers_loses_nothing() {
     }
 }
 
-/// The first of two that find the consumer idle has the tray, the other a slot; the consumer takes
-/// both in the order of their claims, goes idle, and the tray is free for a third.
+/// The first of two that find the consumer idle gets the inline slot, the other a slot of a block;
+/// the consumer takes both in the order of their claims, goes idle, and the inline slot is free for
+/// a third.
 #[test]
 fn two_pushes_to_an_idle_mailbox_use_its_inline_slot_once() {
     model_within(3, || {
@@ -495,8 +496,8 @@ fn two_pushes_to_an_idle_mailbox_use_its_inline_slot_once() {
     });
 }
 
-/// The consumer takes from the tray, goes idle again, and the tray is used once more: at the last
-/// position of a block, in which another producer may have a slot.
+/// The consumer takes from the inline slot, goes idle again, and the inline slot is used once more:
+/// at the last position of a block, in which another producer may have a slot.
 #[test]
 fn an_inline_slot_that_is_used_again_keeps_values_apart() {
     model_within(3, || {

@@ -17,7 +17,8 @@ fn take(consumer: &mut BoxConsumer<Tracked>, tries: usize, into: &mut Vec<u32>) 
     }
 }
 
-/// Takes everything until the queue is empty; a busy queue is given time.
+/// Takes everything until the queue is empty; retries while the queue is in the middle of an
+/// operation.
 fn take_all(consumer: &mut BoxConsumer<Tracked>, into: &mut Vec<u32>) {
     loop {
         match consumer.pop_value() {

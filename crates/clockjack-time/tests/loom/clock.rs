@@ -1,4 +1,4 @@
-//! The tick count of both twins, and the turns of the manual clock.
+//! Both forms of the tick count, and the lock of the manual clock.
 
 use core::time::Duration;
 

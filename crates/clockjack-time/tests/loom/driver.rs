@@ -1,6 +1,7 @@
 //! The buffer of ticks: arrival against poll, stop, registration and their opposites.
 //!
-//! Run with both widths of count and taken ticks; the 32-bit ones start where both their halves carry.
+//! Run with both widths of count and taken ticks; the 32-bit ones start where both their halves
+//! carry.
 
 use alloc::task::Wake;
 use core::task::Waker;
@@ -19,7 +20,7 @@ use loom::{
     thread::{self, JoinHandle},
 };
 
-/// Just below the edges of the 31-bit gate and of the 32-bit low half of the count.
+/// Just below the edges of the 31-bit taken ticks and of the 32-bit low half of the count.
 const START: u64 = (1 << 32) - 1;
 const CAPACITY: u32 = 4;
 
@@ -81,7 +82,7 @@ fn flushed(status: DriverStatus) -> (u64, u64) {
     }
 }
 
-/// Takes tokens until there is none, and gives the ticks that they stand for.
+/// Takes tokens until there is none, and returns the ticks that they cover.
 fn poll_all<C: MonotonicCount, G: TakenTicks>(buffer: &TickBuffer<C, G>, last: &mut u64) -> u64 {
     let mut ticks = 0;
     while let Some(token) = buffer.poll() {

@@ -1,4 +1,4 @@
-//! The lease: holder, remote arm, remote cancel and takeover, in every order.
+//! The shard: holder, remote insert, remote cancel and takeover, in every order.
 //!
 //! The law: of every timer that was accepted, either its cancel said true or it fired, once; and
 //! nothing is left in the end. loom itself reports two threads in the wheel at a time, and a value
@@ -9,14 +9,14 @@ use alloc::{sync::Arc, vec::Vec};
 use clockjack_time::{Closed, Inserted, Shard, ShardConfig, Tick, TimerId, TimerPriority};
 use loom::thread;
 
-/// What stands in a timer: a number, and a token whose count shows leaks.
+/// The value of a timer: a number, and a token whose count shows leaks.
 type Value = (u32, Arc<()>);
 
 fn shard(capacity: usize) -> Arc<Shard<Value>> {
     Arc::new(Shard::new(ShardConfig { capacity, ..ShardConfig::DEFAULT }))
 }
 
-/// What fired up to `now`, if the lease could be had.
+/// What fired up to `now`, if the shard could be locked.
 fn poll(shard: &Shard<Value>, now: u64) -> Vec<u32> {
     let mut fired = Vec::new();
     if let Some(mut guard) = shard.try_lock() {
@@ -57,7 +57,7 @@ fn holder_remote_arm_remote_cancel_and_takeover_lose_nothing() {
             thread::spawn(move || shard.remote_insert(Tick::new(7), (2, token)).is_ok())
         };
         let cancelled = shard.cancel(first);
-        // The takeover: whoever gets the lease polls.
+        // The takeover: the thread that gets the lock polls.
         let mut fired = poll(&shard, 9);
         fired.extend(holder.join().expect("no panic"));
         let accepted = poster.join().expect("no panic");
@@ -99,7 +99,7 @@ fn a_slot_that_is_returned_before_its_cell_is_reached_is_freed_once() {
         let token = Arc::new(());
         let shard = shard(16);
         let mut guard = shard.try_lock().expect("nobody else is there");
-        // The first poster may stop between claiming its cell and filling it; then the holder
+        // The first inserter may stop between claiming its cell and filling it; then the holder
         // cannot get past it to the second, whose slot it meets on the return stack.
         let first = {
             let (shard, token) = (shard.clone(), token.clone());
@@ -176,7 +176,7 @@ fn next_wake_is_never_later_than_what_was_inserted() {
                 shard.arm(Tick::new(20), (2, token)).expect("room")
             })
         };
-        // Publishes a later wake while the other posts an earlier one.
+        // Publishes a later wake while the other inserts an earlier one.
         assert_eq!(poll(&shard, 1), []);
         let inserted = poster.join().expect("no panic");
         assert!(inserted.is_earliest, "20 comes before 50");
@@ -207,8 +207,9 @@ fn a_flood_of_cancels_is_freed_by_the_cancellers() {
 
 #[test]
 fn one_threads_inserts_of_one_tick_keep_their_order() {
-    // The first poster may claim a cell and fill it last: then the second's first post is hidden
-    // behind it, and its second must not find a way past. With two cells it is refused instead.
+    // The first inserter may claim a cell and fill it last: then the second's first insert is
+    // hidden behind it, and its second must not find a way past. With two cells it is refused
+    // instead.
     loom::model(|| {
         let shard = Arc::new(Shard::new(ShardConfig { capacity: 16, ..ShardConfig::DEFAULT }));
         let guard = shard.try_lock().expect("nobody else is there");
@@ -253,7 +254,7 @@ fn next_wake_is_no_later_than_a_timer_behind_an_unfilled_cell() {
         drop(guard);
         first.join().expect("no panic");
         second.join().expect("no panic");
-        // All are armed and nobody holds the lease: a host that sleeps until then must be in time.
+        // All are armed and the shard is unlocked: a host that sleeps until then must be in time.
         let wake = shard.next_wake().expect("three are armed");
         assert!(wake <= Tick::new(20), "{wake:?} sleeps past 20");
     });
@@ -382,7 +383,7 @@ fn cancel_against_insert_never_enters_a_cancelled_timer() {
         let token = Arc::new(());
         let shard = shard(16);
         let mut guard = shard.try_lock().expect("nobody else is there");
-        // By the inbox, for the lease is held.
+        // By the inbox, because the shard is locked.
         let id = shard.remote_insert(Tick::new(7), (1, token.clone())).expect("room");
         let canceller = {
             let shard = shard.clone();
@@ -420,7 +421,7 @@ fn a_cancel_under_the_guard_leaves_a_timer_that_is_still_in_the_inbox() {
             Some(mut guard) => guard.cancel(second).is_some(),
             None => false,
         };
-        // What the holder did not have is decided by the word, and by nobody else.
+        // What the holder did not have is decided by the timer state alone.
         assert!(cancelled || shard.cancel(second), "the timer is lost");
         first.join().expect("no panic");
         poll_and_check(&shard, poll(&shard, 9), &[(1, false), (2, true)]);

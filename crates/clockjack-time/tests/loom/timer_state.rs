@@ -1,4 +1,4 @@
-//! The timer word: every race of cancel, expiry, take, re-arm and migration, for both twins.
+//! The timer state: every race of cancel, expiry, take, re-arm and migration, in both forms.
 //!
 //! The value of a slot is a loom cell. Whoever wins the right to touch it does so, and loom fails
 //! the model if two accesses are not ordered.
@@ -13,7 +13,7 @@ use loom::{
     thread,
 };
 
-/// A slot: its word, and the value that the word guards.
+/// A slot: its state, and the value that the state guards.
 struct Slot<R> {
     state: AtomicState<R>,
     value: UnsafeCell<u64>,
@@ -147,8 +147,8 @@ fn a_stale_cancel_never_hits_the_next_generation<R: RawTimerState + 'static>(fir
     });
 }
 
-/// The owner of a shard and one who looks at an entry late: the expiry that it carries out is for
-/// the generation it was told, never for the one that is in the slot by then.
+/// The owner of a shard and a thread that reads an entry late: the expiry that it carries out is
+/// for the generation it was told, never for the one that is in the slot by then.
 fn a_stale_expiry_never_queues_the_next_generation<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (first, next) = (Generation::FIRST, Generation::FIRST.next());
@@ -192,7 +192,7 @@ fn an_ancient_key_loses_while_the_high_part_changes<R: RawTimerState + 'static>(
     });
 }
 
-/// Whoever looks at the word sees a generation that it has had, also while both halves change.
+/// A thread that reads the state sees a generation that it has had, also while both halves change.
 fn a_reading_is_never_of_two_generations<R: RawTimerState + 'static>() {
     loom::model(|| {
         let (last, next) = (low_end(), low_end().next());

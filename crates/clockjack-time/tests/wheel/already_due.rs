@@ -58,7 +58,7 @@ fn past_timers_keep_their_order_under_a_budget_with_arming_in_between() {
         let mut due = wheel.advance(tick(200), 1);
         fired.extend(due.by_ref().map(|timer| timer.value));
         assert!(due.more(), "ten were waiting");
-        // Time has not moved: this is past, too, and stands behind the others.
+        // Time has not moved: this is past, too, and is behind the others.
         wheel.insert(tick(5), value).expect("room");
     }
     fired.extend(fire(&mut wheel, 200).into_iter().map(|(_, value)| value));

@@ -4,7 +4,7 @@ use clockjack_time::{FixedWheel, GrowingWheel, Storage, Wheel, WheelConfig};
 
 use crate::{RANGE, fire_values, tick};
 
-/// A wheel for four timers, two of them far.
+/// A wheel for four timers, two of them in the overflow.
 fn growing() -> GrowingWheel<u32> {
     Wheel::new(WheelConfig { capacity: 4, overflow_capacity: 2, ..WheelConfig::DEFAULT })
 }
@@ -99,7 +99,7 @@ fn a_timer_that_came_into_range_makes_room_in_the_overflow() {
         wheel.insert(tick(RANGE + 100), value).expect("room for two far ones");
     }
     assert!(wheel.insert(tick(2 * RANGE), 2).is_err_and(|refused| refused.is_overflow()));
-    // The wheel stands where both are in range: they have moved.
+    // The wheel is at a tick where both are in range: they have moved.
     assert_eq!(fire_values(&mut wheel, 200), []);
     assert_eq!((wheel.len(), wheel.overflow_len()), (2, 0));
     for value in 2..4 {

@@ -115,7 +115,7 @@ fn a_clock_that_steps_back_fires_nothing_early_and_loses_nothing() {
         assert_eq!(wheel.elapsed(), tick(1_002), "the wheel does not go back");
         assert_eq!(wheel.next_deadline(), Some(tick(1_005)));
     }
-    // What is armed while the clock is behind is judged by where the wheel stands.
+    // What is armed while the clock is behind is compared with the tick of the wheel.
     wheel.insert(tick(1_001), 7).expect("room");
     let due: Vec<_> = wheel.advance(tick(500), 10).collect();
     assert_eq!(due.len(), 1);

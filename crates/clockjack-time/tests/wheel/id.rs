@@ -32,7 +32,7 @@ fn stale_ids_name_nothing<S: Storage<u32>>(mut wheel: Wheel<u32, S>) {
         assert_eq!(wheel.shed(usize::MAX).map(|dropped| dropped.id), Some(evicted));
         assert_eq!(fire_values(wheel, base + deadline), [2]);
         stale.extend([cancelled, moved, new, evicted]);
-        // The slots are used again and again; here somebody stands in one of them.
+        // The slots are used again and again; here one of them is in use.
         let armed = wheel.insert(tick(base + deadline + 9), 4).expect("room");
         for id in &stale {
             names_nothing(wheel, *id);
@@ -129,7 +129,7 @@ fn re_arming_into_a_full_overflow_leaves_the_timer_as_it_was() {
     let refused = wheel.rearm(first, tick(RANGE + 9)).expect_err("one is far already");
     assert!(refused.is_overflow() && !refused.is_capacity());
     assert!(wheel.contains(first), "under its old id");
-    // The one that is far may move in there, for it leaves its place.
+    // The overflow timer may move within the overflow, because it leaves its own entry.
     let far = wheel.rearm(far, tick(RANGE + 7)).expect("its own place").expect("armed");
     assert_eq!(fire(&mut wheel, 10), [(5, 0), (5, 1)], "in its old place");
     assert_eq!(wheel.cancel(far), Some(2));

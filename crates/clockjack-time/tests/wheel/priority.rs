@@ -147,7 +147,7 @@ fn shedding_takes_low_then_normal_then_high_until_nothing_is_left() {
     assert_eq!(wheel.next_deadline(), None);
 }
 
-/// How many bounded looks it takes to find the one.
+/// How many bounded scans it takes to find the one.
 fn looks_for_one_low(scan_max: usize, place: u32) -> usize {
     let mut wheel = wheel(20_000, 20_000);
     for value in 0..10_000 {

@@ -1,4 +1,4 @@
-//! What becomes of the values: each is handed out or dropped, exactly once, whoever panics.
+//! What becomes of the values: each is returned or dropped, exactly once, whatever panics.
 
 use alloc::rc::Rc;
 use core::{cell::Cell, panic::AssertUnwindSafe};
