@@ -243,14 +243,14 @@ impl<N: Linked> FromIterator<N::Handle> for Batch<N> {
 impl<N: Linked> Drop for Batch<N> {
     /// Drops every node, also if the drop of one panics.
     fn drop(&mut self) {
-        struct Rest<'a, N: Linked>(&'a mut Batch<N>);
-        impl<N: Linked> Drop for Rest<'_, N> {
+        struct DropRemaining<'a, N: Linked>(&'a mut Batch<N>);
+        impl<N: Linked> Drop for DropRemaining<'_, N> {
             fn drop(&mut self) {
                 self.0.by_ref().for_each(drop);
             }
         }
-        let rest = Rest(self);
-        rest.0.by_ref().for_each(drop);
+        let remaining = DropRemaining(self);
+        remaining.0.by_ref().for_each(drop);
     }
 }
 

@@ -20,11 +20,11 @@
 //! ```text
 //!   tail word: position 150, level 1, generation 0        freed: position 3
 //!
-//!   roots[0] ─► Root ┬─ level 0: 8 entries, from position 0    [ · ][ · ] ... [ · ]
-//!   roots[1] = null  │                                           └─► block of positions 0..16
-//!                    ├─ level 1: 64 entries, from position 128 [   ] ... [ · ][ · ] ... [   ]
-//!                    │                                     entry 9 ────────────┘
-//!                    └─ level 2: null                        └─► block of positions 144..160
+//!   roots[0] ─► Root ┬─ level 0: 8 entries, from position 0     0[ · ] 1[ · ] ... 7[ · ]
+//!   roots[1] = null  │                                            └─► block of positions 0..16
+//!                    ├─ level 1: 64 entries, from position 128  ... 8[ · ] 9[ · ] 10[   ] ...
+//!                    │                                                      └─► block of 144..160
+//!                    └─ level 2: null
 //!
 //!   block   flags  [ W ][ W ][ A ][   ] ...     W: written, A: abandoned, empty: not written yet
 //!           values [ v ][ v ][   ][   ] ...

@@ -361,10 +361,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
             .lists
             .next_event(&self.store, self.elapsed)
             .map(|event| if event.fires() { event.tick } else { self.earliest_in(event) });
-        let far = overflow::first(&self.store).map(|entry| entry.deadline);
-        let earliest = match (in_wheel, far) {
-            (Some(near), Some(far)) => near.min(far),
-            (near, far) => near.or(far)?,
+        let in_overflow = overflow::first(&self.store).map(|entry| entry.deadline);
+        let earliest = match (in_wheel, in_overflow) {
+            (Some(wheel), Some(overflow)) => wheel.min(overflow),
+            (wheel, overflow) => wheel.or(overflow)?,
         };
         Some(Tick::new(earliest))
     }
@@ -526,10 +526,10 @@ impl<T, S: Storage<T>> Wheel<T, S> {
     #[inline(always)]
     fn update_in_range_len(&mut self) {
         let range_end = self.elapsed.saturating_add(RANGE);
-        let far = overflow::first(&self.store)
+        let in_overflow = overflow::first(&self.store)
             .filter(|_| !mutant!("wheel_far_overtaken"))
             .map_or(u64::MAX, |entry| entry.deadline);
-        self.in_range_len = range_end.min(far).saturating_sub(self.open);
+        self.in_range_len = range_end.min(in_overflow).saturating_sub(self.open);
     }
 
     /// Frees the slot of a timer that is in no list and has no value. `priority_code` is the

@@ -524,7 +524,7 @@ impl<T> Mailbox<T> {
         let root = unsafe { root.as_ref() };
         // SAFETY: by the caller's promise; the claim was used before the tail was read.
         if let Some(block) = unsafe { root.passed_block(last, tail) } {
-            // SAFETY: as above, and nobody has a claim in it.
+            // SAFETY: as above, and no producer has a claim in it.
             unsafe { self.retire(block, last) };
         }
     }
@@ -701,8 +701,8 @@ impl Drop for ConsumerGuard<'_> {
 impl<T> Drop for Mailbox<T> {
     /// Drops the values inside, also if the drop of one panics, and frees the memory.
     fn drop(&mut self) {
-        struct Rest<'a, T>(&'a Mailbox<T>);
-        impl<T> Rest<'_, T> {
+        struct DropRemaining<'a, T>(&'a Mailbox<T>);
+        impl<T> DropRemaining<'_, T> {
             fn drop_all(&self) {
                 // SAFETY: `&mut` in the caller proves that no other thread uses it.
                 while let Pop::Item(value) = unsafe { self.0.pop_one() } {
@@ -710,7 +710,7 @@ impl<T> Drop for Mailbox<T> {
                 }
             }
         }
-        impl<T> Drop for Rest<'_, T> {
+        impl<T> Drop for DropRemaining<'_, T> {
             fn drop(&mut self) {
                 self.drop_all();
                 for root in &self.0.roots {
@@ -723,9 +723,9 @@ impl<T> Drop for Mailbox<T> {
                 }
             }
         }
-        let rest = Rest(self);
+        let remaining = DropRemaining(self);
         if needs_drop::<T>() {
-            rest.drop_all();
+            remaining.drop_all();
         }
     }
 }

@@ -80,7 +80,7 @@ impl<T> InlineSlot<T> {
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as for blocks")]
     pub(super) unsafe fn put(&self, value: T) {
         self.value.with_mut(|cell| {
-            // SAFETY: the cell is valid, aligned, and by the caller's promise nobody else uses it.
+            // SAFETY: the cell is valid, aligned, and by the caller's promise no other thread uses it.
             unsafe { cell.cast::<T>().write(value) };
         });
         let order = if mutant!("mail-tray-relaxed") { Relaxed } else { Release };
@@ -159,7 +159,7 @@ impl<T> Block<T> {
     #[expect(clippy::inline_always, reason = "saves a copy of the value, as measured")]
     pub(super) unsafe fn put(&self, slot: usize, value: T) {
         self.slots[slot].with_mut(|cell| {
-            // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
+            // SAFETY: the cell is valid, and by the caller's promise no other thread uses it.
             let cell = unsafe { &mut *cell };
             cell.write(value);
         });

@@ -175,7 +175,7 @@ impl Tail {
 
     /// Whether a block begins here that would take the entry of a block that is still in use.
     ///
-    /// A block that has begun has its entry. It may be far ahead of `freed` all the same: a mailbox
+    /// A block that has begun has its entry. It may be far ahead of `freed` nevertheless: a mailbox
     /// that was shrunk while values were held has no blocks behind it.
     pub(super) const fn is_beyond_level(self, freed: Word) -> bool {
         let blocks = ahead(block_start(self.position()), block_start(freed)) / SLOTS as Signed;

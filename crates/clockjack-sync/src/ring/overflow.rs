@@ -59,14 +59,14 @@ impl<T, const N: usize> core::iter::FusedIterator for Overflow<'_, T, N> {}
 impl<T, const N: usize> Drop for Overflow<'_, T, N> {
     /// Drops the remaining items, also if the drop of one panics.
     fn drop(&mut self) {
-        struct Rest<'a, 'o, T, const N: usize>(&'a mut Overflow<'o, T, N>);
-        impl<T, const N: usize> Drop for Rest<'_, '_, T, N> {
+        struct DropRemaining<'a, 'o, T, const N: usize>(&'a mut Overflow<'o, T, N>);
+        impl<T, const N: usize> Drop for DropRemaining<'_, '_, T, N> {
             fn drop(&mut self) {
                 self.0.by_ref().for_each(drop);
             }
         }
-        let rest = Rest(self);
-        rest.0.by_ref().for_each(drop);
+        let remaining = DropRemaining(self);
+        remaining.0.by_ref().for_each(drop);
     }
 }
 

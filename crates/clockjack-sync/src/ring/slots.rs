@@ -92,7 +92,7 @@ impl<T, const N: usize> Slots<T, N> {
     #[inline]
     pub(super) unsafe fn put(&self, position: u32, item: T) {
         self.slot(position).with_mut(|slot| {
-            // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
+            // SAFETY: the cell is valid, and by the caller's promise no other thread uses it.
             let slot = unsafe { &mut *slot };
             slot.write(item);
         });
@@ -107,7 +107,7 @@ impl<T, const N: usize> Slots<T, N> {
     pub(super) unsafe fn take(&self, position: u32) -> T {
         // A move out is exclusive, so a model treats it as a write.
         self.slot(position).with_mut(|slot| {
-            // SAFETY: the cell is valid, and by the caller's promise nobody else uses it.
+            // SAFETY: the cell is valid, and by the caller's promise no other thread uses it.
             let slot = unsafe { &*slot };
             // SAFETY: by the caller's promise the slot is initialized and is not taken twice.
             unsafe { slot.assume_init_read() }
@@ -124,8 +124,8 @@ impl<T, const N: usize> Slots<T, N> {
 impl<T, const N: usize> Drop for Slots<T, N> {
     /// Drops every waiting item, also if the drop of one panics.
     fn drop(&mut self) {
-        struct Rest<'a, T, const N: usize>(&'a Slots<T, N>, u32);
-        impl<T, const N: usize> Rest<'_, T, N> {
+        struct DropRemaining<'a, T, const N: usize>(&'a Slots<T, N>, u32);
+        impl<T, const N: usize> DropRemaining<'_, T, N> {
             fn drop_all(&mut self, tail: u32) {
                 while self.1 != tail {
                     self.1 = self.1.wrapping_add(1);
@@ -135,7 +135,7 @@ impl<T, const N: usize> Drop for Slots<T, N> {
                 }
             }
         }
-        impl<T, const N: usize> Drop for Rest<'_, T, N> {
+        impl<T, const N: usize> Drop for DropRemaining<'_, T, N> {
             fn drop(&mut self) {
                 // Relaxed: the thread that drops the last handle has acquired what the others did.
                 self.drop_all(self.0.tail.load(Relaxed));
@@ -147,8 +147,8 @@ impl<T, const N: usize> Drop for Slots<T, N> {
         // Relaxed: as above.
         let head = self.head(Relaxed);
         debug_assert!(!head.is_stealing(), "a steal cannot outlive its handle: {head:?}");
-        let mut rest = Rest(self, head.next);
+        let mut remaining = DropRemaining(self, head.next);
         // Relaxed: as above.
-        rest.drop_all(self.tail.load(Relaxed));
+        remaining.drop_all(self.tail.load(Relaxed));
     }
 }

@@ -62,7 +62,7 @@ impl<T, const N: usize> Thief<T, N> {
         let first = into.tail();
         let stolen = self.steal(room + 1, |offset, item| {
             // SAFETY: `room` slots from the tail on were free, thieves of `into` only make more
-            // free, and its owner is borrowed exclusively, so nobody else fills them.
+            // free, and its owner is borrowed exclusively, so no other thread fills them.
             unsafe { into.slots().put(first.wrapping_add(offset), item) };
         });
         if let Steal::Item { moved, .. } = &stolen {
@@ -109,7 +109,7 @@ impl<T, const N: usize> Thief<T, N> {
             let n = (waiting - waiting / 2).min(max).min(Slots::<T, N>::CAPACITY);
             let claim = Head { steal: head.next, next: head.next.wrapping_add(n) };
             if mutant!("ring-copy-before-claim") {
-                // SAFETY: none. This is the fault: the item may be taken by somebody else.
+                // SAFETY: none. This is the fault: the item may be taken by another thread.
                 core::mem::forget(unsafe { self.slots.take(head.next) });
             }
             // Acquire: orders the copying after the claim. Release: as the owner's exchanges, for a
@@ -121,7 +121,7 @@ impl<T, const N: usize> Thief<T, N> {
         };
         let first = head.next;
         // SAFETY: the claim moved `next` over the items `first..first + n`, which were before the
-        // tail; nobody else takes them, and this takes each once (rule 3).
+        // tail; no other thread takes them, and this takes each once (rule 3).
         let item = unsafe { self.slots.take(first) };
         for offset in 1..n {
             // SAFETY: as above.

@@ -49,7 +49,7 @@ pub(crate) enum Step {
     Hold(usize),
     Free,
     Claim,
-    GiveUp,
+    Abandon,
     Idle,
     Shrink,
     Release,
@@ -135,7 +135,7 @@ impl Pair {
         match step {
             Step::Push(n) => (0..n).for_each(|_| self.push()),
             Step::Claim => self.claim(true),
-            Step::GiveUp => self.claim(false),
+            Step::Abandon => self.claim(false),
             Step::Pop(n) => {
                 for _ in 0..n {
                     let expected = self.expected();

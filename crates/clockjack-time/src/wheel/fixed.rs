@@ -38,7 +38,7 @@ impl<T, const N: usize, const OVERFLOW: usize> Fixed<T, N, OVERFLOW> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(N < CHUNKS_MAX as usize, "chunks are numbered by 26 bits") };
-        const { assert!(OVERFLOW <= N, "no more timers can be far than there can be") };
+        const { assert!(OVERFLOW <= N, "the overflow is not larger than the store") };
         Self {
             records: [const { Record::VACANT }; N],
             chunks: [[0; 2]; N],

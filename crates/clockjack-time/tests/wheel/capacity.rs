@@ -122,7 +122,10 @@ fn a_wheel_of_no_capacity_refuses_everything() {
 fn a_refusal_passes_on_without_its_value_and_reads_well() {
     let mut wheel = FixedWheel::<Vec<u8>, 1, 0>::fixed(tick(0));
     let far = wheel.insert(tick(RANGE), vec![1]).expect_err("no far timers here");
-    assert_eq!(far.to_string(), "no room for another far timer: the overflow is at its capacity");
+    assert_eq!(
+        far.to_string(),
+        "no room for another timer beyond the range: the overflow is at its capacity"
+    );
     wheel.insert(tick(1), vec![2]).expect("room for one near timer");
     let full = wheel.insert(tick(1), vec![3]).expect_err("one is armed").discard();
     assert!(full.is_capacity());
