@@ -1,47 +1,51 @@
-//! Arming and disarming the timers of an engine: in which shard, and who is told.
+//! Arming and disarming the timers of an executor: in which shard, and who is told.
 
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
-    engine::Engine,
-    fire::Fire,
-    shards::{Armed, Cancelled, Refused},
-    worker::Local,
+    executor::ExecutorShared,
+    shards::{ArmError, Armed, Cancelled},
+    timer_action::TimerAction,
+    worker::WorkerLocal,
 };
 
-impl Engine {
+impl ExecutorShared {
     /// Arms a timer in the shard of this worker, or in any if this thread is none.
     #[inline]
-    pub(crate) fn arm(&self, deadline: Tick, fire: Fire) -> Result<TimerId, Refused<Fire>> {
-        let local = self.local();
+    pub(crate) fn arm(
+        &self,
+        deadline: Tick,
+        action: TimerAction,
+    ) -> Result<TimerId, ArmError<TimerAction>> {
+        let local = self.worker_local();
         let shard = match local {
-            Some(local) => local.home(),
+            Some(local) => local.local_shard(),
             None => self.any_shard(),
         };
-        let armed = match self.shards.arm(shard, deadline, fire) {
+        let armed = match self.shards.arm(shard, deadline, action) {
             Err(refused) if refused.is_busy() => self.arm_elsewhere(shard, deadline, refused)?,
             armed => armed?,
         };
         if armed.is_earliest {
-            self.tell_keeper(local, armed.keeper, deadline);
+            self.notify_assigned_worker(local, armed.worker, deadline);
         }
-        self.clear_out(armed.id.shard());
+        self.drop_stale_values(armed.id.shard());
         Ok(armed.id)
     }
 
     /// Drops what timers held that were cancelled while somebody had their shard: wakers of users,
     /// each guarded. By whoever has touched the shard, when it is open again.
     #[inline]
-    pub(crate) fn clear_out(&self, shard: u32) {
-        if self.shards.has_garbage(shard) {
-            self.clear_out_some(shard);
+    pub(crate) fn drop_stale_values(&self, shard: u32) {
+        if self.shards.has_stale_values(shard) {
+            self.drop_stale_values_slow(shard);
         }
     }
 
     #[cold]
-    fn clear_out_some(&self, shard: u32) {
-        for fire in self.shards.take_garbage(shard) {
-            fire.dropped(self);
+    fn drop_stale_values_slow(&self, shard: u32) {
+        for action in self.shards.take_stale_values(shard) {
+            action.dropped(self);
         }
     }
 
@@ -52,14 +56,14 @@ impl Engine {
         &self,
         busy: u32,
         deadline: Tick,
-        mut refused: Refused<Fire>,
-    ) -> Result<Armed, Refused<Fire>> {
+        mut refused: ArmError<TimerAction>,
+    ) -> Result<Armed, ArmError<TimerAction>> {
         for (shard, _, _) in self.shards.wakes().filter(|(shard, _, _)| *shard != busy) {
             if !refused.is_busy() {
                 break;
             }
-            let Some(fire) = refused.into_inner() else { unreachable!("only a close keeps it") };
-            match self.shards.arm(shard, deadline, fire) {
+            let Some(action) = refused.into_inner() else { unreachable!("only a close keeps it") };
+            match self.shards.arm(shard, deadline, action) {
                 Ok(armed) => return Ok(armed),
                 Err(again) => refused = again,
             }
@@ -69,30 +73,37 @@ impl Engine {
 
     /// A timer is due before all others of its shard: who sleeps for that must know.
     #[cold]
-    fn tell_keeper(&self, local: Option<&Local>, keeper: Option<usize>, deadline: Tick) {
-        if let Some(keeper) = keeper
-            && local.is_none_or(|local| local.seat() != keeper)
+    fn notify_assigned_worker(
+        &self,
+        local: Option<&WorkerLocal>,
+        worker: Option<usize>,
+        deadline: Tick,
+    ) {
+        if let Some(worker) = worker
+            && local.is_none_or(|local| local.index() != worker)
         {
-            self.wake_seat(keeper);
+            self.wake_worker(worker);
         }
-        if self.metronome.note_arm(deadline.get()) {
-            self.host().unpark_metronome();
+        if self.watchdog.notify_armed(deadline.get()) {
+            self.toolbox().unpark_watchdog();
         }
     }
 
-    /// A shard for a thread that is no worker: that of the first seat that has one.
+    /// A shard for a thread that is no worker: that of the first worker that has one.
     fn any_shard(&self) -> u32 {
-        (0..self.seats.len().max(1)).find_map(|seat| self.shards.home(seat)).unwrap_or(0)
+        (0..self.workers.len().max(1))
+            .find_map(|worker| self.shards.local_shard(worker))
+            .unwrap_or(0)
     }
 
-    /// Disarms a timer; true if it will never fire.
+    /// Disarms a timer; true if it will never action.
     pub(crate) fn disarm(&self, id: TimerId) -> bool {
         let cancelled = self.shards.cancel_take(id);
-        self.clear_out(id.shard());
+        self.drop_stale_values(id.shard());
         match cancelled {
             Cancelled::Won(value) => {
-                if let Some(fire) = value {
-                    fire.dropped(self);
+                if let Some(action) = value {
+                    action.dropped(self);
                 }
                 true
             }
@@ -101,13 +112,13 @@ impl Engine {
     }
 
     /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
-    /// it may fire, and wake a process for nothing. Its value is a [`Fire::Process`].
+    /// it may action, and wake a process for nothing. Its value is a [`TimerAction::WakeTask`].
     ///
     /// Most sleeps end so, because what they were the limit for was done in time.
     #[inline]
-    pub(crate) fn forget(&self, id: TimerId) {
-        match self.local() {
-            Some(local) if local.home() == id.shard() => local.forget(self, id),
+    pub(crate) fn lazy_cancel(&self, id: TimerId) {
+        match self.worker_local() {
+            Some(local) if local.local_shard() == id.shard() => local.lazy_cancel(self, id),
             _ => _ = self.disarm(id),
         }
     }

@@ -1,18 +1,18 @@
 //! Clockjack's own commands: what every process may ask for without anybody adding a handler.
 //!
-//! | command | number | answer |
+//! | command | number | completer |
 //! |---|---|---|
 //! | [`Send`] | 1 | `()` when the message is in the other's mail |
 //! | [`Spawn`] | 2 | the [`Pid`] of the new process |
 //! | [`Terminate`] | 3 | `()` when the end is certain |
-//! | [`Cancel`] | 4 | `()` when the other will be told |
+//! | [`Cancel`] | 4 | `()` when the other will be received |
 //! | [`Monitor`], [`Unmonitor`] | 5, 6 | `()`, and an [`Event::Exit`](crate::Event::Exit) later |
 //! | [`Link`], [`Unlink`] | 7, 8 | `()` |
 //! | [`Exec`] | 9 | the result of the process or future |
 //! | [`Sleep`] | 10 | `()` when the time has come |
 //! | [`Interval`] | 11 | an [`IntervalTick`] each time |
 //!
-//! A failure that is an answer has a code from [`command`](crate::command). Numbers up to 255 are
+//! A failure that is an completer has a code from [`command`](crate::command). Numbers up to 255 are
 //! reserved for more of them; hosts add theirs, for example for blocking work.
 
 use alloc::boxed::Box;
@@ -22,22 +22,22 @@ use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
-    cell::{CellRef, Head},
     command::{
-        ALREADY_WATCHED, Answer, Command, CommandId, NO_PROCESS, NO_ROOM, SELF_REFERENCE, STOPPING,
-        UNKNOWN_COMMAND, WRONG_COMMAND,
+        ALREADY_MONITORED, Command, CommandId, ErasedCompleter, NO_PROCESS, NO_ROOM,
+        SELF_REFERENCE, STOPPING, UNKNOWN_COMMAND, WRONG_COMMAND,
     },
     error::SubmitError,
-    exit::Exit,
+    exit::JoinError,
     failure::Failure,
-    fire::{Alarm, Fire, IntervalTick},
     handle::Handle,
-    join::Join,
+    join::JoinHandle,
+    links,
     payload::{Payload, Payloads},
     period::Period,
     pid::Pid,
     process::Process,
-    ties,
+    task::{Header, TaskRef},
+    timer_action::{CommandTimer, IntervalTick, TimerAction},
 };
 
 /// Whether a number is not for users.
@@ -46,37 +46,37 @@ pub(crate) fn is_reserved(id: CommandId) -> bool {
 }
 
 macro_rules! commands {
-    ($($id:literal $name:ident -> $reply:ty = $carry_out:path;)*) => {
+    ($($id:literal $name:ident -> $reply:ty = $execute:path;)*) => {
         $(impl Command for $name {
             const ID: CommandId = CommandId($id);
             type Reply = $reply;
         })*
 
         /// Carries out one of this module's commands.
-        pub(crate) fn dispatch(id: CommandId, command: Payload, answer: Answer) {
+        pub(crate) fn dispatch(id: CommandId, command: Payload, completer: ErasedCompleter) {
             match id.0 {
                 $($id => match command.downcast::<$name>() {
-                    Ok(command) => $carry_out(command, answer),
-                    Err(_) => answer.fail(WRONG_COMMAND.failure()),
+                    Ok(command) => $execute(command, completer),
+                    Err(_) => completer.fail(WRONG_COMMAND.failure()),
                 },)*
-                _ => answer.fail(UNKNOWN_COMMAND.failure()),
+                _ => completer.fail(UNKNOWN_COMMAND.failure()),
             }
         }
     };
 }
 
 commands! {
-    1 Send -> () = Send::carry_out;
-    2 Spawn -> Pid = Spawn::carry_out;
-    3 Terminate -> () = Terminate::carry_out;
-    4 Cancel -> () = Cancel::carry_out;
-    5 Monitor -> () = Monitor::carry_out;
-    6 Unmonitor -> () = Unmonitor::carry_out;
-    7 Link -> () = Link::carry_out;
-    8 Unlink -> () = Unlink::carry_out;
-    9 Exec -> Payload = Exec::carry_out;
-    10 Sleep -> () = Sleep::carry_out;
-    11 Interval -> IntervalTick = Interval::carry_out;
+    1 Send -> () = Send::execute;
+    2 Spawn -> Pid = Spawn::execute;
+    3 Terminate -> () = Terminate::execute;
+    4 Cancel -> () = Cancel::execute;
+    5 Monitor -> () = Monitor::execute;
+    6 Unmonitor -> () = Unmonitor::execute;
+    7 Link -> () = Link::execute;
+    8 Unlink -> () = Unlink::execute;
+    9 Exec -> Payload = Exec::execute;
+    10 Sleep -> () = Sleep::execute;
+    11 Interval -> IntervalTick = Interval::execute;
 }
 
 /// Sends a message to a process by its pid.
@@ -89,17 +89,17 @@ pub struct Send {
 }
 
 impl Send {
-    fn carry_out(self, answer: Answer) {
-        match answer.engine().send(self.to, self.message) {
-            Ok(()) => answer.reply(()),
-            Err(refused) => answer.fail(refused.discard().into()),
+    fn execute(self, completer: ErasedCompleter) {
+        match completer.executor().send(self.to, self.message) {
+            Ok(()) => completer.reply(()),
+            Err(refused) => completer.fail(refused.discard().into()),
         }
     }
 }
 
 /// Starts a process; what it is given is called before the process has its first turn.
 type Starter = Box<
-    dyn FnOnce(&Handle, &dyn Fn(&Head)) -> Result<(Pid, Option<Join<Payload>>), Failure>
+    dyn FnOnce(&Handle, &dyn Fn(&Header)) -> Result<(Pid, Option<JoinHandle<Payload>>), Failure>
         + core::marker::Send,
 >;
 
@@ -130,42 +130,42 @@ impl Spawn {
         Self { start, is_linked: false, is_monitored: false }
     }
 
-    /// Links it to the process that asks, before the answer.
+    /// Links it to the process that asks, before the completer.
     #[must_use]
     pub fn linked(mut self) -> Self {
         self.is_linked = true;
         self
     }
 
-    /// Monitors it for the process that asks, before the answer.
+    /// Monitors it for the process that asks, before the completer.
     #[must_use]
     pub fn monitored(mut self) -> Self {
         self.is_monitored = true;
         self
     }
 
-    fn carry_out(self, answer: Answer) {
-        let head = answer.cell().head();
+    fn execute(self, completer: ErasedCompleter) {
+        let header = completer.task().header();
         // The ties are there before its first turn, so that not even the shortest life is missed.
-        let tie = |other: &Head| {
+        let tie = |other: &Header| {
             // A process that was never run has not ended, so it takes both.
             if self.is_linked {
-                drop(ties::link(head, other));
+                drop(links::link(header, other));
             }
             if self.is_monitored {
-                drop(ties::watch(head, other));
+                drop(links::monitor(header, other));
             }
         };
         let is_late = mutant!("spawn-ties-late");
-        let started = (self.start)(&answer.handle(), if is_late { &|_| {} } else { &tie });
+        let started = (self.start)(&completer.handle(), if is_late { &|_| {} } else { &tie });
         match started {
             Ok((pid, _)) => {
-                if is_late && let Some(other) = answer.engine().get(pid) {
-                    tie(other.head());
+                if is_late && let Some(other) = completer.executor().get(pid) {
+                    tie(other.header());
                 }
-                answer.reply(pid);
+                completer.reply(pid);
             }
-            Err(failure) => answer.fail(failure),
+            Err(failure) => completer.fail(failure),
         }
     }
 }
@@ -181,7 +181,7 @@ where
     P: Process + core::marker::Send,
     P::Message: core::marker::Send,
 {
-    Box::new(move |handle, before| match handle.submit_tied(process, method, input, before) {
+    Box::new(move |handle, before| match handle.submit_linked(process, method, input, before) {
         Ok(process) => Ok((process.pid(), joins.then(|| process.join()))),
         Err(refused) => Err(why(refused)),
     })
@@ -202,9 +202,9 @@ fn why<P>(refused: SubmitError<P>) -> Failure {
 pub struct Terminate(pub Pid);
 
 impl Terminate {
-    fn carry_out(self, answer: Answer) {
-        let did = answer.engine().terminate(self.0);
-        answer.reply_if(did);
+    fn execute(self, completer: ErasedCompleter) {
+        let did = completer.executor().terminate(self.0);
+        completer.reply_if(did);
     }
 }
 
@@ -218,24 +218,24 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    fn carry_out(self, answer: Answer) {
-        let did = answer.engine().cancel(self.pid, self.reason);
-        answer.reply_if(did);
+    fn execute(self, completer: ErasedCompleter) {
+        let did = completer.executor().cancel(self.pid, self.reason);
+        completer.reply_if(did);
     }
 }
 
-/// Watches a process: when it ends, however it does, the process that asks is told by
+/// Watches a process: when it ends, however it does, the process that asks is received by
 /// [`Event::Exit`](crate::Event::Exit), once.
 #[derive(Debug)]
 pub struct Monitor(pub Pid);
 
 impl Monitor {
-    fn carry_out(self, answer: Answer) {
-        let Some(other) = other(&answer, self.0) else { return fail_other(answer, self.0) };
-        match ties::watch(answer.cell().head(), other.head()) {
-            Ok(true) => answer.reply(()),
-            Ok(false) => answer.fail(ALREADY_WATCHED.failure()),
-            Err(_) => answer.fail(NO_PROCESS.failure()),
+    fn execute(self, completer: ErasedCompleter) {
+        let Some(other) = other(&completer, self.0) else { return fail_other(completer, self.0) };
+        match links::monitor(completer.task().header(), other.header()) {
+            Ok(true) => completer.reply(()),
+            Ok(false) => completer.fail(ALREADY_MONITORED.failure()),
+            Err(_) => completer.fail(NO_PROCESS.failure()),
         }
     }
 }
@@ -245,22 +245,22 @@ impl Monitor {
 pub struct Unmonitor(pub Pid);
 
 impl Unmonitor {
-    fn carry_out(self, answer: Answer) {
-        let did = ties::unwatch(answer.cell().head(), self.0, answer.engine());
-        answer.reply_if(did);
+    fn execute(self, completer: ErasedCompleter) {
+        let did = links::demonitor(completer.task().header(), self.0, completer.executor());
+        completer.reply_if(did);
     }
 }
 
-/// Ties the process that asks and another together: if one fails, so does the other, unless it
+/// ProcessLinks the process that asks and another together: if one fails, so does the other, unless it
 /// [traps](crate::StepOutput::trap_links) that.
 #[derive(Debug)]
 pub struct Link(pub Pid);
 
 impl Link {
-    fn carry_out(self, answer: Answer) {
-        let Some(other) = other(&answer, self.0) else { return fail_other(answer, self.0) };
-        let linked = ties::link(answer.cell().head(), other.head());
-        answer.reply_if(linked.is_ok());
+    fn execute(self, completer: ErasedCompleter) {
+        let Some(other) = other(&completer, self.0) else { return fail_other(completer, self.0) };
+        let linked = links::link(completer.task().header(), other.header());
+        completer.reply_if(linked.is_ok());
     }
 }
 
@@ -269,19 +269,19 @@ impl Link {
 pub struct Unlink(pub Pid);
 
 impl Unlink {
-    fn carry_out(self, answer: Answer) {
-        let did = ties::unlink(answer.cell().head(), self.0, answer.engine());
-        answer.reply_if(did);
+    fn execute(self, completer: ErasedCompleter) {
+        let did = links::unlink(completer.task().header(), self.0, completer.executor());
+        completer.reply_if(did);
     }
 }
 
-fn other(answer: &Answer, pid: Pid) -> Option<CellRef> {
-    (pid != answer.cell().pid()).then(|| answer.engine().get(pid)).flatten()
+fn other(completer: &ErasedCompleter, pid: Pid) -> Option<TaskRef> {
+    (pid != completer.task().pid()).then(|| completer.executor().get(pid)).flatten()
 }
 
-fn fail_other(answer: Answer, pid: Pid) {
-    let is_self = pid == answer.cell().pid();
-    answer.fail(if is_self { SELF_REFERENCE.failure() } else { NO_PROCESS.failure() });
+fn fail_other(completer: ErasedCompleter, pid: Pid) {
+    let is_self = pid == completer.task().pid();
+    completer.fail(if is_self { SELF_REFERENCE.failure() } else { NO_PROCESS.failure() });
 }
 
 type Work = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + core::marker::Send>>;
@@ -313,20 +313,21 @@ impl Exec {
         Self(Run::Future(Box::pin(async move { future.await.map(Payload::new) })))
     }
 
-    fn carry_out(self, answer: Answer) {
-        let handle = answer.handle();
-        let work: Work = match self.0 {
-            Run::Future(work) => work,
-            Run::Process(start) => match start(&handle, &|_| {}) {
-                Ok((_, Some(join))) => {
-                    Box::pin(async move { join.await.map_err(|exit: Exit| Failure::from(exit)) })
-                }
-                Ok((_, None)) => return answer.fail(NO_PROCESS.failure()),
-                Err(failure) => return answer.fail(failure),
-            },
-        };
-        // If the future is refused or panics, the answer answers by itself.
-        drop(handle.spawn(async move { answer.complete(work.await) }));
+    fn execute(self, completer: ErasedCompleter) {
+        let handle = completer.handle();
+        let work: Work =
+            match self.0 {
+                Run::Future(work) => work,
+                Run::Process(start) => match start(&handle, &|_| {}) {
+                    Ok((_, Some(join))) => Box::pin(async move {
+                        join.await.map_err(|exit: JoinError| Failure::from(exit))
+                    }),
+                    Ok((_, None)) => return completer.fail(NO_PROCESS.failure()),
+                    Err(failure) => return completer.fail(failure),
+                },
+            };
+        // If the future is refused or panics, the completer answers by itself.
+        drop(handle.spawn(async move { completer.complete(work.await) }));
     }
 }
 
@@ -341,12 +342,12 @@ impl fmt::Debug for Exec {
 pub struct Sleep(pub Duration);
 
 impl Sleep {
-    fn carry_out(self, answer: Answer) {
-        let deadline = answer.engine().host().deadline_after(self.0);
-        if let Some((id, answer)) = arm(answer, deadline, None) {
+    fn execute(self, completer: ErasedCompleter) {
+        let deadline = completer.executor().toolbox().deadline_after(self.0);
+        if let Some((id, completer)) = arm(completer, deadline, None) {
             // It goes with the process: what was a limit for something is often not reached.
-            ties::keep_timer(answer.cell().head(), answer.engine(), id);
-            answer.withdraw();
+            links::keep_timer(completer.task().header(), completer.executor(), id);
+            completer.forget();
         }
     }
 }
@@ -355,30 +356,34 @@ impl Sleep {
 /// ends. A period shorter than a tick is a tick; due times that have passed are left out. One that
 /// is no whole number of ticks is kept all the same: each time is rounded up for itself.
 ///
-/// What was told waits until a step takes it, and nothing bounds how much: a process that does not
+/// What was received waits until a step takes it, and nothing bounds how much: a process that does not
 /// take events for long, or a step that takes many periods, should sleep each time instead.
 #[derive(Debug)]
 pub struct Interval(pub Duration);
 
 impl Interval {
-    fn carry_out(self, answer: Answer) {
-        let engine = answer.engine();
-        let first = engine.host().deadline_after(self.0);
-        let period = Period::new(self.0, first, engine.resolution());
-        if let Some((_, answer)) = arm(answer, first, Some(period)) {
-            answer.withdraw();
+    fn execute(self, completer: ErasedCompleter) {
+        let executor = completer.executor();
+        let first = executor.toolbox().deadline_after(self.0);
+        let period = Period::new(self.0, first, executor.resolution());
+        if let Some((_, completer)) = arm(completer, first, Some(period)) {
+            completer.forget();
         }
     }
 }
 
 /// Arms the timer of a command; if it is refused, the command is answered by that.
-fn arm(answer: Answer, deadline: Tick, every: Option<Period>) -> Option<(TimerId, Answer)> {
-    let alarm = Box::new(Alarm { address: answer.address(), every });
-    match answer.engine().arm(deadline, Fire::Answer(alarm)) {
-        Ok(id) => Some((id, answer)),
+fn arm(
+    completer: ErasedCompleter,
+    deadline: Tick,
+    period: Option<Period>,
+) -> Option<(TimerId, ErasedCompleter)> {
+    let command_timer = Box::new(CommandTimer { completer: completer.downgrade(), period });
+    match completer.executor().arm(deadline, TimerAction::Complete(command_timer)) {
+        Ok(id) => Some((id, completer)),
         Err(refused) => {
             let failure = if refused.is_closed() { STOPPING.failure() } else { NO_ROOM.failure() };
-            answer.fail(failure);
+            completer.fail(failure);
             None
         }
     }

@@ -1,7 +1,7 @@
 //! Commands: what a process asks to be done for it, and by whom.
 //!
 //! A process yields a command with a tag. After the step the worker looks up the handler by the
-//! command's number and calls it with a [`Completer`], through which the answer goes back as an
+//! command's number and calls it with a [`Completer`], through which the completer goes back as an
 //! event: at once, or later from any thread. Every command is answered exactly once: one without a
 //! handler, one of the wrong type, one whose handler panics or drops its completer, is answered by
 //! a failure.
@@ -11,15 +11,15 @@ use core::{any::type_name, fmt, marker::PhantomData};
 
 use crate::{
     builtin,
-    cell::CellRef,
-    engine::Engine,
     error::StartError,
-    failure::{Coded, Failure},
+    executor::ExecutorShared,
+    failure::{Failure, StaticError},
     handle::Handle,
     payload::Payload,
     pid::Pid,
     process::Tag,
-    signal::Signal,
+    signal::ProcessSignal,
+    task::TaskRef,
 };
 
 /// The number of a kind of command. 0 to 255 are Clockjack's own; take yours from 256 on.
@@ -35,27 +35,29 @@ impl CommandId {
 pub trait Command: Send + 'static {
     /// The number by which its handler is found.
     const ID: CommandId;
-    /// What a successful answer holds.
+    /// What a successful completer holds.
     type Reply: Send + 'static;
 }
 
 /// No handler for the command is known. Permanent: the set of handlers is fixed at the start.
-pub static UNKNOWN_COMMAND: Coded = Coded::new(1, "no handler is known for the command");
+pub static UNKNOWN_COMMAND: StaticError =
+    StaticError::new(1, "no handler is known for the command");
 /// Two types of command have the same number, and the handler is for the other one.
-pub static WRONG_COMMAND: Coded =
-    Coded::new(2, "the handler of this number is for another command");
-/// The handler let go of the command without an answer, or panicked.
-pub static UNANSWERED: Coded = Coded::new(3, "the handler gave no answer");
+pub static WRONG_COMMAND: StaticError =
+    StaticError::new(2, "the handler of this number is for another command");
+/// The handler let go of the command without an completer, or panicked.
+pub static UNANSWERED: StaticError = StaticError::new(3, "the handler gave no completer");
 /// There is no live process of this pid.
-pub static NO_PROCESS: Coded = Coded::new(4, "there is no such process");
+pub static NO_PROCESS: StaticError = StaticError::new(4, "there is no such process");
 /// The process already watches the other one.
-pub static ALREADY_WATCHED: Coded = Coded::new(5, "the process is being watched already");
+pub static ALREADY_MONITORED: StaticError =
+    StaticError::new(5, "the process is being monitored already");
 /// A process cannot watch, link to, or wait for itself.
-pub static SELF_REFERENCE: Coded = Coded::new(6, "a process cannot be tied to itself");
+pub static SELF_REFERENCE: StaticError = StaticError::new(6, "a process cannot be tied to itself");
 /// The executor is stopping and takes nothing new.
-pub static STOPPING: Coded = Coded::new(7, "the executor is stopping");
+pub static STOPPING: StaticError = StaticError::new(7, "the executor is stopping");
 /// There is no room for another process, timer or message.
-pub static NO_ROOM: Coded = Coded::new(8, "there is no room for another one");
+pub static NO_ROOM: StaticError = StaticError::new(8, "there is no room for another one");
 
 /// One command on its way from a step to its handler.
 #[derive(Debug)]
@@ -65,7 +67,7 @@ pub(crate) struct Request {
     pub(crate) command: Payload,
 }
 
-type Handler = Box<dyn Fn(Payload, Answer) + Send + Sync>;
+type Handler = Box<dyn Fn(Payload, ErasedCompleter) + Send + Sync>;
 
 /// The handlers of an executor, fixed when it starts.
 ///
@@ -110,10 +112,11 @@ impl Commands {
             self.duplicate.get_or_insert(C::ID);
             return self;
         }
-        let erased = move |command: Payload, answer: Answer| match command.downcast::<C>() {
-            Ok(command) => handler(command, Completer::new(answer)),
-            Err(_) => answer.fail(WRONG_COMMAND.failure()),
-        };
+        let erased =
+            move |command: Payload, completer: ErasedCompleter| match command.downcast::<C>() {
+                Ok(command) => handler(command, Completer::new(completer)),
+                Err(_) => completer.fail(WRONG_COMMAND.failure()),
+            };
         self.handlers.insert(C::ID, Box::new(erased));
         self
     }
@@ -125,10 +128,11 @@ impl Commands {
         mut self,
         handler: impl Fn(C, Completer<C::Reply>) + Send + Sync + 'static,
     ) -> Self {
-        let erased = move |command: Payload, answer: Answer| match command.downcast::<C>() {
-            Ok(command) => handler(command, Completer::new(answer)),
-            Err(_) => answer.fail(WRONG_COMMAND.failure()),
-        };
+        let erased =
+            move |command: Payload, completer: ErasedCompleter| match command.downcast::<C>() {
+                Ok(command) => handler(command, Completer::new(completer)),
+                Err(_) => completer.fail(WRONG_COMMAND.failure()),
+            };
         self.handlers.insert(C::ID, Box::new(erased));
         self
     }
@@ -142,13 +146,13 @@ impl Commands {
     }
 
     /// Hands a command to its handler. Handlers are user code: the caller guards the call.
-    pub(crate) fn dispatch(&self, request: Request, answer: Answer) {
+    pub(crate) fn dispatch(&self, request: Request, completer: ErasedCompleter) {
         if let Some(handler) = self.handlers.get(&request.id) {
-            handler(request.command, answer);
+            handler(request.command, completer);
         } else if builtin::is_reserved(request.id) {
-            builtin::dispatch(request.id, request.command, answer);
+            builtin::dispatch(request.id, request.command, completer);
         } else {
-            answer.fail(UNKNOWN_COMMAND.failure());
+            completer.fail(UNKNOWN_COMMAND.failure());
         }
     }
 }
@@ -159,34 +163,34 @@ impl fmt::Debug for Commands {
     }
 }
 
-/// The way back of an answer, its type unknown. Dropped unused, it answers with a failure.
-pub(crate) struct Answer {
-    cell: CellRef,
+/// The way back of an completer, its type unknown. Dropped unused, it answers with a failure.
+pub(crate) struct ErasedCompleter {
+    task: TaskRef,
     tag: Tag,
     incarnation: u32,
     is_open: bool,
 }
 
-impl Answer {
-    pub(crate) fn new(cell: CellRef, tag: Tag, incarnation: u32) -> Self {
-        Self { cell, tag, incarnation, is_open: true }
+impl ErasedCompleter {
+    pub(crate) fn new(task: TaskRef, tag: Tag, incarnation: u32) -> Self {
+        Self { task, tag, incarnation, is_open: true }
     }
 
     /// The process that asked.
-    pub(crate) fn cell(&self) -> &CellRef {
-        &self.cell
+    pub(crate) fn task(&self) -> &TaskRef {
+        &self.task
     }
 
     pub(crate) fn tag(&self) -> Tag {
         self.tag
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.cell.head().engine
+    pub(crate) fn executor(&self) -> &ExecutorShared {
+        &self.task.header().executor
     }
 
     pub(crate) fn handle(&self) -> Handle {
-        Handle::new((*self.cell.head().engine).clone())
+        Handle::new((*self.task.header().executor).clone())
     }
 
     /// Answers that it was done, or that there is no such process.
@@ -194,8 +198,8 @@ impl Answer {
         if did { self.reply(()) } else { self.fail(NO_PROCESS.failure()) }
     }
 
-    /// Lets go without an answer: nobody wants one.
-    pub(crate) fn withdraw(mut self) {
+    /// Lets go without an completer: nobody wants one.
+    pub(crate) fn forget(mut self) {
         self.is_open = false;
     }
 
@@ -213,46 +217,47 @@ impl Answer {
     }
 
     /// One of several answers: for commands that tell more than once.
-    pub(crate) fn tell<R: Send + 'static>(&self, reply: R) {
+    pub(crate) fn send_reply<R: Send + 'static>(&self, reply: R) {
         self.send(Ok(Payload::new(reply)));
     }
 
-    /// Where it goes; who takes that sees to it that there is an answer.
-    pub(crate) fn address(&self) -> Address {
-        Address { pid: self.cell.pid(), tag: self.tag, incarnation: self.incarnation }
+    /// Where it goes; who takes that sees to it that there is an completer.
+    pub(crate) fn downgrade(&self) -> WeakCompleter {
+        WeakCompleter { pid: self.task.pid(), tag: self.tag, incarnation: self.incarnation }
     }
 
-    /// Whether the process that asked can still be told.
-    pub(crate) fn is_wanted(&self) -> bool {
-        !self.cell.head().word.is_complete()
-            && self.cell.head().word.generation() == self.incarnation
+    /// Whether the process that asked can still be received.
+    pub(crate) fn is_receivable(&self) -> bool {
+        !self.task.header().state.is_complete()
+            && self.task.header().state.generation() == self.incarnation
     }
 
     fn send(&self, result: Result<Payload, Failure>) {
-        let signal = Signal::Complete { tag: self.tag, incarnation: self.incarnation, result };
-        // An answer to a process that has ended is nobody's: it is dropped here.
-        drop(self.cell.signal(signal));
+        let signal =
+            ProcessSignal::Complete { tag: self.tag, incarnation: self.incarnation, result };
+        // An completer to a process that has ended is nobody's: it is dropped here.
+        drop(self.task.signal(signal));
     }
 }
 
-/// Where an answer goes, by name: it holds nothing, and is good for nothing once the process has
+/// Where an completer goes, by name: it holds nothing, and is good for nothing once the process has
 /// ended.
 #[derive(Clone, Copy)]
-pub(crate) struct Address {
+pub(crate) struct WeakCompleter {
     pid: Pid,
     tag: Tag,
     incarnation: u32,
 }
 
-impl Address {
+impl WeakCompleter {
     /// The way back, if the process is still there.
-    pub(crate) fn answer(self, engine: &Engine) -> Option<Answer> {
+    pub(crate) fn upgrade(self, executor: &ExecutorShared) -> Option<ErasedCompleter> {
         let Self { pid, tag, incarnation } = self;
-        engine.get(pid).map(|cell| Answer::new(cell, tag, incarnation))
+        executor.get(pid).map(|task| ErasedCompleter::new(task, tag, incarnation))
     }
 }
 
-impl Drop for Answer {
+impl Drop for ErasedCompleter {
     fn drop(&mut self) {
         if self.is_open {
             self.send(Err(UNANSWERED.failure()));
@@ -260,33 +265,33 @@ impl Drop for Answer {
     }
 }
 
-/// What a handler answers with, once, from any thread. Dropped without an answer it sends a
+/// What a handler answers with, once, from any thread. Dropped without an completer it sends a
 /// failure, [`UNANSWERED`].
 pub struct Completer<R> {
-    answer: Answer,
+    completer: ErasedCompleter,
     _reply: PhantomData<fn(R)>,
 }
 
 impl<R: Send + 'static> Completer<R> {
-    fn new(answer: Answer) -> Self {
-        Self { answer, _reply: PhantomData }
+    fn new(completer: ErasedCompleter) -> Self {
+        Self { completer, _reply: PhantomData }
     }
 
-    /// Answers. An answer to a process that has ended meanwhile is dropped.
+    /// Answers. An completer to a process that has ended meanwhile is dropped.
     pub fn complete(self, result: Result<R, Failure>) {
-        self.answer.complete(result.map(Payload::new));
+        self.completer.complete(result.map(Payload::new));
     }
 
     /// The process that asked.
     #[must_use]
     pub fn pid(&self) -> Pid {
-        self.answer.cell().pid()
+        self.completer.task().pid()
     }
 
     /// The tag that it asked with.
     #[must_use]
     pub fn tag(&self) -> Tag {
-        self.answer.tag()
+        self.completer.tag()
     }
 }
 
@@ -294,7 +299,7 @@ impl<R: Send + 'static> Completer<R> {
 impl Completer<Payload> {
     /// Answers with what is in the payload, not with a payload in another.
     pub fn complete_with(self, result: Result<Payload, Failure>) {
-        self.answer.complete(result);
+        self.completer.complete(result);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How processes end: [`Exit`] is what the one who waits for the result gets in its place, and
+//! How processes end: [`JoinError`] is what the one who waits for the result gets in its place, and
 //! [`ExitReason`] is what everyone else is told.
 //!
 //! An exit is one of a kind: it owns the failure or the panic's payload. A reason is a copy for any
@@ -17,26 +17,26 @@ use crate::{failure::Failure, pid::Pid};
 /// Why there is no result of a process.
 ///
 /// Either the process ended without one, or the result cannot be had here
-/// ([`is_unavailable`](Self::is_unavailable)). Waiting again helps in no case.
+/// ([`is_unavailable`](Self::is_unavailable)). WaitKind again helps in no case.
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_exec::{exit::Exit, failure::Failure};
+/// use clockjack_exec::{exit::JoinError, failure::Failure};
 ///
-/// let exit = Exit::failed(Failure::msg("no worker left"));
+/// let exit = JoinError::failed(Failure::msg("no worker left"));
 /// assert!(exit.is_failed());
 /// assert_eq!(exit.to_string(), "the process failed: no worker left");
 /// assert!(exit.reason().is_failure());
 /// assert_eq!(exit.into_failure().unwrap().to_string(), "no worker left");
 /// ```
 #[derive(Debug)]
-pub struct Exit(Kind);
+pub struct JoinError(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Failed(Failure),
-    Panicked(Caught),
+    Panicked(PanicPayload),
     Terminated,
     Cancelled(&'static str),
     LinkDown(Pid, Text),
@@ -54,7 +54,7 @@ enum Refusal {
 
 /// What an executor makes, and nobody else has a use for.
 #[doc(hidden)]
-impl Exit {
+impl JoinError {
     /// The process returned a failure.
     #[must_use]
     pub const fn failed(failure: Failure) -> Self {
@@ -63,7 +63,7 @@ impl Exit {
 
     /// The process panicked.
     #[must_use]
-    pub const fn panicked(caught: Caught) -> Self {
+    pub const fn panicked(caught: PanicPayload) -> Self {
         Self(Kind::Panicked(caught))
     }
 
@@ -109,7 +109,7 @@ impl Exit {
     }
 }
 
-impl Exit {
+impl JoinError {
     /// Whether the process returned a failure.
     #[must_use]
     pub const fn is_failed(&self) -> bool {
@@ -194,7 +194,7 @@ impl Exit {
 
     /// Takes out the panic, if there was one, to let it go on here.
     #[must_use]
-    pub fn into_panic(self) -> Option<Caught> {
+    pub fn into_panic(self) -> Option<PanicPayload> {
         match self.0 {
             Kind::Panicked(caught) => Some(caught),
             _ => None,
@@ -239,7 +239,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Failed(failure) => write!(f, "the process failed: {failure}"),
@@ -254,7 +254,7 @@ impl fmt::Display for Exit {
     }
 }
 
-impl Error for Exit {
+impl Error for JoinError {
     /// The cause of the failure. The failure itself is in the text of the exit already, and who
     /// writes the whole chain should not get it twice.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -263,9 +263,9 @@ impl Error for Exit {
 }
 
 /// A panic that was caught: whatever was thrown.
-pub struct Caught(Box<dyn Any + Send>);
+pub struct PanicPayload(Box<dyn Any + Send>);
 
-impl Caught {
+impl PanicPayload {
     const NO_TEXT: &str = "a panic with a payload that is no text";
 
     /// From what `catch_unwind` gives.
@@ -300,9 +300,9 @@ impl Caught {
     }
 }
 
-impl fmt::Debug for Caught {
+impl fmt::Debug for PanicPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Caught").field(&self.message()).finish()
+        f.debug_tuple("PanicPayload").field(&self.message()).finish()
     }
 }
 
@@ -316,7 +316,7 @@ pub enum ExitReason {
     Failed(Text),
     /// With a panic of this text.
     Panicked(Text),
-    /// Ended without being asked.
+    /// WaitTransition without being asked.
     Terminated,
     /// Asked to end, for this reason.
     Cancelled(&'static str),

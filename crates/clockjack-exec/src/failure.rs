@@ -2,7 +2,7 @@
 //!
 //! A [`Failure`] is what user code returns with `?`, so it is made from every error and is itself
 //! none: the one excludes the other. [`Failure::as_error`] gives the error that is inside. On a
-//! board without room for errors a [`Coded`] in a `static` is a failure that allocates nothing.
+//! board without room for errors a [`StaticError`] in a `static` is a failure that allocates nothing.
 
 use alloc::{boxed::Box, string::String};
 use core::{any::Any, error::Error, fmt};
@@ -15,10 +15,10 @@ use core::{any::Any, error::Error, fmt};
 /// # Examples
 ///
 /// ```
-/// use clockjack_exec::failure::{Coded, Failure};
+/// use clockjack_exec::failure::{StaticError, Failure};
 /// use core::num::ParseIntError;
 ///
-/// static SILENT: Coded = Coded::new(7, "sensor silent");
+/// static SILENT: StaticError = StaticError::new(7, "sensor silent");
 ///
 /// fn read(line: Option<&str>) -> Result<u32, Failure> {
 ///     let line = line.ok_or_else(|| SILENT.failure())?;
@@ -36,7 +36,7 @@ pub struct Failure(Repr);
 
 /// The null that a box never is marks the thin variant, so both fit into two words.
 enum Repr {
-    Coded(&'static Coded),
+    StaticError(&'static StaticError),
     Boxed(Box<dyn Error + Send>),
 }
 
@@ -46,8 +46,8 @@ const _: () = assert!(size_of::<Failure>() == 2 * size_of::<usize>());
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A [`Coded`] with this code.
-    Coded(u16),
+    /// A [`StaticError`] with this code.
+    StaticError(u16),
     /// A text, by [`Failure::msg`].
     Message,
     /// An error of some other type.
@@ -69,8 +69,8 @@ impl Failure {
     /// What it was made from.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        if let Some(coded) = self.downcast_ref::<Coded>() {
-            Kind::Coded(coded.code)
+        if let Some(coded) = self.downcast_ref::<StaticError>() {
+            Kind::StaticError(coded.code)
         } else if self.downcast_ref::<Message>().is_some() {
             Kind::Message
         } else {
@@ -78,17 +78,17 @@ impl Failure {
         }
     }
 
-    /// The code, if it was made from a [`Coded`].
+    /// The code, if it was made from a [`StaticError`].
     #[must_use]
     pub fn code(&self) -> Option<u16> {
-        self.downcast_ref::<Coded>().map(|coded| coded.code)
+        self.downcast_ref::<StaticError>().map(|coded| coded.code)
     }
 
     /// The error that it was made from; of a text one of a private type.
     #[must_use]
     pub fn as_error(&self) -> &(dyn Error + 'static) {
         match &self.0 {
-            Repr::Coded(coded) => *coded,
+            Repr::StaticError(coded) => *coded,
             Repr::Boxed(error) => &**error,
         }
     }
@@ -106,12 +106,12 @@ impl Failure {
     /// The failure itself, if it was made from something else than an `E`.
     pub fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
         match self.0 {
-            Repr::Coded(coded) => {
-                // A `Coded` is copied out by way of an `Any`, which knows whether `E` is one.
+            Repr::StaticError(coded) => {
+                // A `StaticError` is copied out by way of an `Any`, which knows whether `E` is one.
                 let mut copy = Some(*coded);
                 let place: &mut dyn Any = &mut copy;
                 let taken = place.downcast_mut::<Option<E>>().and_then(Option::take);
-                taken.ok_or(Self(Repr::Coded(coded)))
+                taken.ok_or(Self(Repr::StaticError(coded)))
             }
             Repr::Boxed(error) => match error.downcast() {
                 Ok(error) => Ok(*error),
@@ -137,7 +137,7 @@ impl From<Failure> for Box<dyn Error> {
 impl From<Failure> for Box<dyn Error + Send> {
     fn from(failure: Failure) -> Self {
         match failure.0 {
-            Repr::Coded(coded) => Box::new(*coded),
+            Repr::StaticError(coded) => Box::new(*coded),
             Repr::Boxed(error) => error,
         }
     }
@@ -157,12 +157,12 @@ impl fmt::Debug for Failure {
 
 /// A failure known beforehand: a number for programs, a text for people, both in a `static`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coded {
+pub struct StaticError {
     code: u16,
     text: &'static str,
 }
 
-impl Coded {
+impl StaticError {
     /// The failure with this number and this text.
     #[must_use]
     pub const fn new(code: u16, text: &'static str) -> Self {
@@ -184,17 +184,17 @@ impl Coded {
     /// A [`Failure`] that points here; allocates nothing.
     #[must_use]
     pub const fn failure(&'static self) -> Failure {
-        Failure(Repr::Coded(self))
+        Failure(Repr::StaticError(self))
     }
 }
 
-impl fmt::Display for Coded {
+impl fmt::Display for StaticError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (code {})", self.text, self.code)
     }
 }
 
-impl Error for Coded {}
+impl Error for StaticError {}
 
 /// The error inside of a failure that is only a text.
 struct Message(String);

@@ -6,12 +6,10 @@ use core::{fmt, task::Waker, time::Duration};
 use clockjack_time::{Tick, TimerId, TimerInstant};
 
 use crate::{
-    cell::Head,
-    engine::Engine,
-    engine_ref::EngineRef,
     error::{SendError, SubmitError, TimerError},
-    fire::Fire,
-    join::Join,
+    executor::ExecutorShared,
+    executor_ref::ExecutorRef,
+    join::JoinHandle,
     limits::Limits,
     payload::{Payload, Payloads},
     pid::Pid,
@@ -19,35 +17,37 @@ use crate::{
     process_ref::ProcessRef,
     state::State,
     stats::ExecStats,
+    task::Header,
     timer::{self, Sleep, Timer},
+    timer_action::TimerAction,
 };
 
 /// A handle of an executor, to be cloned and given away. It does not keep the executor running:
 /// after the executor has stopped, everything is refused.
 #[derive(Clone)]
-pub struct Handle(EngineRef);
+pub struct Handle(ExecutorRef);
 
 impl Handle {
     #[doc(hidden)]
     #[must_use]
-    pub fn new(engine: EngineRef) -> Self {
-        Self(engine)
+    pub fn new(executor: ExecutorRef) -> Self {
+        Self(executor)
     }
 
     #[doc(hidden)]
     #[must_use]
-    pub fn engine(&self) -> &EngineRef {
+    pub fn executor(&self) -> &ExecutorRef {
         &self.0
     }
 
     /// Runs a future as a process. If it cannot be started, the join says why.
-    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         // SAFETY: the future and its output are `Send`.
-        unsafe { Engine::spawn(&self.0, future) }
+        unsafe { ExecutorShared::spawn(&self.0, future) }
     }
 
     /// Starts a process.
@@ -79,23 +79,23 @@ impl Handle {
         P: Process + Send,
         P::Message: Send,
     {
-        self.submit_tied(process, method, input, &|_| {})
+        self.submit_linked(process, method, input, &|_| {})
     }
 
     /// As [`submit_method`](Self::submit_method), with a call before the first turn.
-    pub(crate) fn submit_tied<P>(
+    pub(crate) fn submit_linked<P>(
         &self,
         process: P,
         method: &str,
         input: Payloads,
-        before: &dyn Fn(&Head),
+        before: &dyn Fn(&Header),
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>>
     where
         P: Process + Send,
         P::Message: Send,
     {
         // SAFETY: the process and its messages are `Send`.
-        unsafe { Engine::submit_tied(&self.0, process, method, input, before) }
+        unsafe { ExecutorShared::submit_linked(&self.0, process, method, input, before) }
     }
 
     /// Sends a message to a process of which only the pid is known.
@@ -139,7 +139,7 @@ impl Handle {
     #[doc(hidden)]
     #[must_use]
     pub fn deadline_after(&self, after: Duration) -> Tick {
-        self.0.host().deadline_after(after)
+        self.0.toolbox().deadline_after(after)
     }
 
     /// Wakes `waker` at a tick, unless that is [disarmed](Self::disarm) before. The waker knows of
@@ -150,7 +150,7 @@ impl Handle {
     /// As [`Timer::arm`].
     #[doc(hidden)]
     pub fn wake_at(&self, deadline: Tick, waker: Waker) -> Result<TimerId, TimerError> {
-        timer::arm(&self.0, deadline, Fire::Wake(waker))
+        timer::arm(&self.0, deadline, TimerAction::Wake(waker))
     }
 
     /// Disarms what [`wake_at`](Self::wake_at) has armed; true if it never wakes.
@@ -163,7 +163,7 @@ impl Handle {
     /// Whether everything runs on one thread, that of a [`LocalExecutor`](crate::LocalExecutor).
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.0.seats.is_empty()
+        self.0.workers.is_empty()
     }
 
     /// How many workers there are to step processes; one on an executor of one thread.
@@ -172,7 +172,7 @@ impl Handle {
     /// even while it ends its step. A pool has all its workers when it is handed out.
     #[must_use]
     pub fn n_workers(&self) -> usize {
-        self.0.seats.iter().filter(|seat| seat.has_worker()).count().max(1)
+        self.0.workers.iter().filter(|worker| worker.has_worker()).count().max(1)
     }
 
     /// How much there may be of everything.
@@ -191,7 +191,7 @@ impl Handle {
     /// goes by it.
     #[must_use]
     pub fn nanos(&self) -> u64 {
-        self.0.host().nanos()
+        self.0.toolbox().nanos()
     }
 
     /// The latest tick at which a worker has looked at the clock: cheaper than [`now`](Self::now),

@@ -14,8 +14,8 @@ use clockjack_sync::{
     },
 };
 
-/// The largest number of seats.
-pub const SEATS_MAX: usize = 1024;
+/// The largest number of workers.
+pub const WORKERS_MAX: usize = 1024;
 
 /// Seats in one word of the set.
 const WORD_BITS: usize = 64;
@@ -28,12 +28,12 @@ const SEARCHING: u64 = 1;
 const SEARCHING_FIELD: u64 = PARKED - 1;
 /// What the searching field holds if nobody searches: the count may fall below zero for a moment
 /// (rule 6), and must not borrow from the parked field then.
-const NOBODY: u64 = 1 << 31;
+const SEARCHING_ZERO: u64 = 1 << 31;
 
 /// How a worker came out of its park. It is searching and counted so in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unparked {
-    /// Somebody has claimed it, and unparks its seat: a token comes, or came.
+    /// Somebody has claimed it, and unparks its worker: a token comes, or came.
     Claimed,
     /// It took its bit back itself.
     Own,
@@ -64,7 +64,7 @@ pub struct Counts {
 ///
 /// // Somebody has pushed work.
 /// assert!(idle.should_wake());
-/// assert_eq!(idle.wake_one(), Some(1)); // the caller unparks seat 1
+/// assert_eq!(idle.wake_one(), Some(1)); // the caller unparks worker 1
 /// assert!(!idle.should_wake()); // one is on its way
 ///
 /// assert_eq!(idle.cancel_park(1), Unparked::Claimed);
@@ -76,48 +76,48 @@ pub struct Idle {
     /// Seat `s` is bit `s % 64` of word `s / 64`.
     set: Padded<Box<[AtomicU64]>>,
     active: Padded<AtomicUsize>,
-    /// Where the next scan begins: behind the seat that was claimed last, so that no seat is
+    /// Where the next scan begins: behind the worker that was claimed last, so that no worker is
     /// preferred.
     scan_start: AtomicUsize,
-    seats: usize,
+    workers: usize,
 }
 
 impl Idle {
-    /// A pool of up to `seats` workers, none of them active.
+    /// A pool of up to `workers` workers, none of them active.
     ///
     /// # Panics
     ///
-    /// If `seats` is zero or above [`SEATS_MAX`].
+    /// If `workers` is zero or above [`WORKERS_MAX`].
     #[must_use]
-    pub fn new(seats: usize) -> Self {
-        assert!(seats > 0, "a pool has at least one seat");
-        assert!(seats <= SEATS_MAX, "{seats} seats are more than {SEATS_MAX}");
-        let n_words = seats.div_ceil(WORD_BITS);
+    pub fn new(workers: usize) -> Self {
+        assert!(workers > 0, "a pool has at least one worker");
+        assert!(workers <= WORKERS_MAX, "{workers} workers are more than {WORKERS_MAX}");
+        let n_words = workers.div_ceil(WORD_BITS);
         Self {
-            counts: Padded(AtomicU64::new(NOBODY)),
+            counts: Padded(AtomicU64::new(SEARCHING_ZERO)),
             set: Padded((0..n_words).map(|_| AtomicU64::new(0)).collect()),
             active: Padded(AtomicUsize::new(0)),
             scan_start: AtomicUsize::new(0),
-            seats,
+            workers,
         }
     }
 
-    /// How many seats there are.
+    /// How many workers there are.
     #[must_use]
-    pub const fn seats(&self) -> usize {
-        self.seats
+    pub const fn workers(&self) -> usize {
+        self.workers
     }
 
     /// Counts a worker that starts, as running.
     ///
     /// # Panics
     ///
-    /// If there is no such seat, or more workers than seats.
-    pub fn activate(&self, seat: usize) {
-        assert!(seat < self.seats, "seat {seat} of {}", self.seats);
+    /// If there is no such worker, or more workers than workers.
+    pub fn activate(&self, worker: usize) {
+        assert!(worker < self.workers, "worker {worker} of {}", self.workers);
         // Relaxed: only the limit of rule 7 reads it, and nothing is published.
         let before = self.active.fetch_add(1, Relaxed);
-        assert!(before < self.seats, "{before} workers were active on {} seats", self.seats);
+        assert!(before < self.workers, "{before} workers were active on {} workers", self.workers);
     }
 
     /// Takes a worker that leaves out of the count. It is running: it has called
@@ -127,11 +127,11 @@ impl Idle {
     /// # Panics
     ///
     /// If it is parked, or no worker is active.
-    pub fn deactivate(&self, seat: usize) {
-        assert!(!self.is_parked(seat), "the worker of seat {seat} leaves while it is parked");
+    pub fn deactivate(&self, worker: usize) {
+        assert!(!self.is_parked(worker), "the worker of worker {worker} leaves while it is parked");
         // Relaxed: as in `activate`.
         let before = self.active.fetch_sub(1, Relaxed);
-        assert!(before > 0, "the worker of seat {seat} leaves, and none was active");
+        assert!(before > 0, "the worker of worker {worker} leaves, and none was active");
     }
 
     /// Whether work that was made visible before this call needs a worker to be woken (rule 1).
@@ -139,19 +139,19 @@ impl Idle {
     #[must_use]
     pub fn should_wake(&self) -> bool {
         if mutant!("idle-no-fence-submit") {
-            return wants_a_searcher(self.counts.load(Relaxed));
+            return needs_searcher(self.counts.load(Relaxed));
         }
         if mutant!("idle-load-for-rmw") {
-            return wants_a_searcher(self.counts.load(SeqCst));
+            return needs_searcher(self.counts.load(SeqCst));
         }
         // Pairs with the fences of `begin_park` and `end_search`: either those see the work, or
         // this sees the counts that they left.
         fence(SeqCst);
         // Relaxed: the fence orders it.
-        wants_a_searcher(self.counts.load(Relaxed))
+        needs_searcher(self.counts.load(Relaxed))
     }
 
-    /// Claims a parked worker, whichever; the caller unparks its seat. It counts as searching.
+    /// Claims a parked worker, whichever; the caller unparks its worker. It counts as searching.
     ///
     /// None is claimed if each is awake or is about to look at every source again: then what was
     /// made visible before this call is seen by them.
@@ -165,7 +165,7 @@ impl Idle {
         let n_words = self.set.len();
         let behind_start = u64::MAX << start_bit;
         // The word in which the scan begins comes twice: its upper part first, the rest last.
-        let seat = (0..=n_words).find_map(|i| {
+        let worker = (0..=n_words).find_map(|i| {
             let of_interest = match i {
                 0 => behind_start,
                 _ if i == n_words => !behind_start,
@@ -174,17 +174,17 @@ impl Idle {
             self.claim_in((start_word + i) % n_words, of_interest)
         })?;
         // Relaxed: a hint; a store and not a read-modify-write, since any value of it is right.
-        self.scan_start.store((seat + 1) % self.seats, Relaxed);
-        Some(seat)
+        self.scan_start.store((worker + 1) % self.workers, Relaxed);
+        Some(worker)
     }
 
-    /// Claims this worker, if it is parked; the caller then unparks its seat. It counts as
+    /// Claims this worker, if it is parked; the caller then unparks its worker. It counts as
     /// searching.
     ///
     /// If this says no, then the worker is awake, and what was made visible before this call is
     /// seen by it before it sleeps.
     #[must_use]
-    pub fn wake_seat(&self, seat: usize) -> bool {
+    pub fn wake_worker(&self, worker: usize) -> bool {
         if !mutant!("idle-no-fence-wake-seat") {
             // Pairs with the fence of `begin_park`: either that worker's second look sees the wish,
             // or this sees its bit.
@@ -192,7 +192,7 @@ impl Idle {
         }
         // Before the read-modify-write: most wakers find the worker awake, and leave the line as
         // it is.
-        self.is_parked(seat) && self.claim(seat / WORD_BITS, bit_of(seat))
+        self.is_parked(worker) && self.claim(worker / WORD_BITS, bit_of(worker))
     }
 
     /// Lets a running worker search, unless half of the active ones do already (rule 7).
@@ -201,7 +201,7 @@ impl Idle {
         // Relaxed: a limit, nothing is published.
         let limit = (self.active.load(Relaxed) / 2).max(1) as u64;
         let mut counts = self.counts.load(Relaxed);
-        while counts & SEARCHING_FIELD < NOBODY + limit {
+        while counts & SEARCHING_FIELD < SEARCHING_ZERO + limit {
             // Relaxed: that a worker searches publishes nothing; that it stops does, by a fence.
             match self.counts.compare_exchange_weak(counts, counts + SEARCHING, Relaxed, Relaxed) {
                 Ok(_) => return true,
@@ -217,7 +217,7 @@ impl Idle {
     #[must_use]
     pub fn end_search(&self) -> bool {
         let before = self.change(SEARCHING, 0);
-        let is_last = !is_searched(before, 1);
+        let is_last = !has_more_searching_than(before, 1);
         if is_last && !mutant!("idle-no-fence-end-search") {
             // Pairs with the fence of `should_wake`: a submitter that saw this worker search and
             // woke nobody has its work seen by what the caller looks at now.
@@ -231,29 +231,33 @@ impl Idle {
     /// After this the caller looks at every source again, and calls
     /// [`cancel_park`](Self::cancel_park) if it finds something (rule 2);
     /// [`park_unless`](Self::park_unless) does that.
-    pub fn begin_park(&self, seat: usize, was_searching: bool) -> bool {
+    pub fn begin_park(&self, worker: usize, was_searching: bool) -> bool {
         let searching = if was_searching { SEARCHING } else { 0 };
         // The counts before the bit: who claims the bit finds the worker counted (rule 6).
         let before = self.change(searching, PARKED);
         // Release: pairs with the acquire of the claim, for the counts.
-        let bits = self.word(seat).fetch_or(bit_of(seat), Release);
-        debug_assert_eq!(bits & bit_of(seat), 0, "seat {seat} parks twice");
+        let bits = self.word(worker).fetch_or(bit_of(worker), Release);
+        debug_assert_eq!(bits & bit_of(worker), 0, "worker {worker} parks twice");
         if !mutant!("idle-no-fence-park") {
-            // Pairs with the fences of `should_wake`, `wake_one` and `wake_seat`.
+            // Pairs with the fences of `should_wake`, `wake_one` and `wake_worker`.
             fence(SeqCst);
         }
-        was_searching && !is_searched(before, 1)
+        was_searching && !has_more_searching_than(before, 1)
     }
 
     /// Takes a worker out of its park: because its second look found something, or after it slept.
     /// In both cases that this tells apart it is searching afterwards (rule 4).
-    pub fn cancel_park(&self, seat: usize) -> Unparked {
+    pub fn cancel_park(&self, worker: usize) -> Unparked {
         if mutant!("idle-awake-but-in-set") {
             return Unparked::Claimed;
         }
         // Acquire, in `claim`, pairs with its release by another claimer: what the waker made
         // visible before the claim is seen.
-        if self.claim(seat / WORD_BITS, bit_of(seat)) { Unparked::Own } else { Unparked::Claimed }
+        if self.claim(worker / WORD_BITS, bit_of(worker)) {
+            Unparked::Own
+        } else {
+            Unparked::Claimed
+        }
     }
 
     /// Parks a worker unless the second look finds something: `find` looks at every source and
@@ -264,23 +268,23 @@ impl Idle {
     #[must_use]
     pub fn park_unless(
         &self,
-        seat: usize,
+        worker: usize,
         was_searching: bool,
         find: impl FnOnce() -> bool,
     ) -> bool {
-        self.begin_park(seat, was_searching);
+        self.begin_park(worker, was_searching);
         if mutant!("idle-no-recheck") || !find() {
             return true;
         }
-        self.cancel_park(seat);
+        self.cancel_park(worker);
         false
     }
 
-    /// Whether the bit of this seat is set: its worker is parked, and nobody has claimed it.
+    /// Whether the bit of this worker is set: its worker is parked, and nobody has claimed it.
     #[must_use]
-    pub fn is_parked(&self, seat: usize) -> bool {
+    pub fn is_parked(&self, worker: usize) -> bool {
         // Relaxed: callers that decide by it have fenced.
-        self.word(seat).load(Relaxed) & bit_of(seat) != 0
+        self.word(worker).load(Relaxed) & bit_of(worker) != 0
     }
 
     /// What the counts say.
@@ -288,11 +292,11 @@ impl Idle {
     pub fn counts(&self) -> Counts {
         // Relaxed: for statistics and assertions.
         let counts = self.counts.load(Relaxed);
-        let searching = (counts & SEARCHING_FIELD).cast_signed() - NOBODY.cast_signed();
+        let searching = (counts & SEARCHING_FIELD).cast_signed() - SEARCHING_ZERO.cast_signed();
         Counts { parked: counts / PARKED, searching }
     }
 
-    /// Claims the first seat of a word that is of interest, and parked.
+    /// Claims the first worker of a word that is of interest, and parked.
     fn claim_in(&self, word: usize, of_interest: u64) -> Option<usize> {
         // Relaxed: a claim that follows acquires.
         let mut bits = self.set[word].load(Relaxed) & of_interest;
@@ -342,41 +346,41 @@ impl Idle {
             "a worker is unparked and none is counted"
         );
         debug_assert!(
-            less & SEARCHING == 0 || is_searched(before + self.seats as u64, 0),
+            less & SEARCHING == 0 || has_more_searching_than(before + self.workers as u64, 0),
             "more workers have ended a search than there are"
         );
         before
     }
 
-    fn word(&self, seat: usize) -> &AtomicU64 {
-        &self.set[seat / WORD_BITS]
+    fn word(&self, worker: usize) -> &AtomicU64 {
+        &self.set[worker / WORD_BITS]
     }
 }
 
 impl fmt::Debug for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idle")
-            .field("seats", &self.seats)
+            .field("workers", &self.workers)
             .field("counts", &self.counts())
             .finish_non_exhaustive()
     }
 }
 
-/// The bit of a seat in its word.
-const fn bit_of(seat: usize) -> u64 {
-    1 << (seat % WORD_BITS)
+/// The bit of a worker in its word.
+const fn bit_of(worker: usize) -> u64 {
+    1 << (worker % WORD_BITS)
 }
 
 /// Whether more than `n` workers search.
-const fn is_searched(counts: u64, n: u64) -> bool {
-    counts & SEARCHING_FIELD > NOBODY + n
+const fn has_more_searching_than(counts: u64, n: u64) -> bool {
+    counts & SEARCHING_FIELD > SEARCHING_ZERO + n
 }
 
 /// Whether somebody is parked and nobody searches.
 #[inline]
-fn wants_a_searcher(counts: u64) -> bool {
+fn needs_searcher(counts: u64) -> bool {
     if mutant!("idle-below-zero-searches") {
-        return counts >= PARKED && counts & SEARCHING_FIELD == NOBODY;
+        return counts >= PARKED && counts & SEARCHING_FIELD == SEARCHING_ZERO;
     }
-    counts >= PARKED && !is_searched(counts, 0)
+    counts >= PARKED && !has_more_searching_than(counts, 0)
 }

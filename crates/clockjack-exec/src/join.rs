@@ -1,5 +1,5 @@
-//! Waiting for the end of a process.
-#![expect(unsafe_code, reason = "takes the output from a cell when the state word allows it")]
+//! WaitKind for the end of a process.
+#![expect(unsafe_code, reason = "takes the output from a task when the state word allows it")]
 
 use core::{
     fmt,
@@ -11,11 +11,11 @@ use core::{
 use clockjack_sync::mutant;
 
 use crate::{
-    cell::{CellRef, Joinable},
-    exit::Exit,
+    exit::JoinError,
     pid::Pid,
-    signal::Signal,
-    state::DropJoin,
+    signal::ProcessSignal,
+    state::JoinHandleDrop,
+    task::{JoinableHeader, TaskRef},
 };
 
 /// What becomes of a process: a future of its result.
@@ -27,33 +27,33 @@ use crate::{
 ///
 /// Awaiting may be given up and taken up again at any time; the result is not lost.
 #[must_use = "a process goes on without being joined, but its failure is then not seen"]
-pub struct Join<T> {
+pub struct JoinHandle<T> {
     state: Wait,
     _output: PhantomData<fn() -> T>,
 }
 
 enum Wait {
-    Cell { cell: CellRef, has_waker: bool },
-    Refused(Exit),
+    Cell { task: TaskRef, has_waker: bool },
+    Refused(JoinError),
     Over,
 }
 
 // SAFETY: the output moves to the thread that polls, so it must be `Send`; the rest is a counted
 // reference, which is `Send`.
-unsafe impl<T: Send> Send for Join<T> {}
-// SAFETY: `&Join` gives access to nothing but the pid and the requests to stop.
-unsafe impl<T> Sync for Join<T> {}
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: `&JoinHandle` gives access to nothing but the pid and the requests to stop.
+unsafe impl<T> Sync for JoinHandle<T> {}
 
-impl<T> Unpin for Join<T> {}
+impl<T> Unpin for JoinHandle<T> {}
 
-impl<T> Join<T> {
-    /// The reference has the claim to the output, which is of type `Result<T, Exit>`.
-    pub(crate) fn new(cell: CellRef) -> Self {
-        Self { state: Wait::Cell { cell, has_waker: false }, _output: PhantomData }
+impl<T> JoinHandle<T> {
+    /// The reference has the claim to the output, which is of type `Result<T, JoinError>`.
+    pub(crate) fn new(task: TaskRef) -> Self {
+        Self { state: Wait::Cell { task, has_waker: false }, _output: PhantomData }
     }
 
     /// What was never started.
-    pub(crate) fn refused(exit: Exit) -> Self {
+    pub(crate) fn refused(exit: JoinError) -> Self {
         Self { state: Wait::Refused(exit), _output: PhantomData }
     }
 
@@ -61,7 +61,7 @@ impl<T> Join<T> {
     #[must_use]
     pub fn pid(&self) -> Option<Pid> {
         match &self.state {
-            Wait::Cell { cell, .. } => Some(cell.pid()),
+            Wait::Cell { task, .. } => Some(task.pid()),
             _ => None,
         }
     }
@@ -70,7 +70,7 @@ impl<T> Join<T> {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match &self.state {
-            Wait::Cell { cell, .. } => cell.head().word.is_complete(),
+            Wait::Cell { task, .. } => task.header().state.is_complete(),
             _ => true,
         }
     }
@@ -79,59 +79,59 @@ impl<T> Join<T> {
     /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was there
     /// before.
     pub fn cancel(&self) {
-        if let Wait::Cell { cell, .. } = &self.state {
-            drop(cell.signal(Signal::Cancel { reason: "cancelled by who joins" }));
+        if let Wait::Cell { task, .. } = &self.state {
+            drop(task.signal(ProcessSignal::Cancel { reason: "cancelled by who joins" }));
         }
     }
 
     /// Ends the process at its next turn, whatever it is.
     pub fn abort(&self) {
-        if let Wait::Cell { cell, .. } = &self.state {
-            cell.head().terminate();
+        if let Wait::Cell { task, .. } = &self.state {
+            task.header().terminate();
         }
     }
 
-    fn take(&mut self) -> Result<T, Exit> {
+    fn take(&mut self) -> Result<T, JoinError> {
         let state = core::mem::replace(&mut self.state, Wait::Over);
-        let cell = match state {
-            Wait::Cell { cell, .. } => cell,
+        let task = match state {
+            Wait::Cell { task, .. } => task,
             Wait::Refused(exit) => return Err(exit),
-            Wait::Over => return Err(Exit::already_joined()),
+            Wait::Over => return Err(JoinError::already_joined()),
         };
-        let head = cell.head();
-        let mut output: Option<Result<T, Exit>> = None;
+        let header = task.header();
+        let mut output: Option<Result<T, JoinError>> = None;
         // SAFETY: the process is complete and this is its joiner, so the output is this thread's;
         // the table is that of the cell, whose output has this type.
-        unsafe { (head.vtable.take_output)(head, (&raw mut output).cast()) };
-        output.unwrap_or_else(|| Err(Exit::already_joined()))
+        unsafe { (header.vtable.take_output)(header, (&raw mut output).cast()) };
+        output.unwrap_or_else(|| Err(JoinError::already_joined()))
     }
 
     /// Leaves a waker, as far as the process has not ended. True if it has.
-    fn is_complete_or_leave(cell: &CellRef, has_waker: &mut bool, waker: &Waker) -> bool {
-        let head = cell.head();
-        if head.word.is_complete() {
+    fn is_complete_or_leave(task: &TaskRef, has_waker: &mut bool, waker: &Waker) -> bool {
+        let header = task.header();
+        if header.state.is_complete() {
             return true;
         }
         if *has_waker {
             // Not even looked at before: the completer may be taking it.
-            if head.word.take_back_join_waker().is_err() {
+            if header.state.reclaim_join_waker().is_err() {
                 return true;
             }
             *has_waker = false;
         }
         // SAFETY: what is joined is a future or a process.
-        let joiner = unsafe { &Joinable::of(head).joiner };
+        let join_waker = unsafe { &JoinableHeader::of(header).join_waker };
         // SAFETY: without the bit the slot is the joiner's.
-        let old = joiner.with_mut(|slot| unsafe {
+        let old = join_waker.with_mut(|slot| unsafe {
             match &mut *slot {
                 Some(old) if old.will_wake(waker) || mutant!("join-keeps-waker") => None,
                 slot => slot.replace(waker.clone()),
             }
         });
         drop(old);
-        if head.word.publish_join_waker().is_err() {
+        if header.state.publish_join_waker().is_err() {
             // SAFETY: without the bit the slot is the joiner's.
-            drop(joiner.with_mut(|slot| unsafe { (*slot).take() }));
+            drop(join_waker.with_mut(|slot| unsafe { (*slot).take() }));
             return true;
         }
         *has_waker = true;
@@ -139,12 +139,12 @@ impl<T> Join<T> {
     }
 }
 
-impl<T> Future for Join<T> {
-    type Output = Result<T, Exit>;
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Wait::Cell { cell, has_waker } = &mut self.state
-            && !Self::is_complete_or_leave(cell, has_waker, cx.waker())
+        if let Wait::Cell { task, has_waker } = &mut self.state
+            && !Self::is_complete_or_leave(task, has_waker, cx.waker())
         {
             return Poll::Pending;
         }
@@ -152,26 +152,26 @@ impl<T> Future for Join<T> {
     }
 }
 
-impl<T> Drop for Join<T> {
+impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        let Wait::Cell { cell, .. } = &self.state else { return };
-        let head = cell.head();
-        let DropJoin { output_is_mine, waker_slot_is_mine } = head.word.drop_join();
-        if waker_slot_is_mine {
+        let Wait::Cell { task, .. } = &self.state else { return };
+        let header = task.header();
+        let JoinHandleDrop { owns_output, owns_waker_slot } = header.state.drop_join_handle();
+        if owns_waker_slot {
             // SAFETY: what is joined is a future or a process.
-            let joiner = unsafe { &Joinable::of(head).joiner };
+            let join_waker = unsafe { &JoinableHeader::of(header).join_waker };
             // SAFETY: the word says so.
-            drop(joiner.with_mut(|slot| unsafe { (*slot).take() }));
+            drop(join_waker.with_mut(|slot| unsafe { (*slot).take() }));
         }
-        if output_is_mine {
+        if owns_output {
             // SAFETY: the word says so; the table is that of the cell.
-            unsafe { (head.vtable.drop_output)(head) };
+            unsafe { (header.vtable.drop_output)(header) };
         }
     }
 }
 
-impl<T> fmt::Debug for Join<T> {
+impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Join").field("pid", &self.pid()).finish_non_exhaustive()
+        f.debug_struct("JoinHandle").field("pid", &self.pid()).finish_non_exhaustive()
     }
 }

@@ -79,8 +79,8 @@
 //! handler answers through a [`Completer`], at once or later from any thread, and the answer comes
 //! as an event. Every command is answered once. A future is a process too: each step polls it.
 //!
-//! Whoever starts a process has a [`ProcessRef`], which sends, and may **join** it: [`Join`] is a
-//! future of its result, or of the [`Exit`] that stands in its place. A process that **monitors**
+//! Whoever starts a process has a [`ProcessRef`], which sends, and may **join** it: [`JoinHandle`] is a
+//! future of its result, or of the [`JoinError`] that stands in its place. A process that **monitors**
 //! another is told of its end, however it ended. Two that are **linked** fail together, unless one
 //! [traps](StepOutput::trap_links) that and is told instead ([`builtin`]).
 //!
@@ -88,7 +88,7 @@
 //! call it, and what it runs need not be `Send`. The pool of **workers** of `clockjack-rt` runs on
 //! the same parts: each worker has a queue, steals from others, and sleeps when there is nothing.
 //! Timers stand in **shards**, one a worker; whoever has a shard's **lease** may fire them, so
-//! those of a worker that is busy are fired by another. The **metronome** is the thread that
+//! those of a worker that is busy are fired by another. The **watchdog** is the thread that
 //! notices when nobody does; it has no ticks and, with nothing to do, no wake-ups.
 //!
 //! Nothing here reads a clock, sleeps or starts a thread. A host hands all of it in: [`Toolbox`].
@@ -106,13 +106,13 @@
 //!
 //! The parts below are public for hosts and for models, hidden, and may change at any time: the
 //! state word and the registry of processes, the idle protocol, the table of shards, the
-//! metronome, the worker. Each has its protocol in prose at its head.
+//! watchdog, the worker. Each has its protocol in prose at its header.
 //!
-//! # Waiting, and giving it up
+//! # WaitKind, and giving it up
 //!
 //! | what | if it is given up | if it is taken up again |
 //! |---|---|---|
-//! | [`Join`] | dropped, it detaches: the process goes on | the result is there still, once |
+//! | [`JoinHandle`] | dropped, it detaches: the process goes on | the result is there still, once |
 //! | [`Sleep`] | dropped, it is disarmed | same deadline; the last waker is woken |
 //! | [`Interval::tick`] | nothing is lost | same deadline, what was left out is counted |
 //! | [`YieldNow`] | there may be a turn for nothing | ready at its second poll |
@@ -126,19 +126,19 @@
 //! Behind a combinator that brings wakers of its own, or outside processes, it ends with an error:
 //! make it by [`Handle::sleep`] there.
 //!
-//! Stopping a process is asked for ([`ProcessRef::cancel`], [`Join::cancel`]: an event, and for a
-//! future the drop at its next turn) or done ([`ProcessRef::terminate`], [`Join::abort`]: at the
+//! Stopping a process is asked for ([`ProcessRef::cancel`], [`JoinHandle::cancel`]: an event, and for a
+//! future the drop at its next turn) or done ([`ProcessRef::terminate`], [`JoinHandle::abort`]: at the
 //! next turn). A step that is under way is never interrupted.
 //!
 //! # Panics
 //!
-//! If the toolbox catches panics ([`Toolbox::guarded`]), one in user code ends no more than it has
+//! If the toolbox catches panics ([`Toolbox::catch_unwind`]), one in user code ends no more than it has
 //! to:
 //!
 //! | a panic in | ends |
 //! |---|---|
 //! | `init` | the start: the process comes back in the [`SubmitError`] |
-//! | `step`, a future's `poll` | the process: [`Exit::is_panicked`]; monitors and links are told |
+//! | `step`, a future's `poll` | the process: [`JoinError::is_panicked`]; monitors and links are told |
 //! | a handler | the command, with the failure [`UNANSWERED`](command::UNANSWERED) |
 //! | `close`, a drop, a foreign waker | nothing: [`ExecStats::drop_panics`] counts it |
 //!
@@ -180,29 +180,26 @@ extern crate std;
 
 mod arm;
 pub mod builtin;
-mod cell;
 pub mod command;
-mod contain;
 #[doc(hidden)]
-pub mod custom;
-#[doc(hidden)]
-pub mod engine;
-#[doc(hidden)]
-pub mod engine_ref;
+pub mod custom_task;
 pub mod error;
+#[doc(hidden)]
+pub mod executor;
+#[doc(hidden)]
+pub mod executor_ref;
 pub mod exit;
 pub mod failure;
-mod fire;
 mod handle;
 #[doc(hidden)]
 pub mod idle;
 mod join;
 pub mod limits;
+mod links;
 mod local;
 #[doc(hidden)]
 pub mod memory;
-#[doc(hidden)]
-pub mod metronome;
+mod panic;
 pub mod payload;
 mod period;
 pub mod pid;
@@ -212,36 +209,37 @@ mod process_ref;
 pub mod registry;
 #[doc(hidden)]
 pub mod shards;
+mod shutdown;
 mod signal;
 #[doc(hidden)]
 pub mod state;
 mod stats;
-mod stop;
-mod ties;
+mod task;
 mod timer;
+mod timer_action;
 mod toolbox;
 mod unparker;
 #[doc(hidden)]
-pub mod watch;
+pub mod watchdog;
 #[doc(hidden)]
 pub mod worker;
 
 pub use command::{Command, CommandId, Commands, Completer};
 pub use error::{SendError, StartError, SubmitError, TimerError};
-pub use exit::{Caught, Exit, ExitReason};
-pub use failure::{Coded, Failure};
-pub use fire::IntervalTick;
+pub use exit::{ExitReason, JoinError, PanicPayload};
+pub use failure::{Failure, StaticError};
 pub use handle::Handle;
-pub use join::Join;
+pub use join::JoinHandle;
 pub use limits::Limits;
 pub use local::{LocalExecutor, LocalReport, LocalTurn};
 pub use payload::{Payload, Payloads};
 pub use pid::Pid;
 pub use process::{Event, Events, Process, StepOutput, Tag, UnknownMethod};
 pub use process_ref::ProcessRef;
+pub use shutdown::{LiveTask, SHUTDOWN};
 pub use state::State;
 pub use stats::ExecStats;
-pub use stop::{Alive, SHUTDOWN};
 pub use timer::{Interval, Sleep, Timer, YieldNow, sleep, yield_now};
-pub use toolbox::{Host, Toolbox};
-pub use watch::StuckWorker;
+pub use timer_action::IntervalTick;
+pub use toolbox::{ExecutorToolbox, Toolbox};
+pub use watchdog::StuckWorker;

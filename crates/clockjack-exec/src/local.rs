@@ -21,22 +21,22 @@ use clockjack_sync::{mpsc::Pop, mutant, prim::hint};
 use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{
-    cell::Entry,
     command::Commands,
-    engine::{Engine, EngineConfig},
-    engine_ref::EngineRef,
     error::{StartError, SubmitError},
-    exit::Caught,
-    fire::Deferred,
+    executor::{ExecutorConfig, ExecutorShared},
+    executor_ref::ExecutorRef,
+    exit::PanicPayload,
     handle::Handle,
-    join::Join,
+    join::JoinHandle,
     limits::Limits,
     payload::Payloads,
     process::Process,
     process_ref::ProcessRef,
-    stop::Alive,
-    toolbox::{Host, Toolbox},
-    worker::{Local, mix},
+    shutdown::LiveTask,
+    task::Runnable,
+    timer_action::DeferredActions,
+    toolbox::{ExecutorToolbox, Toolbox},
+    worker::{WorkerLocal, mix},
 };
 
 /// How many timers fire between two looks at what they woke.
@@ -45,7 +45,7 @@ const TIMERS_PER_TURN: usize = 256;
 /// For how many that are ready at a time room is kept.
 const READY_KEPT: usize = 4096;
 
-/// How many entries are taken from the queue at a time.
+/// How many runnables are taken from the queue at a time.
 const BATCH: usize = 64;
 
 /// An executor on the thread that made it; processes and futures need not be `Send`.
@@ -76,12 +76,12 @@ const BATCH: usize = 64;
 /// # Ok::<(), clockjack_exec::StartError>(())
 /// ```
 pub struct LocalExecutor {
-    engine: EngineRef,
-    ready: VecDeque<Entry>,
-    deferred: Deferred,
+    executor: ExecutorRef,
+    ready: VecDeque<Runnable>,
+    deferred: DeferredActions,
     random: u64,
     is_seeded: bool,
-    home: u32,
+    local_shard: u32,
     /// The last look at the timers ended by its budget, perhaps before anything fired.
     has_more_due: bool,
     /// Turns that have begun and not ended: afterwards, those that a panic ended past a toolbox
@@ -108,11 +108,11 @@ pub struct LocalReport {
     /// How many processes ended by themselves, once asked.
     pub completed: usize,
     /// Those that had to be ended.
-    pub stragglers: Vec<Alive>,
+    pub stragglers: Vec<LiveTask>,
 }
 
 impl LocalExecutor {
-    /// An executor on this host.
+    /// An executor on this toolbox.
     ///
     /// # Errors
     ///
@@ -139,18 +139,24 @@ impl LocalExecutor {
     ) -> Result<Self, StartError> {
         let resolution = toolbox.clock().resolution();
         let seed = toolbox.seed();
-        let host = Box::new(OneThread { toolbox, resolution });
-        let config =
-            EngineConfig { seats: 0, node, limits, resolution, grace_ticks: 1, quiet_looks_max: 1 };
-        let engine = Engine::new(host, &config, commands)?;
-        let home = engine.shards.attach(0);
+        let toolbox = Box::new(OneThread { toolbox, resolution });
+        let config = ExecutorConfig {
+            workers: 0,
+            node,
+            limits,
+            resolution,
+            tolerance_ticks: 1,
+            quiet_polls_max: 1,
+        };
+        let executor = ExecutorShared::new(toolbox, &config, commands)?;
+        let local_shard = executor.shards.attach(0);
         Ok(Self {
-            engine,
+            executor,
             ready: VecDeque::new(),
-            deferred: Deferred::default(),
+            deferred: DeferredActions::default(),
             random: mix(seed),
             is_seeded: seed != 0,
-            home,
+            local_shard,
             has_more_due: false,
             n_unended: 0,
             _here: PhantomData,
@@ -160,17 +166,17 @@ impl LocalExecutor {
     /// A handle for other threads: what is started by it must be `Send`.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        Handle::new(self.engine.clone())
+        Handle::new(self.executor.clone())
     }
 
     /// Runs a future as a process.
-    pub fn spawn<F>(&self, future: F) -> Join<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        // SAFETY: this engine is run by the thread of `self` only, which is this one.
-        unsafe { Engine::spawn(&self.engine, future) }
+        // SAFETY: this executor is run by the thread of `self` only, which is this one.
+        unsafe { ExecutorShared::spawn(&self.executor, future) }
     }
 
     /// Starts a process.
@@ -193,15 +199,15 @@ impl LocalExecutor {
         method: &str,
         input: Payloads,
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
-        // SAFETY: this engine is run by the thread of `self` only, which is this one.
-        unsafe { Engine::submit(&self.engine, process, method, input) }
+        // SAFETY: this executor is run by the thread of `self` only, which is this one.
+        unsafe { ExecutorShared::submit(&self.executor, process, method, input) }
     }
 
     /// Steps one process, if one is ready; timers are not looked at.
     pub fn step_one(&mut self) -> bool {
         self.collect();
-        let Some(entry) = self.choose() else { return false };
-        self.run(entry);
+        let Some(runnable) = self.choose() else { return false };
+        self.run(runnable);
         true
     }
 
@@ -232,8 +238,8 @@ impl LocalExecutor {
         let n_ready = self.ready.len();
         let mut steps = 0;
         while steps < n_ready {
-            let Some(entry) = self.choose() else { break };
-            self.run(entry);
+            let Some(runnable) = self.choose() else { break };
+            self.run(runnable);
             steps += 1;
         }
         LocalTurn { steps, fired, next_wake: self.next_wake() }
@@ -247,8 +253,8 @@ impl LocalExecutor {
             if self.ready.is_empty() {
                 self.collect();
             }
-            let Some(entry) = self.choose() else { return steps };
-            if self.run(entry) {
+            let Some(runnable) = self.choose() else { return steps };
+            if self.run(runnable) {
                 return steps + 1;
             }
         }
@@ -256,36 +262,36 @@ impl LocalExecutor {
     }
 
     /// Gives a process its turn; whether it had more to do than that had room for.
-    fn run(&mut self, entry: Entry) -> bool {
+    fn run(&mut self, runnable: Runnable) -> bool {
         self.n_unended += 1;
-        let is_again = self.engine.run(entry);
+        let is_again = self.executor.poll_task(runnable);
         self.n_unended -= 1;
-        self.engine.alone.count_step();
+        self.executor.single_thread.count_step();
         is_again
     }
 
     /// When the next timer is due.
     #[must_use]
     pub fn next_wake(&self) -> Option<Tick> {
-        self.engine.shards.next_wake(0)
+        self.executor.shards.next_wake(0)
     }
 
     /// Whether a process is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.ready.is_empty() || !self.engine.injector.is_empty()
+        !self.ready.is_empty() || !self.executor.injector.is_empty()
     }
 
     /// How many processes are alive.
     #[must_use]
     pub fn live_len(&self) -> usize {
-        self.engine.live_len()
+        self.executor.live_len()
     }
 
     /// Runs until a future has its output, and parks where there is nothing to do.
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = core::pin::pin!(future);
-        let waker = crate::unparker::waker(&self.engine);
+        let waker = crate::unparker::waker(&self.executor);
         let mut cx = Context::from_waker(&waker);
         loop {
             if let core::task::Poll::Ready(output) = Pin::as_mut(&mut future).poll(&mut cx) {
@@ -301,18 +307,18 @@ impl LocalExecutor {
     /// A waker that ends the sleep of the executor's thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        crate::unparker::waker(&self.engine)
+        crate::unparker::waker(&self.executor)
     }
 
     /// Asks everything to stop, runs until it has, or until the time is over; then ends the rest.
     pub fn shutdown(mut self, deadline: Duration) -> LocalReport {
-        let until = self.engine.host().deadline_after(deadline);
+        let until = self.executor.toolbox().deadline_after(deadline);
         let before = self.live_len();
-        self.engine.stop();
+        self.executor.begin_shutdown();
         while self.live_len() > 0 {
             let turn = self.turn();
-            let host = self.engine.host();
-            if host.tick_of(host.nanos()) >= until {
+            let toolbox = self.executor.toolbox();
+            if toolbox.tick_of(toolbox.nanos()) >= until {
                 break;
             }
             if turn.steps == 0 && turn.fired == 0 && !self.is_ready() && !self.has_more_due {
@@ -321,14 +327,14 @@ impl LocalExecutor {
             }
         }
         let mut report = LocalReport::default();
-        self.engine.terminate_all(|alive| report.stragglers.push(alive));
+        self.executor.terminate_all(|alive| report.stragglers.push(alive));
         report.completed = before.saturating_sub(report.stragglers.len());
         report
     }
 
     fn park(&self, until: Option<Tick>) {
-        self.engine.alone.count_park();
-        self.engine.host().park(0, until);
+        self.executor.single_thread.count_park();
+        self.executor.toolbox().park(0, until);
     }
 
     /// Takes what has become ready.
@@ -336,13 +342,13 @@ impl LocalExecutor {
         if self.ready.is_empty() && self.ready.capacity() > READY_KEPT {
             self.ready.shrink_to(READY_KEPT);
         }
-        while let Pop::Item(batch) = self.engine.injector.take_batch(BATCH) {
+        while let Pop::Item(batch) = self.executor.injector.take_batch(BATCH) {
             self.ready.extend(batch);
         }
     }
 
     /// The next one of those that are ready.
-    fn choose(&mut self) -> Option<Entry> {
+    fn choose(&mut self) -> Option<Runnable> {
         // Looking where there is nothing draws no number: it must not change the run.
         if !self.is_seeded || self.ready.is_empty() {
             return self.ready.pop_front();
@@ -354,19 +360,19 @@ impl LocalExecutor {
     }
 
     fn poll_timers(&mut self) -> usize {
-        let host = self.engine.host();
-        let now = host.tick_of(host.nanos());
+        let toolbox = self.executor.toolbox();
+        let now = toolbox.tick_of(toolbox.nanos());
         let deferred = &mut self.deferred;
         let mut latest = 0;
-        let polled = self.engine.shards.poll(self.home, now, TIMERS_PER_TURN, |timer| {
+        let polled = self.executor.shards.poll(self.local_shard, now, TIMERS_PER_TURN, |timer| {
             latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
-            timer.value.hand_over(&self.engine, now, deferred);
+            timer.value.fire(&self.executor, now, deferred);
         });
         if polled.fired > 0 {
-            self.engine.alone.count_fired(polled.fired, latest);
+            self.executor.single_thread.count_fired(polled.fired, latest);
         }
-        deferred.finish(&self.engine);
-        self.engine.clear_out(self.home);
+        deferred.finish(&self.executor);
+        self.executor.drop_stale_values(self.local_shard);
         self.has_more_due = polled.more && !mutant!("local-forgets-more-due");
         polled.fired
     }
@@ -375,32 +381,32 @@ impl LocalExecutor {
 impl Drop for LocalExecutor {
     fn drop(&mut self) {
         // Everything dies here, on its own thread; what is ended may wake or start something else.
-        self.engine.stop();
-        self.engine.terminate_all(|_| {});
-        self.engine.close_timers();
+        self.executor.begin_shutdown();
+        self.executor.terminate_all(|_| {});
+        self.executor.close_timers();
         // What a panic left in the middle of its turn never ends. One that is just being woken by
         // another thread may look the same, but there are not more than turns that did not end.
         let n_unended = if mutant!("local-woken-as-lost") { usize::MAX } else { self.n_unended };
-        let n_lost = self.engine.running_len().min(n_unended);
+        let n_lost = self.executor.running_len().min(n_unended);
         while self.live_len() > n_lost {
             self.collect();
             match self.ready.pop_front() {
-                Some(entry) => self.engine.end(entry),
+                Some(runnable) => self.executor.terminate_queued_task(runnable),
                 // Another thread has woken it, and is about to queue it.
                 None => hint::spin_loop(),
             }
         }
-        self.engine.close_here();
+        self.executor.close_run_queue_here();
     }
 }
 
 impl fmt::Debug for LocalExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalExecutor").field("engine", &*self.engine).finish_non_exhaustive()
+        f.debug_struct("LocalExecutor").field("executor", &*self.executor).finish_non_exhaustive()
     }
 }
 
-/// A toolbox as a host with one place.
+/// A toolbox as a toolbox with one place.
 struct OneThread<B> {
     toolbox: B,
     resolution: Resolution,
@@ -411,7 +417,7 @@ const KEPT: &str = "a panic that the toolbox kept to itself";
 
 // SAFETY: (1) there is never a current worker: everything goes through the injector. (2) whatever
 // the toolbox does, the closure is called once; it is not `Send`, so that is on this thread.
-unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
+unsafe impl<B: Toolbox + Send + 'static> ExecutorToolbox for OneThread<B> {
     fn nanos(&self) -> u64 {
         let now = self.toolbox.clock().now();
         now.ticks.saturating_mul(u64::from(now.resolution_ns))
@@ -436,26 +442,26 @@ unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
         Tick::new(now.ticks.saturating_add(ticks).saturating_add(u64::from(!is_exact)))
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
         let (mut is_called, mut is_done) = (false, false);
-        let guarded = self.toolbox.guarded(&mut || {
+        let caught = self.toolbox.catch_unwind(&mut || {
             if !core::mem::replace(&mut is_called, true) {
-                turn();
+                call();
                 is_done = true;
             }
         });
         assert!(is_called, "the toolbox did not call what it was to guard");
-        match guarded {
-            Ok(()) if !is_done => Err(Caught::new(Box::new(KEPT))),
-            guarded => guarded,
+        match caught {
+            Ok(()) if !is_done => Err(PanicPayload::new(Box::new(KEPT))),
+            caught => caught,
         }
     }
 
-    fn local(&self) -> *const Local {
+    fn worker_local(&self) -> *const WorkerLocal {
         ptr::null()
     }
 
-    fn enter(&self, _local: *const Local) -> *const Local {
+    fn enter(&self, _local: *const WorkerLocal) -> *const WorkerLocal {
         ptr::null()
     }
 
@@ -467,11 +473,11 @@ unsafe impl<B: Toolbox + Send + 'static> Host for OneThread<B> {
         self.toolbox.unpark();
     }
 
-    fn unpark_metronome(&self) {}
+    fn unpark_watchdog(&self) {}
 
     fn yield_now(&self) {}
 
-    fn stop_progressed(&self) {}
+    fn shutdown_progressed(&self) {}
 
     fn seed(&self) -> u64 {
         self.toolbox.seed()

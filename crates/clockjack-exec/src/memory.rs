@@ -1,12 +1,12 @@
 //! Memory of cells that are over, for the next ones.
 //!
-//! Blocks by size, sixteen bytes apart, on a few shelves each under a small lock. Who comes tries
+//! Blocks by size, sixteen bytes apart, on a few free_lists each under a small lock. Who comes tries
 //! them in order and passes by one that somebody is at, so nobody waits; where none is to be had,
 //! or there is no room, the allocator has the rest. Which block one gets decides nothing: no order
 //! here depends on addresses.
 //!
-//! Invariant: a block on a shelf was allocated with the layout of its class, nobody has it, and its
-//! first word is the link to the next one. Each class keeps `KEPT_MAX` blocks a shelf at the
+//! Invariant: a block on a free_list was allocated with the layout of its class, nobody has it, and its
+//! first word is the link to the next one. Each class keeps `KEPT_MAX` blocks a free_list at the
 //! most. A block may also be [given to the allocator](release) by whoever has it.
 #![expect(
     unsafe_code,
@@ -18,31 +18,31 @@ use core::{alloc::Layout, fmt, ptr, ptr::NonNull};
 
 use clockjack_sync::{lock::Lock, pad::Padded};
 
-use crate::engine::Engine;
+use crate::executor::ExecutorShared;
 
 /// How far sizes are apart, and how blocks are aligned.
 const STEP: usize = 16;
 /// What is larger is left to the allocator.
 const SIZE_MAX: usize = 512;
 const CLASSES: usize = SIZE_MAX / STEP;
-/// So many threads find a shelf of their own.
-const SHELVES: usize = 2;
-/// How many blocks of a size a shelf keeps: as many as come and go in a burst, and no more than
+/// So many threads find a free_list of their own.
+const FREE_LISTS: usize = 2;
+/// How many blocks of a size a free_list keeps: as many as come and go in a burst, and no more than
 /// some hundred kilobytes.
 pub(crate) const KEPT_MAX: u32 = 1024;
 
 /// See the [module](self).
 pub struct Memory {
-    shelves: [Padded<[Lock<Shelf>; CLASSES]>; SHELVES],
+    free_lists: [Padded<[Lock<FreeList>; CLASSES]>; FREE_LISTS],
 }
 
-struct Shelf {
+struct FreeList {
     first: *mut Block,
     len: u32,
 }
 
-// SAFETY: nobody else has the blocks of a shelf.
-unsafe impl Send for Shelf {}
+// SAFETY: nobody else has the blocks of a free_list.
+unsafe impl Send for FreeList {}
 
 struct Block {
     next: *mut Block,
@@ -50,10 +50,10 @@ struct Block {
 
 const _: () = assert!(STEP >= size_of::<Block>() && STEP >= align_of::<Block>());
 
-impl Shelf {
+impl FreeList {
     fn pop(&mut self) -> Option<NonNull<Block>> {
         let block = NonNull::new(self.first)?;
-        // SAFETY: a block on a shelf is nobody else's, and begins with its link.
+        // SAFETY: a block on a free_list is nobody else's, and begins with its link.
         self.first = unsafe { block.as_ref() }.next;
         self.len -= 1;
         Some(block)
@@ -110,7 +110,7 @@ const fn class<T>() -> usize {
     (size_of::<T>() - 1) / STEP
 }
 
-impl Engine {
+impl ExecutorShared {
     /// The memory of cells that are over, for others who come and go with them.
     #[doc(hidden)]
     #[must_use]
@@ -121,9 +121,9 @@ impl Engine {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        let shelf = || Lock::new(Shelf { first: ptr::null_mut(), len: 0 });
-        let shelves = core::array::from_fn(|_| Padded(core::array::from_fn(|_| shelf())));
-        Self { shelves }
+        let free_list = || Lock::new(FreeList { first: ptr::null_mut(), len: 0 });
+        let free_lists = core::array::from_fn(|_| Padded(core::array::from_fn(|_| free_list())));
+        Self { free_lists }
     }
 
     /// Moves a value into a block.
@@ -139,8 +139,8 @@ impl Memory {
     }
 
     fn take(&self, class: usize) -> Option<NonNull<Block>> {
-        let mut shelves = self.shelves.iter().filter_map(|shelf| shelf.get(class));
-        shelves.find_map(|shelf| shelf.try_with(Shelf::pop)?)
+        let mut free_lists = self.free_lists.iter().filter_map(|free_list| free_list.get(class));
+        free_lists.find_map(|free_list| free_list.try_with(FreeList::pop)?)
     }
 
     /// Drops a value, and keeps its block for another one, also if the drop panics.
@@ -161,9 +161,12 @@ impl Memory {
     /// As [`free`](Self::free); and nobody looks at the value any more.
     pub unsafe fn keep<T>(&self, value: NonNull<T>) {
         let block = value.cast::<Block>();
-        let put = |shelf: &Lock<Shelf>| shelf.try_with(|shelf| shelf.push(block)) == Some(true);
-        let mut shelves = self.shelves.iter().filter_map(|shelf| shelf.get(class::<T>()));
-        if !fits::<T>() || !shelves.any(put) {
+        let put = |free_list: &Lock<FreeList>| {
+            free_list.try_with(|free_list| free_list.push(block)) == Some(true)
+        };
+        let mut free_lists =
+            self.free_lists.iter().filter_map(|free_list| free_list.get(class::<T>()));
+        if !fits::<T>() || !free_lists.any(put) {
             // SAFETY: by the contract.
             unsafe { release(value) };
         }
@@ -192,12 +195,12 @@ fn allocate<T>() -> NonNull<T> {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        for shelf in &mut self.shelves {
-            for (class, shelf) in shelf.iter_mut().enumerate() {
+        for free_list in &mut self.free_lists {
+            for (class, free_list) in free_list.iter_mut().enumerate() {
                 let Ok(layout) = Layout::from_size_align((class + 1) * STEP, STEP) else {
                     continue;
                 };
-                while let Some(block) = shelf.get_mut().pop() {
+                while let Some(block) = free_list.get_mut().pop() {
                     // SAFETY: it was allocated with the layout of its class, and nobody has it.
                     unsafe { dealloc(block.as_ptr().cast(), layout) };
                 }
@@ -237,13 +240,17 @@ mod tests {
     #[test]
     fn it_keeps_no_more_than_its_bound() {
         let memory = Memory::new();
-        let n = KEPT_MAX as usize * SHELVES + 3;
+        let n = KEPT_MAX as usize * FREE_LISTS + 3;
         let all: Vec<_> = (0..n).map(|n| memory.make(n)).collect();
         for made in all {
             // SAFETY: each was made above, and is freed once.
             unsafe { memory.free(made) };
         }
-        let kept: u32 = memory.shelves.iter().map(|shelf| shelf[0].with(|shelf| shelf.len)).sum();
+        let kept: u32 = memory
+            .free_lists
+            .iter()
+            .map(|free_list| free_list[0].with(|free_list| free_list.len))
+            .sum();
         assert_eq!(kept as usize, n - 3);
     }
 
@@ -261,7 +268,10 @@ mod tests {
         assert_eq!(unsafe { aligned.as_ref() }.0, 1);
         // SAFETY: as above.
         unsafe { memory.free(aligned) };
-        let n: u32 = memory.shelves[0].iter().map(|shelf| shelf.with(|shelf| shelf.len)).sum();
+        let n: u32 = memory.free_lists[0]
+            .iter()
+            .map(|free_list| free_list.with(|free_list| free_list.len))
+            .sum();
         assert_eq!(n, 0);
     }
 

@@ -124,13 +124,13 @@ impl Payload {
         let room = &raw const this.room;
         if is_inline::<T>() {
             // SAFETY: the value is an inline `T`, so the room holds one, aligned; nobody reads it
-            // after this, since the payload is forgotten.
+            // after this, since the payload is lazy_cancels.
             Ok(unsafe { room.cast::<T>().read() })
         } else {
             // SAFETY: the value is a `T`, so by the invariant the room holds one; `this` is alive.
             let boxed = unsafe { value_of::<T>(room) }.cast_mut();
             // SAFETY: the value is a boxed `T`, so `boxed` came from `Box::into_raw`, and nobody
-            // uses it after this, since the payload is forgotten.
+            // uses it after this, since the payload is lazy_cancels.
             Ok(*unsafe { Box::from_raw(boxed) })
         }
     }

@@ -83,7 +83,7 @@ impl FromStr for Pid {
 
     /// Reads `{node|index.generation}` or `{node@host|index.generation}`, all three in decimal.
     ///
-    /// The host is for the reader of a log: it is checked for its form and then forgotten.
+    /// The host is for the reader of a log: it is checked for its form and then lazy_cancels.
     fn from_str(text: &str) -> Result<Self, ParsePidError> {
         let inner = text
             .strip_prefix('{')

@@ -10,7 +10,7 @@ use crate::{
     pid::Pid,
 };
 
-pub use crate::cell::proc::Events;
+pub use crate::task::process::Events;
 
 /// A number by which a process recognises the completion of what it asked for. The executor only
 /// echoes it.

@@ -1,17 +1,17 @@
 //! A reference to a process: what its messages are is known.
-#![expect(unsafe_code, reason = "knows the message type of a cell")]
+#![expect(unsafe_code, reason = "knows the message type of a task")]
 
 use core::{fmt, marker::PhantomData};
 
 use crate::{
-    cell::{CellRef, proc},
     error::SendError,
-    exit::Exit,
-    join::Join,
+    exit::JoinError,
+    join::JoinHandle,
     payload::Payload,
     pid::Pid,
-    signal::Signal,
+    signal::ProcessSignal,
     state::State,
+    task::{TaskRef, process},
 };
 
 /// An address of a process that takes messages of type `M`.
@@ -19,7 +19,7 @@ use crate::{
 /// Dropping it does not stop the process. It keeps the process's result, once there is one, until
 /// the last reference goes.
 pub struct ProcessRef<M> {
-    cell: CellRef,
+    task: TaskRef,
     _message: PhantomData<fn(M)>,
 }
 
@@ -33,8 +33,8 @@ impl<M: 'static> ProcessRef<M> {
     /// # Safety
     ///
     /// The cell is that of a process with this message type.
-    pub(crate) unsafe fn new(cell: CellRef) -> Self {
-        Self { cell, _message: PhantomData }
+    pub(crate) unsafe fn new(task: TaskRef) -> Self {
+        Self { task, _message: PhantomData }
     }
 
     /// Sends a message. It never waits.
@@ -44,58 +44,58 @@ impl<M: 'static> ProcessRef<M> {
     /// The message comes back if the process has ended or as many wait as its limit allows.
     pub fn tell(&self, message: M) -> Result<(), SendError<M>> {
         // SAFETY: by the contract of `new`.
-        unsafe { proc::tell(&self.cell, message) }
+        unsafe { process::tell(&self.task, message) }
     }
 
     /// The process's name.
     #[must_use]
     pub fn pid(&self) -> Pid {
-        self.cell.pid()
+        self.task.pid()
     }
 
     /// Asks the process to stop, by an event. False if it has ended.
     pub fn cancel(&self, reason: &'static str) -> bool {
-        self.cell.signal(Signal::Cancel { reason }).is_ok()
+        self.task.signal(ProcessSignal::Cancel { reason }).is_ok()
     }
 
     /// Ends the process at its next turn: a step that is under way is never interrupted. False if
     /// it has ended.
     pub fn terminate(&self) -> bool {
-        self.cell.head().terminate()
+        self.task.header().terminate()
     }
 
     /// Whether the process has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.cell.head().word.is_complete()
+        self.task.header().state.is_complete()
     }
 
     /// What it does, at about this time.
     #[must_use]
     pub fn state(&self) -> State {
-        self.cell.head().state()
+        self.task.header().state()
     }
 
     /// Waits for its end and takes its result. A result can be taken once: the second who asks is
-    /// told so by [`Exit`]; use monitors where many want to know.
-    pub fn join(&self) -> Join<Payload> {
-        if self.cell.head().word.claim_join() {
-            Join::new(self.cell.clone())
+    /// told so by [`JoinError`]; use monitors where many want to know.
+    pub fn join(&self) -> JoinHandle<Payload> {
+        if self.task.header().state.claim_join() {
+            JoinHandle::new(self.task.clone())
         } else {
-            Join::refused(Exit::already_joined())
+            JoinHandle::refused(JoinError::already_joined())
         }
     }
 }
 
 impl<M> Clone for ProcessRef<M> {
     fn clone(&self) -> Self {
-        Self { cell: self.cell.clone(), _message: PhantomData }
+        Self { task: self.task.clone(), _message: PhantomData }
     }
 }
 
 impl<M> PartialEq for ProcessRef<M> {
     fn eq(&self, other: &Self) -> bool {
-        self.cell.as_ptr() == other.cell.as_ptr()
+        self.task.as_ptr() == other.task.as_ptr()
     }
 }
 
@@ -103,6 +103,6 @@ impl<M> Eq for ProcessRef<M> {}
 
 impl<M> fmt::Debug for ProcessRef<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ProcessRef").field(&self.cell.pid()).finish()
+        f.debug_tuple("ProcessRef").field(&self.task.pid()).finish()
     }
 }

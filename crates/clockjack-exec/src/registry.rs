@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!            reserve              occupy                 release of the last
-//!    Free ────────────► Reserved ────────► Live, refs > 0 ────────────────► Ended ──► (vacate)
+//!    Free ────────────► Reserved ────────► Live, refs > 0 ────────────────► WaitTransition ──► (vacate)
 //!     ▲                    │                                                  │
 //!     ├────── cancel ──────┘                                                  │
 //!     └───────────────────────────── vacate ──────────────────────────────────┘
@@ -26,8 +26,8 @@
 //! # Roles
 //!
 //! * The **maker** has a [`Reserved`], that is a slot that nobody else can reach.
-//! * A **holder** has a counted reference: a [`Ref`], or one that [`Slot::acquire`] made.
-//! * The **last** is the holder whose release left no reference. It has a [`Last`], frees the
+//! * A **holder** has a counted reference: a [`SlotRef`], or one that [`Slot::acquire`] made.
+//! * The **last** is the holder whose release left no reference. It has a [`LastRef`], frees the
 //!   value and gives the slot back.
 //! * A **finder** has a PID, of whatever age.
 //!
@@ -135,37 +135,37 @@ pub struct Reserved<'r> {
 /// One counted reference. Dropping it does not release it.
 #[must_use = "a reference that is dropped is never released"]
 #[derive(Debug)]
-pub struct Ref<'r>(&'r Slot);
+pub struct SlotRef<'r>(&'r Slot);
 
 /// A slot whose last reference was released. Its holder frees the value, once, and
 /// [vacates](Registry::vacate) the slot.
 #[must_use = "nobody else frees the value and the slot"]
 #[derive(Debug)]
-pub struct Last<'r>(&'r Slot);
+pub struct LastRef<'r>(&'r Slot);
 
 /// What a look-up found.
 #[must_use = "what was found is counted"]
 #[derive(Debug)]
-pub enum Get<'r> {
+pub enum Lookup<'r> {
     /// The process, with a reference to it.
-    Found(Ref<'r>),
+    Found(SlotRef<'r>),
     /// No process of this generation.
     Missing,
     /// No process of this generation; but the look-up met *another* process while that ended, and
     /// now it is the caller's to free.
-    Last(Last<'r>),
+    LastRef(LastRef<'r>),
 }
 
 /// A worker's private free slots, at most one word of them.
 #[derive(Debug)]
-pub struct Cache {
-    at: At,
+pub struct SlotCache {
+    at: WordIndex,
     bits: u32,
 }
 
 /// A word of free slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct At {
+struct WordIndex {
     chunk: usize,
     word: usize,
 }
@@ -211,15 +211,15 @@ impl Registry {
     ///
     /// It is passed to calls of this registry only.
     #[must_use]
-    pub unsafe fn cache(&self) -> Cache {
-        Cache { at: At { chunk: 0, word: 0 }, bits: 0 }
+    pub unsafe fn cache(&self) -> SlotCache {
+        SlotCache { at: WordIndex { chunk: 0, word: 0 }, bits: 0 }
     }
 
     /// Takes a free slot, from the cache if there is one in it, and begins its next generation.
     ///
     /// `None` if there is no free slot, or no memory for more. Slots in the caches of others are
     /// not free: each keeps at most 32 and at most a 64th of the capacity.
-    pub fn reserve(&self, cache: Option<&mut Cache>) -> Option<Reserved<'_>> {
+    pub fn reserve(&self, cache: Option<&mut SlotCache>) -> Option<Reserved<'_>> {
         let (at, bit) = match cache {
             Some(cache) if self.cache_max() > 0 => {
                 if cache.bits == 0 {
@@ -264,17 +264,17 @@ impl Registry {
     }
 
     /// Gives an unused reservation back. Its generation is spent.
-    pub fn cancel(&self, reserved: Reserved<'_>, cache: Option<&mut Cache>) {
+    pub fn cancel(&self, reserved: Reserved<'_>, cache: Option<&mut SlotCache>) {
         self.give(reserved.slot, cache);
     }
 
     /// Gives back the slot of a process that was freed.
-    pub fn vacate(&self, last: Last<'_>, cache: Option<&mut Cache>) {
+    pub fn vacate(&self, last: LastRef<'_>, cache: Option<&mut SlotCache>) {
         self.give(last.0, cache);
     }
 
     /// Gives the free slots of a cache to all, as a worker does before it sleeps for long.
-    pub fn flush(&self, cache: &mut Cache) {
+    pub fn flush(&self, cache: &mut SlotCache) {
         if cache.bits != 0 {
             let chunk = self.chunk(cache.at.chunk).expect("a free slot is in a chunk");
             chunk.give(cache.at.word, cache.bits);
@@ -287,17 +287,17 @@ impl Registry {
     /// # Panics
     ///
     /// If the process has too many references already.
-    pub fn get(&self, index: u32, generation: NonZeroU64) -> Get<'_> {
-        let Some(slot) = self.slot(index) else { return Get::Missing };
+    pub fn get(&self, index: u32, generation: NonZeroU64) -> Lookup<'_> {
+        let Some(slot) = self.slot(index) else { return Lookup::Missing };
         // A stale PID is sent away here, mostly, without writing to the slot of another process.
         if slot.read_generation() != generation.get() {
-            return Get::Missing;
+            return Lookup::Missing;
         }
-        let Some(found) = slot.try_acquire() else { return Get::Missing };
+        let Some(found) = slot.try_acquire() else { return Lookup::Missing };
         if found.0.read_generation() == generation.get() || mutant!("registry-get-without-check") {
-            return Get::Found(found);
+            return Lookup::Found(found);
         }
-        found.release().map_or(Get::Missing, Get::Last)
+        found.release().map_or(Lookup::Missing, Lookup::LastRef)
     }
 
     /// Whether the process of this index and generation was there at some moment of the call.
@@ -313,7 +313,7 @@ impl Registry {
 
     /// Calls `f` with a reference to each process that is live when the walk comes to it, in the
     /// order of the indices. `f` releases it, and frees what it was the last of.
-    pub fn for_each_live<'r>(&'r self, mut f: impl FnMut(Ref<'r>)) {
+    pub fn for_each_live<'r>(&'r self, mut f: impl FnMut(SlotRef<'r>)) {
         self.used_slots().filter_map(Slot::try_acquire).for_each(&mut f);
     }
 
@@ -352,9 +352,9 @@ impl Registry {
     }
 
     /// Takes up to `max` free slots of one word, at least one.
-    fn take(&self, max: usize) -> Option<(At, u32)> {
+    fn take(&self, max: usize) -> Option<(WordIndex, u32)> {
         // Relaxed: any place is right to begin at.
-        let hint = At::unpack(self.hint.load(Relaxed));
+        let hint = WordIndex::unpack(self.hint.load(Relaxed));
         // From the hint to the end, then from the beginning: the words of the hint's own chunk
         // that lie behind it are looked at twice.
         self.take_in(hint.chunk, hint.word, max).or_else(|| {
@@ -367,9 +367,9 @@ impl Registry {
         })
     }
 
-    fn take_in(&self, number: usize, from: usize, max: usize) -> Option<(At, u32)> {
+    fn take_in(&self, number: usize, from: usize, max: usize) -> Option<(WordIndex, u32)> {
         let (word, bits) = self.chunk(number)?.take(from, max)?;
-        let at = At { chunk: number, word };
+        let at = WordIndex { chunk: number, word };
         // Relaxed: a hint; written only when it moves, so that readers keep their line.
         if self.hint.load(Relaxed) != at.pack() {
             self.hint.store(at.pack(), Relaxed);
@@ -378,7 +378,7 @@ impl Registry {
     }
 
     /// Takes from chunks that did not exist a moment ago, whoever makes them.
-    fn take_fresh(&self, n_known: usize, max: usize) -> Option<(At, u32)> {
+    fn take_fresh(&self, n_known: usize, max: usize) -> Option<(WordIndex, u32)> {
         for number in n_known..CHUNKS_MAX {
             if self.chunk(number).is_none() {
                 self.grow(number)?;
@@ -411,7 +411,7 @@ impl Registry {
         Some(())
     }
 
-    fn give(&self, slot: &Slot, cache: Option<&mut Cache>) {
+    fn give(&self, slot: &Slot, cache: Option<&mut SlotCache>) {
         let (number, offset) = locate(slot.index as usize);
         let chunk = self.chunk(number).expect("a slot is in a chunk");
         assert!(
@@ -419,7 +419,7 @@ impl Registry {
             "slot {} is another registry's",
             slot.index
         );
-        let at = At { chunk: number, word: offset / WORD_LEN };
+        let at = WordIndex { chunk: number, word: offset / WORD_LEN };
         let bit = 1 << (offset % WORD_LEN);
         match cache {
             Some(cache) if cache.has_room_at(at, self.cache_max()) => {
@@ -508,21 +508,21 @@ impl Slot {
         }
     }
 
-    /// Gives a reference up. Who gets a [`Last`] frees the value and vacates the slot.
+    /// Gives a reference up. Who gets a [`LastRef`] frees the value and vacates the slot.
     ///
     /// # Safety
     ///
     /// The caller has a reference, and uses it no more.
     #[must_use = "nobody else frees the value and the slot"]
-    pub unsafe fn release(&self) -> Option<Last<'_>> {
-        Ref(self).release()
+    pub unsafe fn release(&self) -> Option<LastRef<'_>> {
+        SlotRef(self).release()
     }
 
     /// A new reference, unless there is none.
-    fn try_acquire(&self) -> Option<Ref<'_>> {
+    fn try_acquire(&self) -> Option<SlotRef<'_>> {
         if mutant!("registry-inc-from-zero") {
             self.refs.fetch_add(1, Acquire);
-            return Some(Ref(self));
+            return Some(SlotRef(self));
         }
         let order = if mutant!("registry-get-relaxed") { Relaxed } else { Acquire };
         // Relaxed: only compared by the exchange.
@@ -533,7 +533,7 @@ impl Slot {
             }
             // Acquire: pairs with the release in `occupy` (rule 2).
             match self.refs.compare_exchange_weak(refs, refs + 1, order, Relaxed) {
-                Ok(_) => return Some(Ref(self)),
+                Ok(_) => return Some(SlotRef(self)),
                 Err(now) => refs = now,
             }
         }
@@ -606,7 +606,7 @@ impl Reserved<'_> {
     }
 }
 
-impl<'r> Ref<'r> {
+impl<'r> SlotRef<'r> {
     /// The index of the process.
     #[must_use]
     pub fn index(&self) -> u32 {
@@ -631,9 +631,9 @@ impl<'r> Ref<'r> {
         self.0
     }
 
-    /// Gives the reference up. Who gets a [`Last`] frees the value and vacates the slot.
+    /// Gives the reference up. Who gets a [`LastRef`] frees the value and vacates the slot.
     #[must_use = "nobody else frees the value and the slot"]
-    pub fn release(self) -> Option<Last<'r>> {
+    pub fn release(self) -> Option<LastRef<'r>> {
         let order = if mutant!("registry-release-relaxed") { Relaxed } else { Release };
         // Release: what this holder did with the value comes before its end.
         let before = self.0.refs.fetch_sub(1, order);
@@ -644,11 +644,11 @@ impl<'r> Ref<'r> {
         // Acquire: pairs with the releases of all other holders, which this thread's own decrement
         // continues. A load and not a fence, because ThreadSanitizer does not know fences.
         self.0.refs.load(Acquire);
-        Some(Last(self.0))
+        Some(LastRef(self.0))
     }
 }
 
-impl Last<'_> {
+impl LastRef<'_> {
     /// The index of the process that ended.
     #[must_use]
     pub fn index(&self) -> u32 {
@@ -662,14 +662,14 @@ impl Last<'_> {
     }
 }
 
-impl Cache {
+impl SlotCache {
     /// Whether one more slot of this word may be kept: the cache is empty, or of the same word.
-    fn has_room_at(&self, at: At, max: usize) -> bool {
+    fn has_room_at(&self, at: WordIndex, max: usize) -> bool {
         max > 0 && (self.bits == 0 || (self.at == at && (self.bits.count_ones() as usize) < max))
     }
 }
 
-impl At {
+impl WordIndex {
     const WORD_BITS: u32 = 27;
 
     fn pack(self) -> u32 {

@@ -29,15 +29,15 @@ use crate::{exit::ExitReason, failure::Failure, payload::Payload, pid::Pid, proc
 
 /// What the system tells a process.
 #[derive(Debug)]
-pub(crate) enum Signal {
+pub(crate) enum ProcessSignal {
     /// A command has ended; `incarnation` is that of the process which yielded it.
     Complete { tag: Tag, incarnation: u32, result: Result<Payload, Failure> },
     /// Somebody asks the process to stop.
     Cancel { reason: &'static str },
     /// Somebody wants to know when this process ends.
-    Watch { watcher: Pid },
+    Monitor { monitor: Pid },
     /// Somebody does not want to know any more.
-    Unwatch { watcher: Pid },
+    Demonitor { monitor: Pid },
     /// Somebody shares the fate of this process, and this one shares theirs.
     Link { peer: Pid },
     /// Somebody does not any more.
@@ -51,11 +51,11 @@ pub(crate) enum Signal {
 /// A signal with the link of the lane.
 pub(crate) struct Node {
     next: *mut Node,
-    signal: Signal,
+    signal: ProcessSignal,
 }
 
 /// The lane; see the [module](self).
-pub(crate) struct Lane {
+pub(crate) struct SignalQueue {
     head: AtomicPtr<Node>,
 }
 
@@ -66,11 +66,11 @@ fn closed() -> *mut Node {
 
 // SAFETY: nodes are handed from the sender to the runner by the exchanges of rules 1 and 2, with
 // release and acquire; no two threads have one at a time. A signal is `Send`.
-unsafe impl Send for Lane {}
+unsafe impl Send for SignalQueue {}
 // SAFETY: as above.
-unsafe impl Sync for Lane {}
+unsafe impl Sync for SignalQueue {}
 
-impl Lane {
+impl SignalQueue {
     pub(crate) fn new() -> Self {
         Self { head: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -83,7 +83,7 @@ impl Lane {
     }
 
     /// Rule 1. The signal comes back if the process has ended.
-    pub(crate) fn push(&self, signal: Signal) -> Result<(), Signal> {
+    pub(crate) fn push(&self, signal: ProcessSignal) -> Result<(), ProcessSignal> {
         // Acquire: a refused sender sees what the ended process did.
         let mut seen = self.head.load(Acquire);
         if seen == closed() {
@@ -107,13 +107,13 @@ impl Lane {
     }
 
     /// Rule 2: what was accepted, oldest first. Only the runner calls it.
-    pub(crate) fn take(&self) -> Signals {
-        Signals::turned(self.swap(ptr::null_mut()))
+    pub(crate) fn take(&self) -> DrainedSignals {
+        DrainedSignals::reversed(self.swap(ptr::null_mut()))
     }
 
     /// Rule 3: what was accepted, oldest first; from now on nothing is. Only the runner calls it.
-    pub(crate) fn close(&self) -> Signals {
-        Signals::turned(self.swap(closed()))
+    pub(crate) fn close(&self) -> DrainedSignals {
+        DrainedSignals::reversed(self.swap(closed()))
     }
 
     fn swap(&self, new: *mut Node) -> *mut Node {
@@ -122,20 +122,20 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for SignalQueue {
     fn drop(&mut self) {
         drop(self.close());
     }
 }
 
-/// Signals in the order in which they were sent; owns those that were not taken.
-pub(crate) struct Signals {
+/// DrainedSignals in the order in which they were sent; owns those that were not taken.
+pub(crate) struct DrainedSignals {
     first: *mut Node,
 }
 
-impl Signals {
+impl DrainedSignals {
     /// Turns the list round that a lane gave up.
-    fn turned(mut newest: *mut Node) -> Self {
+    fn reversed(mut newest: *mut Node) -> Self {
         let mut first = ptr::null_mut();
         while !newest.is_null() && newest != closed() {
             // SAFETY: the lane gave the list up, so this thread owns its nodes, each from
@@ -150,17 +150,17 @@ impl Signals {
     }
 }
 
-impl Signals {
+impl DrainedSignals {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 }
 
-impl Iterator for Signals {
-    type Item = Signal;
+impl Iterator for DrainedSignals {
+    type Item = ProcessSignal;
 
-    fn next(&mut self) -> Option<Signal> {
+    fn next(&mut self) -> Option<ProcessSignal> {
         if self.first.is_null() {
             return None;
         }
@@ -171,14 +171,14 @@ impl Iterator for Signals {
     }
 }
 
-impl Drop for Signals {
+impl Drop for DrainedSignals {
     fn drop(&mut self) {
         self.for_each(drop);
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for SignalQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+        f.debug_struct("SignalQueue").field("is_empty", &self.is_empty()).finish_non_exhaustive()
     }
 }

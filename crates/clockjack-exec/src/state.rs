@@ -29,18 +29,18 @@
 //!
 //! # Roles
 //!
-//! * A **notifier** is anyone who has an event for the process: [`notify`](Word::notify),
-//!   [`terminate`](Word::terminate).
-//! * The **runner** is the holder of the process's queue entry, from [`start`](Word::start) up to
-//!   [`end`](Word::end), [`again`](Word::again) or [`complete`](Word::complete).
+//! * A **notifier** is anyone who has an event for the process: [`notify`](AtomicState::notify),
+//!   [`terminate`](AtomicState::terminate).
+//! * The **runner** is the holder of the process's queue entry, from [`start`](AtomicState::start) up to
+//!   [`end`](AtomicState::end), [`again`](AtomicState::again) or [`complete`](AtomicState::complete).
 //! * The **joiner** is the one, if any, that claimed the output: the maker, by
-//!   [`new(true)`](Word::new), or the winner of [`claim_join`](Word::claim_join).
+//!   [`new(true)`](AtomicState::new), or the winner of [`claim_join`](AtomicState::claim_join).
 //!
 //! # Rules
 //!
 //! 1. A process is in one queue while it is Ready, or whoever made it Ready is about to put it
 //!    there; otherwise it is in none. The maker enqueues a new one, the notifier that was told
-//!    [`Notify::Enqueue`] a waiting one, the runner its own.
+//!    [`NotifyAction::Enqueue`] a waiting one, the runner its own.
 //! 2. A notifier pushes its event first and then sets NOTIFIED, always by a read-modify-write,
 //!    also if the bit is set already: that is what publishes the event.
 //! 3. `start` clears NOTIFIED before the runner looks at the events. So an event is either seen by
@@ -61,7 +61,7 @@
 //!
 //! # Why nothing is lost and nothing runs twice
 //!
-//! All changes are read-modify-writes of one word, so they have one order. Take the notifier's and
+//! All changes are read-modify-writes of one state, so they have one order. Take the notifier's and
 //! the `end` of the turn that did not see its event: if `notify` is first, `end` finds NOTIFIED and
 //! the runner enqueues; if `end` is first, `notify` finds neither RUNNING nor NOTIFIED and the
 //! notifier enqueues. Between two starts there is one change from waiting to Ready, and he who
@@ -74,7 +74,7 @@
 //!
 //! # Why it cannot hang
 //!
-//! No call waits. `again`, `publish_join_waker` and `take_back_join_waker` loop, and repeat only
+//! No call waits. `again`, `publish_join_waker` and `reclaim_join_waker` loop, and repeat only
 //! after somebody else's change. Between two turns notifiers change the word at most twice, once
 //! for each of their bits; the runner's changes wait for nobody; and the joiner changes it once
 //! for each poll of its own.
@@ -106,12 +106,12 @@ const JOINED: u32 = 1 << 5;
 const JOIN_WAKER: u32 = 1 << 6;
 /// The joiner left.
 const JOIN_DROPPED: u32 = 1 << 7;
-/// What `upgrade` adds: the lowest bit of the generation, which ends at the top of the word.
+/// What `upgrade` adds: the lowest bit of the generation, which ends at the top of the state.
 const GENERATION_ONE: u32 = 1 << GENERATION_SHIFT;
 const GENERATION_SHIFT: u32 = 8;
 
 /// The state word of one process; see the [module](self) for the protocol.
-pub struct Word(AtomicU32);
+pub struct AtomicState(AtomicU32);
 
 /// Where a process is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,9 +120,9 @@ pub enum State {
     Ready,
     /// In a turn.
     Running,
-    /// Waiting for the completion of something that it asked for.
+    /// WaitKind for the completion of something that it asked for.
     Blocked,
-    /// Waiting for whatever comes.
+    /// WaitKind for whatever comes.
     Idle,
     /// Over.
     Complete,
@@ -131,7 +131,7 @@ pub enum State {
 /// What a notifier has to do.
 #[must_use = "a process that was made ready and is in no queue never runs again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Notify {
+pub enum NotifyAction {
     /// The process was waiting and is ready now: put it in a queue.
     Enqueue,
     /// Nothing: the process will have another turn anyway.
@@ -142,7 +142,7 @@ pub enum Notify {
 
 /// How a process waits after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Waiting {
+pub enum WaitKind {
     /// For the completion of something that it asked for.
     Blocked,
     /// For whatever comes.
@@ -152,7 +152,7 @@ pub enum Waiting {
 /// What a runner has to do with a process whose turn is over.
 #[must_use = "a process that is ready and in no queue never runs again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ended {
+pub enum WaitTransition {
     /// Let go of it: the next notifier enqueues it.
     Waiting,
     /// Put it in a queue: it was notified meanwhile.
@@ -162,7 +162,7 @@ pub enum Ended {
 /// What a runner is told at the start of a turn.
 #[must_use = "a process that shall end must not have another turn"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Started {
+pub struct PollStart {
     /// The process shall end now instead of having a turn.
     pub terminate: bool,
 }
@@ -170,7 +170,7 @@ pub struct Started {
 /// What a runner has to do for a process that it completed.
 #[must_use = "the output belongs to somebody, and the joiner waits"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Finished {
+pub struct Completion {
     /// The output is the joiner's. If false it is still the runner's, who drops or keeps it.
     pub joined: bool,
     /// There is a waker in the slot: move it out and wake it.
@@ -180,11 +180,11 @@ pub struct Finished {
 /// What a joiner that left has to clear away.
 #[must_use = "what the joiner leaves behind nobody else drops"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DropJoin {
+pub struct JoinHandleDrop {
     /// The process completed before: the output is the joiner's, unless it was taken already.
-    pub output_is_mine: bool,
+    pub owns_output: bool,
     /// The slot of the waker, with or without a waker in it, is the joiner's for good.
-    pub waker_slot_is_mine: bool,
+    pub owns_waker_slot: bool,
 }
 
 /// The process is complete, so the call of the joiner changed nothing.
@@ -203,7 +203,7 @@ impl fmt::Display for State {
     }
 }
 
-impl Word {
+impl AtomicState {
     const_unless_loom! {
         /// The word of a new process. It is Ready, and its maker enqueues it.
         ///
@@ -231,37 +231,37 @@ impl Word {
     }
 
     /// Says that there is an event, which was pushed before.
-    pub fn notify(&self) -> Notify {
+    pub fn notify(&self) -> NotifyAction {
         // Relaxed: only the planted fault loads here.
         if mutant!("state-notify-by-load") && self.0.load(Relaxed) & (RUNNING | NOTIFIED) != 0 {
-            return Notify::Already;
+            return NotifyAction::Already;
         }
         self.set_notified(NOTIFIED)
     }
 
     /// Says that the process shall end at its next start.
-    pub fn terminate(&self) -> Notify {
+    pub fn terminate(&self) -> NotifyAction {
         self.set_notified(TERMINATE | NOTIFIED)
     }
 
-    fn set_notified(&self, bits: u32) -> Notify {
+    fn set_notified(&self, bits: u32) -> NotifyAction {
         let order = if mutant!("state-notify-release-only") { Release } else { AcqRel };
         // Release: publishes the event to the next `start` (rule 2). Acquire: pairs with the
         // release in `end`, so that who enqueues the process may use what the last runner used.
         let before = self.0.fetch_or(bits, order);
         if before & COMPLETE != 0 {
-            Notify::Complete
+            NotifyAction::Complete
         } else if before & (RUNNING | NOTIFIED) == 0 {
-            Notify::Enqueue
+            NotifyAction::Enqueue
         } else {
-            Notify::Already
+            NotifyAction::Already
         }
     }
 
     /// Ready to Running, by the holder of the queue entry, who is the runner from now on.
     ///
     /// Call it before looking at the events.
-    pub fn start(&self) -> Started {
+    pub fn transition_to_running(&self) -> PollStart {
         let order = if mutant!("state-start-relaxed") { Relaxed } else { Acquire };
         // Acquire: pairs with the notifiers' releases, so that their events are seen, and with the
         // release of the last runner. Both bits are known, so turning them over sets one and
@@ -273,14 +273,14 @@ impl Word {
             "only a ready process is started: {:?}",
             Bits(before)
         );
-        Started { terminate: before & TERMINATE != 0 }
+        PollStart { terminate: before & TERMINATE != 0 }
     }
 
     /// Running to Blocked or Idle, or to Ready if it was notified in its turn. By the runner.
-    pub fn end(&self, waiting: Waiting) -> Ended {
+    pub fn transition_to_waiting(&self, waiting: WaitKind) -> WaitTransition {
         let want = match waiting {
-            Waiting::Blocked => BLOCKED,
-            Waiting::Idle => 0,
+            WaitKind::Blocked => BLOCKED,
+            WaitKind::Idle => 0,
         };
         // Relaxed: only runners write these two bits, and what the last one wrote was acquired.
         let mine = self.0.load(Relaxed) & (RUNNING | BLOCKED);
@@ -288,17 +288,21 @@ impl Word {
         if mutant!("state-end-by-cas") {
             let seen = self.0.load(Relaxed);
             let _ = self.0.compare_exchange(seen, seen ^ mine ^ want, AcqRel, Relaxed);
-            return if seen & NOTIFIED != 0 { Ended::Ready } else { Ended::Waiting };
+            return if seen & NOTIFIED != 0 {
+                WaitTransition::Ready
+            } else {
+                WaitTransition::Waiting
+            };
         }
         let order = if mutant!("state-end-relaxed") { Relaxed } else { Release };
         // Release: pairs with the acquire in `set_notified` and in the next `start`, so that the
         // next runner finds what this one left.
         let before = self.0.fetch_xor(mine ^ want, order);
-        if before & NOTIFIED != 0 { Ended::Ready } else { Ended::Waiting }
+        if before & NOTIFIED != 0 { WaitTransition::Ready } else { WaitTransition::Waiting }
     }
 
     /// Running to Ready, whether it was notified or not. By the runner, who enqueues it.
-    pub fn again(&self) {
+    pub fn transition_to_ready(&self) {
         // Release: pairs with the acquire in the next `start`, as in `end`. Relaxed: what a failed
         // round saw only makes the next attempt.
         let changed = self.0.fetch_update(Release, Relaxed, |now| {
@@ -309,7 +313,7 @@ impl Word {
     }
 
     /// Running to Complete. By the runner, after the output was stored.
-    pub fn complete(&self) -> Finished {
+    pub fn transition_to_complete(&self) -> Completion {
         let order = if mutant!("state-complete-relaxed") { Relaxed } else { AcqRel };
         // Release: publishes the output to every acquire of the joiner. Acquire: pairs with the
         // release in `publish_join_waker`, so that the waker is seen.
@@ -321,7 +325,7 @@ impl Word {
             Bits(before)
         );
         let joined = before & (JOINED | JOIN_DROPPED) == JOINED;
-        Finished { joined, join_waker: joined && before & JOIN_WAKER != 0 }
+        Completion { joined, join_waker: joined && before & JOIN_WAKER != 0 }
     }
 
     /// Whether something was notified that no start has cleared.
@@ -349,7 +353,7 @@ impl Word {
     ///
     /// The joiner that sees [`State::Complete`] may take the output.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn load(&self) -> State {
         // Acquire: pairs with the release in `complete`, so that the output is seen.
         Bits(self.0.load(Acquire)).state()
     }
@@ -365,7 +369,7 @@ impl Word {
     /// Begins the next generation and gives its number. By the runner.
     pub fn upgrade(&self) -> u32 {
         // Relaxed: the new incarnation is the runner's own, and published with the end of its
-        // turn. The sum wraps at the top of the word, so it touches no other bit.
+        // turn. The sum wraps at the top of the state, so it touches no other bit.
         let before = self.0.fetch_add(GENERATION_ONE, Relaxed);
         before.wrapping_add(GENERATION_ONE) >> GENERATION_SHIFT
     }
@@ -400,7 +404,7 @@ impl Word {
     ///
     /// If the process is complete. Then the slot stays the completer's, if it was, and the output
     /// is there.
-    pub fn take_back_join_waker(&self) -> Result<(), AlreadyComplete> {
+    pub fn reclaim_join_waker(&self) -> Result<(), AlreadyComplete> {
         if mutant!("state-join-waker-torn") {
             self.0.fetch_and(!JOIN_WAKER, AcqRel);
             return Ok(());
@@ -423,7 +427,7 @@ impl Word {
     }
 
     /// The joiner leaves. Afterwards it clears away what it is told, and nothing else.
-    pub fn drop_join(&self) -> DropJoin {
+    pub fn drop_join_handle(&self) -> JoinHandleDrop {
         // Acquire: pairs with the release in `complete`, so that the output can be dropped.
         // Nothing is published: the completer that sees this bit leaves the joiner's things alone.
         let before = self.0.fetch_or(JOIN_DROPPED, Acquire);
@@ -433,21 +437,21 @@ impl Word {
             "the joiner leaves, and once: {:?}",
             Bits(before)
         );
-        DropJoin {
-            output_is_mine: before & COMPLETE != 0,
-            waker_slot_is_mine: before & (COMPLETE | JOIN_WAKER) != COMPLETE | JOIN_WAKER,
+        JoinHandleDrop {
+            owns_output: before & COMPLETE != 0,
+            owns_waker_slot: before & (COMPLETE | JOIN_WAKER) != COMPLETE | JOIN_WAKER,
         }
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for AtomicState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Relaxed: for the eye.
         Bits(self.0.load(Relaxed)).fmt(f)
     }
 }
 
-/// A value of the word.
+/// A value of the state.
 struct Bits(u32);
 
 impl Bits {
@@ -468,7 +472,7 @@ impl Bits {
 
 impl fmt::Debug for Bits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Word")
+        f.debug_struct("AtomicState")
             .field("state", &self.state())
             .field("notified", &(self.0 & NOTIFIED != 0))
             .field("terminate", &(self.0 & TERMINATE != 0))
@@ -484,154 +488,170 @@ mod tests {
     use super::*;
 
     /// A word in its first turn.
-    fn running() -> Word {
-        let word = Word::new(false);
-        assert_eq!(word.start(), Started { terminate: false });
-        word
+    fn running() -> AtomicState {
+        let state = AtomicState::new(false);
+        assert_eq!(state.transition_to_running(), PollStart { terminate: false });
+        state
     }
 
     #[test]
     fn a_new_process_is_ready_and_its_maker_enqueues_it() {
-        let word = Word::new(false);
-        assert_eq!(word.state(), State::Ready);
-        assert_eq!(word.notify(), Notify::Already);
+        let state = AtomicState::new(false);
+        assert_eq!(state.load(), State::Ready);
+        assert_eq!(state.notify(), NotifyAction::Already);
     }
 
     #[test]
     fn a_waiting_process_is_enqueued_by_its_first_notifier_only() {
-        for (waiting, state) in [(Waiting::Blocked, State::Blocked), (Waiting::Idle, State::Idle)] {
-            let word = running();
-            assert_eq!(word.end(waiting), Ended::Waiting);
-            assert_eq!(word.state(), state);
-            assert_eq!(word.notify(), Notify::Enqueue);
-            assert_eq!(word.state(), State::Ready);
-            assert_eq!(word.notify(), Notify::Already);
-            assert_eq!(word.terminate(), Notify::Already);
+        for (kind, expected) in [(WaitKind::Blocked, State::Blocked), (WaitKind::Idle, State::Idle)]
+        {
+            let state = running();
+            assert_eq!(state.transition_to_waiting(kind), WaitTransition::Waiting);
+            assert_eq!(state.load(), expected);
+            assert_eq!(state.notify(), NotifyAction::Enqueue);
+            assert_eq!(state.load(), State::Ready);
+            assert_eq!(state.notify(), NotifyAction::Already);
+            assert_eq!(state.terminate(), NotifyAction::Already);
         }
     }
 
     #[test]
     fn how_it_waits_is_told_anew_by_every_turn() {
-        let word = running();
-        for (waiting, state) in [
-            (Waiting::Blocked, State::Blocked),
-            (Waiting::Blocked, State::Blocked),
-            (Waiting::Idle, State::Idle),
-            (Waiting::Idle, State::Idle),
-            (Waiting::Blocked, State::Blocked),
+        let state = running();
+        for (kind, expected) in [
+            (WaitKind::Blocked, State::Blocked),
+            (WaitKind::Blocked, State::Blocked),
+            (WaitKind::Idle, State::Idle),
+            (WaitKind::Idle, State::Idle),
+            (WaitKind::Blocked, State::Blocked),
         ] {
-            assert_eq!(word.end(waiting), Ended::Waiting);
-            assert_eq!(word.state(), state);
-            assert_eq!(word.notify(), Notify::Enqueue);
-            let _ = word.start();
-            assert_eq!(word.state(), State::Running);
+            assert_eq!(state.transition_to_waiting(kind), WaitTransition::Waiting);
+            assert_eq!(state.load(), expected);
+            assert_eq!(state.notify(), NotifyAction::Enqueue);
+            let _ = state.transition_to_running();
+            assert_eq!(state.load(), State::Running);
         }
     }
 
     #[test]
     fn a_process_notified_in_its_turn_is_enqueued_by_its_runner() {
-        let word = running();
-        assert!(!word.is_notified());
-        assert_eq!(word.notify(), Notify::Already);
-        assert!(word.is_notified());
-        assert_eq!(word.end(Waiting::Idle), Ended::Ready);
-        assert_eq!(word.state(), State::Ready);
+        let state = running();
+        assert!(!state.is_notified());
+        assert_eq!(state.notify(), NotifyAction::Already);
+        assert!(state.is_notified());
+        assert_eq!(state.transition_to_waiting(WaitKind::Idle), WaitTransition::Ready);
+        assert_eq!(state.load(), State::Ready);
     }
 
     #[test]
     fn again_makes_it_ready_notified_or_not() {
         for notified in [false, true] {
-            let word = running();
+            let state = running();
             if notified {
-                assert_eq!(word.notify(), Notify::Already);
+                assert_eq!(state.notify(), NotifyAction::Already);
             }
-            word.again();
-            assert_eq!(word.state(), State::Ready);
-            assert_eq!(word.notify(), Notify::Already);
+            state.transition_to_ready();
+            assert_eq!(state.load(), State::Ready);
+            assert_eq!(state.notify(), NotifyAction::Already);
         }
     }
 
     #[test]
     fn terminate_is_told_at_the_next_start() {
-        let word = running();
-        assert_eq!(word.terminate(), Notify::Already);
-        assert!(word.is_terminating());
-        assert_eq!(word.end(Waiting::Blocked), Ended::Ready);
-        assert_eq!(word.start(), Started { terminate: true });
+        let state = running();
+        assert_eq!(state.terminate(), NotifyAction::Already);
+        assert!(state.is_terminating());
+        assert_eq!(state.transition_to_waiting(WaitKind::Blocked), WaitTransition::Ready);
+        assert_eq!(state.transition_to_running(), PollStart { terminate: true });
     }
 
     #[test]
     fn nobody_enqueues_a_complete_process() {
-        let word = running();
-        assert_eq!(word.complete(), Finished { joined: false, join_waker: false });
-        assert_eq!(word.notify(), Notify::Complete);
-        assert_eq!(word.terminate(), Notify::Complete);
-        assert_eq!(word.state(), State::Complete);
+        let state = running();
+        assert_eq!(state.transition_to_complete(), Completion { joined: false, join_waker: false });
+        assert_eq!(state.notify(), NotifyAction::Complete);
+        assert_eq!(state.terminate(), NotifyAction::Complete);
+        assert_eq!(state.load(), State::Complete);
     }
 
     #[test]
     fn an_upgrade_counts_and_its_wrap_touches_nothing_else() {
-        let word = running();
-        assert_eq!(word.generation(), 0);
-        assert_eq!(word.upgrade(), 1);
-        word.0.fetch_or(!(GENERATION_ONE - 1), Relaxed);
-        assert_eq!(word.generation(), (1 << 24) - 1);
-        assert_eq!(word.upgrade(), 0);
-        assert_eq!(word.0.load(Relaxed), RUNNING);
+        let state = running();
+        assert_eq!(state.generation(), 0);
+        assert_eq!(state.upgrade(), 1);
+        state.0.fetch_or(!(GENERATION_ONE - 1), Relaxed);
+        assert_eq!(state.generation(), (1 << 24) - 1);
+        assert_eq!(state.upgrade(), 0);
+        assert_eq!(state.0.load(Relaxed), RUNNING);
     }
 
     #[test]
     fn there_is_one_joiner_in_a_life() {
-        assert!(!Word::new(true).claim_join());
-        let word = Word::new(false);
-        assert!(word.claim_join());
-        assert!(!word.claim_join());
-        assert_eq!(word.drop_join(), DropJoin { output_is_mine: false, waker_slot_is_mine: true });
-        assert!(!word.claim_join());
-        let _ = word.start();
-        assert_eq!(word.complete(), Finished { joined: false, join_waker: false });
+        assert!(!AtomicState::new(true).claim_join());
+        let state = AtomicState::new(false);
+        assert!(state.claim_join());
+        assert!(!state.claim_join());
+        assert_eq!(
+            state.drop_join_handle(),
+            JoinHandleDrop { owns_output: false, owns_waker_slot: true }
+        );
+        assert!(!state.claim_join());
+        let _ = state.transition_to_running();
+        assert_eq!(state.transition_to_complete(), Completion { joined: false, join_waker: false });
     }
 
     #[test]
     fn a_process_that_completed_alone_can_be_joined_once() {
-        let word = running();
-        assert_eq!(word.complete(), Finished { joined: false, join_waker: false });
-        assert!(word.claim_join());
-        assert!(!word.claim_join());
-        assert_eq!(word.drop_join(), DropJoin { output_is_mine: true, waker_slot_is_mine: true });
+        let state = running();
+        assert_eq!(state.transition_to_complete(), Completion { joined: false, join_waker: false });
+        assert!(state.claim_join());
+        assert!(!state.claim_join());
+        assert_eq!(
+            state.drop_join_handle(),
+            JoinHandleDrop { owns_output: true, owns_waker_slot: true }
+        );
     }
 
     #[test]
     fn the_waker_published_before_the_completion_is_the_completers() {
-        let word = Word::new(true);
-        let _ = word.start();
-        assert_eq!(word.publish_join_waker(), Ok(()));
-        assert_eq!(word.complete(), Finished { joined: true, join_waker: true });
-        assert_eq!(word.take_back_join_waker(), Err(AlreadyComplete));
-        assert_eq!(word.drop_join(), DropJoin { output_is_mine: true, waker_slot_is_mine: false });
+        let state = AtomicState::new(true);
+        let _ = state.transition_to_running();
+        assert_eq!(state.publish_join_waker(), Ok(()));
+        assert_eq!(state.transition_to_complete(), Completion { joined: true, join_waker: true });
+        assert_eq!(state.reclaim_join_waker(), Err(AlreadyComplete));
+        assert_eq!(
+            state.drop_join_handle(),
+            JoinHandleDrop { owns_output: true, owns_waker_slot: false }
+        );
     }
 
     #[test]
     fn a_waker_that_comes_too_late_stays_the_joiners() {
-        let word = Word::new(true);
-        let _ = word.start();
-        assert_eq!(word.complete(), Finished { joined: true, join_waker: false });
-        assert_eq!(word.publish_join_waker(), Err(AlreadyComplete));
-        assert_eq!(word.drop_join(), DropJoin { output_is_mine: true, waker_slot_is_mine: true });
+        let state = AtomicState::new(true);
+        let _ = state.transition_to_running();
+        assert_eq!(state.transition_to_complete(), Completion { joined: true, join_waker: false });
+        assert_eq!(state.publish_join_waker(), Err(AlreadyComplete));
+        assert_eq!(
+            state.drop_join_handle(),
+            JoinHandleDrop { owns_output: true, owns_waker_slot: true }
+        );
     }
 
     #[test]
     fn a_waker_taken_back_or_left_behind_is_not_woken() {
         for taken_back in [false, true] {
-            let word = Word::new(true);
-            assert_eq!(word.publish_join_waker(), Ok(()));
+            let state = AtomicState::new(true);
+            assert_eq!(state.publish_join_waker(), Ok(()));
             if taken_back {
-                assert_eq!(word.take_back_join_waker(), Ok(()));
+                assert_eq!(state.reclaim_join_waker(), Ok(()));
             }
-            let left = DropJoin { output_is_mine: false, waker_slot_is_mine: true };
-            assert_eq!(word.drop_join(), left);
-            let _ = word.start();
-            assert_eq!(word.complete(), Finished { joined: false, join_waker: false });
+            let left = JoinHandleDrop { owns_output: false, owns_waker_slot: true };
+            assert_eq!(state.drop_join_handle(), left);
+            let _ = state.transition_to_running();
+            assert_eq!(
+                state.transition_to_complete(),
+                Completion { joined: false, join_waker: false }
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use clockjack_sync::prim::atomic::{
     fence,
 };
 
-use crate::engine::Engine;
+use crate::executor::ExecutorShared;
 
 /// Counts for people; no snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct ExecStats {
     /// The largest lateness of a timer, in ticks.
     pub lateness_max_ticks: u64,
     /// Shards of workers that left and got another keeper.
-    pub shards_adopted: u64,
+    pub shards_reassigned: u64,
     /// Shards of timers that there are: never more than there may be workers.
     pub timer_shards: usize,
     /// Timers that are armed now.
@@ -48,21 +48,21 @@ pub struct ExecStats {
     pub stale_completions: u64,
     /// Values of users that panicked when they were dropped.
     pub drop_panics: u64,
-    /// How often the metronome began anew, because a report of a stuck worker panicked.
-    pub metronome_restarts: u64,
+    /// How often the watchdog began anew, because a report of a stuck worker panicked.
+    pub watchdog_restarts: u64,
 }
 
-/// What an executor on one thread counts, which has no seats to count in. Words, and not 64 bits:
+/// What an executor on one thread counts, which has no workers to count in. Words, and not 64 bits:
 /// a small chip has no larger atomics, and every step counts.
 #[derive(Default)]
-pub(crate) struct Alone {
+pub(crate) struct SingleThreadCounters {
     steps: AtomicUsize,
     parked: AtomicUsize,
     fired: AtomicUsize,
     lateness_max: AtomicUsize,
 }
 
-impl Alone {
+impl SingleThreadCounters {
     pub(crate) fn count_step(&self) {
         add(&self.steps, 1);
     }
@@ -96,7 +96,7 @@ fn add(counter: &AtomicUsize, n: usize) {
 }
 
 /// Counting.
-impl Engine {
+impl ExecutorShared {
     /// How many processes live, at about this time; exact when nothing is started meanwhile.
     #[must_use]
     pub fn live_len(&self) -> usize {
@@ -108,14 +108,14 @@ impl Engine {
     fn lives(&self) -> ExecStats {
         // Those that have ended first: so none is counted as ended that is not as started.
         let mut stats = ExecStats { finished: self.finished.sum() as u64, ..ExecStats::default() };
-        for seat in &self.seats {
-            seat.add_finished(&mut stats);
+        for worker in &self.workers {
+            worker.add_finished(&mut stats);
         }
         // Pairs with nothing in particular: keeps the two passes apart.
         fence(SeqCst);
         stats.spawned = self.spawned.sum() as u64;
-        for seat in &self.seats {
-            seat.add_spawned(&mut stats);
+        for worker in &self.workers {
+            worker.add_spawned(&mut stats);
         }
         stats
     }
@@ -124,13 +124,13 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> ExecStats {
         let mut stats = self.lives();
-        for seat in &self.seats {
-            seat.add_to(&mut stats);
+        for worker in &self.workers {
+            worker.add_to(&mut stats);
         }
-        self.alone.add_to(&mut stats);
+        self.single_thread.add_to(&mut stats);
         let shards = self.shards.stats();
         stats.timers_taken_over = shards.taken_over;
-        stats.shards_adopted = shards.adopted;
+        stats.shards_reassigned = shards.reassigned;
         stats.timer_shards = shards.shards;
         let timers = self.shards.timers();
         stats.timers_pending = timers.pending as u64;
@@ -142,7 +142,7 @@ impl Engine {
         // Relaxed: statistics.
         stats.stale_completions = self.stale_completions.load(Relaxed);
         stats.drop_panics = self.drop_panics.load(Relaxed);
-        stats.metronome_restarts = self.metronome_restarts.load(Relaxed);
+        stats.watchdog_restarts = self.watchdog_restarts.load(Relaxed);
         stats
     }
 }

@@ -15,14 +15,14 @@ use clockjack_sync::mutant;
 use clockjack_time::{Tick, TimerId};
 
 use crate::{
-    cell::{self, Head},
-    engine::Engine,
     error::TimerError,
-    fire::{Fire, IntervalTick},
+    executor::ExecutorShared,
     handle::Handle,
     period::Period,
     pid::Pid,
-    shards::Refused,
+    shards::ArmError,
+    task::{self, Header},
+    timer_action::{IntervalTick, TimerAction},
 };
 
 /// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
@@ -45,12 +45,12 @@ impl Timer {
     /// If the executor has stopped, or has no room for another timer.
     pub fn arm(&mut self, after: Duration, waker: Waker) -> Result<(), TimerError> {
         self.cancel();
-        let engine = self.handle.engine();
-        let deadline = engine.host().deadline_after(after);
-        let fire = Fire::waking(engine, &waker);
+        let executor = self.handle.executor();
+        let deadline = executor.toolbox().deadline_after(after);
+        let action = TimerAction::waking(executor, &waker);
         // Kept also if it is refused: it can be reset when there is room.
         self.waker = Some(waker);
-        self.armed = Some(arm(engine, deadline, fire)?);
+        self.armed = Some(arm(executor, deadline, action)?);
         Ok(())
     }
 
@@ -68,13 +68,13 @@ impl Timer {
 
     /// Disarms it; true if it was armed and has not fired: then it never will.
     pub fn cancel(&mut self) -> bool {
-        self.armed.take().is_some_and(|id| self.handle.engine().disarm(id))
+        self.armed.take().is_some_and(|id| self.handle.executor().disarm(id))
     }
 
     /// Whether it is armed and has not fired.
     #[must_use]
     pub fn is_armed(&self) -> bool {
-        self.armed.is_some_and(|id| self.handle.engine().is_armed(id))
+        self.armed.is_some_and(|id| self.handle.executor().is_armed(id))
     }
 }
 
@@ -85,8 +85,12 @@ impl Drop for Timer {
 }
 
 #[inline]
-pub(crate) fn arm(engine: &Engine, deadline: Tick, fire: Fire) -> Result<TimerId, TimerError> {
-    engine.arm(deadline, fire).map_err(|refused: Refused<Fire>| {
+pub(crate) fn arm(
+    executor: &ExecutorShared,
+    deadline: Tick,
+    action: TimerAction,
+) -> Result<TimerId, TimerError> {
+    executor.arm(deadline, action).map_err(|refused: ArmError<TimerAction>| {
         if refused.is_closed() {
             TimerError::closed()
         } else if refused.is_busy() {
@@ -118,23 +122,23 @@ pub struct Sleep {
 
 /// Who waits.
 enum Sleeper {
-    /// A process of the same engine, which is not counted.
+    /// A process of the same executor, which is not counted.
     Process(Pid),
     Other(Waker),
 }
 
 impl Sleeper {
-    fn of(fire: &Fire, waker: &Waker) -> Self {
-        match fire {
-            Fire::Process(pid) => Self::Process(*pid),
+    fn of(action: &TimerAction, waker: &Waker) -> Self {
+        match action {
+            TimerAction::WakeTask(pid) => Self::Process(*pid),
             _ => Self::Other(waker.clone()),
         }
     }
 
-    fn will_wake(&self, engine: &Engine, waker: &Waker) -> bool {
-        let is_it = |head: &Head, pid| head.is_of(engine) && head.pid() == pid;
+    fn will_wake(&self, executor: &ExecutorShared, waker: &Waker) -> bool {
+        let is_it = |header: &Header, pid| header.is_of(executor) && header.pid() == pid;
         match self {
-            Self::Process(pid) => cell::head_of(waker).is_some_and(|head| is_it(head, *pid)),
+            Self::Process(pid) => task::header_of(waker).is_some_and(|header| is_it(header, *pid)),
             Self::Other(known) => known.will_wake(waker),
         }
     }
@@ -155,7 +159,7 @@ pub fn sleep(after: Duration) -> Sleep {
 impl Sleep {
     /// On an executor that is known; the time counts from now.
     pub(crate) fn on(handle: Handle, after: Duration) -> Self {
-        let deadline = handle.engine().host().deadline_after(after);
+        let deadline = handle.executor().toolbox().deadline_after(after);
         Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
@@ -191,17 +195,17 @@ impl Sleep {
         let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
         match sleeper {
             _ if mutant!("sleep-due-not-disarmed")
-                && is_over(handle.engine(), self.until).is_ok() => {}
-            Sleeper::Process(_) => handle.engine().forget(id),
-            Sleeper::Other(_) => _ = handle.engine().disarm(id),
+                && is_over(handle.executor(), self.until).is_ok() => {}
+            Sleeper::Process(_) => handle.executor().lazy_cancel(id),
+            Sleeper::Other(_) => _ = handle.executor().disarm(id),
         }
     }
 
     /// The executor, found when it is first needed.
     #[inline]
     fn find(&mut self, waker: &Waker) -> Option<&Handle> {
-        let found = match cell::head_of(waker) {
-            Some(head) => Handle::new((*head.engine).clone()),
+        let found = match task::header_of(waker) {
+            Some(header) => Handle::new((*header.executor).clone()),
             None => self.fallback?()?,
         };
         Some(self.handle.insert(found))
@@ -219,23 +223,23 @@ impl Future for Sleep {
         let Self { handle: Some(handle), until, armed, .. } = this else {
             unreachable!("it was found");
         };
-        let engine = handle.engine();
+        let executor = handle.executor();
         if let Some((id, sleeper)) = armed {
-            match look(engine, *id, sleeper, cx.waker()) {
-                Look::Waits => return Poll::Pending,
-                Look::TakenBack => {}
-                Look::Over => {
+            match check_deadline(executor, *id, sleeper, cx.waker()) {
+                SleepCheck::Waits => return Poll::Pending,
+                SleepCheck::TakenBack => {}
+                SleepCheck::Over => {
                     *armed = None;
-                    return Poll::Ready(is_over(engine, *until));
+                    return Poll::Ready(is_over(executor, *until));
                 }
             }
         }
-        arm_for(engine, until, armed, cx)
+        arm_for(executor, until, armed, cx)
     }
 }
 
 /// What a sleep that was armed finds.
-enum Look {
+enum SleepCheck {
     Waits,
     /// It was armed for somebody else, and is armed no more.
     TakenBack,
@@ -243,22 +247,27 @@ enum Look {
     Over,
 }
 
-fn look(engine: &Engine, id: TimerId, sleeper: &Sleeper, waker: &Waker) -> Look {
-    if !engine.is_armed(id) {
-        Look::Over
-    } else if sleeper.will_wake(engine, waker) || mutant!("sleep-keeps-waker") {
-        Look::Waits
-    } else if engine.disarm(id) {
-        Look::TakenBack
+fn check_deadline(
+    executor: &ExecutorShared,
+    id: TimerId,
+    sleeper: &Sleeper,
+    waker: &Waker,
+) -> SleepCheck {
+    if !executor.is_armed(id) {
+        SleepCheck::Over
+    } else if sleeper.will_wake(executor, waker) || mutant!("sleep-keeps-waker") {
+        SleepCheck::Waits
+    } else if executor.disarm(id) {
+        SleepCheck::TakenBack
     } else {
-        Look::Over
+        SleepCheck::Over
     }
 }
 
 /// Why a timer is armed no more: its time has come, or else the timers were closed.
-fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
-    let host = engine.host();
-    let now = host.tick_of(host.nanos());
+fn is_over(executor: &ExecutorShared, until: Until) -> Result<(), TimerError> {
+    let toolbox = executor.toolbox();
+    let now = toolbox.tick_of(toolbox.nanos());
     let is_due = matches!(until, Until::At(deadline) if deadline <= now);
     if is_due { Ok(()) } else { Err(TimerError::closed()) }
 }
@@ -266,19 +275,19 @@ fn is_over(engine: &Engine, until: Until) -> Result<(), TimerError> {
 /// Arms a sleep that is not armed.
 #[inline]
 fn arm_for(
-    engine: &Engine,
+    executor: &ExecutorShared,
     until: &mut Until,
     armed: &mut Option<(TimerId, Sleeper)>,
     cx: &Context<'_>,
 ) -> Poll<Result<(), TimerError>> {
     let deadline = match *until {
         Until::At(tick) => tick,
-        Until::After(after) => engine.host().deadline_after(after),
+        Until::After(after) => executor.toolbox().deadline_after(after),
     };
     *until = Until::At(deadline);
-    let fire = Fire::waking(engine, cx.waker());
-    let sleeper = Sleeper::of(&fire, cx.waker());
-    match arm(engine, deadline, fire) {
+    let action = TimerAction::waking(executor, cx.waker());
+    let sleeper = Sleeper::of(&action, cx.waker());
+    match arm(executor, deadline, action) {
         Ok(id) => {
             *armed = Some((id, sleeper));
             Poll::Pending
@@ -322,9 +331,9 @@ impl Interval {
     /// The first time is one period from now. A period shorter than a tick is a tick.
     #[must_use]
     pub fn new(handle: Handle, every: Duration) -> Self {
-        let engine = handle.engine();
-        let first = engine.host().deadline_after(every);
-        let period = Period::new(every, first, engine.resolution());
+        let executor = handle.executor();
+        let first = executor.toolbox().deadline_after(every);
+        let period = Period::new(every, first, executor.resolution());
         Self { handle, period, missed: 0, sleep: None }
     }
 
@@ -344,8 +353,8 @@ impl Interval {
     ///
     /// Giving up loses nothing: the next call waits for the same time.
     pub async fn tick(&mut self) -> Result<IntervalTick, TimerError> {
-        let engine = self.handle.engine();
-        let now = engine.host().tick_of(engine.host().nanos());
+        let executor = self.handle.executor();
+        let now = executor.toolbox().tick_of(executor.toolbox().nanos());
         self.missed = self.missed.saturating_add(self.period.catch_up(now));
         let due = self.period.due();
         let sleep = self.sleep.insert(Sleep::at(self.handle.clone(), due));

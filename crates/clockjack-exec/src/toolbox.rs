@@ -1,7 +1,7 @@
-//! What a host gives: a clock, a way to sleep, a way to survive a panic.
+//! What a toolbox gives: a clock, a way to sleep, a way to survive a panic.
 //!
 //! [`Toolbox`] is the contract for one thread, which a board support crate or a test implements.
-//! [`Host`] is the wider contract that the executor's heart is built on; it has seats, because a
+//! [`ExecutorToolbox`] is the wider contract that the executor's heart is built on; it has workers, because a
 //! pool of threads parks each of its workers by itself. `clockjack-rt` implements it for threads,
 //! and [`LocalExecutor`](crate::LocalExecutor) turns any toolbox into one.
 #![expect(unsafe_code, reason = "declares the promise that hosts make about their current worker")]
@@ -10,13 +10,13 @@ use core::time::Duration;
 
 use clockjack_time::{MonotonicClock, Tick, TickDriver, TimerInstant};
 
-use crate::{exit::Caught, worker::Local};
+use crate::{exit::PanicPayload, worker::WorkerLocal};
 
 /// What an executor on one thread needs from its platform.
 ///
 /// # Examples
 ///
-/// A host for tests, in which time passes only by hand:
+/// A toolbox for tests, in which time passes only by hand:
 ///
 /// ```
 /// use clockjack_exec::Toolbox;
@@ -42,7 +42,7 @@ pub trait Toolbox: Sync {
     /// The clock by which timers are armed and fire.
     fn clock(&self) -> &dyn MonotonicClock;
 
-    /// What makes time pass for a scheduler on this host.
+    /// What makes time pass for a scheduler on this toolbox.
     fn driver(&self) -> &dyn TickDriver;
 
     /// Sleeps until [`unpark`](Self::unpark), or until the tick has begun. May return for no
@@ -57,12 +57,12 @@ pub trait Toolbox: Sync {
         Some(0)
     }
 
-    /// A fresh reading, as fine as the host has one: that of the [clock](Self::clock), unless it
+    /// A fresh reading, as fine as the toolbox has one: that of the [clock](Self::clock), unless it
     /// says otherwise.
     ///
     /// It MUST NOT differ from the clock but by being finer: rounded down to the clock's tick it is
-    /// a reading of the clock. A delay that is counted from the clock alone may be short by the
-    /// part of a tick that was over already; a host on which that part can be seen, by a finer
+    /// a reading of the clock. A delay that is counted from the clock single_thread may be short by the
+    /// part of a tick that was over already; a toolbox on which that part can be seen, by a finer
     /// clock, has to give it here.
     fn now(&self) -> TimerInstant {
         self.clock().now()
@@ -73,28 +73,28 @@ pub trait Toolbox: Sync {
         0
     }
 
-    /// Calls `turn`, once, and catches a panic in it, where the host can.
+    /// Calls `turn`, once, and catches a panic in it, where the toolbox can.
     ///
     /// # Errors
     ///
-    /// The panic that was caught. A host that cannot catch one never returns an error.
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        turn();
+    /// The panic that was caught. A toolbox that cannot catch one never returns an error.
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        call();
         Ok(())
     }
 }
 
-/// What the executor's heart needs: a [`Toolbox`] with seats.
+/// What the executor's heart needs: a [`Toolbox`] with workers.
 ///
 /// # Safety
 ///
 /// 1. [`local`](Self::local) gives what was last set by [`enter`](Self::enter) on the same thread,
-///    through any host of the same type, and null on a thread where nothing was set. It gives null
+///    through any toolbox of the same type, and null on a thread where nothing was set. It gives null
 ///    in code that interrupts the thread.
-/// 2. [`guarded`](Self::guarded) calls its argument at most once, on the same thread, before it
+/// 2. [`guarded`](Self::catch_unwind) calls its argument at most once, on the same thread, before it
 ///    returns.
 #[doc(hidden)]
-pub unsafe trait Host: Send + Sync + 'static {
+pub unsafe trait ExecutorToolbox: Send + Sync + 'static {
     /// A fresh reading, in nanoseconds since the executor's start.
     fn nanos(&self) -> u64;
 
@@ -108,28 +108,28 @@ pub unsafe trait Host: Send + Sync + 'static {
     ///
     /// # Errors
     /// The panic.
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught>;
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), PanicPayload>;
 
     /// The worker that this thread is, of whichever executor; null if it is none.
-    fn local(&self) -> *const Local;
+    fn worker_local(&self) -> *const WorkerLocal;
 
     /// Makes this thread a worker, or no worker again; gives what was set before.
-    fn enter(&self, local: *const Local) -> *const Local;
+    fn enter(&self, local: *const WorkerLocal) -> *const WorkerLocal;
 
-    /// Sleeps in a seat until its unpark, or until the tick has begun.
-    fn park(&self, seat: usize, until: Option<Tick>);
+    /// Sleeps in a worker until its unpark, or until the tick has begun.
+    fn park(&self, worker: usize, until: Option<Tick>);
 
-    /// Ends the sleep in a seat.
-    fn unpark(&self, seat: usize);
+    /// Ends the sleep in a worker.
+    fn unpark(&self, worker: usize);
 
-    /// Ends the sleep of the metronome, if the host has one.
-    fn unpark_metronome(&self);
+    /// Ends the sleep of the watchdog, if the toolbox has one.
+    fn unpark_watchdog(&self);
 
     /// Lets other threads run.
     fn yield_now(&self);
 
     /// A process has ended while the executor stops: whoever waits for that should look.
-    fn stop_progressed(&self);
+    fn shutdown_progressed(&self);
 
     /// The seed of every choice that is left open.
     fn seed(&self) -> u64;

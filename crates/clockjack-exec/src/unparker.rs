@@ -6,43 +6,43 @@ use core::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
-use crate::engine_ref::EngineRef;
+use crate::executor_ref::ExecutorRef;
 
 static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
 
-/// Wakes the one thread of an executor without seats.
-pub(crate) fn waker(engine: &EngineRef) -> Waker {
+/// Wakes the one thread of an executor without workers.
+pub(crate) fn waker(executor: &ExecutorRef) -> Waker {
     // SAFETY: the functions are thread-safe and count a reference for each waker.
-    unsafe { Waker::from_raw(raw(engine.clone())) }
+    unsafe { Waker::from_raw(raw(executor.clone())) }
 }
 
-fn raw(engine: EngineRef) -> RawWaker {
-    RawWaker::new(EngineRef::into_raw(engine), &TABLE)
+fn raw(executor: ExecutorRef) -> RawWaker {
+    RawWaker::new(ExecutorRef::into_raw(executor), &TABLE)
 }
 
 /// # Safety
 ///
 /// The data is that of a waker of this module, whose reference is not given up.
-unsafe fn borrowed(data: *const ()) -> ManuallyDrop<EngineRef> {
+unsafe fn borrowed(data: *const ()) -> ManuallyDrop<ExecutorRef> {
     // SAFETY: the data came from `into_raw`.
-    ManuallyDrop::new(unsafe { EngineRef::from_raw(data) })
+    ManuallyDrop::new(unsafe { ExecutorRef::from_raw(data) })
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: by the contract of a waker.
-    let engine = unsafe { borrowed(data) };
-    raw(EngineRef::clone(&engine))
+    let executor = unsafe { borrowed(data) };
+    raw(ExecutorRef::clone(&executor))
 }
 
 unsafe fn wake(data: *const ()) {
     // SAFETY: by the contract of a waker.
-    let engine = ManuallyDrop::into_inner(unsafe { borrowed(data) });
-    engine.host().unpark(0);
+    let executor = ManuallyDrop::into_inner(unsafe { borrowed(data) });
+    executor.toolbox().unpark(0);
 }
 
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: by the contract of a waker.
-    unsafe { borrowed(data) }.host().unpark(0);
+    unsafe { borrowed(data) }.toolbox().unpark(0);
 }
 
 unsafe fn release(data: *const ()) {

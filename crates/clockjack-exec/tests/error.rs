@@ -10,14 +10,14 @@ use std::panic;
 
 use clockjack_exec::{
     error::{SendError, StartError, SubmitError, TimerError},
-    exit::{Caught, Exit, ExitReason, Text},
-    failure::{Coded, Failure},
+    exit::{ExitReason, JoinError, PanicPayload, Text},
+    failure::{Failure, StaticError},
     limits::Limits,
     pid::Pid,
 };
 use clockjack_time::{FixedWheel, Full, Tick};
 
-static SILENT: Coded = Coded::new(7, "sensor silent");
+static SILENT: StaticError = StaticError::new(7, "sensor silent");
 
 /// Neither printed nor sent nor shared: nothing that an error may ask of it.
 #[derive(PartialEq)]
@@ -148,17 +148,17 @@ fn the_refusal_of_a_wheel_keeps_whether_it_passes() {
     assert!(TimerError::refused(&Full::busy(2)).is_busy());
 }
 
-fn caught(throw: impl FnOnce() + panic::UnwindSafe) -> Caught {
-    Caught::new(panic::catch_unwind(throw).expect_err("it panics"))
+fn caught(throw: impl FnOnce() + panic::UnwindSafe) -> PanicPayload {
+    PanicPayload::new(panic::catch_unwind(throw).expect_err("it panics"))
 }
 
 #[test]
 fn a_caught_panic_says_what_was_said() {
     fn check(payload: Box<dyn core::any::Any + Send>, says: &str) {
-        let caught = Caught::new(payload);
+        let caught = PanicPayload::new(payload);
         assert_eq!(caught.message(), says);
-        assert_eq!(format!("{caught:?}"), format!("Caught({says:?})"));
-        let exit = Exit::panicked(caught);
+        assert_eq!(format!("{caught:?}"), format!("PanicPayload({says:?})"));
+        let exit = JoinError::panicked(caught);
         assert_eq!(exit.panic_message(), Some(says));
         assert_eq!(exit.reason().to_string(), format!("panicked: {says}"));
     }
@@ -171,38 +171,42 @@ fn a_caught_panic_says_what_was_said() {
 }
 
 /// One exit of each kind, its text, and what others are told.
-fn exits() -> [(Exit, &'static str, &'static str); 9] {
+fn exits() -> [(JoinError, &'static str, &'static str); 9] {
     [
         (
-            Exit::failed(SILENT.failure()),
+            JoinError::failed(SILENT.failure()),
             "the process failed: sensor silent (code 7)",
             "failed: sensor silent (code 7)",
         ),
         (
-            Exit::panicked(Caught::new(Box::new("boom"))),
+            JoinError::panicked(PanicPayload::new(Box::new("boom"))),
             "the process panicked: boom",
             "panicked: boom",
         ),
-        (Exit::terminated(), "the process was terminated", "terminated"),
-        (Exit::cancelled("shutdown"), "the process was cancelled: shutdown", "cancelled: shutdown"),
+        (JoinError::terminated(), "the process was terminated", "terminated"),
         (
-            Exit::link_down(pid(), "sensor silent"),
+            JoinError::cancelled("shutdown"),
+            "the process was cancelled: shutdown",
+            "cancelled: shutdown",
+        ),
+        (
+            JoinError::link_down(pid(), "sensor silent"),
             "the linked process {3|17.42} failed: sensor silent",
             "failed: the linked process {3|17.42} failed: sensor silent",
         ),
         (
-            Exit::already_joined(),
+            JoinError::already_joined(),
             "the result of the process was handed out before",
             "failed: the result of the process was handed out before",
         ),
-        (Exit::executor_gone(), "the executor is gone, and the process with it", "terminated"),
+        (JoinError::executor_gone(), "the executor is gone, and the process with it", "terminated"),
         (
-            Exit::refused_full(),
+            JoinError::refused_full(),
             "the process was not started: as many run as there may be",
             "failed: the process was not started: as many run as there may be",
         ),
         (
-            Exit::refused_stopping(),
+            JoinError::refused_stopping(),
             "the process was not started: the executor is stopping",
             "failed: the process was not started: the executor is stopping",
         ),
@@ -243,16 +247,18 @@ fn an_exit_says_how_the_process_ended() {
 
 #[test]
 fn an_exit_leaves_by_question_mark() {
-    let step = || -> Result<(), Failure> { Err(Exit::cancelled("enough"))? };
-    assert!(step().expect_err("it does").downcast::<Exit>().is_ok_and(|exit| exit.is_cancelled()));
-    let main = || -> Result<(), Box<dyn Error>> { Err(Exit::terminated())? };
-    assert!(main().expect_err("it does").is::<Exit>());
+    let step = || -> Result<(), Failure> { Err(JoinError::cancelled("enough"))? };
+    assert!(
+        step().expect_err("it does").downcast::<JoinError>().is_ok_and(|exit| exit.is_cancelled())
+    );
+    let main = || -> Result<(), Box<dyn Error>> { Err(JoinError::terminated())? };
+    assert!(main().expect_err("it does").is::<JoinError>());
 }
 
 #[test]
 fn a_chain_of_causes_names_each_once() {
     let inner = SubmitError::<()>::refused(Failure::msg("inner"), None);
-    let outer = Exit::failed(Failure::from(inner));
+    let outer = JoinError::failed(Failure::from(inner));
     assert_eq!(
         outer.to_string(),
         "the process failed: process not started: its init failed: inner"
@@ -260,7 +266,7 @@ fn a_chain_of_causes_names_each_once() {
     assert!(outer.source().is_none(), "all of it is in the text");
 
     let utf8 = String::from_utf8(vec![0xff]).expect_err("no text");
-    let deep = Exit::failed(Failure::from(Wrapper(utf8.utf8_error())));
+    let deep = JoinError::failed(Failure::from(Wrapper(utf8.utf8_error())));
     assert!(deep.source().expect("the wrapper's").is::<core::str::Utf8Error>());
 }
 
@@ -284,7 +290,7 @@ fn a_reason_goes_to_many_and_shares_its_text() {
     const fn goes_to_any_thread<T: Send + Sync + Clone>() {}
     const { goes_to_any_thread::<ExitReason>() };
 
-    let reason = Exit::failed(Failure::msg(format!("sensor {}", 7))).reason();
+    let reason = JoinError::failed(Failure::msg(format!("sensor {}", 7))).reason();
     let copy = reason.clone();
     let (ExitReason::Failed(one), ExitReason::Failed(two)) = (&reason, &copy) else {
         panic!("{reason:?} and {copy:?} are failures");
@@ -312,7 +318,7 @@ fn a_link_is_told_the_text_of_the_other_end() {
         (ExitReason::Cancelled("enough"), "enough"),
         (ExitReason::Normal, "ended normally"),
     ] {
-        let exit = Exit::link_down(pid(), reason);
+        let exit = JoinError::link_down(pid(), reason);
         assert_eq!(exit.to_string(), format!("the linked process {{3|17.42}} failed: {says}"));
     }
 }

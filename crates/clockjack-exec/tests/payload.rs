@@ -20,7 +20,7 @@ fn counted<R>(work: impl FnOnce() -> R) -> (R, u64, u64) {
     (result, counts.allocations, counts.frees)
 }
 
-/// Alive as long as the counter is shared; the extra makes it of any size and alignment.
+/// LiveTask as long as the counter is shared; the extra makes it of any size and alignment.
 #[derive(Clone, Debug, PartialEq)]
 struct Tracked<X> {
     live: Arc<()>,

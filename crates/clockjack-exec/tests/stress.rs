@@ -21,7 +21,7 @@ use std::{
 };
 
 use clockjack_exec::{
-    Commands, Event, Events, Failure, Handle, Join, Limits, LocalExecutor, Payload, Process,
+    Commands, Event, Events, Failure, Handle, JoinHandle, Limits, LocalExecutor, Payload, Process,
     ProcessRef, StepOutput, Toolbox,
 };
 use clockjack_testing::{
@@ -166,7 +166,7 @@ fn a_wake_from_another_thread_leads_to_a_turn() {
         for number in 0..THREADS {
             let mine: Vec<Arc<Gate>> =
                 gates.iter().skip(number).step_by(THREADS).map(Arc::clone).collect();
-            let joins: Vec<Join<usize>> = mine
+            let joins: Vec<JoinHandle<usize>> = mine
                 .iter()
                 .map(|gate| handle.spawn(reaches(Arc::clone(gate), STEPS * THREADS)))
                 .collect();

@@ -11,7 +11,7 @@ use clockjack_sync::{
 };
 use clockjack_time::Tick;
 
-use super::{Entry, LEASE_TRIES_MAX, Shards};
+use super::{GUARD_TRIES_MAX, ShardEntry, Shards};
 
 /// What a close has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,9 @@ impl<T: Send> Shards<T> {
     /// again, by any thread; each timer is handed out once. Whoever leaves last calls it, so that
     /// nothing is [left](Closed::left); else the rest is dropped with the table.
     ///
-    /// `drained` is called while no lease is held.
+    /// `drained` is called while no guard is held.
     pub fn close(&self, mut drained: impl FnMut(T)) -> Closed {
-        // AcqRel: a swap, so that it has one place; the leases and the fence do the rest (rule 8).
+        // AcqRel: a swap, so that it has one state; the leases and the fence do the rest (rule 8).
         self.closed.swap(true, Ordering::AcqRel);
         if !mutant!("shards_close_without_fence") {
             // Pairs with the fences of who arms by the inbox and of who makes a shard.
@@ -41,7 +41,7 @@ impl<T: Send> Shards<T> {
         let mut closed = Closed { drained: 0, left: 0 };
         for (_, entry) in self.table.iter() {
             let mut values = Vec::new();
-            let is_empty = (0..LEASE_TRIES_MAX).any(|_| {
+            let is_empty = (0..GUARD_TRIES_MAX).any(|_| {
                 let is_empty = sweep(entry, &mut values);
                 if !is_empty {
                     hint::spin_loop();
@@ -66,12 +66,12 @@ impl<T: Send> Shards<T> {
 }
 
 /// Takes all timers out of a shard; false if something is left, or if another thread holds it.
-fn sweep<T>(entry: &Entry<T>, values: &mut Vec<T>) -> bool {
-    let Some(mut lease) = entry.shard.lease() else { return false };
+fn sweep<T>(entry: &ShardEntry<T>, values: &mut Vec<T>) -> bool {
+    let Some(mut guard) = entry.shard.lease() else { return false };
     // Time has ended for this shard, so that all that it has is due.
-    let more = lease.poll(Tick::MAX, usize::MAX, |timer| values.push(timer.value));
+    let more = guard.poll(Tick::MAX, usize::MAX, |timer| values.push(timer.value));
     debug_assert!(!more, "a budget without end has ended");
-    drop(lease);
+    drop(guard);
     // What stands behind a cell that is not filled yet has kept its wake.
     entry.shard.next_wake().is_none() || mutant!("shards_close_forgets_blocked")
 }

@@ -7,7 +7,7 @@ use core::{marker::PhantomData, ptr};
 use clockjack_sync::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Entries `0..len`, made one after the other, never moved or freed before the table.
-pub(super) struct Table<E> {
+pub(super) struct AppendTable<E> {
     entries: Box<[AtomicPtr<E>]>,
     /// How many numbers were given out: entries from here on are null.
     claimed: AtomicU32,
@@ -15,14 +15,14 @@ pub(super) struct Table<E> {
     owned: PhantomData<Box<E>>,
 }
 
-impl<E: Send + Sync> Table<E> {
+impl<E: Send + Sync> AppendTable<E> {
     /// An empty table for `len_max` entries.
     pub(super) fn new(len_max: u32) -> Self {
         let entries = (0..len_max).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
         Self { entries, claimed: AtomicU32::new(0), owned: PhantomData }
     }
 
-    /// The entry of a number; `None` if it was not made yet.
+    /// The entry of a index; `None` if it was not made yet.
     #[inline(always)]
     pub(super) fn get(&self, index: u32) -> Option<&E> {
         // Acquire pairs with the release in `add`: the entry is there.
@@ -33,9 +33,9 @@ impl<E: Send + Sync> Table<E> {
         unsafe { entry.as_ref() }
     }
 
-    /// A number that is not below that of any entry that was made before this call.
+    /// A index that is not below that of any entry that was made before this call.
     pub(super) fn end(&self) -> u32 {
-        // Relaxed: a bound for a search. A number that is claimed and has no entry yet is passed
+        // Relaxed: a bound for a search. A index that is claimed and has no entry yet is passed
         // over; who must not miss an entry has a fence before this (rule 8).
         self.claimed.load(Ordering::Relaxed)
     }
@@ -47,7 +47,7 @@ impl<E: Send + Sync> Table<E> {
 
     /// Makes one more entry; `None` if all are made.
     pub(super) fn add(&self, make: impl FnOnce(u32) -> E) -> Option<u32> {
-        // Relaxed: gives out a number. The entry is published by its pointer.
+        // Relaxed: gives out a index. The entry is published by its pointer.
         let mut index = self.claimed.load(Ordering::Relaxed);
         loop {
             if index as usize == self.entries.len() {
@@ -65,14 +65,14 @@ impl<E: Send + Sync> Table<E> {
             }
         }
         let entry = Box::into_raw(Box::new(make(index)));
-        // Release pairs with the acquire in `get`. A swap, so that it has one place among what the
+        // Release pairs with the acquire in `get`. A swap, so that it has one state among what the
         // closer's fence orders.
         self.entries[index as usize].swap(entry, Ordering::AcqRel);
         Some(index)
     }
 }
 
-impl<E> Drop for Table<E> {
+impl<E> Drop for AppendTable<E> {
     fn drop(&mut self) {
         for entry in &self.entries {
             // Relaxed: `&mut self` says that all other users are gone.

@@ -6,7 +6,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use clockjack_exec::shards::{Armed, Cancelled, Refused, Shards, ShardsConfig};
+use clockjack_exec::shards::{ArmError, Armed, Cancelled, Shards, ShardsConfig};
 use clockjack_time::Tick;
 use loom::{
     sync::Mutex,
@@ -17,11 +17,11 @@ use loom::{
 type Value = (u32, Arc<()>);
 type Table = Arc<Shards<Value>>;
 
-/// A table in which the workers of these seats have come, one after the other.
-fn table(seats: usize, attached: &[usize]) -> Table {
-    let shards = Arc::new(Shards::new(ShardsConfig { seats, capacity: 16, start: Tick::ZERO }));
-    for (shard, seat) in (0..).zip(attached) {
-        assert_eq!(shards.attach(*seat), shard);
+/// A table in which the workers of these workers have come, one after the other.
+fn table(workers: usize, attached: &[usize]) -> Table {
+    let shards = Arc::new(Shards::new(ShardsConfig { workers, capacity: 16, start: Tick::ZERO }));
+    for (shard, worker) in (0..).zip(attached) {
+        assert_eq!(shards.attach(*worker), shard);
     }
     shards
 }
@@ -33,12 +33,12 @@ fn spawn<R: 'static>(shards: &Table, run: impl FnOnce(&Table) -> R + 'static) ->
 
 /// Explores what is done with a [`table`] and values of a token. In the end none of them is left.
 fn model(
-    seats: usize,
+    workers: usize,
     attached: &'static [usize],
     scene: impl Fn(&Table, &Arc<()>) + Sync + Send + 'static,
 ) {
     loom::model(move || {
-        let (shards, token) = (table(seats, attached), Arc::new(()));
+        let (shards, token) = (table(workers, attached), Arc::new(()));
         scene(&shards, &token);
         drop(shards);
         assert_eq!(Arc::strong_count(&token), 1, "every value was dropped");
@@ -60,7 +60,7 @@ fn poll(shards: &Table, shard: u32, now: u64) -> Vec<u32> {
     fired
 }
 
-fn arm(shards: &Table, deadline: u64, value: Value) -> Result<Armed, Refused<Value>> {
+fn arm(shards: &Table, deadline: u64, value: Value) -> Result<Armed, ArmError<Value>> {
     shards.arm(0, Tick::new(deadline), value)
 }
 
@@ -78,14 +78,14 @@ fn rest(shards: &Table, left: usize) -> Vec<u32> {
 }
 
 #[test]
-fn an_adoption_and_a_remote_cancel_end_a_timer_once() {
+fn a_reassignment_and_a_remote_cancel_end_a_timer_once() {
     model(2, &[0, 1], |shards, token| {
         let id = arm(shards, 5, (1, token.clone())).expect("room").id;
         shards.detach(0);
         let canceller = spawn(shards, move |shards| shards.cancel(id));
         let adopter = spawn(shards, |shards| {
             let mut fired = Vec::new();
-            assert_eq!(shards.adopt(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
+            assert_eq!(shards.reassign(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
             fired
         });
         let cancelled = canceller.join().expect("no panic");
@@ -95,38 +95,39 @@ fn an_adoption_and_a_remote_cancel_end_a_timer_once() {
     });
 }
 
-/// One thread adopts, one attaches: an orphan has one keeper, and each knows who it is.
+/// One thread adopts, one attaches: an unassigned has one assigned, and each knows who it is.
 #[test]
-fn an_orphan_gets_one_keeper() {
+fn an_unassigned_shard_is_assigned_to_one_worker() {
     model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let adopter = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
         let comer = spawn(shards, |shards| shards.attach(2));
         adopter.join().expect("no panic");
         let home = comer.join().expect("no panic");
-        let keepers = [1, 2].map(|seat| shards.keeps(seat).filter(|shard| *shard == 0).count());
+        let keepers =
+            [1, 2].map(|worker| shards.assigned_to(worker).filter(|shard| *shard == 0).count());
         let expected = if home == 0 { [0, 1] } else { [1, 0] };
-        assert_eq!(keepers, expected, "the home of seat 2 is {home}");
-        assert_eq!(shards.stats().orphans, 0);
+        assert_eq!(keepers, expected, "the home of worker 2 is {home}");
+        assert_eq!(shards.stats().unassigned, 0);
         assert_eq!(shards.detach(1) + shards.detach(2), shards.stats().shards);
     });
 }
 
-/// A worker comes and goes while its shard is adopted: what is an orphan in the end is found.
+/// A worker comes and goes while its shard is reassigned: what is an unassigned in the end is found.
 #[test]
-fn an_orphan_is_in_the_queue_or_in_somebodys_hands() {
+fn an_unassigned_shard_is_in_the_queue_or_about_to_be() {
     model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(shards, |shards| shards.adopt(|| Some(1), |_, _| ()));
+        let adopter = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
         let guest = spawn(shards, |shards| {
             shards.attach(2);
             shards.detach(2);
         });
         adopter.join().expect("no panic");
         guest.join().expect("no panic");
-        shards.adopt(|| Some(1), |_, _| ());
-        assert_eq!(shards.stats().orphans, 0, "an orphan that nobody can find");
-        assert_eq!(shards.keeps(1).count(), shards.stats().shards);
+        shards.reassign(|| Some(1), |_, _| ());
+        assert_eq!(shards.stats().unassigned, 0, "an unassigned that nobody can find");
+        assert_eq!(shards.assigned_to(1).count(), shards.stats().shards);
     });
 }
 
@@ -137,42 +138,42 @@ fn a_worker_that_leaves_keeps_nothing() {
         shards.detach(0);
         let leaver = spawn(shards, |shards| shards.detach(1));
         let adopter = spawn(shards, |shards| {
-            let mut seats = [1, 2].into_iter();
-            shards.adopt(|| seats.next(), |_, _| ())
+            let mut workers = [1, 2].into_iter();
+            shards.reassign(|| workers.next(), |_, _| ())
         });
         leaver.join().expect("no panic");
         adopter.join().expect("no panic");
-        assert_eq!(shards.keeps(1).count(), 0);
-        shards.adopt(|| Some(2), |_, _| ());
-        assert_eq!(shards.stats().orphans, 0, "an orphan that nobody can find");
-        assert_eq!(shards.keeps(2).count(), 3, "a shard is kept by one who is gone");
+        assert_eq!(shards.assigned_to(1).count(), 0);
+        shards.reassign(|| Some(2), |_, _| ());
+        assert_eq!(shards.stats().unassigned, 0, "an unassigned that nobody can find");
+        assert_eq!(shards.assigned_to(2).count(), 3, "a shard is kept by one who is gone");
     });
 }
 
 #[test]
-fn an_arm_in_a_shard_that_changes_hands_is_known_to_the_new_keeper_or_its_caller() {
+fn an_arm_in_a_shard_that_is_reassigned_is_known_to_the_new_worker_or_its_caller() {
     model(2, &[0, 1], |shards, token| {
         let value = (1, token.clone());
         let arming = spawn(shards, move |shards| arm(shards, 20, value).expect("room"));
         let leaver = spawn(shards, |shards| {
             assert_eq!(shards.detach(0), 1);
-            assert_eq!(shards.adopt(|| Some(1), |_, _| ()), 1);
-            // The new keeper is awake now; it is about to sleep until this.
+            assert_eq!(shards.reassign(|| Some(1), |_, _| ()), 1);
+            // The new assigned is awake now; it is about to sleep until this.
             shards.next_wake(1)
         });
         let armed = arming.join().expect("no panic");
         let wake = leaver.join().expect("no panic");
         assert!(armed.is_earliest);
         let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
-        let is_woken = armed.keeper == Some(1);
-        assert!(is_covered || is_woken, "sleeps until {wake:?}, woken is {:?}", armed.keeper);
+        let is_woken = armed.worker == Some(1);
+        assert!(is_covered || is_woken, "sleeps until {wake:?}, woken is {:?}", armed.worker);
         assert_eq!(poll(shards, 0, 20), [1]);
     });
 }
 
 /// As above, with a worker that comes instead of an adopter.
 #[test]
-fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
+fn an_arm_in_an_unassigned_shard_is_known_to_the_worker_that_attaches_or_its_caller() {
     model(2, &[0], |shards, token| {
         shards.detach(0);
         let value = (1, token.clone());
@@ -184,7 +185,7 @@ fn an_arm_in_an_orphan_is_known_to_the_worker_that_attaches_or_its_caller() {
         let armed = arming.join().expect("no panic");
         let wake = comer.join().expect("no panic");
         let is_covered = wake.is_some_and(|wake| wake <= Tick::new(20));
-        assert!(is_covered || armed.keeper == Some(1), "{wake:?}, {:?}", armed.keeper);
+        assert!(is_covered || armed.worker == Some(1), "{wake:?}, {:?}", armed.worker);
     });
 }
 
@@ -196,25 +197,25 @@ fn a_takeover_beside_the_owner_keeps_the_order() {
             arm(shards, u64::from(number), (number, token.clone())).expect("room");
         }
         let log = Arc::new(Mutex::new(Vec::new()));
-        let hand_over = |log: &Mutex<Vec<u32>>, value: Value| {
+        let fire = |log: &Mutex<Vec<u32>>, value: Value| {
             log.lock().expect("no panic").push(value.0);
         };
         let owner = {
             let log = log.clone();
             spawn(shards, move |shards| {
-                shards.poll(0, Tick::new(2), 100, |timer| hand_over(&log, timer.value)).fired
+                shards.poll(0, Tick::new(2), 100, |timer| fire(&log, timer.value)).fired
             })
         };
         let other = {
             let log = log.clone();
             spawn(shards, move |shards| {
                 let Some(shard) = shards.overdue(Tick::new(3), Some(1), 0) else { return 0 };
-                let fire = |timer: clockjack_time::Expired<Value>| hand_over(&log, timer.value);
+                let fire = |timer: clockjack_time::Expired<Value>| fire(&log, timer.value);
                 shards.take_over(shard, Tick::new(3), 100, fire).fired
             })
         };
         let fired = owner.join().expect("no panic") + other.join().expect("no panic");
-        let polled = shards.poll(0, Tick::new(3), 100, |timer| hand_over(&log, timer.value));
+        let polled = shards.poll(0, Tick::new(3), 100, |timer| fire(&log, timer.value));
         assert_eq!(fired + polled.fired, 3);
         assert_eq!(*log.lock().expect("no panic"), [1, 2, 3]);
     });
@@ -223,7 +224,7 @@ fn a_takeover_beside_the_owner_keeps_the_order() {
 /// The end of a timer that was armed beside a close.
 fn settle(
     shards: &Table,
-    arming: JoinHandle<Result<Armed, Refused<Value>>>,
+    arming: JoinHandle<Result<Armed, ArmError<Value>>>,
     closer: JoinHandle<(Vec<u32>, usize)>,
 ) {
     let armed = arming.join().expect("no panic");

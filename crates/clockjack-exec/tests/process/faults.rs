@@ -362,9 +362,9 @@ fn a_panic_in_the_init_of_an_upgrade_ends_the_process() {
 }
 
 /// A waker of somebody else's, which panics.
-struct Alarm;
+struct CommandTimer;
 
-impl Wake for Alarm {
+impl Wake for CommandTimer {
     fn wake(self: Arc<Self>) {
         panic!("do not wake me");
     }
@@ -373,7 +373,7 @@ impl Wake for Alarm {
 #[test]
 fn a_foreign_waker_that_panics_harms_neither_the_end_nor_the_timers() {
     let mut run = Run::new();
-    let waker = Waker::from(Arc::new(Alarm));
+    let waker = Waker::from(Arc::new(CommandTimer));
     let mut join = run.exec.spawn(async { 7 });
     let polled = Pin::new(&mut join).poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());

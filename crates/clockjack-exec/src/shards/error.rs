@@ -8,7 +8,7 @@ use clockjack_time::Full;
 ///
 /// Trying again helps if it [is busy](Self::is_busy), and later if there [was no
 /// room](Self::is_full); never after the table was [closed](Self::is_closed).
-pub struct Refused<T> {
+pub struct ArmError<T> {
     reason: Reason,
     value: Option<T>,
 }
@@ -20,7 +20,7 @@ enum Reason {
     Busy,
 }
 
-impl<T> Refused<T> {
+impl<T> ArmError<T> {
     #[cold]
     pub(super) const fn closed(value: Option<T>) -> Self {
         Self { reason: Reason::Closed, value }
@@ -57,13 +57,13 @@ impl<T> Refused<T> {
     }
 }
 
-impl<T> fmt::Debug for Refused<T> {
+impl<T> fmt::Debug for ArmError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused").field("reason", &self.reason).finish_non_exhaustive()
+        f.debug_struct("ArmError").field("reason", &self.reason).finish_non_exhaustive()
     }
 }
 
-impl<T> fmt::Display for Refused<T> {
+impl<T> fmt::Display for ArmError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.reason {
             Reason::Closed => "no timer is armed any more: the executor was closed",
@@ -75,4 +75,4 @@ impl<T> fmt::Display for Refused<T> {
     }
 }
 
-impl<T> Error for Refused<T> {}
+impl<T> Error for ArmError<T> {}

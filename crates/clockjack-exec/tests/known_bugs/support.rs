@@ -15,9 +15,9 @@ use core::{
 use std::panic::catch_unwind;
 
 use clockjack_exec::{
-    Caught, Commands, Handle, Host, Limits, LocalExecutor,
-    engine::{Engine, EngineConfig},
-    worker::{self, Local},
+    Commands, ExecutorToolbox, Handle, Limits, LocalExecutor, PanicPayload,
+    executor::{ExecutorConfig, ExecutorShared},
+    worker::{self, WorkerLocal},
 };
 use clockjack_testing::toolbox::ByHand;
 use clockjack_time::{ManualClock, Resolution, Tick};
@@ -60,7 +60,7 @@ pub(crate) fn bench() -> (LocalExecutor, Arc<ManualClock>) {
 }
 
 thread_local! {
-    static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+    static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(ptr::null()) };
     static NANOS: Cell<u64> = const { Cell::new(0) };
     static ON_UNPARK: RefCell<Option<Act>> = const { RefCell::new(None) };
     static ACTS: RefCell<VecDeque<Act>> = const { RefCell::new(VecDeque::new()) };
@@ -71,13 +71,13 @@ type Act = Box<dyn FnOnce()>;
 
 const TICK: u64 = 1_000_000;
 
-/// A host of seats, all on the thread of the test: one worker works at a time. All its state is the
+/// A host of workers, all on the thread of the test: one worker works at a time. All its state is the
 /// thread's.
-struct Stage;
+struct ModelState;
 
 // SAFETY: (1) the thread-local holds what was last set on this thread, and nothing interrupts it.
 // (2) the closure is called once, here.
-unsafe impl Host for Stage {
+unsafe impl ExecutorToolbox for ModelState {
     fn nanos(&self) -> u64 {
         NANOS.get()
     }
@@ -91,23 +91,23 @@ unsafe impl Host for Stage {
         Tick::new((NANOS.get() + nanos).div_ceil(TICK))
     }
 
-    fn guarded(&self, turn: &mut dyn FnMut()) -> Result<(), Caught> {
-        catch_unwind(AssertUnwindSafe(turn)).map_err(Caught::new)
+    fn catch_unwind(&self, turn: &mut dyn FnMut()) -> Result<(), PanicPayload> {
+        catch_unwind(AssertUnwindSafe(turn)).map_err(PanicPayload::new)
     }
 
-    fn local(&self) -> *const Local {
+    fn worker_local(&self) -> *const WorkerLocal {
         LOCAL.get()
     }
 
-    fn enter(&self, local: *const Local) -> *const Local {
+    fn enter(&self, local: *const WorkerLocal) -> *const WorkerLocal {
         LOCAL.replace(local)
     }
 
-    fn park(&self, seat: usize, _until: Option<Tick>) {
+    fn park(&self, worker: usize, _until: Option<Tick>) {
         let act = ACTS.with_borrow_mut(VecDeque::pop_front);
         match act {
             Some(act) => act(),
-            None => dismiss(seat),
+            None => dismiss(worker),
         }
     }
 
@@ -118,30 +118,30 @@ unsafe impl Host for Stage {
         }
     }
 
-    fn unpark_metronome(&self) {}
+    fn unpark_watchdog(&self) {}
 
     fn yield_now(&self) {}
 
-    fn stop_progressed(&self) {}
+    fn shutdown_progressed(&self) {}
 
     fn seed(&self) -> u64 {
         1
     }
 }
 
-/// An engine with so many seats, for workers of this thread.
-pub(crate) fn stage(seats: usize) -> Handle {
-    let config = EngineConfig {
-        seats,
+/// An executor with so many workers, for workers of this thread.
+pub(crate) fn stage(workers: usize) -> Handle {
+    let config = ExecutorConfig {
+        workers,
         node: 0,
         limits: Limits::DEFAULT,
         resolution: Resolution::MILLI,
-        grace_ticks: 2,
-        quiet_looks_max: 1,
+        tolerance_ticks: 2,
+        quiet_polls_max: 1,
     };
-    let engine = Engine::new(Box::new(Stage), &config, Commands::new());
-    let engine = engine.expect("there are no commands to clash");
-    let handle = Handle::new(engine);
+    let executor = ExecutorShared::new(Box::new(ModelState), &config, Commands::new());
+    let executor = executor.expect("there are no commands to clash");
+    let handle = Handle::new(executor);
     enter(&handle);
     handle
 }
@@ -156,11 +156,11 @@ pub(crate) fn is_worker() -> bool {
     !LOCAL.get().is_null()
 }
 
-/// Asks the worker of a seat to leave.
-pub(crate) fn dismiss(seat: usize) {
+/// Asks the worker of a worker to leave.
+pub(crate) fn dismiss(worker: usize) {
     HANDLE.with_borrow(|handle| {
         let handle = handle.as_ref().expect("there is a stage");
-        handle.engine().dismiss(seat);
+        handle.executor().request_worker_stop(worker);
     });
 }
 
@@ -179,20 +179,20 @@ pub(crate) fn step_back(ticks: u64) {
     NANOS.set(NANOS.get() - ticks * TICK);
 }
 
-/// Works in a seat. Each time there is nothing to do, the next act is played; after the last the
+/// Works in a worker. Each time there is nothing to do, the next act is played; after the last the
 /// worker leaves.
-pub(crate) fn work(handle: &Handle, seat: usize, acts: Vec<Act>) {
+pub(crate) fn work(handle: &Handle, worker: usize, acts: Vec<Act>) {
     ACTS.set(acts.into());
-    worker::work(handle.engine(), seat);
+    worker::run_worker(handle.executor(), worker);
 }
 
 /// Ends what a stage holds.
 pub(crate) fn close(handle: &Handle) {
-    let engine = handle.engine();
-    engine.stop();
-    engine.terminate_all(|_| {});
+    let executor = handle.executor();
+    executor.begin_shutdown();
+    executor.terminate_all(|_| {});
     work(handle, 0, Vec::new());
-    engine.close_timers();
-    assert_eq!(engine.live_len(), 0);
+    executor.close_timers();
+    assert_eq!(executor.live_len(), 0);
     HANDLE.set(None);
 }

@@ -9,7 +9,7 @@ use clockjack_exec::{
 };
 use shuttle::{future::block_on, thread};
 
-use crate::stage::{Crew, explore};
+use crate::toolbox::{ModelExecutor, explore};
 
 /// Ends with its first step, as it is told to.
 struct Brief(Result<(), &'static str>);
@@ -32,7 +32,7 @@ enum Tie {
     Spawn,
 }
 
-/// Ties itself, and ends when it knows that the tie was refused, or what became of the other.
+/// ProcessLinks itself, and ends when it knows that the tie was refused, or what became of the other.
 struct Watcher {
     tie: Option<Tie>,
     exits: Arc<AtomicUsize>,
@@ -69,29 +69,29 @@ impl Process for Watcher {
 #[test]
 fn a_monitor_is_refused_or_told_of_the_exit_once() {
     explore(|| {
-        let crew = Crew::of_two();
-        let brief = crew.handle().submit(Brief(Ok(()))).unwrap();
+        let executor = ModelExecutor::of_two();
+        let brief = executor.handle().submit(Brief(Ok(()))).unwrap();
         let exits = Arc::new(AtomicUsize::new(0));
         let tie = Some(Tie::Monitor(brief.pid()));
-        let watcher = crew.handle().submit(Watcher { tie, exits: Arc::clone(&exits) }).unwrap();
+        let watcher = executor.handle().submit(Watcher { tie, exits: Arc::clone(&exits) }).unwrap();
         let told = block_on(watcher.join()).unwrap().downcast::<bool>().unwrap();
         block_on(brief.join()).unwrap();
         assert_eq!(exits.load(Relaxed), usize::from(told));
         drop((brief, watcher));
-        crew.end();
+        executor.end();
     });
 }
 
 #[test]
 fn a_process_that_is_monitored_from_its_birth_is_never_missed() {
     explore(|| {
-        let crew = Crew::of_two();
+        let executor = ModelExecutor::of_two();
         let exits = Arc::new(AtomicUsize::new(0));
         let watcher = Watcher { tie: Some(Tie::Spawn), exits: Arc::clone(&exits) };
-        let watcher = crew.handle().submit(watcher).unwrap();
+        let watcher = executor.handle().submit(watcher).unwrap();
         assert!(block_on(watcher.join()).unwrap().downcast::<bool>().unwrap());
         drop(watcher);
-        crew.end();
+        executor.end();
         assert_eq!(exits.load(Relaxed), 1);
     });
 }
@@ -100,11 +100,11 @@ fn a_process_that_is_monitored_from_its_birth_is_never_missed() {
 #[test]
 fn a_link_is_refused_or_shares_the_failure() {
     explore(|| {
-        let crew = Crew::of_two();
-        let brief = crew.handle().submit(Brief(Err("the end"))).unwrap();
+        let executor = ModelExecutor::of_two();
+        let brief = executor.handle().submit(Brief(Err("the end"))).unwrap();
         let link = |pid| {
             let exits = Arc::new(AtomicUsize::new(0));
-            crew.handle().submit(Watcher { tie: Some(Tie::Link(pid)), exits }).unwrap()
+            executor.handle().submit(Watcher { tie: Some(Tie::Link(pid)), exits }).unwrap()
         };
         let [one, two] = [link(brief.pid()), link(brief.pid())];
         let victim = two.clone();
@@ -121,6 +121,6 @@ fn a_link_is_refused_or_shares_the_failure() {
         assert!(exit.is_failed() || exit.linked() == Some(two.pid()), "{exit}");
         terminator.join().unwrap();
         drop((brief, one, two));
-        crew.end();
+        executor.end();
     });
 }

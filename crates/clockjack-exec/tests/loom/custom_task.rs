@@ -1,12 +1,12 @@
-//! A custom cell with the word of a mailbox, and the executor of one thread.
+//! A custom task with the word of a mailbox, and the executor of one thread.
 #![expect(unsafe_code, reason = "its body is the one consumer of the mailbox")]
 
 use core::{any::TypeId, ptr::NonNull};
 
 use clockjack_exec::{
     Commands, Limits, LocalExecutor,
-    custom::{self, Body, CustomRef, Outcome, Turn, run_next},
-    exit::Caught,
+    custom_task::{self, CustomPollOutcome, CustomTask, CustomTaskRef, PollContext, run_next},
+    exit::PanicPayload,
 };
 use clockjack_sync::mail::{Mailbox, Pop, Popped, Seen};
 use clockjack_testing::toolbox::{ByHand, Panics};
@@ -16,33 +16,33 @@ use loom::thread;
 /// Takes what comes, and sleeps.
 struct Taker;
 
-impl Body for Taker {
-    type Front = Mailbox<u32>;
-    type Sleep = Seen;
+impl CustomTask for Taker {
+    type Shared = Mailbox<u32>;
+    type ParkToken = Seen;
 
     fn kind() -> TypeId {
         TypeId::of::<u32>()
     }
 
-    fn unpark(front: &Mailbox<u32>) -> bool {
-        front.call()
+    fn unpark(shared: &Mailbox<u32>) -> bool {
+        shared.call()
     }
 
-    fn is_parked(front: &Mailbox<u32>) -> bool {
-        front.is_asleep()
+    fn is_parked(shared: &Mailbox<u32>) -> bool {
+        shared.is_asleep()
     }
 
-    unsafe fn sleep(front: NonNull<Mailbox<u32>>, seen: Seen) -> bool {
-        // SAFETY: the caller is the runner, and the front is there until it sleeps.
-        unsafe { Mailbox::idle_from(front.as_ptr(), seen) }
+    unsafe fn park(shared: NonNull<Mailbox<u32>>, seen: Seen) -> bool {
+        // SAFETY: the caller is the runner, and the shared is there until it sleeps.
+        unsafe { Mailbox::idle_from(shared.as_ptr(), seen) }
     }
 
-    fn step(&mut self, turn: &Turn<'_, Mailbox<u32>>) -> Outcome<Seen> {
-        let mailbox = turn.front();
-        // SAFETY: a cell has one runner at a time.
+    fn poll(&mut self, cx: &PollContext<'_, Mailbox<u32>>) -> CustomPollOutcome<Seen> {
+        let mailbox = cx.shared();
+        // SAFETY: a task has one runner at a time.
         unsafe { mailbox.look() };
-        if turn.is_terminated() {
-            return Outcome::Again;
+        if cx.is_terminated() {
+            return CustomPollOutcome::PollAgain;
         }
         let read = |value: *const u32| {
             // SAFETY: the mailbox hands out a valid value, once.
@@ -52,37 +52,41 @@ impl Body for Taker {
             // SAFETY: as above; nothing is left of a number.
             match unsafe { mailbox.pop_by(read) } {
                 Popped::Item(_) => {}
-                Popped::Empty(seen) => return Outcome::Sleep(seen),
-                Popped::Busy => return Outcome::Again,
+                Popped::Empty(seen) => return CustomPollOutcome::Park(seen),
+                Popped::Busy => return CustomPollOutcome::PollAgain,
             }
         }
     }
 
-    fn panicked(&mut self, _: &Turn<'_, Mailbox<u32>>, _: Caught) -> Outcome<Seen> {
-        Outcome::End
+    fn on_panic(
+        &mut self,
+        _: &PollContext<'_, Mailbox<u32>>,
+        _: PanicPayload,
+    ) -> CustomPollOutcome<Seen> {
+        CustomPollOutcome::Finished
     }
 
-    fn ended(&mut self, _: &Turn<'_, Mailbox<u32>>) {}
+    fn on_terminate(&mut self, _: &PollContext<'_, Mailbox<u32>>) {}
 }
 
-/// An executor without workers of its own, and a cell that sleeps.
-fn asleep() -> (LocalExecutor, CustomRef<Mailbox<u32>>) {
+/// An executor without workers of its own, and a task that sleeps.
+fn asleep() -> (LocalExecutor, CustomTaskRef<Mailbox<u32>>) {
     let (mut host, _clock) = ByHand::new(Resolution::MILLI);
     host.panics = Panics::GoThrough;
     let limits = Limits::SMALL.processes(4);
     let mut executor = LocalExecutor::new(host, limits, Commands::new()).unwrap();
     let make = || (Mailbox::new(4), Taker);
     // SAFETY: the body is `Send`.
-    let cell = unsafe { custom::start(executor.handle().engine(), make, |_| ()) }.unwrap();
+    let task = unsafe { custom_task::start(executor.handle().executor(), make, |_| ()) }.unwrap();
     executor.run_until_idle();
-    (executor, cell)
+    (executor, task)
 }
 
-/// Sends something, and wakes the cell if it has to.
-fn push(cell: &CustomRef<Mailbox<u32>>) {
-    if cell.push(1).unwrap().wake {
+/// Sends something, and wakes the task if it has to.
+fn push(task: &CustomTaskRef<Mailbox<u32>>) {
+    if task.push(1).unwrap().wake {
         // SAFETY: the push has ended its sleep.
-        unsafe { cell.queue() };
+        unsafe { task.schedule() };
     }
 }
 
@@ -91,26 +95,26 @@ fn push(cell: &CustomRef<Mailbox<u32>>) {
 #[test]
 fn a_body_that_sleeps_is_not_borrowed_any_more() {
     loom::model(|| {
-        let (executor, cell) = asleep();
+        let (executor, task) = asleep();
         let handle = executor.handle();
         // One has work already, the other comes with more.
-        push(&cell);
+        push(&task);
         let workers = [false, true].map(|comes_with_more| {
-            let (cell, handle) = (cell.clone(), handle.clone());
+            let (task, handle) = (task.clone(), handle.clone());
             thread::spawn(move || {
                 if comes_with_more {
-                    push(&cell);
+                    push(&task);
                 }
                 // SAFETY: the body is `Send`, and these threads stand in for the workers.
-                let _ = unsafe { run_next(handle.engine()) };
+                let _ = unsafe { run_next(handle.executor()) };
             })
         });
         for worker in workers {
             worker.join().unwrap();
         }
         // SAFETY: as above.
-        while unsafe { run_next(handle.engine()) } != Pop::Empty {}
-        assert!(cell.is_idle(), "something is left, or it was not put to sleep");
+        while unsafe { run_next(handle.executor()) } != Pop::Empty {}
+        assert!(task.is_idle(), "something is left, or it was not put to sleep");
     });
 }
 
@@ -118,14 +122,14 @@ fn a_body_that_sleeps_is_not_borrowed_any_more() {
 #[test]
 fn an_executor_that_ends_waits_for_who_wakes_one_of_its_cells() {
     loom::model(|| {
-        let (executor, cell) = asleep();
+        let (executor, task) = asleep();
         let handle = executor.handle();
         let waker = thread::spawn(move || {
-            push(&cell);
-            cell
+            push(&task);
+            task
         });
         drop(executor);
         let _cell = waker.join().unwrap();
-        assert_eq!(handle.engine().live_len(), 0, "a process was left behind");
+        assert_eq!(handle.executor().live_len(), 0, "a process was left behind");
     });
 }

@@ -1,6 +1,6 @@
 //! Bugs that executors and timers have had elsewhere, each as the behaviour that it broke.
 //!
-//! What is repeated is the situation, not the code; `museum.md` names the project and the fault
+//! What is repeated is the situation, not the code; `known_bugs.md` names the project and the fault
 //! that is planted here for it. Nothing in here depends on a schedule: time passes by hand, and
 //! where a worker is needed it works on the thread of the test.
 #![cfg(not(loom))]
@@ -8,7 +8,7 @@
 
 extern crate alloc;
 
-#[path = "museum/support.rs"]
+#[path = "known_bugs/support.rs"]
 mod support;
 
 use alloc::{rc::Rc, sync::Arc};
@@ -99,7 +99,7 @@ fn a_worker_that_leaves_wakes_whom_its_timers_have_promised() {
     };
     work(&handle, 0, vec![Box::new(leave_when_due)]);
     assert!(!timer.is_armed(), "the timer fired");
-    assert_eq!(woken.count(), 1, "its waker was forgotten");
+    assert_eq!(woken.count(), 1, "its waker was lazy_cancels");
     close(&handle);
 }
 
@@ -199,7 +199,7 @@ impl Process for StopsAtBirth {
     fn init(&mut self, _: Pid, _: &str, _: Payloads) -> Result<(), Failure> {
         // The stop comes after the executor has looked whether it stops, and before it knows this
         // process.
-        self.handle.engine().stop();
+        self.handle.executor().begin_shutdown();
         Ok(())
     }
 
@@ -239,10 +239,10 @@ impl Process for EndsAtBirth {
     type Message = ();
 
     fn init(&mut self, _: Pid, _: &str, _: Payloads) -> Result<(), Failure> {
-        let engine = self.handle.engine();
-        assert!(engine.stop());
-        engine.close_timers();
-        engine.close();
+        let executor = self.handle.executor();
+        assert!(executor.begin_shutdown());
+        executor.close_timers();
+        executor.close_run_queue();
         Ok(())
     }
 
@@ -268,7 +268,7 @@ fn a_process_born_after_the_end_of_its_executor_ends_at_once() {
     let (_, waker) = Woken::new();
     let Poll::Ready(Err(exit)) = poll(&mut born.join(), &waker) else { panic!("it has ended") };
     assert!(exit.is_terminated(), "{exit}");
-    assert_eq!(handle.engine().live_len(), 0);
+    assert_eq!(handle.executor().live_len(), 0);
 }
 
 fn sleeps_exactly(executor: &mut LocalExecutor, clock: &ManualClock, delay: u64) {
@@ -409,7 +409,7 @@ fn two_that_wake_each_other_do_not_starve_a_third() {
 
 /// Our own: a worker that sat down forgot what it had been asked before, and never left.
 #[test]
-fn a_worker_that_is_asked_to_leave_before_it_sits_does_not_stay() {
+fn a_worker_that_is_asked_to_stop_before_it_starts_does_not_stay() {
     let handle = stage(1);
     let stayed = Rc::new(Cell::new(false));
     dismiss(0);
@@ -435,7 +435,7 @@ fn a_worker_that_has_left_is_not_called_back() {
     let handle = stage(1);
     dismiss(0);
     work(&handle, 0, vec![]);
-    assert!(!handle.engine().recall(0), "nobody sits there");
+    assert!(!handle.executor().withdraw_worker_stop(0), "nobody sits there");
     close(&handle);
 }
 
@@ -463,9 +463,9 @@ fn what_is_woken_by_what_a_leaving_worker_ends_is_ended_too() {
         }
     });
     let other = handle.spawn(Arc::clone(&second).pass());
-    let engine = handle.clone();
+    let executor = handle.clone();
     let leave_at_the_end = move || {
-        engine.engine().close();
+        executor.executor().close_run_queue();
         // One of the two in the ring, the other before it.
         first.open();
         second.open();
@@ -473,7 +473,7 @@ fn what_is_woken_by_what_a_leaving_worker_ends_is_ended_too() {
     };
     work(&handle, 0, vec![Box::new(leave_at_the_end)]);
     assert!(wakes.is_finished() && other.is_finished());
-    assert!(late.is_finished(), "it was left in the seat");
+    assert!(late.is_finished(), "it was left in the worker");
     close(&handle);
 }
 
@@ -534,7 +534,7 @@ fn a_process_is_closed_once_however_it_ends() {
             executor.run_until_idle();
             match end {
                 End::Terminate => assert!(process.terminate()),
-                End::Shutdown => assert!(executor.handle().engine().stop()),
+                End::Shutdown => assert!(executor.handle().executor().begin_shutdown()),
                 told => process.tell(told).unwrap(),
             }
             executor.run_until_idle();

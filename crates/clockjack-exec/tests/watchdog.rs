@@ -1,4 +1,4 @@
-//! What the metronome sees in a look, and when it may sleep, in virtual time.
+//! What the watchdog sees in a look, and when it may sleep, in virtual time.
 #![cfg(not(loom))]
 #![expect(unsafe_code, reason = "a host for tests promises which worker a thread is")]
 
@@ -16,9 +16,9 @@ use core::{
 use std::sync::Mutex;
 
 use clockjack_exec::StuckWorker;
-use model::{GRACE, Model, STUCK_AFTER, TICK, Wrapped, counter, ended, seat};
+use model::{Model, STUCK_AFTER, TICK, TOLERANCE, Wrapped, counter, ended, worker};
 
-/// Looks as often as the metronome would, until it is to be woken by others or `limit`.
+/// Looks as often as the watchdog would, until it is to be woken by others or `limit`.
 fn look_until_quiet(model: &Model, limit: u64) -> Vec<StuckWorker> {
     let mut reported = Vec::new();
     while let (Some(until), mut stuck) = model.look() {
@@ -33,30 +33,30 @@ fn look_until_quiet(model: &Model, limit: u64) -> Vec<StuckWorker> {
 }
 
 #[test]
-fn a_metronome_without_timers_and_workers_sleeps_for_ever() {
+fn a_watchdog_without_timers_and_workers_sleeps_for_ever() {
     let model = Model::new(4);
     look_until_quiet(&model, 1_000 * TICK);
     assert_eq!(model.look().0, None);
     model.work(0);
-    assert!(model.metronome_unparks() > 0, "a worker has come");
+    assert!(model.watchdog_unparks() > 0, "a worker has come");
     look_until_quiet(&model, 10 * STUCK_AFTER);
     assert_eq!(model.look().0, None, "and gone");
     model.finish();
 }
 
 #[test]
-fn a_metronome_sleeps_for_the_earliest_timer_and_a_grace() {
+fn a_watchdog_sleeps_for_the_earliest_timer_and_the_tolerance() {
     let model = Model::new(1);
     model.work(0);
     look_until_quiet(&model, 10 * STUCK_AFTER);
-    let before = model.metronome_unparks();
+    let before = model.watchdog_unparks();
     let mut timer = model.handle().timer();
     timer.arm(Duration::from_secs(3_600), counter(&Arc::default())).unwrap();
-    assert_eq!(model.metronome_unparks(), before + 1, "it slept for longer");
+    assert_eq!(model.watchdog_unparks(), before + 1, "it slept for longer");
     let due = (model.now() / TICK) + 3_600_000;
     // One more short sleep, as it was called.
     model.advance(model.look().0.unwrap() * TICK - model.now());
-    assert_eq!(model.look().0, Some(due + GRACE));
+    assert_eq!(model.look().0, Some(due + TOLERANCE));
     model.finish();
 }
 
@@ -71,7 +71,7 @@ fn a_step_that_takes_long_is_reported_once_though_nothing_is_armed() {
         let (model, reports) = (Arc::clone(&model), Arc::clone(&reports));
         async move {
             for _ in 0..2 {
-                // The metronome looks whenever its time has come, for five times as long.
+                // The watchdog looks whenever its time has come, for five times as long.
                 let begun = model.now();
                 let stuck = look_until_quiet(&model, begun + 5 * STUCK_AFTER);
                 reports.lock().unwrap().push((begun, stuck));
@@ -80,9 +80,9 @@ fn a_step_that_takes_long_is_reported_once_though_nothing_is_armed() {
         }
     });
     let pid = step.pid();
-    let before = model.metronome_unparks();
+    let before = model.watchdog_unparks();
     model.work(1);
-    assert!(model.metronome_unparks() > before, "a worker has begun to work");
+    assert!(model.watchdog_unparks() > before, "a worker has begun to work");
     ended(step);
     for (begun, stuck) in reports.lock().unwrap().iter() {
         let [stuck] = &stuck[..] else { panic!("{stuck:?} since {begun}") };
@@ -120,7 +120,7 @@ fn what_a_blocked_worker_has_put_first_runs_elsewhere_after_two_looks() {
         let ran_on = Arc::clone(&ran_on);
         async move {
             receiver.await;
-            *ran_on.lock().unwrap() = seat();
+            *ran_on.lock().unwrap() = worker();
         }
     }));
     let blocked = model.handle().spawn({
@@ -135,7 +135,7 @@ fn what_a_blocked_worker_has_put_first_runs_elsewhere_after_two_looks() {
             }
             model.work(1);
             assert_eq!(*ran_on.lock().unwrap(), Some(1));
-            assert!(model.now() <= 3 * GRACE * TICK, "two looks are two graces");
+            assert!(model.now() <= 3 * TOLERANCE * TICK, "two looks are two tolerances");
         }
     });
     model.work(0);
@@ -153,7 +153,7 @@ fn what_a_blocked_worker_has_in_its_ring_runs_elsewhere_at_once() {
             for _ in 0..10 {
                 let ran = Arc::clone(&ran);
                 drop(model.handle().spawn(async move {
-                    assert_eq!(seat(), Some(1));
+                    assert_eq!(worker(), Some(1));
                     ran.fetch_add(1, SeqCst);
                 }));
             }

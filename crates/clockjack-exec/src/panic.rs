@@ -4,60 +4,60 @@
 //! two that panic in one drop the second aborts.
 
 use crate::{
-    cell::{self, Ending},
-    engine::Engine,
-    exit::{Caught, ExitReason},
+    executor::ExecutorShared,
+    exit::{ExitReason, PanicPayload},
+    task::{self, TaskResult},
 };
 
 /// What monitors are told of a failure that cannot be written.
 const NO_TEXT: &str = "a failure whose text panicked";
 
-impl Engine {
+impl ExecutorShared {
     /// Calls what may be user code; a panic in it is counted. False if there was one.
-    pub(crate) fn contain(&self, call: &mut dyn FnMut()) -> bool {
-        let Err(caught) = self.host().guarded(call) else { return true };
+    pub(crate) fn catch_panic(&self, call: &mut dyn FnMut()) -> bool {
+        let Err(payload) = self.toolbox().catch_unwind(call) else { return true };
         self.count_drop_panic();
-        self.discard(caught);
+        self.drop_panic_payload(payload);
         false
     }
 
     /// Drops something of a user's.
-    pub(crate) fn drop_contained<T>(&self, value: T) {
+    pub(crate) fn drop_catching_panic<T>(&self, value: T) {
         let mut value = Some(value);
-        self.contain(&mut || drop(value.take()));
+        self.catch_panic(&mut || drop(value.take()));
     }
 
     /// Drops what was thrown, which may throw again.
-    pub(crate) fn discard(&self, caught: Caught) {
-        let mut caught = Some(caught);
-        if let Err(again) = self.host().guarded(&mut || drop(caught.take())) {
+    pub(crate) fn drop_panic_payload(&self, payload: PanicPayload) {
+        let mut payload = Some(payload);
+        if let Err(again) = self.toolbox().catch_unwind(&mut || drop(payload.take())) {
             // Who knows what that does when it is dropped.
             core::mem::forget(again);
         }
     }
 
     /// What others are told of an end. The text of a failure is user code.
-    pub(crate) fn reason_of(&self, ending: &Ending) -> ExitReason {
-        if !matches!(ending, Ending::Exit(exit) if exit.is_failed()) {
+    pub(crate) fn reason_of(&self, ending: &TaskResult) -> ExitReason {
+        if !matches!(ending, TaskResult::Error(exit) if exit.is_failed()) {
             return ending.reason();
         }
         let mut reason = None;
-        let guarded = self.host().guarded(&mut || reason = Some(ending.reason()));
-        if let Err(caught) = guarded {
-            self.discard(caught);
+        let caught = self.toolbox().catch_unwind(&mut || reason = Some(ending.reason()));
+        if let Err(payload) = caught {
+            self.drop_panic_payload(payload);
         }
         reason.unwrap_or_else(|| ExitReason::Failed(NO_TEXT.into()))
     }
 
     /// Wakes somebody whose waker may be user code.
     pub(crate) fn wake_foreign(&self, waker: core::task::Waker) {
-        // That of another executor's process calls that one's host.
-        if cell::head_of(&waker).is_some_and(|head| head.is_of(self)) {
+        // That of another executor's process calls that one's toolbox.
+        if task::header_of(&waker).is_some_and(|header| header.is_of(self)) {
             waker.wake();
             return;
         }
         let mut waker = Some(waker);
-        self.contain(&mut || {
+        self.catch_panic(&mut || {
             if let Some(waker) = waker.take() {
                 waker.wake();
             }

@@ -1,0 +1,798 @@
+//! The heart of an executor: what its workers, handles and processes share.
+//!
+//! One type serves both executors. A [local one](crate::LocalExecutor) has no workers: everything
+//! that becomes ready goes through the injector, and its one thread takes it from there. A pool has
+//! a worker for each worker (see [`worker`](crate::worker)).
+//!
+//! # Where a process goes that has become ready
+//!
+//! | by | on a worker of the executor | elsewhere |
+//! |---|---|---|
+//! | its birth | end of the worker's ring | injector |
+//! | a wake | the worker's LIFO slot; what was there moves to the ring | injector |
+//! | a timer | end of the worker's ring, in the order of the deadlines | injector |
+//! | its own wish to go on | end of the worker's ring | injector |
+//!
+//! Whoever puts something where others can find it then looks whether somebody has to be woken for
+//! it ([`Idle`]), but for the LIFO slot: its worker takes that next. If it does not, because the
+//! step that is under way goes on and on, the watchdog finds it.
+#![expect(unsafe_code, reason = "runs cells of unknown type as their one runner")]
+
+use alloc::boxed::Box;
+use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
+
+use clockjack_sync::{
+    Injector,
+    counter::Striped,
+    mutant,
+    pad::Padded,
+    prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+};
+use clockjack_time::{Resolution, Tick, TimerInstant};
+
+use crate::{
+    command::{Commands, ErasedCompleter},
+    error::{SendError, StartError, SubmitError},
+    executor_ref::ExecutorRef,
+    exit::{JoinError, PanicPayload},
+    failure::Failure,
+    idle::Idle,
+    join::JoinHandle,
+    limits::Limits,
+    links,
+    memory::Memory,
+    payload::{Payload, Payloads},
+    pid::Pid,
+    process::Process,
+    process_ref::ProcessRef,
+    registry::{CAPACITY_MAX, LastRef, Lookup, Registry, Reserved, SlotCache, SlotRef},
+    shards::{Shards, ShardsConfig},
+    shutdown::{RUNNING, SHUT_DOWN},
+    signal::ProcessSignal,
+    state::{State, WaitKind, WaitTransition},
+    stats::SingleThreadCounters,
+    task::{
+        self, AfterDispatch, Header, JoinableHeader, PollOutcome, RunQueueLink, Runnable, TaskRef,
+        TaskResult, future, process,
+    },
+    timer_action::TimerAction,
+    toolbox::ExecutorToolbox,
+    watchdog::shared::WatchdogShared,
+    worker::{WorkerLocal, WorkerShared},
+};
+
+/// What an executor is made of.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ExecutorConfig {
+    /// Places for workers; 0 for an executor on one thread.
+    pub workers: usize,
+    /// The number of this executor in pids.
+    pub node: u32,
+    /// Bounds.
+    pub limits: Limits,
+    /// The length of a tick.
+    pub resolution: Resolution,
+    /// How late a shard may be before_first_poll the watchdog acts, in ticks.
+    pub tolerance_ticks: u64,
+    /// After how many looks without a request the watchdog stops to watch.
+    pub quiet_polls_max: u32,
+}
+
+/// What the workers, handles and processes of one executor share.
+#[doc(hidden)]
+pub struct ExecutorShared {
+    toolbox: Box<dyn ExecutorToolbox>,
+    pub(crate) idle: Idle,
+    pub(crate) watchdog: WatchdogShared,
+    pub(crate) injector: Injector<RunQueueLink>,
+    pub(crate) workers: Box<[Padded<WorkerShared>]>,
+    pub(crate) shards: Shards<TimerAction>,
+    registry: Registry,
+    pub(crate) memory: Memory,
+    commands: Commands,
+    limits: Limits,
+    resolution: Resolution,
+    node: u32,
+    pub(crate) shutdown_state: AtomicU32,
+    /// Processes that threads outside made and ended; workers count in their workers.
+    pub(crate) spawned: Striped,
+    pub(crate) finished: Striped,
+    /// What its thread counts, if it has no workers.
+    pub(crate) single_thread: SingleThreadCounters,
+    pub(crate) stale_completions: AtomicU64,
+    pub(crate) drop_panics: AtomicU64,
+    pub(crate) watchdog_restarts: AtomicU64,
+}
+
+impl ExecutorShared {
+    /// An executor without workers.
+    ///
+    /// # Errors
+    /// If two handlers have the same number.
+    #[expect(clippy::new_ret_no_self, reason = "an executor is of no use but shared")]
+    pub fn new(
+        toolbox: Box<dyn ExecutorToolbox>,
+        config: &ExecutorConfig,
+        commands: Commands,
+    ) -> Result<ExecutorRef, StartError> {
+        commands.check()?;
+        let workers = config.workers.max(1);
+        let start = toolbox.tick_of(toolbox.nanos());
+        let shards = ShardsConfig { workers, capacity: config.limits.timers_max(), start };
+        Ok(ExecutorRef::new(Self {
+            toolbox,
+            idle: Idle::new(workers),
+            watchdog: WatchdogShared::new(config.tolerance_ticks, config.quiet_polls_max),
+            injector: Injector::new(),
+            workers: (0..config.workers).map(|_| Padded(WorkerShared::new())).collect(),
+            shards: Shards::new(shards).keeping_stale_values(),
+            registry: Registry::new(config.limits.processes_max().min(CAPACITY_MAX)),
+            memory: Memory::new(),
+            commands,
+            limits: config.limits,
+            resolution: config.resolution,
+            node: config.node,
+            shutdown_state: AtomicU32::new(RUNNING),
+            spawned: Striped::new(),
+            finished: Striped::new(),
+            single_thread: SingleThreadCounters::default(),
+            stale_completions: AtomicU64::new(0),
+            drop_panics: AtomicU64::new(0),
+            watchdog_restarts: AtomicU64::new(0),
+        }))
+    }
+
+    #[doc(hidden)]
+    pub fn toolbox(&self) -> &dyn ExecutorToolbox {
+        &*self.toolbox
+    }
+
+    pub(crate) fn node(&self) -> u32 {
+        self.node
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn step_budget_nanos(&self) -> u64 {
+        u64::try_from(self.limits.step_budget_max().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn nanos(&self) -> u64 {
+        self.toolbox.nanos()
+    }
+
+    /// The time, read now.
+    #[must_use]
+    pub fn now(&self) -> TimerInstant {
+        let tick = self.toolbox.tick_of(self.toolbox.nanos());
+        TimerInstant::new(tick, self.resolution)
+    }
+
+    /// The latest tick at which a worker has looked at the clock: cheaper than
+    /// [`now`](Self::now), and behind by as long as the workers sleep. Not for deadlines.
+    #[must_use]
+    pub fn coarse_now(&self) -> Tick {
+        Tick::new(self.workers.iter().map(|worker| worker.coarse_now()).max().unwrap_or(0))
+    }
+
+    /// The length of a tick.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        self.resolution
+    }
+
+    /// The worker of this executor that the caller's thread is.
+    #[inline]
+    pub(crate) fn worker_local(&self) -> Option<&WorkerLocal> {
+        let local = self.toolbox.worker_local();
+        // SAFETY: the toolbox gives what a worker has set on this thread, which is valid until it sets
+        // something else (`ExecutorToolbox`, 1).
+        let local = unsafe { local.as_ref() }?;
+        local.is_of(self).then_some(local)
+    }
+
+    pub(crate) fn count_drop_panic(&self) {
+        // Relaxed: a statistic.
+        self.drop_panics.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_stale_completion(&self) {
+        // Relaxed: a statistic.
+        self.stale_completions.fetch_add(1, Relaxed);
+    }
+}
+
+/// Making processes ready.
+impl ExecutorShared {
+    /// Queues a process that somebody woke.
+    #[inline]
+    pub(crate) fn schedule_woken(&self, runnable: Runnable) {
+        match self.worker_local() {
+            Some(local) => local.push_woken(self, runnable),
+            None => self.inject(runnable),
+        }
+    }
+
+    /// Queues a process that was just made.
+    #[inline]
+    fn schedule_new(&self, local: Option<&WorkerLocal>, runnable: Runnable) {
+        match local {
+            Some(local) => {
+                local.push(self, runnable);
+                self.notify_one();
+            }
+            None => self.inject(runnable),
+        }
+    }
+
+    /// Queues a process that goes on.
+    #[inline]
+    fn schedule_yielded(&self, runnable: Runnable) {
+        match self.worker_local() {
+            Some(local) => local.push(self, runnable),
+            None => self.inject(runnable),
+        }
+    }
+
+    /// Queues a process that was woken and is in no hurry.
+    pub(crate) fn schedule_last(&self, runnable: Runnable) {
+        self.schedule_new(self.worker_local(), runnable);
+    }
+
+    pub(crate) fn inject(&self, runnable: Runnable) {
+        let pushed = self.injector.push(runnable);
+        // The injector is closed only when all processes have ended, and those are not queued.
+        debug_assert!(pushed.is_ok(), "a process was queued after the end of its executor");
+        self.notify_one();
+        // Relaxed: behind the fence of the notification (see `begin_shutdown`, rule 3). An executor on one
+        // thread has none, and does not need it: whatever its wakers queue, it has waited for.
+        let is_over = !self.workers.is_empty() && self.shutdown_state.load(Relaxed) == SHUT_DOWN;
+        if is_over && !mutant!("publish-ignores-end") {
+            self.terminate_queued();
+        }
+    }
+
+    /// Wakes a worker if work that was just made visible needs one.
+    #[inline]
+    pub(crate) fn notify_one(&self) {
+        if self.workers.is_empty() {
+            self.toolbox.unpark(0);
+        } else if self.idle.should_wake() {
+            self.wake_one();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn wake_one(&self) {
+        if let Some(worker) = self.idle.wake_one() {
+            self.toolbox.unpark(worker);
+        }
+    }
+
+    /// Whether there is work that any worker may take. Whoever decides by it has fenced.
+    pub(crate) fn has_shared_work(&self) -> bool {
+        !self.injector.is_empty() || self.workers.iter().any(|worker| worker.has_ring())
+    }
+
+    /// Makes the watchdog look now.
+    pub(crate) fn wake_watchdog(&self) {
+        // An arm at the beginning of time: whatever it sleeps for is longer.
+        let _ = self.watchdog.notify_armed(0);
+        self.toolbox.unpark_watchdog();
+    }
+
+    /// To be called by a worker that has just become awake, before_first_poll it runs anything: the watchdog
+    /// must not sleep for longer than a step may take.
+    pub(crate) fn notify_worker_awake(&self, now: Tick) {
+        if self.watchdog.notify_awake(now.get()) {
+            self.toolbox.unpark_watchdog();
+        }
+    }
+
+    /// Whether a worker is awake. Whoever decides by it has fenced.
+    pub(crate) fn has_awake_worker(&self) -> bool {
+        let is_awake = |(index, worker): (usize, &Padded<WorkerShared>)| {
+            worker.is_occupied() && !self.idle.is_parked(index)
+        };
+        self.workers.iter().enumerate().any(is_awake)
+    }
+
+    /// Wakes the worker of a worker, if it sleeps.
+    pub(crate) fn wake_worker(&self, worker: usize) {
+        if self.workers.is_empty() {
+            self.toolbox.unpark(0);
+        } else if self.idle.wake_worker(worker) {
+            self.toolbox.unpark(worker);
+        }
+    }
+}
+
+/// Running processes.
+impl ExecutorShared {
+    /// Gives a process its turn. The caller took the runnable from a run queue. Says whether it had
+    /// more to do than the turn had room for.
+    pub(crate) fn poll_task(&self, runnable: Runnable) -> bool {
+        let Some(task) = self.start_poll(runnable) else { return false };
+        let mut outcome = None;
+        let caught = self.toolbox.catch_unwind(&mut || {
+            // SAFETY: `start_poll` made this thread the runner.
+            outcome = Some(unsafe { self.poll(task.as_ptr()) });
+        });
+        let outcome = match (caught, outcome) {
+            // SAFETY: a turn that panics has not slept, so this thread still is the runner.
+            (Err(payload), _) => unsafe { self.handle_panic(task.as_ptr(), payload) },
+            (Ok(()), Some(outcome)) => outcome,
+            (Ok(()), None) => unreachable!("the toolbox did not call what it was to guard"),
+        };
+        let is_again = matches!(outcome, PollOutcome::PollAgain);
+        self.finish_poll(task, outcome);
+        is_again
+    }
+
+    /// As [`poll_task`](Self::poll_task), for a caller that guards many turns by one call: if a panic gets
+    /// there, `running` tells whose turn it was, to be ended by [`finish_panicked`](Self::finish_panicked).
+    #[inline]
+    pub(crate) fn poll_task_in_guard(
+        &self,
+        runnable: Runnable,
+        running: &Cell<Option<NonNull<Header>>>,
+    ) {
+        let Some(task) = self.start_poll(runnable) else { return };
+        running.set(Some(task.as_ptr()));
+        // SAFETY: `start_poll` made this thread the runner.
+        let outcome = unsafe { self.poll(task.as_ptr()) };
+        running.set(None);
+        self.finish_poll(task, outcome);
+    }
+
+    /// Ends the process whose turn was ended by a panic, or tells it.
+    ///
+    /// # Safety
+    ///
+    /// It is what `running` had when the panic was caught.
+    pub(crate) unsafe fn finish_panicked(&self, running: NonNull<Header>, payload: PanicPayload) {
+        // SAFETY: the task of the process was in the hands of the turn that was unwound, which
+        // does not drop it.
+        let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(running) });
+        // SAFETY: as in `poll_task`.
+        let outcome = unsafe { self.handle_panic(running, payload) };
+        self.finish_poll(task, outcome);
+    }
+
+    /// What becomes of a process whose turn was ended by a panic.
+    ///
+    /// # Safety
+    ///
+    /// As for [`step`](Self::poll).
+    unsafe fn handle_panic(&self, header: NonNull<Header>, payload: PanicPayload) -> PollOutcome {
+        // SAFETY: the runner has the task of the process.
+        match unsafe { header.as_ref() }.vtable.on_panic {
+            // SAFETY: by the contract; the table is that of the task.
+            Some(on_panic) => unsafe { on_panic(header, self, payload) },
+            None => PollOutcome::Finished(TaskResult::Error(JoinError::panicked(payload))),
+        }
+    }
+
+    /// Makes this thread the runner, unless the process is to be ended. Its task is not dropped by
+    /// itself: while the process waits, that is nowhere.
+    #[inline]
+    fn start_poll(&self, runnable: Runnable) -> Option<ManuallyDrop<TaskRef>> {
+        let task = ManuallyDrop::new(runnable.into_ref());
+        if become_runner(task.header()) {
+            self.finish_task(
+                ManuallyDrop::into_inner(task),
+                TaskResult::Error(JoinError::terminated()),
+            );
+            return None;
+        }
+        Some(task)
+    }
+
+    /// # Safety
+    ///
+    /// This thread is the runner. After [`PollOutcome::Parked`] it is not, and the header may be gone.
+    #[inline]
+    unsafe fn poll(&self, header: NonNull<Header>) -> PollOutcome {
+        // SAFETY: the runner has the task of the process.
+        let poll = unsafe { header.as_ref() }.vtable.poll;
+        // SAFETY: by the contract; the table is that of the task.
+        unsafe { poll(header, self) }
+    }
+
+    /// Does what the step has asked for.
+    #[inline]
+    fn finish_poll(&self, task: ManuallyDrop<TaskRef>, outcome: PollOutcome) {
+        let kind = match outcome {
+            PollOutcome::Parked => return, // perhaps gone: `task` is an address only
+            PollOutcome::Wait(kind) => kind,
+            PollOutcome::DispatchCommands(AfterDispatch::Wait) => {
+                self.dispatch(&task);
+                WaitKind::Blocked
+            }
+            PollOutcome::DispatchCommands(AfterDispatch::PollAgain) => {
+                self.dispatch(&task);
+                return self.reschedule(ManuallyDrop::into_inner(task));
+            }
+            PollOutcome::PollAgain => return self.reschedule(ManuallyDrop::into_inner(task)),
+            PollOutcome::Finished(ending) => {
+                return self.finish_task(ManuallyDrop::into_inner(task), ending);
+            }
+        };
+        // After this another worker may run it, or even end it, unless it is ready: then its task
+        // is still here.
+        match task.header().state.transition_to_waiting(kind) {
+            WaitTransition::Waiting => {}
+            WaitTransition::Ready => {
+                self.schedule_yielded(Runnable::from_ref(ManuallyDrop::into_inner(task)));
+            }
+        }
+    }
+
+    /// Gives a process another turn, whose runner this thread is.
+    #[inline]
+    fn reschedule(&self, task: TaskRef) {
+        let header = task.header();
+        if header.vtable.custom.is_some() {
+            // Relaxed: a hint.
+            header.is_polling.store(false, Relaxed);
+        } else {
+            header.state.transition_to_ready();
+        }
+        self.schedule_yielded(Runnable::from_ref(task));
+    }
+
+    /// Hands the commands of a step to their handlers.
+    fn dispatch(&self, task: &TaskRef) {
+        let header = task.header();
+        let incarnation = header.state.generation();
+        // SAFETY: this thread is the runner, and the table is that of the task.
+        while let Some(request) = unsafe { (header.vtable.next_request)(header) } {
+            let completer = ErasedCompleter::new(task.clone(), request.tag, incarnation);
+            let mut call = Some((request, completer));
+            // A panic drops the answer, which then answers by itself.
+            let caught = self.toolbox.catch_unwind(&mut || {
+                if let Some((request, completer)) = call.take() {
+                    self.commands.dispatch(request, completer);
+                }
+            });
+            if let Err(payload) = caught {
+                self.drop_panic_payload(payload);
+            }
+        }
+    }
+
+    /// Ends a process whose runner this thread is.
+    fn finish_task(&self, task: TaskRef, ending: TaskResult) {
+        // Not given back by a panic that no toolbox catches: a body that was not dropped here must
+        // not be dropped by another thread.
+        let task = ManuallyDrop::new(task);
+        let header = task.header();
+        let table = header.vtable;
+        let reason = self.reason_of(&ending);
+        if !matches!(ending, TaskResult::Stored) {
+            // SAFETY: this thread is the runner, and the table is that of the task.
+            self.catch_panic(&mut || unsafe { (table.close)(header) });
+            // Each panic leaves less to drop.
+            // SAFETY: as above.
+            while !self.catch_panic(&mut || unsafe { (table.drop_body)(header) }) {}
+        }
+        // SAFETY: as above.
+        unsafe { (table.store)(header, ending) };
+        links::notify_exit(header, self, &reason);
+        // Before the completion, which publishes it: who has joined a process finds it counted.
+        match self.worker_local() {
+            Some(local) => local.shared_of(self).count_finished(),
+            None => self.finished.add(header.slot().index() as usize, 1),
+        }
+        let finished = header.state.transition_to_complete();
+        if finished.join_waker {
+            // SAFETY: only a future or a process is joined.
+            let join_waker = unsafe { &JoinableHeader::of(header).join_waker };
+            // SAFETY: the bit says that the slot is the completer's.
+            let waker = join_waker.with_mut(|join_waker| unsafe { (*join_waker).take() });
+            if let Some(waker) = waker {
+                self.wake_foreign(waker);
+            }
+        }
+        if !finished.joined {
+            // SAFETY: nobody joins, so the output is still the runner's.
+            self.catch_panic(&mut || unsafe { (table.drop_output)(header) });
+        }
+        drop(ManuallyDrop::into_inner(task));
+        // Relaxed: a waiter looks again by itself, this only saves it time.
+        if self.shutdown_state.load(Relaxed) != RUNNING {
+            self.toolbox.shutdown_progressed();
+        }
+    }
+}
+
+/// Making, finding and ending processes.
+impl ExecutorShared {
+    pub(crate) fn reserve(&self, local: Option<&WorkerLocal>) -> Option<Reserved<'_>> {
+        match local {
+            Some(local) => local.with_cache(|cache| self.registry.reserve(Some(cache))),
+            None => self.registry.reserve(None),
+        }
+    }
+
+    fn count_spawned(&self, local: Option<&WorkerLocal>, index: u32) {
+        match local {
+            Some(local) => local.shared_of(self).count_spawned(),
+            None => self.spawned.add(index as usize, 1),
+        }
+    }
+
+    /// A task was freed: its slot is free too.
+    pub(crate) fn vacate(&self, last: LastRef<'_>) {
+        match self.worker_local() {
+            Some(local) => local.with_cache(|cache| self.registry.vacate(last, Some(cache))),
+            None => self.registry.vacate(last, None),
+        }
+    }
+
+    /// A worker leaves: the slots that it kept for itself are for all.
+    pub(crate) fn flush_slot_cache(&self, cache: &mut SlotCache) {
+        self.registry.flush(cache);
+    }
+
+    /// Starts a future as a process.
+    ///
+    /// # Safety
+    ///
+    /// The executor runs it on this thread only, or the future and its output are `Send`.
+    #[doc(hidden)]
+    pub unsafe fn spawn<F>(this: &ExecutorRef, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        if this.is_stopping() {
+            return JoinHandle::refused(JoinError::refused_stopping());
+        }
+        let local = this.worker_local();
+        let Some(reserved) = this.reserve(local) else {
+            return JoinHandle::refused(JoinError::refused_full());
+        };
+        let slot = reserved.slot();
+        let header = future::new(this.clone(), slot, future);
+        // One reference for the task, one for who joins.
+        let join = this.publish(local, reserved, header, INITIAL_REFS, |_| {});
+        JoinHandle::new(join)
+    }
+
+    /// Makes a task known and queues it; gives one of its references. `before_first_poll` is called when the
+    /// process can be found and before_first_poll it has its first turn.
+    pub(crate) fn publish(
+        &self,
+        local: Option<&WorkerLocal>,
+        reserved: Reserved<'_>,
+        header: NonNull<Header>,
+        refs: NonZeroU32,
+        before_first_poll: impl FnOnce(&Header),
+    ) -> TaskRef {
+        self.count_spawned(local, reserved.index());
+        self.registry.occupy(reserved, header.cast(), refs);
+        // SAFETY: the task was just made with this many references: one is the runnable's, this is
+        // another.
+        let task = unsafe { TaskRef::from_raw(header) };
+        before_first_poll(task.header());
+        self.schedule_new(local, Runnable::of(task.header()));
+        self.check_published(&task);
+        task
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// The process comes back: if its `init` fails, if there is no room, or after the stop.
+    ///
+    /// # Safety
+    ///
+    /// The executor runs it on this thread only, or the process and its messages are `Send`.
+    #[doc(hidden)]
+    pub unsafe fn submit<P: Process>(
+        this: &ExecutorRef,
+        process: P,
+        method: &str,
+        input: Payloads,
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        // SAFETY: by the contract.
+        unsafe { Self::submit_linked(this, process, method, input, |_| {}) }
+    }
+
+    /// As [`submit`](Self::submit); `before_first_poll` is called before_first_poll the first turn of the process, with
+    /// which it can be tied so that no end of it is missed.
+    ///
+    /// # Safety
+    ///
+    /// As `submit`.
+    pub(crate) unsafe fn submit_linked<P: Process>(
+        this: &ExecutorRef,
+        mut process: P,
+        method: &str,
+        input: Payloads,
+        before_first_poll: impl FnOnce(&Header),
+    ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
+        if this.is_stopping() {
+            return Err(SubmitError::stopped(process));
+        }
+        let local = this.worker_local();
+        let Some(reserved) = this.reserve(local) else {
+            return Err(SubmitError::full(process));
+        };
+        let pid = Pid::new(this.node, reserved.index(), reserved.generation());
+        match this.init(&mut process, pid, method, input) {
+            Ok(()) => {}
+            Err(failure) => {
+                this.cancel_reservation(local, reserved);
+                return Err(SubmitError::refused(failure, Some(process)));
+            }
+        }
+        let slot = reserved.slot();
+        let header = process::new(this.clone(), slot, process, this.limits.messages_max());
+        let task = this.publish(local, reserved, header, INITIAL_REFS, before_first_poll);
+        // SAFETY: the task is that of a process with this message type.
+        Ok(unsafe { ProcessRef::new(task) })
+    }
+
+    fn cancel_reservation(&self, local: Option<&WorkerLocal>, reserved: Reserved<'_>) {
+        match local {
+            Some(local) => local.with_cache(|cache| self.registry.cancel(reserved, Some(cache))),
+            None => self.registry.cancel(reserved, None),
+        }
+    }
+
+    /// Calls `init`; a panic in it is a failure as any other.
+    fn init<P: Process>(
+        &self,
+        process: &mut P,
+        pid: Pid,
+        method: &str,
+        input: Payloads,
+    ) -> Result<(), Failure> {
+        let mut result = Ok(());
+        let mut input = Some(input);
+        let caught = self.toolbox.catch_unwind(&mut || {
+            result = process.init(pid, method, input.take().unwrap_or_default());
+        });
+        match caught {
+            Ok(()) => result,
+            Err(payload) => {
+                let failure = Failure::msg(payload.message());
+                self.drop_panic_payload(payload);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The live process of a pid.
+    pub(crate) fn get(&self, pid: Pid) -> Option<TaskRef> {
+        if pid.node() != self.node {
+            return None;
+        }
+        let found = match self.registry.get(pid.index(), pid.generation()) {
+            Lookup::Found(found) => found,
+            Lookup::Missing => return None,
+            Lookup::LastRef(other) => {
+                task::free(other);
+                return None;
+            }
+        };
+        let task = Self::task_of(found);
+        (!task.header().state.is_complete()).then_some(task)
+    }
+
+    /// The reference that the registry counted.
+    fn task_of(found: SlotRef<'_>) -> TaskRef {
+        let header = found.value().cast();
+        // Released by the drop of what is made here.
+        let _ = found.into_slot();
+        // SAFETY: the registry gave a reference to a task that it was told of.
+        unsafe { TaskRef::from_raw(header) }
+    }
+
+    /// Wakes a process, if it is alive.
+    pub(crate) fn wake(&self, pid: Pid) {
+        if let Some(task) = self.get(pid) {
+            task.header().wake();
+        }
+    }
+
+    /// The live process at an index, whatever its generation.
+    pub(crate) fn pid_at(&self, index: u32) -> Option<Pid> {
+        let mut pid = None;
+        self.for_each_live(|task| {
+            if task.pid().index() == index {
+                pid = Some(task.pid());
+            }
+        });
+        pid
+    }
+
+    /// Ends a process whose runnable was taken from a run queue, without stepping it.
+    pub(crate) fn terminate_queued_task(&self, runnable: Runnable) {
+        let task = runnable.into_ref();
+        let _ = become_runner(task.header());
+        self.finish_task(task, TaskResult::Error(JoinError::terminated()));
+    }
+
+    /// An empty cache of free slots, for a worker of this executor.
+    pub(crate) fn cache(&self) -> SlotCache {
+        // SAFETY: a worker passes it to its own executor only.
+        unsafe { self.registry.cache() }
+    }
+
+    /// Sends a signal to a process, if it is alive.
+    pub(crate) fn signal(&self, pid: Pid, signal: ProcessSignal) -> bool {
+        self.get(pid).is_some_and(|task| task.signal(signal).is_ok())
+    }
+
+    /// Sends a message of unknown type.
+    ///
+    /// # Errors
+    /// The message comes back: if there is no such process, it has ended, it is full, or takes
+    /// messages of another type.
+    pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
+        let Some(task) = self.get(to) else { return Err(SendError::unknown(message)) };
+        // SAFETY: the table is that of the task.
+        unsafe { (task.header().vtable.deliver)(task.header(), message) }
+    }
+
+    /// Asks a process to stop; false if there is no such process.
+    pub fn cancel(&self, pid: Pid, reason: &'static str) -> bool {
+        self.signal(pid, ProcessSignal::Cancel { reason })
+    }
+
+    /// Ends a process at its next turn; false if there is no such process.
+    pub fn terminate(&self, pid: Pid) -> bool {
+        self.get(pid).is_some_and(|task| task.header().terminate())
+    }
+
+    /// What state a process is in; `None` if there is no such process.
+    #[must_use]
+    pub fn state(&self, pid: Pid) -> Option<State> {
+        self.get(pid).map(|task| task.header().state())
+    }
+}
+
+/// Makes this thread the runner of a process whose runnable it has; whether it is to be ended instead.
+#[inline]
+fn become_runner(header: &Header) -> bool {
+    if header.vtable.custom.is_some() {
+        // Relaxed: a hint.
+        header.is_polling.store(true, Relaxed);
+        header.state.is_terminated()
+    } else {
+        header.state.transition_to_running().terminate
+    }
+}
+
+/// References of a task at its birth: that of its task, and that of whoever made it.
+pub(crate) const INITIAL_REFS: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
+
+/// Counting.
+impl ExecutorShared {
+    pub(crate) fn for_each_live(&self, mut f: impl FnMut(&TaskRef)) {
+        self.registry.for_each_live(|found| {
+            let task = Self::task_of(found);
+            if !task.header().state.is_complete() {
+                f(&task);
+            }
+        });
+    }
+
+    /// A look of the watchdog panicked.
+    pub fn count_watchdog_restart(&self) {
+        // Relaxed: a statistic.
+        self.watchdog_restarts.fetch_add(1, Relaxed);
+    }
+}
+
+impl fmt::Debug for ExecutorShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutorShared").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
