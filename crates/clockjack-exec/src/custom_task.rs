@@ -1,30 +1,34 @@
-//! Cells whose body another crate makes: how `clockjack-actor` puts actors into the executor
-//! without a second allocation, a box a message or a second state word.
+//! Custom tasks: tasks whose types another crate defines. Actors are custom tasks:
+//! `clockjack-actor` runs an actor without a second allocation, a box per message or a second state
+//! word.
 //!
-//! A custom cell is a header like all others, behind it a *shared* of the maker's type, which
-//! everyone who has a reference can reach, and behind that the *body*, which only the runner
-//! touches. What the shared holds and how it is filled is the maker's affair: whoever has left
-//! something in it calls [`CustomTaskRef::wake`].
+//! The cell of a custom task is a header like that of every task, behind it a *shared part* of the
+//! other crate's type, which every holder of a reference can reach, and behind that the *body*,
+//! which only the runner touches. The other crate decides what the shared part holds and how it is
+//! filled; a thread that has left something in it calls [`CustomTaskRef::wake`].
 //!
-//! The state word of a custom process says Running for all its life. Whether it sleeps is decided
-//! by a word of its shared, so that whoever leaves something there finds out by the same
-//! read-modify-write whether it has to queue the process:
+//! The [state](crate::state) of a custom task is Running for the task's whole life. A word in its
+//! shared part says whether it is parked, so that a producer learns by one read-modify-write both
+//! that it has left something and whether it has to enqueue the task:
 //!
-//! 1. A body that has nothing to do says so ([`CustomPollOutcome::Park`]) and does not sleep itself: it is
-//!    borrowed, exclusively, until its turn has returned. Then the executor, still the runner, puts
-//!    it to sleep ([`CustomTask::sleep`]), by an exchange that fails if somebody has called since the
-//!    body looked; if so it has another turn soon. From the exchange on another thread may have
-//!    its next cx, or may even free the task: so whoever makes it has the cell by its address
-//!    and borrows at most the word, and nothing of the cell is touched any more.
-//! 2. Whoever leaves something calls ([`CustomTask::unpark`]), by a read-modify-write of the same word
-//!    that ends the sleep and is remembered until the body looks; exactly one finds it asleep, and
-//!    queues it ([`CustomTaskRef::queue`], or [`CustomTaskRef::wake`] for both).
-//! 3. The executor ends a process by force when a turn begins, and so calls it after it has said so
-//!    in the state word. A body that looks because it was called looks at that word as well
-//!    ([`PollContext::is_terminated`]): if it went to sleep instead, its next turn would never begin.
+//! 1. *Park.* A body that has nothing to do returns [`CustomPollOutcome::Park`] and does not park
+//!    itself: it is exclusively borrowed until its poll has returned. Then the executor, which is
+//!    still the runner, parks it ([`CustomTask::park`]) by an exchange that fails if a producer has
+//!    called `unpark` since the body checked; in that case the task is polled again soon. From the
+//!    exchange on, another thread may poll the task or even free it. So the code that makes the
+//!    exchange has the cell by its address, borrows at most the word, and does not touch the cell
+//!    afterwards.
+//! 2. *Unpark.* A producer leaves something and then calls [`CustomTask::unpark`], a
+//!    read-modify-write of the same word that ends the parking and stays visible until the body
+//!    checks. Exactly one producer finds the task parked, and that one enqueues it
+//!    ([`CustomTaskRef::schedule`], or [`CustomTaskRef::wake`] for both).
+//! 3. *Terminate.* The executor terminates a task when a poll begins. So it sets the bit in the
+//!    state first and then unparks the task. A body that was unparked also checks this bit
+//!    ([`PollContext::is_terminated`]): if it parked instead, its next poll would never begin.
 //!
-//! A panic in a turn does not end the process: the body is received ([`CustomTask::panicked`]) and decides.
-#![expect(unsafe_code, reason = "lays out cells of the maker's types, and calls into them")]
+//! A panic in a poll does not end a custom task: the executor reports the panic to the body
+//! ([`CustomTask::on_panic`]), which decides.
+#![expect(unsafe_code, reason = "lays out cells of another crate's types, and calls into them")]
 
 use core::{
     any::{TypeId, type_name},
@@ -57,72 +61,73 @@ use crate::{
     task::{self, CustomVTable, Header, PollOutcome, TaskRef, TaskResult, VTable},
 };
 
-/// The body of a custom task: what its runner, and nobody else, touches.
+/// The body of a custom task. Only its runner touches it.
 pub trait CustomTask: Sized + 'static {
-    /// What everybody can reach who has a reference. It is dropped with the last reference, on
-    /// whatever thread that is.
+    /// The part that every holder of a reference can reach. It is dropped with the last reference,
+    /// on whichever thread releases that.
     type Shared: 'static;
 
-    /// What it may sleep for, and what it has seen that lets it.
+    /// What [`park`](Self::park) needs: for example, a proof that the mailbox was empty.
     type ParkToken: Copy;
 
-    /// What whoever has a reference of unknown type may ask: the type of its messages, say.
+    /// What a holder of a reference of unknown type may ask for: for example, the type of the
+    /// messages.
     fn kind() -> TypeId;
 
-    /// What reports call it.
+    /// The name of the task in reports.
     fn name() -> &'static str {
         type_name::<Self>()
     }
 
-    /// What reports call that which it is sent.
+    /// The name of its messages in reports.
     fn input() -> &'static str {
         type_name::<Self::Shared>()
     }
-    /// Somebody has something for the process: leaves a mark that its runner will see, and ends its
-    /// sleep. True if it slept.
+    /// Leaves a mark that the runner will see, and ends the parking. True if the task was parked.
     fn unpark(shared: &Self::Shared) -> bool;
 
-    /// Whether it sleeps.
+    /// Whether the task is parked.
     fn is_parked(shared: &Self::Shared) -> bool;
 
-    /// Puts the process to sleep, unless there is a reason not to; whether it sleeps (rule 1 of
-    /// the [module](self)). If not, the next turn finds that reason.
+    /// Parks the task, unless there is a reason not to; returns whether the task is parked (rule 1
+    /// of the [module](self)). If not, the next poll finds that reason.
     ///
     /// # Safety
     ///
-    /// The caller is the runner, has the body borrowed no more, and knows the address as that of
-    /// the shared of the process. The shared is there as long as the process does not sleep; after
-    /// that neither this nor the caller touches it, or has it borrowed as an argument.
+    /// The caller is the runner, does not borrow the body any more, and `shared` is the address of
+    /// the task's shared part. The shared part is alive as long as the task is not parked. After it
+    /// is parked, neither this function nor the caller touches it or holds a borrow of it in an
+    /// argument.
     unsafe fn park(shared: NonNull<Self::Shared>, how: Self::ParkToken) -> bool;
 
-    /// One turn. It is never called at the same time twice, nor after it has said
+    /// Polls the task once. It is never called twice at the same time, nor after it has returned
     /// [`CustomPollOutcome::Finished`].
     fn poll(&mut self, cx: &PollContext<'_, Self::Shared>) -> CustomPollOutcome<Self::ParkToken>;
 
-    /// The last turn was ended by a panic, which came out of whatever it had called. No code that
-    /// may panic is to be called here: that is for the next turn.
+    /// A panic ended the last poll; it came from any code that the poll had called. This function
+    /// must not call code that may panic; the next poll may.
     fn on_panic(
         &mut self,
         cx: &PollContext<'_, Self::Shared>,
         payload: PanicPayload,
     ) -> CustomPollOutcome<Self::ParkToken>;
 
-    /// The executor ends the process by force. The body is dropped after this.
+    /// The executor terminates the task. The body is dropped after this.
     fn on_terminate(&mut self, cx: &PollContext<'_, Self::Shared>);
 }
 
-/// What is to become of a custom process after a turn.
+/// What the executor does with a custom task after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CustomPollOutcome<S> {
-    /// It has another turn soon.
+    /// It polls the task again soon.
     PollAgain,
-    /// It is to be put to sleep (rule 1 of the [module](self)).
+    /// It parks the task (rule 1 of the [module](self)).
     Park(S),
-    /// It is over.
+    /// It ends the task.
     Finished,
 }
 
-/// One turn of a custom process.
+/// The context of one poll of a custom task.
 pub struct PollContext<'t, F> {
     header: &'t Header,
     executor: &'t ExecutorShared,
@@ -130,15 +135,15 @@ pub struct PollContext<'t, F> {
 }
 
 impl<'t, F: 'static> PollContext<'t, F> {
-    /// What everybody can reach.
+    /// The shared part.
     #[must_use]
     #[inline]
     pub fn shared(&self) -> &'t F {
-        // SAFETY: a turn is made for the header of a cell with this shared.
+        // SAFETY: a context is made for the header of a cell with this shared part.
         unsafe { &(*core::ptr::from_ref(self.header).cast::<CustomHeader<F>>()).shared }
     }
 
-    /// The same turn for who knows the beginning of the shared only.
+    /// The same context for code that knows only the beginning of the shared part.
     ///
     /// # Safety
     ///
@@ -149,23 +154,23 @@ impl<'t, F: 'static> PollContext<'t, F> {
         PollContext { header: self.header, executor: self.executor, _shared: PhantomData }
     }
 
-    /// A reference to the process itself.
+    /// A reference to the task itself.
     #[must_use]
     pub fn self_ref(&self) -> CustomTaskRef<F> {
-        // SAFETY: whoever is in a turn has the life of the process, which is counted.
+        // SAFETY: the code that polls holds the task's own reference, which is counted.
         unsafe { self.header.slot().acquire() };
         // SAFETY: the reference that was just counted is given away.
         let task = unsafe { TaskRef::from_raw(NonNull::from(self.header)) };
         CustomTaskRef { task, _shared: PhantomData }
     }
 
-    /// The process's name.
+    /// The pid of the task.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.header.pid()
     }
 
-    /// A fresh reading of the time, in nanoseconds since the executor's start.
+    /// The time, read now, in nanoseconds since the executor's start.
     #[must_use]
     pub fn nanos(&self) -> u64 {
         self.executor.nanos()
@@ -177,13 +182,13 @@ impl<'t, F: 'static> PollContext<'t, F> {
         self.executor.now()
     }
 
-    /// How many events a turn may take.
+    /// How many events one poll may take.
     #[must_use]
     pub fn throughput(&self) -> usize {
         self.executor.limits().throughput_max()
     }
 
-    /// How long a turn may take, in nanoseconds.
+    /// How long one poll may take, in nanoseconds.
     #[must_use]
     pub fn budget_nanos(&self) -> u64 {
         self.executor.step_budget_nanos()
@@ -195,15 +200,15 @@ impl<'t, F: 'static> PollContext<'t, F> {
         Handle::new((*self.header.executor).clone())
     }
 
-    /// Whether the executor ends the process instead of its next turn. Whoever was called looks at
-    /// this too, and does not sleep if so: nobody calls it again.
+    /// Whether the executor terminates the task instead of its next poll. A body that was unparked
+    /// checks this too, and does not park if it is true: nobody would unpark it again.
     #[must_use]
     #[inline]
     pub fn is_terminated(&self) -> bool {
         self.header.state.is_terminated()
     }
 
-    /// Whether the executor has asked the process to stop since the last call, and why.
+    /// Whether the executor has asked the task to stop since the last call, and why.
     #[must_use]
     #[inline]
     pub fn take_cancel(&self) -> Option<&'static str> {
@@ -213,7 +218,7 @@ impl<'t, F: 'static> PollContext<'t, F> {
     #[cold]
     fn take_signals(&self) -> Option<&'static str> {
         let mut cancelled = None;
-        // A custom process has no links: nothing ends it from here.
+        // A custom task has no links: no signal ends it here.
         let _ = links::take_signals(self.header, self.executor, |received| {
             if let ReceivedSignal::Cancel { reason } = received {
                 cancelled.get_or_insert(reason);
@@ -222,7 +227,7 @@ impl<'t, F: 'static> PollContext<'t, F> {
         cancelled
     }
 
-    /// Calls something of the user's, and catches a panic in it, where the toolbox can.
+    /// Calls user code, and catches a panic in it, if the toolbox can.
     ///
     /// # Errors
     ///
@@ -231,12 +236,12 @@ impl<'t, F: 'static> PollContext<'t, F> {
         self.executor.toolbox().catch_unwind(call)
     }
 
-    /// Drops a value of the user's; a panic in it is contained and counted.
+    /// Drops a value of a user; a panic in the drop is caught and counted.
     pub fn drop_catching_panic<T>(&self, value: T) {
         self.executor.drop_catching_panic(value);
     }
 
-    /// Drops what was thrown, which may throw again.
+    /// Drops the payload of a panic, which may panic again.
     pub fn drop_panic_payload(&self, payload: PanicPayload) {
         self.executor.drop_panic_payload(payload);
     }
@@ -248,7 +253,7 @@ impl<F> fmt::Debug for PollContext<'_, F> {
     }
 }
 
-/// What is the same for all cells with a shared of this type.
+/// The beginning of all cells with a shared part of this type.
 #[repr(C)]
 struct CustomHeader<F> {
     header: Header,
@@ -261,15 +266,15 @@ struct CustomTaskCell<B: CustomTask> {
     body: UnsafeCell<Option<B>>,
 }
 
-/// A counted reference to a custom process with a shared of this type. One state: its address.
+/// A counted reference to a custom task with a shared part of this type. It is one pointer wide.
 #[repr(transparent)]
 pub struct CustomTaskRef<F> {
     task: TaskRef,
     _shared: PhantomData<F>,
 }
 
-// SAFETY: a reference gives `&F` to any thread (needs `F: Sync`), and the one that lets go last
-// drops the `F` (needs `F: Send`); the rest of the cell is made for sharing.
+// SAFETY: a reference gives `&F` to any thread (needs `F: Sync`), and the thread that releases the
+// last one drops the `F` (needs `F: Send`); the rest of the cell is made for sharing.
 unsafe impl<F: Send + Sync> Send for CustomTaskRef<F> {}
 // SAFETY: as above.
 unsafe impl<F: Send + Sync> Sync for CustomTaskRef<F> {}
@@ -277,74 +282,75 @@ unsafe impl<F: Send + Sync> Sync for CustomTaskRef<F> {}
 impl<F: 'static> CustomTaskRef<F> {
     #[inline]
     fn header(&self) -> &CustomHeader<F> {
-        // SAFETY: the reference was made for a cell with this shared, which is `repr(C)`, and keeps
-        // it alive; only shared borrows of the header are made.
+        // SAFETY: the reference was made for a `repr(C)` cell with this shared part, and keeps it
+        // alive; only shared borrows of the header are made.
         unsafe { self.task.as_ptr().cast::<CustomHeader<F>>().as_ref() }
     }
 
-    /// Queues the process, whose sleep the caller has ended (rule 2).
+    /// Enqueues the task, which the caller has unparked (rule 2).
     ///
     /// # Safety
     ///
-    /// It slept, and it is this caller who has ended that.
+    /// The task was parked, and this caller has ended that.
     #[inline]
     pub unsafe fn schedule(&self) {
         let header = self.task.header();
-        // Relaxed: a hint; until it is queued it is this caller's.
+        // Relaxed: a hint; until the task is enqueued, it belongs to this caller.
         header.is_polling.store(false, Relaxed);
         header.executor.schedule_woken(task::Runnable::of(header));
     }
 
-    /// Gives the process a cx, unless it has one anyway. What it is to find was left before.
+    /// Unparks and enqueues the task, unless it will be polled anyway. The caller has left before
+    /// what the poll is to find.
     #[inline]
     pub fn wake(&self) {
         self.task.header().wake();
     }
 
-    /// As [`wake`](Self::wake), but behind all that is queued where this is called: for a process
-    /// that has the more to do in its turn the later that is.
+    /// As [`wake`](Self::wake), but the task goes to the end of the caller's run queue: for a task
+    /// that has the more to do in one poll the later it is polled.
     #[inline]
     pub fn wake_last(&self) {
         self.task.header().wake_last();
     }
 
-    /// The process's name.
+    /// The pid of the task.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.task.pid()
     }
 
-    /// What its maker calls its [kind](CustomTask::kind).
+    /// The [kind](CustomTask::kind) of the task.
     #[must_use]
     pub fn kind(&self) -> Option<TypeId> {
         self.task.header().vtable.custom.map(|custom| (custom.kind)())
     }
 
-    /// What reports call it.
+    /// The name of the task in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         (self.task.header().vtable.name)()
     }
 
-    /// What reports call that which it is sent.
+    /// The name of its messages in reports.
     #[must_use]
     pub fn input(&self) -> &'static str {
         self.task.header().vtable.custom.map_or("", |custom| (custom.input)())
     }
 
-    /// What it does, at about this time.
+    /// What the task does, at about this time.
     #[must_use]
     pub fn state(&self) -> State {
         self.task.header().state()
     }
 
-    /// Whether it is over, as the executor sees it.
+    /// Whether the executor has completed the task.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.task.header().state.is_complete()
     }
 
-    /// A waker that gives the process a turn.
+    /// A waker of the task.
     #[must_use]
     pub fn waker(&self) -> Waker {
         Waker::clone(&task::borrowed_waker(self.task.header()))
@@ -356,32 +362,32 @@ impl<F: 'static> CustomTaskRef<F> {
         Handle::new((*self.task.header().executor).clone())
     }
 
-    /// What it keeps in the link that run queues need no more.
+    /// The value in the queue link, which the run queues do not need any more.
     ///
     /// # Safety
     ///
-    /// The process is in its last cx, or over.
+    /// The task is in its last poll, or complete.
     #[must_use]
     pub unsafe fn spare_link(&self) -> *mut () {
         self.task.header().link.spare()
     }
 
-    /// Keeps something there.
+    /// Stores a value in the queue link.
     ///
     /// # Safety
     ///
-    /// As [`spare_link`](Self::spare_link), and nobody else does so meanwhile.
+    /// As [`spare_link`](Self::spare_link), and no other thread does so at the same time.
     pub unsafe fn set_spare_link(&self, value: *mut ()) {
         self.task.header().link.set_spare(value);
     }
 
-    /// Its address, with the count.
+    /// The address of the cell; it owns the reference.
     #[must_use]
     pub fn into_raw(self) -> NonNull<()> {
         self.task.into_raw().cast()
     }
 
-    /// Its address; it stays valid as long as there is a reference.
+    /// The address of the cell; it stays valid as long as there is a reference.
     #[must_use]
     #[inline]
     pub fn as_raw(&self) -> NonNull<()> {
@@ -391,7 +397,7 @@ impl<F: 'static> CustomTaskRef<F> {
     /// # Safety
     ///
     /// The address came from [`into_raw`](Self::into_raw) of a reference to a cell whose shared
-    /// begins with an `F`, at the same alignment, and its count is given away.
+    /// part begins with an `F`, at the same alignment, and the reference is given away.
     #[must_use]
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
@@ -399,7 +405,7 @@ impl<F: 'static> CustomTaskRef<F> {
         Self { task: unsafe { TaskRef::from_raw(raw.cast()) }, _shared: PhantomData }
     }
 
-    /// Whether both are the same process.
+    /// Whether both refer to the same task.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.task.as_ptr() == other.task.as_ptr()
@@ -428,17 +434,17 @@ impl<F> fmt::Debug for CustomTaskRef<F> {
     }
 }
 
-/// Why a custom process was not started.
+/// Why a custom task was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CustomStartError {
-    /// There are as many processes as there may be.
+    /// The executor has as many tasks as its limits allow.
     Full,
-    /// The executor stops.
+    /// The executor is shutting down.
     Stopping,
 }
 
-/// Starts a custom process. `make` is called if there is room for it, and `before` when it can be
-/// found and before its first turn.
+/// Starts a custom task. `make` is called if there is room for it, and `before` when the task can
+/// be found and before its first poll.
 ///
 /// # Errors
 ///
@@ -465,19 +471,20 @@ pub unsafe fn start<B: CustomTask>(
     let task =
         executor.memory.make(CustomTaskCell { header: CustomHeader { header, shared }, body });
     let task = executor.publish(local, reserved, task.cast(), INITIAL_REFS, |header| {
-        // SAFETY: the cell is alive, and the reference is not given back.
+        // SAFETY: the cell is alive, and the reference is not released.
         let task = unsafe { TaskRef::from_raw(NonNull::from(header)) };
         before(&ManuallyDrop::new(CustomTaskRef { task, _shared: PhantomData }));
     });
     Ok(CustomTaskRef { task, _shared: PhantomData })
 }
 
-/// Takes a process that is ready and gives it a cx, as a worker does: for models in which threads
-/// stand in for the workers of an executor that has none. Busy if another takes at the same time.
+/// Takes a task that is ready and polls it, as a worker does: for models in which threads act as
+/// the workers of an executor that has none. `Busy` if another thread takes a task at the same
+/// time.
 ///
 /// # Safety
 ///
-/// What the executor runs is `Send`, and nothing else runs it meanwhile.
+/// What the executor runs is `Send`, and nothing else polls it at the same time.
 #[cfg(loom)]
 #[doc(hidden)]
 pub unsafe fn run_next(executor: &ExecutorRef) -> Pop<()> {
@@ -515,11 +522,12 @@ impl<B: CustomTask> VTableOf<B> {
     };
 }
 
-/// Lends the body out, for no longer than the call: a model sees who else has it meanwhile.
+/// Lends the body out for the duration of the call, so that a model checker detects concurrent
+/// access.
 ///
 /// # Safety
 ///
-/// The header is that of a `CustomTaskCell<B>`, and the caller is its runner, and is so when the call
+/// The header is that of a `CustomTaskCell<B>`, and the caller is its runner until the call
 /// returns.
 #[inline]
 unsafe fn with_body<B: CustomTask, R>(
@@ -542,12 +550,12 @@ unsafe fn shared_of<B: CustomTask>(header: &Header) -> &B::Shared {
 }
 
 unsafe fn unpark<B: CustomTask>(header: &Header) -> bool {
-    // SAFETY: the table is that of the cell.
+    // SAFETY: the vtable is that of the cell.
     B::unpark(unsafe { shared_of::<B>(header) })
 }
 
 unsafe fn is_parked<B: CustomTask>(header: &Header) -> bool {
-    // SAFETY: the table is that of the cell.
+    // SAFETY: the vtable is that of the cell.
     B::is_parked(unsafe { shared_of::<B>(header) })
 }
 
@@ -558,12 +566,12 @@ fn context<'t, B: CustomTask>(
     PollContext { header, executor, _shared: PhantomData }
 }
 
-/// Has a cx, and then puts the body to sleep if that is what it says.
+/// Polls the body, and then parks the task if the body asks for that.
 ///
 /// # Safety
 ///
 /// The header is that of a `CustomTaskCell<B>`, and the caller is its runner; after
-/// [`PollOutcome::Parked`] it is not, and the header may be gone.
+/// [`PollOutcome::Parked`] it is not, and the header may be freed.
 #[inline]
 unsafe fn poll_body<B: CustomTask>(
     header: NonNull<Header>,
@@ -571,15 +579,15 @@ unsafe fn poll_body<B: CustomTask>(
     call: impl FnOnce(&mut B, &PollContext<'_, B::Shared>) -> CustomPollOutcome<B::ParkToken>,
 ) -> PollOutcome {
     let poll = |body: &mut Option<B>| match body {
-        // SAFETY: the runner has the life of the process.
+        // SAFETY: the runner holds the task's own reference.
         Some(body) => call(body, &context::<B>(unsafe { header.as_ref() }, executor)),
         None => CustomPollOutcome::Finished,
     };
     if mutant!("custom-sleeps-borrowed") {
         let all = |body: &mut Option<B>| {
-            // SAFETY: none, another may have the body while it is borrowed here.
+            // SAFETY: none, another thread may have the body while it is borrowed here.
             let outcome = unsafe { finish_poll::<B>(header, poll(body)) };
-            // A model sees others go on only where this thread gives way.
+            // A model switches to other threads only where this thread yields.
             hint::spin_loop();
             outcome
         };
@@ -592,8 +600,8 @@ unsafe fn poll_body<B: CustomTask>(
     unsafe { finish_poll::<B>(header, outcome) }
 }
 
-/// What becomes of the process. No reference to the cell is an argument here, or lives through the
-/// sleep.
+/// Carries out the outcome of a poll. No reference to the cell is an argument here, or exists while
+/// the task is parked.
 ///
 /// # Safety
 ///
@@ -611,11 +619,13 @@ unsafe fn finish_poll<B: CustomTask>(
         }
     };
     let task = header.cast::<CustomHeader<B::Shared>>().as_ptr();
-    // SAFETY: the header is the first field of a `repr(C)` cell with this shared, which is there.
+    // SAFETY: the header is the first field of a `repr(C)` cell with this shared part, which is
+    // alive.
     let shared = unsafe { &raw mut (*task).shared };
     // SAFETY: the address of a field of a live cell is not null.
     let shared = unsafe { NonNull::new_unchecked(shared) };
-    // SAFETY: the caller is the runner, and has borrowed nothing. If it sleeps, that is the last.
+    // SAFETY: the caller is the runner, and has borrowed nothing. If this parks the task, nothing
+    // touches the cell afterwards.
     if unsafe { B::park(shared, token) } { PollOutcome::Parked } else { PollOutcome::PollAgain }
 }
 
@@ -667,7 +677,7 @@ unsafe fn free<B: CustomTask>(header: NonNull<Header>) -> ExecutorRef {
     let task = header.cast::<CustomTaskCell<B>>();
     // SAFETY: the cell was made by `start` with this type, and the caller has its last reference.
     let inside = unsafe { &mut (*task.as_ptr()).header.header };
-    debug_assert!(inside.state.is_complete(), "a process that is alive was freed");
+    debug_assert!(inside.state.is_complete(), "a live task was freed");
     // SAFETY: the cell is dropped without looking at the field again.
     let executor = unsafe { ManuallyDrop::take(&mut inside.executor) };
     // SAFETY: as above; it came from the memory of its executor.

@@ -1,22 +1,22 @@
-//! The heart of an executor: what its workers, handles and processes share.
+//! The state that the workers, the handles and the tasks of one executor share.
 //!
-//! One type serves both executors. A [local one](crate::LocalExecutor) has no workers: everything
-//! that becomes ready goes through the injector, and its one thread takes it from there. A pool has
-//! a worker for each worker (see [`worker`](crate::worker)).
+//! One type serves both executors. A [`LocalExecutor`](crate::LocalExecutor) has no workers: every
+//! task that becomes ready goes into the injector, and the executor's one thread takes it from
+//! there. A pool has several [workers](crate::worker).
 //!
-//! # Where a process goes that has become ready
+//! # Where a task goes that has become ready
 //!
-//! | by | on a worker of the executor | elsewhere |
+//! | it became ready by | on a worker of the executor | on another thread |
 //! |---|---|---|
-//! | its birth | end of the worker's ring | injector |
-//! | a wake | the worker's LIFO slot; what was there moves to the ring | injector |
+//! | its creation | end of the worker's ring | injector |
+//! | a wake | the worker's LIFO slot; the task that was there moves to the ring | injector |
 //! | a timer | end of the worker's ring, in the order of the deadlines | injector |
-//! | its own wish to go on | end of the worker's ring | injector |
+//! | asking for another poll | end of the worker's ring | injector |
 //!
-//! Whoever puts something where others can find it then looks whether somebody has to be woken for
-//! it ([`Idle`]), but for the LIFO slot: its worker takes that next. If it does not, because the
-//! step that is under way goes on and on, the watchdog finds it.
-#![expect(unsafe_code, reason = "runs cells of unknown type as their one runner")]
+//! A thread that has put a task where others can find it then checks whether a worker has to be
+//! woken for it ([`Idle`]). The LIFO slot is the exception: its worker takes that task next. If the
+//! worker does not, because its current poll does not return, the watchdog finds the task.
+#![expect(unsafe_code, reason = "polls cells of unknown type as their only runner")]
 
 use alloc::boxed::Box;
 use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
@@ -61,25 +61,25 @@ use crate::{
     worker::{WorkerLocal, WorkerShared},
 };
 
-/// What an executor is made of.
+/// The configuration of an executor.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ExecutorConfig {
-    /// Places for workers; 0 for an executor on one thread.
+    /// How many workers there may be; 0 for an executor on one thread.
     pub workers: usize,
     /// The number of this executor in pids.
     pub node: u32,
-    /// Bounds.
+    /// The limits.
     pub limits: Limits,
     /// The length of a tick.
     pub resolution: Resolution,
-    /// How late a shard may be before_first_poll the watchdog acts, in ticks.
+    /// How late a shard may be before the watchdog acts, in ticks.
     pub tolerance_ticks: u64,
-    /// After how many looks without a request the watchdog stops to watch.
+    /// After how many polls without a request the watchdog stops polling.
     pub quiet_polls_max: u32,
 }
 
-/// What the workers, handles and processes of one executor share.
+/// What the workers, the handles and the tasks of one executor share.
 #[doc(hidden)]
 pub struct ExecutorShared {
     toolbox: Box<dyn ExecutorToolbox>,
@@ -95,10 +95,10 @@ pub struct ExecutorShared {
     resolution: Resolution,
     node: u32,
     pub(crate) shutdown_state: AtomicU32,
-    /// Processes that threads outside made and ended; workers count in their workers.
+    /// Tasks that other threads have started and finished; workers count in their [`WorkerShared`].
     pub(crate) spawned: Striped,
     pub(crate) finished: Striped,
-    /// What its thread counts, if it has no workers.
+    /// The counters of the executor's thread, if it has no workers.
     pub(crate) single_thread: SingleThreadCounters,
     pub(crate) stale_completions: AtomicU64,
     pub(crate) drop_panics: AtomicU64,
@@ -106,11 +106,11 @@ pub struct ExecutorShared {
 }
 
 impl ExecutorShared {
-    /// An executor without workers.
+    /// An executor that no worker has joined yet.
     ///
     /// # Errors
     /// If two handlers have the same number.
-    #[expect(clippy::new_ret_no_self, reason = "an executor is of no use but shared")]
+    #[expect(clippy::new_ret_no_self, reason = "an executor is always shared")]
     pub fn new(
         toolbox: Box<dyn ExecutorToolbox>,
         config: &ExecutorConfig,
@@ -171,8 +171,8 @@ impl ExecutorShared {
         TimerInstant::new(tick, self.resolution)
     }
 
-    /// The latest tick at which a worker has looked at the clock: cheaper than
-    /// [`now`](Self::now), and behind by as long as the workers sleep. Not for deadlines.
+    /// The latest tick at which a worker has read the clock. Cheaper than [`now`](Self::now), and
+    /// late by as long as the workers sleep. Not for deadlines.
     #[must_use]
     pub fn coarse_now(&self) -> Tick {
         Tick::new(self.workers.iter().map(|worker| worker.coarse_now()).max().unwrap_or(0))
@@ -184,12 +184,12 @@ impl ExecutorShared {
         self.resolution
     }
 
-    /// The worker of this executor that the caller's thread is.
+    /// The local state of the caller's thread, if that thread is a worker of this executor.
     #[inline]
     pub(crate) fn worker_local(&self) -> Option<&WorkerLocal> {
         let local = self.toolbox.worker_local();
-        // SAFETY: the toolbox gives what a worker has set on this thread, which is valid until it sets
-        // something else (`ExecutorToolbox`, 1).
+        // SAFETY: the toolbox returns what a worker has set on this thread, which is valid until
+        // the worker sets something else (`ExecutorToolbox`, 1).
         let local = unsafe { local.as_ref() }?;
         local.is_of(self).then_some(local)
     }
@@ -205,9 +205,9 @@ impl ExecutorShared {
     }
 }
 
-/// Making processes ready.
+/// Making tasks ready.
 impl ExecutorShared {
-    /// Queues a process that somebody woke.
+    /// Enqueues a task that was woken.
     #[inline]
     pub(crate) fn schedule_woken(&self, runnable: Runnable) {
         match self.worker_local() {
@@ -216,7 +216,7 @@ impl ExecutorShared {
         }
     }
 
-    /// Queues a process that was just made.
+    /// Enqueues a new task.
     #[inline]
     fn schedule_new(&self, local: Option<&WorkerLocal>, runnable: Runnable) {
         match local {
@@ -228,7 +228,7 @@ impl ExecutorShared {
         }
     }
 
-    /// Queues a process that goes on.
+    /// Enqueues a task that asked for another poll.
     #[inline]
     fn schedule_yielded(&self, runnable: Runnable) {
         match self.worker_local() {
@@ -237,25 +237,26 @@ impl ExecutorShared {
         }
     }
 
-    /// Queues a process that was woken and is in no hurry.
+    /// Enqueues a task that was woken, behind all others.
     pub(crate) fn schedule_last(&self, runnable: Runnable) {
         self.schedule_new(self.worker_local(), runnable);
     }
 
     pub(crate) fn inject(&self, runnable: Runnable) {
         let pushed = self.injector.push(runnable);
-        // The injector is closed only when all processes have ended, and those are not queued.
-        debug_assert!(pushed.is_ok(), "a process was queued after the end of its executor");
+        // The injector is closed only after all tasks have ended, and those are not enqueued.
+        debug_assert!(pushed.is_ok(), "a task was enqueued after its executor was closed");
         self.notify_one();
-        // Relaxed: behind the fence of the notification (see `begin_shutdown`, rule 3). An executor on one
-        // thread has none, and does not need it: whatever its wakers queue, it has waited for.
+        // Relaxed: behind the fence of the notification (see `shutdown`, rule 3). An executor on
+        // one thread has no such fence and does not need it: it has waited for every task that its
+        // wakers enqueue.
         let is_over = !self.workers.is_empty() && self.shutdown_state.load(Relaxed) == SHUT_DOWN;
         if is_over && !mutant!("publish-ignores-end") {
             self.terminate_queued();
         }
     }
 
-    /// Wakes a worker if work that was just made visible needs one.
+    /// Wakes a worker if the work that was just made visible needs one.
     #[inline]
     pub(crate) fn notify_one(&self) {
         if self.workers.is_empty() {
@@ -272,27 +273,27 @@ impl ExecutorShared {
         }
     }
 
-    /// Whether there is work that any worker may take. Whoever decides by it has fenced.
+    /// Whether there is work that any worker may take. A caller that decides by this has fenced.
     pub(crate) fn has_shared_work(&self) -> bool {
         !self.injector.is_empty() || self.workers.iter().any(|worker| worker.has_ring())
     }
 
-    /// Makes the watchdog look now.
+    /// Makes the watchdog poll now.
     pub(crate) fn wake_watchdog(&self) {
-        // An arm at the beginning of time: whatever it sleeps for is longer.
+        // As if a timer were armed for tick 0: the watchdog always sleeps for longer than that.
         let _ = self.watchdog.notify_armed(0);
         self.toolbox.unpark_watchdog();
     }
 
-    /// To be called by a worker that has just become awake, before_first_poll it runs anything: the watchdog
-    /// must not sleep for longer than a step may take.
+    /// A worker that has just woken calls this before it runs anything: the watchdog must not sleep
+    /// for longer than a poll may take.
     pub(crate) fn notify_worker_awake(&self, now: Tick) {
         if self.watchdog.notify_awake(now.get()) {
             self.toolbox.unpark_watchdog();
         }
     }
 
-    /// Whether a worker is awake. Whoever decides by it has fenced.
+    /// Whether a worker is awake. A caller that decides by this has fenced.
     pub(crate) fn has_awake_worker(&self) -> bool {
         let is_awake = |(index, worker): (usize, &Padded<WorkerShared>)| {
             worker.is_occupied() && !self.idle.is_parked(index)
@@ -300,7 +301,7 @@ impl ExecutorShared {
         self.workers.iter().enumerate().any(is_awake)
     }
 
-    /// Wakes the worker of a worker, if it sleeps.
+    /// Wakes a worker, if it sleeps.
     pub(crate) fn wake_worker(&self, worker: usize) {
         if self.workers.is_empty() {
             self.toolbox.unpark(0);
@@ -310,10 +311,10 @@ impl ExecutorShared {
     }
 }
 
-/// Running processes.
+/// Polling tasks.
 impl ExecutorShared {
-    /// Gives a process its turn. The caller took the runnable from a run queue. Says whether it had
-    /// more to do than the turn had room for.
+    /// Polls a task, whose runnable the caller took from a run queue. Returns whether the task had
+    /// more to do than one poll allows.
     pub(crate) fn poll_task(&self, runnable: Runnable) -> bool {
         let Some(task) = self.start_poll(runnable) else { return false };
         let mut outcome = None;
@@ -322,18 +323,20 @@ impl ExecutorShared {
             outcome = Some(unsafe { self.poll(task.as_ptr()) });
         });
         let outcome = match (caught, outcome) {
-            // SAFETY: a turn that panics has not slept, so this thread still is the runner.
+            // SAFETY: a poll that panics has not parked the task, so this thread is still the
+            // runner.
             (Err(payload), _) => unsafe { self.handle_panic(task.as_ptr(), payload) },
             (Ok(()), Some(outcome)) => outcome,
-            (Ok(()), None) => unreachable!("the toolbox did not call what it was to guard"),
+            (Ok(()), None) => unreachable!("the toolbox did not call the closure"),
         };
         let is_again = matches!(outcome, PollOutcome::PollAgain);
         self.finish_poll(task, outcome);
         is_again
     }
 
-    /// As [`poll_task`](Self::poll_task), for a caller that guards many turns by one call: if a panic gets
-    /// there, `running` tells whose turn it was, to be ended by [`finish_panicked`](Self::finish_panicked).
+    /// As [`poll_task`](Self::poll_task), for a caller that catches the panics of many polls by one
+    /// `catch_unwind`. If it catches one, `running` is the task that was polled, and the caller
+    /// passes it to [`finish_panicked`](Self::finish_panicked).
     #[inline]
     pub(crate) fn poll_task_in_guard(
         &self,
@@ -348,36 +351,36 @@ impl ExecutorShared {
         self.finish_poll(task, outcome);
     }
 
-    /// Ends the process whose turn was ended by a panic, or tells it.
+    /// Finishes a poll that a panic ended: ends the task, or reports the panic to a custom task.
     ///
     /// # Safety
     ///
-    /// It is what `running` had when the panic was caught.
+    /// `running` is what [`poll_task_in_guard`](Self::poll_task_in_guard) had stored when the panic
+    /// was caught.
     pub(crate) unsafe fn finish_panicked(&self, running: NonNull<Header>, payload: PanicPayload) {
-        // SAFETY: the task of the process was in the hands of the turn that was unwound, which
-        // does not drop it.
+        // SAFETY: the poll that was unwound held the task's own reference, and does not drop it.
         let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(running) });
         // SAFETY: as in `poll_task`.
         let outcome = unsafe { self.handle_panic(running, payload) };
         self.finish_poll(task, outcome);
     }
 
-    /// What becomes of a process whose turn was ended by a panic.
+    /// What becomes of a task whose poll was ended by a panic.
     ///
     /// # Safety
     ///
-    /// As for [`step`](Self::poll).
+    /// As for [`poll`](Self::poll).
     unsafe fn handle_panic(&self, header: NonNull<Header>, payload: PanicPayload) -> PollOutcome {
-        // SAFETY: the runner has the task of the process.
+        // SAFETY: the runner holds the task's own reference.
         match unsafe { header.as_ref() }.vtable.on_panic {
-            // SAFETY: by the contract; the table is that of the task.
+            // SAFETY: by the contract; the vtable is that of the cell.
             Some(on_panic) => unsafe { on_panic(header, self, payload) },
             None => PollOutcome::Finished(TaskResult::Error(JoinError::panicked(payload))),
         }
     }
 
-    /// Makes this thread the runner, unless the process is to be ended. Its task is not dropped by
-    /// itself: while the process waits, that is nowhere.
+    /// Makes this thread the runner, unless the task is to be terminated. The task's own reference
+    /// is `ManuallyDrop`: a waiting task has no variable that would drop the reference.
     #[inline]
     fn start_poll(&self, runnable: Runnable) -> Option<ManuallyDrop<TaskRef>> {
         let task = ManuallyDrop::new(runnable.into_ref());
@@ -393,20 +396,21 @@ impl ExecutorShared {
 
     /// # Safety
     ///
-    /// This thread is the runner. After [`PollOutcome::Parked`] it is not, and the header may be gone.
+    /// This thread is the runner. After [`PollOutcome::Parked`] it is not, and the header may be
+    /// freed.
     #[inline]
     unsafe fn poll(&self, header: NonNull<Header>) -> PollOutcome {
-        // SAFETY: the runner has the task of the process.
+        // SAFETY: the runner holds the task's own reference.
         let poll = unsafe { header.as_ref() }.vtable.poll;
-        // SAFETY: by the contract; the table is that of the task.
+        // SAFETY: by the contract; the vtable is that of the cell.
         unsafe { poll(header, self) }
     }
 
-    /// Does what the step has asked for.
+    /// Carries out the outcome of a poll.
     #[inline]
     fn finish_poll(&self, task: ManuallyDrop<TaskRef>, outcome: PollOutcome) {
         let kind = match outcome {
-            PollOutcome::Parked => return, // perhaps gone: `task` is an address only
+            PollOutcome::Parked => return, // may be freed: `task` is only an address
             PollOutcome::Wait(kind) => kind,
             PollOutcome::DispatchCommands(AfterDispatch::Wait) => {
                 self.dispatch(&task);
@@ -421,8 +425,8 @@ impl ExecutorShared {
                 return self.finish_task(ManuallyDrop::into_inner(task), ending);
             }
         };
-        // After this another worker may run it, or even end it, unless it is ready: then its task
-        // is still here.
+        // After this another worker may poll the task, or even end it. Only if the task is ready
+        // does this thread still hold the task's own reference.
         match task.header().state.transition_to_waiting(kind) {
             WaitTransition::Waiting => {}
             WaitTransition::Ready => {
@@ -431,7 +435,7 @@ impl ExecutorShared {
         }
     }
 
-    /// Gives a process another turn, whose runner this thread is.
+    /// Enqueues a task, whose runner this thread is, for another poll.
     #[inline]
     fn reschedule(&self, task: TaskRef) {
         let header = task.header();
@@ -444,15 +448,15 @@ impl ExecutorShared {
         self.schedule_yielded(Runnable::from_ref(task));
     }
 
-    /// Hands the commands of a step to their handlers.
+    /// Passes the commands that a poll has yielded to their handlers.
     fn dispatch(&self, task: &TaskRef) {
         let header = task.header();
         let incarnation = header.state.generation();
-        // SAFETY: this thread is the runner, and the table is that of the task.
+        // SAFETY: this thread is the runner, and the vtable is that of the cell.
         while let Some(request) = unsafe { (header.vtable.next_request)(header) } {
             let completer = ErasedCompleter::new(task.clone(), request.tag, incarnation);
             let mut call = Some((request, completer));
-            // A panic drops the answer, which then answers by itself.
+            // A panic drops the completer, which then completes the command with a failure.
             let caught = self.toolbox.catch_unwind(&mut || {
                 if let Some((request, completer)) = call.take() {
                     self.commands.dispatch(request, completer);
@@ -464,52 +468,53 @@ impl ExecutorShared {
         }
     }
 
-    /// Ends a process whose runner this thread is.
+    /// Ends a task whose runner this thread is.
     fn finish_task(&self, task: TaskRef, ending: TaskResult) {
-        // Not given back by a panic that no toolbox catches: a body that was not dropped here must
-        // not be dropped by another thread.
+        // A panic that the toolbox does not catch must not release the reference: another thread
+        // must not drop a body that was not dropped here.
         let task = ManuallyDrop::new(task);
         let header = task.header();
         let table = header.vtable;
         let reason = self.reason_of(&ending);
         if !matches!(ending, TaskResult::Stored) {
-            // SAFETY: this thread is the runner, and the table is that of the task.
+            // SAFETY: this thread is the runner, and the vtable is that of the cell.
             self.catch_panic(&mut || unsafe { (table.close)(header) });
-            // Each panic leaves less to drop.
+            // Each panic leaves less to drop, so the loop ends.
             // SAFETY: as above.
             while !self.catch_panic(&mut || unsafe { (table.drop_body)(header) }) {}
         }
         // SAFETY: as above.
         unsafe { (table.store)(header, ending) };
         links::notify_exit(header, self, &reason);
-        // Before the completion, which publishes it: who has joined a process finds it counted.
+        // Counted before the completion, which publishes the count: a thread that has joined a task
+        // finds it counted.
         match self.worker_local() {
             Some(local) => local.shared_of(self).count_finished(),
             None => self.finished.add(header.slot().index() as usize, 1),
         }
         let finished = header.state.transition_to_complete();
         if finished.join_waker {
-            // SAFETY: only a future or a process is joined.
+            // SAFETY: only a future or a process has a joiner.
             let join_waker = unsafe { &JoinableHeader::of(header).join_waker };
-            // SAFETY: the bit says that the slot is the completer's.
+            // SAFETY: the bit says that the completing runner owns the slot.
             let waker = join_waker.with_mut(|join_waker| unsafe { (*join_waker).take() });
             if let Some(waker) = waker {
                 self.wake_foreign(waker);
             }
         }
         if !finished.joined {
-            // SAFETY: nobody joins, so the output is still the runner's.
+            // SAFETY: there is no joiner, so the runner still owns the output.
             self.catch_panic(&mut || unsafe { (table.drop_output)(header) });
         }
         drop(ManuallyDrop::into_inner(task));
-        // Relaxed: a waiter looks again by itself, this only saves it time.
+        // Relaxed: the thread that waits polls by itself, too; this only saves it time.
         if self.shutdown_state.load(Relaxed) != RUNNING {
             self.toolbox.shutdown_progressed();
         }
     }
 }
 
-/// Making, finding and ending processes.
+/// Creating, finding and ending tasks.
 impl ExecutorShared {
     pub(crate) fn reserve(&self, local: Option<&WorkerLocal>) -> Option<Reserved<'_>> {
         match local {
@@ -525,7 +530,7 @@ impl ExecutorShared {
         }
     }
 
-    /// A task was freed: its slot is free too.
+    /// A cell was freed; frees its slot.
     pub(crate) fn vacate(&self, last: LastRef<'_>) {
         match self.worker_local() {
             Some(local) => local.with_cache(|cache| self.registry.vacate(last, Some(cache))),
@@ -533,12 +538,12 @@ impl ExecutorShared {
         }
     }
 
-    /// A worker leaves: the slots that it kept for itself are for all.
+    /// A worker stops: returns its cached free slots to the registry.
     pub(crate) fn flush_slot_cache(&self, cache: &mut SlotCache) {
         self.registry.flush(cache);
     }
 
-    /// Starts a future as a process.
+    /// Starts a future.
     ///
     /// # Safety
     ///
@@ -558,13 +563,13 @@ impl ExecutorShared {
         };
         let slot = reserved.slot();
         let header = future::new(this.clone(), slot, future);
-        // One reference for the task, one for who joins.
+        // One reference for the task itself, one for the joiner.
         let join = this.publish(local, reserved, header, INITIAL_REFS, |_| {});
         JoinHandle::new(join)
     }
 
-    /// Makes a task known and queues it; gives one of its references. `before_first_poll` is called when the
-    /// process can be found and before_first_poll it has its first turn.
+    /// Publishes a cell and enqueues it; returns one of its references. `before_first_poll` is
+    /// called when the task can be found and before it is first polled.
     pub(crate) fn publish(
         &self,
         local: Option<&WorkerLocal>,
@@ -575,8 +580,8 @@ impl ExecutorShared {
     ) -> TaskRef {
         self.count_spawned(local, reserved.index());
         self.registry.occupy(reserved, header.cast(), refs);
-        // SAFETY: the task was just made with this many references: one is the runnable's, this is
-        // another.
+        // SAFETY: the cell was just made with this many references: the runnable owns one, and this
+        // is another.
         let task = unsafe { TaskRef::from_raw(header) };
         before_first_poll(task.header());
         self.schedule_new(local, Runnable::of(task.header()));
@@ -587,7 +592,8 @@ impl ExecutorShared {
     /// Starts a process.
     ///
     /// # Errors
-    /// The process comes back: if its `init` fails, if there is no room, or after the stop.
+    /// Returns the process to the caller: if its `init` fails, if there is no room, or after the
+    /// shutdown has begun.
     ///
     /// # Safety
     ///
@@ -603,8 +609,8 @@ impl ExecutorShared {
         unsafe { Self::submit_linked(this, process, method, input, |_| {}) }
     }
 
-    /// As [`submit`](Self::submit); `before_first_poll` is called before_first_poll the first turn of the process, with
-    /// which it can be tied so that no end of it is missed.
+    /// As [`submit`](Self::submit). `before_first_poll` may link the process or monitor it, so that
+    /// its end cannot be missed.
     ///
     /// # Safety
     ///
@@ -634,7 +640,7 @@ impl ExecutorShared {
         let slot = reserved.slot();
         let header = process::new(this.clone(), slot, process, this.limits.messages_max());
         let task = this.publish(local, reserved, header, INITIAL_REFS, before_first_poll);
-        // SAFETY: the task is that of a process with this message type.
+        // SAFETY: the cell is that of a process with this message type.
         Ok(unsafe { ProcessRef::new(task) })
     }
 
@@ -645,7 +651,7 @@ impl ExecutorShared {
         }
     }
 
-    /// Calls `init`; a panic in it is a failure as any other.
+    /// Calls `init`; a panic in it is a failure like any other.
     fn init<P: Process>(
         &self,
         process: &mut P,
@@ -668,7 +674,7 @@ impl ExecutorShared {
         }
     }
 
-    /// The live process of a pid.
+    /// The live task of a pid.
     pub(crate) fn get(&self, pid: Pid) -> Option<TaskRef> {
         if pid.node() != self.node {
             return None;
@@ -688,20 +694,20 @@ impl ExecutorShared {
     /// The reference that the registry counted.
     fn task_of(found: SlotRef<'_>) -> TaskRef {
         let header = found.value().cast();
-        // Released by the drop of what is made here.
+        // The drop of the result releases the reference.
         let _ = found.into_slot();
-        // SAFETY: the registry gave a reference to a task that it was told of.
+        // SAFETY: the registry returned a reference to a cell that was published in it.
         unsafe { TaskRef::from_raw(header) }
     }
 
-    /// Wakes a process, if it is alive.
+    /// Wakes a task, if it is alive.
     pub(crate) fn wake(&self, pid: Pid) {
         if let Some(task) = self.get(pid) {
             task.header().wake();
         }
     }
 
-    /// The live process at an index, whatever its generation.
+    /// The pid of the live task at an index, whatever its generation.
     pub(crate) fn pid_at(&self, index: u32) -> Option<Pid> {
         let mut pid = None;
         self.for_each_live(|task| {
@@ -712,7 +718,7 @@ impl ExecutorShared {
         pid
     }
 
-    /// Ends a process whose runnable was taken from a run queue, without stepping it.
+    /// Ends a task whose runnable was taken from a run queue, without polling it.
     pub(crate) fn terminate_queued_task(&self, runnable: Runnable) {
         let task = runnable.into_ref();
         let _ = become_runner(task.header());
@@ -725,7 +731,7 @@ impl ExecutorShared {
         unsafe { self.registry.cache() }
     }
 
-    /// Sends a signal to a process, if it is alive.
+    /// Sends a signal to a task, if it is alive.
     pub(crate) fn signal(&self, pid: Pid, signal: ProcessSignal) -> bool {
         self.get(pid).is_some_and(|task| task.signal(signal).is_ok())
     }
@@ -733,11 +739,11 @@ impl ExecutorShared {
     /// Sends a message of unknown type.
     ///
     /// # Errors
-    /// The message comes back: if there is no such process, it has ended, it is full, or takes
-    /// messages of another type.
+    /// Returns the message to the caller: if there is no such process, it has ended, its mailbox is
+    /// full, or it takes messages of another type.
     pub fn send(&self, to: Pid, message: Payload) -> Result<(), SendError<Payload>> {
         let Some(task) = self.get(to) else { return Err(SendError::unknown(message)) };
-        // SAFETY: the table is that of the task.
+        // SAFETY: the vtable is that of the cell.
         unsafe { (task.header().vtable.deliver)(task.header(), message) }
     }
 
@@ -746,19 +752,20 @@ impl ExecutorShared {
         self.signal(pid, ProcessSignal::Cancel { reason })
     }
 
-    /// Ends a process at its next turn; false if there is no such process.
+    /// Ends a task instead of its next poll; false if there is no such task.
     pub fn terminate(&self, pid: Pid) -> bool {
         self.get(pid).is_some_and(|task| task.header().terminate())
     }
 
-    /// What state a process is in; `None` if there is no such process.
+    /// What a task does; `None` if there is no such task.
     #[must_use]
     pub fn state(&self, pid: Pid) -> Option<State> {
         self.get(pid).map(|task| task.header().state())
     }
 }
 
-/// Makes this thread the runner of a process whose runnable it has; whether it is to be ended instead.
+/// Makes this thread the runner of a task whose runnable it has; returns whether the task is to be
+/// terminated instead of polled.
 #[inline]
 fn become_runner(header: &Header) -> bool {
     if header.vtable.custom.is_some() {
@@ -770,7 +777,7 @@ fn become_runner(header: &Header) -> bool {
     }
 }
 
-/// References of a task at its birth: that of its task, and that of whoever made it.
+/// The references of a new task: the task's own, and its creator's.
 pub(crate) const INITIAL_REFS: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
 
 /// Counting.
@@ -784,7 +791,7 @@ impl ExecutorShared {
         });
     }
 
-    /// A look of the watchdog panicked.
+    /// A poll of the watchdog panicked.
     pub fn count_watchdog_restart(&self) {
         // Relaxed: a statistic.
         self.watchdog_restarts.fetch_add(1, Relaxed);

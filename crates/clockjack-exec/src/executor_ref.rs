@@ -1,18 +1,20 @@
-//! A counted pointer to an executor that its workers count without touching the count.
+//! A counted pointer to an executor; a biased reference count, by which workers clone and drop the
+//! pointer without touching the shared count.
 //!
-//! Every process holds its executor, so each birth and each death counts. With one count for all
-//! workers its cache line would travel with every process. So a worker keeps a *ref_cache*: references
-//! that are counted and belong to nobody yet. On a worker of the executor a clone takes one out of
-//! the ref_cache and a drop puts one into it, without an atomic operation; an empty ref_cache is filled,
-//! and a full one halved, by one addition. Elsewhere both change the count itself.
+//! Every task holds its executor, so each start and each end of a task changes the count. With one
+//! count for all workers, its cache line would move between the workers with every task. So each
+//! worker has a *reference cache*: references that are counted in advance and that no pointer uses
+//! yet. On a worker of the executor, a clone takes a reference out of the cache and a drop puts one
+//! into it, without an atomic operation; one atomic addition fills an empty cache or halves a full
+//! one. On other threads both operations change the shared count.
 //!
-//! # Why it is never freed too early or too late
+//! # Why the executor is never freed too early or too late
 //!
-//! 1. The count is that of all pointers plus that of all stocks.
-//! 2. A worker works on a borrowed executor, so whoever started it has a pointer until it has left:
-//!    the count is above zero while there is a ref_cache.
-//! 3. A worker that leaves gives its ref_cache back before it is no worker any more, and touches the
-//!    executor's ref_cache no more after that.
+//! 1. The count is the number of all pointers plus the contents of all caches.
+//! 2. A worker runs on a borrowed executor, so the thread that started the worker holds a pointer
+//!    until the worker has stopped: the count is above zero while there is a cache.
+//! 3. A worker that stops returns the contents of its cache before its thread ceases to be a
+//!    worker, and does not use the cache after that.
 #![expect(unsafe_code, reason = "frees the executor when the last pointer goes")]
 
 use alloc::boxed::Box;
@@ -28,7 +30,7 @@ use clockjack_sync::{
 
 use crate::executor::ExecutorShared;
 
-/// How many references a worker takes at a time; twice as many are too many.
+/// How many references a worker counts in advance; a cache with twice as many is halved.
 const REF_CACHE_LEN: usize = 64;
 
 /// A counted pointer to an [`ExecutorShared`].
@@ -42,12 +44,12 @@ struct Block {
     executor: ExecutorShared,
 }
 
-/// References that a worker has in ref_cache.
+/// References that a worker has counted in advance.
 #[derive(Debug, Default)]
 pub(crate) struct RefCache(Cell<usize>);
 
-// SAFETY: an executor is `Send` and `Sync`, and the count is atomic; stocks are touched by their own
-// worker only, through `ExecutorShared::local`.
+// SAFETY: an executor is `Send` and `Sync`, and the count is atomic; only the cache's own worker
+// touches it, through `ExecutorShared::worker_local`.
 unsafe impl Send for ExecutorRef {}
 // SAFETY: as above.
 unsafe impl Sync for ExecutorRef {}
@@ -68,7 +70,7 @@ impl ExecutorRef {
         unsafe { self.block.as_ref() }
     }
 
-    /// Gives the pointer up without giving up its count.
+    /// Turns the pointer into a raw one that still owns its count.
     pub(crate) fn into_raw(this: Self) -> *const () {
         ManuallyDrop::new(this).block.as_ptr().cast_const().cast()
     }
@@ -84,18 +86,18 @@ impl ExecutorRef {
         Self { block, _owns: PhantomData }
     }
 
-    /// Counts `n` more, for a ref_cache or a pointer.
+    /// Adds `n` to the count, for a cache or a pointer.
     fn add(&self, n: usize) {
         // Relaxed: made from a pointer that keeps the block alive.
         let before = self.block().count.fetch_add(n, Relaxed);
         assert!(before <= isize::MAX.cast_unsigned(), "too many pointers to an executor");
     }
 
-    /// A worker leaves (rule 3).
-    pub(crate) fn take_back(executor: &ExecutorShared, ref_cache: &RefCache) {
+    /// Returns the cache of a worker that stops (rule 3).
+    pub(crate) fn return_ref_cache(executor: &ExecutorShared, ref_cache: &RefCache) {
         let n = ref_cache.0.take();
         if n > 0 {
-            // SAFETY: an executor that has workers stands in a block: `ExecutorRef::new` is the only
+            // SAFETY: an executor that has workers is in a block: `ExecutorRef::new` is the only
             // way to share one.
             let block = unsafe { block_of(executor) };
             // Relaxed: it is not the last (rule 2).
@@ -106,12 +108,13 @@ impl ExecutorRef {
 
 /// # Safety
 ///
-/// The executor stands in a block.
+/// The executor is in a block.
 unsafe fn block_of(executor: &ExecutorShared) -> &Block {
     let executor = core::ptr::from_ref(executor);
-    // SAFETY: by the contract, the block begins this much before, in the same allocation.
+    // SAFETY: by the contract, the block begins at this offset before the executor, in the same
+    // allocation.
     let block = unsafe { executor.byte_sub(core::mem::offset_of!(Block, executor)) };
-    // SAFETY: the executor is borrowed, so its block is there.
+    // SAFETY: the executor is borrowed, so its block is alive.
     unsafe { &*block.cast::<Block>() }
 }
 
@@ -150,16 +153,17 @@ impl Drop for ExecutorRef {
             }
             return;
         }
-        // Release: what this thread did with the executor happens before its end; pairs with the
-        // load of the thread that comes last.
+        // Release: what this thread did with the executor happens before the executor is freed;
+        // pairs with the load of the thread that releases the last reference.
         if self.block().count.fetch_sub(1, Release) != 1 {
             return;
         }
-        // Acquire: pairs with the decrements of all other threads, which this thread's own
-        // continues. A load and not a fence, because ThreadSanitizer does not know fences.
+        // Acquire: pairs with the decrements of all other threads, whose release sequence this
+        // thread's decrement continues. A load and not a fence, because ThreadSanitizer does not
+        // support fences.
         self.block().count.load(Acquire);
-        // SAFETY: the pointer came from `Box::leak` in `new`; no pointer and no ref_cache is left
-        // (rule 1), and the load orders every earlier use before this.
+        // SAFETY: the pointer came from `Box::leak` in `new`; no pointer and no cached reference is
+        // left (rule 1), and the load orders every earlier use before this.
         drop(unsafe { Box::from_raw(self.block.as_ptr()) });
     }
 }

@@ -17,7 +17,7 @@ use clockjack_sync::{
 /// The largest number of workers.
 pub const WORKERS_MAX: usize = 1024;
 
-/// Seats in one word of the set.
+/// Workers per word of the set.
 const WORD_BITS: usize = 64;
 
 /// One worker in the parked field of the counts.
@@ -26,23 +26,23 @@ const PARKED: u64 = 1 << 32;
 const SEARCHING: u64 = 1;
 /// The searching field of the counts.
 const SEARCHING_FIELD: u64 = PARKED - 1;
-/// What the searching field holds if nobody searches: the count may fall below zero for a moment
+/// The value of the searching field if nobody searches: the count may fall below zero for a moment
 /// (rule 6), and must not borrow from the parked field then.
 const SEARCHING_ZERO: u64 = 1 << 31;
 
-/// How a worker came out of its park. It is searching and counted so in either case.
+/// How a worker stopped being parked. In both cases it is searching, and counted so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unparked {
-    /// Somebody has claimed it, and unparks its worker: a token comes, or came.
+    /// Another thread has claimed it and unparks its thread: a token arrives, or has arrived.
     Claimed,
-    /// It took its bit back itself.
+    /// It has taken its bit back itself.
     Own,
 }
 
-/// What the counts of an [`Idle`] say; exact when nobody changes them.
+/// The counts of an [`Idle`]; exact when nobody changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Parked workers; for a moment one that is being claimed is still counted.
+    /// Parked workers; for a moment a worker that is being claimed is still counted.
     pub parked: u64,
     /// Searching workers; for a moment too low, and even below zero (rule 6).
     pub searching: i64,
@@ -73,7 +73,7 @@ pub struct Counts {
 #[doc(hidden)]
 pub struct Idle {
     counts: Padded<AtomicU64>,
-    /// Seat `s` is bit `s % 64` of word `s / 64`.
+    /// Worker `w` is bit `w % 64` of word `w / 64`.
     set: Padded<Box<[AtomicU64]>>,
     active: Padded<AtomicUsize>,
     /// Where the next scan begins: behind the worker that was claimed last, so that no worker is
@@ -102,7 +102,7 @@ impl Idle {
         }
     }
 
-    /// How many workers there are.
+    /// How many workers there may be.
     #[must_use]
     pub const fn workers(&self) -> usize {
         self.workers
@@ -112,26 +112,26 @@ impl Idle {
     ///
     /// # Panics
     ///
-    /// If there is no such worker, or more workers than workers.
+    /// If there is no such worker, or more are active than there may be.
     pub fn activate(&self, worker: usize) {
         assert!(worker < self.workers, "worker {worker} of {}", self.workers);
         // Relaxed: only the limit of rule 7 reads it, and nothing is published.
         let before = self.active.fetch_add(1, Relaxed);
-        assert!(before < self.workers, "{before} workers were active on {} workers", self.workers);
+        assert!(before < self.workers, "{before} of at most {} workers were active", self.workers);
     }
 
-    /// Takes a worker that leaves out of the count. It is running: it has called
-    /// [`cancel_park`](Self::cancel_park) and [`end_search`](Self::end_search), and done what the
-    /// latter asks for.
+    /// Removes a worker that stops from the count. The worker is running: it has called
+    /// [`cancel_park`](Self::cancel_park) and [`end_search`](Self::end_search), and has done what
+    /// the latter asks for.
     ///
     /// # Panics
     ///
-    /// If it is parked, or no worker is active.
+    /// If the worker is parked, or no worker is active.
     pub fn deactivate(&self, worker: usize) {
-        assert!(!self.is_parked(worker), "the worker of worker {worker} leaves while it is parked");
+        assert!(!self.is_parked(worker), "worker {worker} stops while it is parked");
         // Relaxed: as in `activate`.
         let before = self.active.fetch_sub(1, Relaxed);
-        assert!(before > 0, "the worker of worker {worker} leaves, and none was active");
+        assert!(before > 0, "worker {worker} stops, and none was active");
     }
 
     /// Whether work that was made visible before this call needs a worker to be woken (rule 1).
@@ -144,17 +144,17 @@ impl Idle {
         if mutant!("idle-load-for-rmw") {
             return needs_searcher(self.counts.load(SeqCst));
         }
-        // Pairs with the fences of `begin_park` and `end_search`: either those see the work, or
-        // this sees the counts that they left.
+        // Pairs with the fences of `begin_park` and `end_search`: either the worker that executes
+        // those sees the work, or this thread sees the counts that the worker left.
         fence(SeqCst);
         // Relaxed: the fence orders it.
         needs_searcher(self.counts.load(Relaxed))
     }
 
-    /// Claims a parked worker, whichever; the caller unparks its worker. It counts as searching.
+    /// Claims any parked worker; the caller unparks its thread. The worker counts as searching.
     ///
-    /// None is claimed if each is awake or is about to look at every source again: then what was
-    /// made visible before this call is seen by them.
+    /// Returns `None` if every worker is awake or is about to check every source again: then they
+    /// see what was made visible before this call.
     #[must_use]
     pub fn wake_one(&self) -> Option<usize> {
         // As in `should_wake`, for the bits.
@@ -173,36 +173,36 @@ impl Idle {
             };
             self.claim_in((start_word + i) % n_words, of_interest)
         })?;
-        // Relaxed: a hint; a store and not a read-modify-write, since any value of it is right.
+        // Relaxed: a hint; a store and not a read-modify-write, because any value is correct.
         self.scan_start.store((worker + 1) % self.workers, Relaxed);
         Some(worker)
     }
 
-    /// Claims this worker, if it is parked; the caller then unparks its worker. It counts as
-    /// searching.
+    /// Claims this worker, if it is parked; the caller then unparks its thread. The worker counts
+    /// as searching.
     ///
-    /// If this says no, then the worker is awake, and what was made visible before this call is
-    /// seen by it before it sleeps.
+    /// If this returns false, the worker is awake, and sees what was made visible before this call
+    /// before it sleeps.
     #[must_use]
     pub fn wake_worker(&self, worker: usize) -> bool {
         if !mutant!("idle-no-fence-wake-seat") {
-            // Pairs with the fence of `begin_park`: either that worker's second look sees the wish,
-            // or this sees its bit.
+            // Pairs with the fence of `begin_park`: either that worker's second check sees the
+            // request, or this thread sees its bit.
             fence(SeqCst);
         }
-        // Before the read-modify-write: most wakers find the worker awake, and leave the line as
-        // it is.
+        // Before the read-modify-write: most callers find the worker awake, and do not write to the
+        // cache line.
         self.is_parked(worker) && self.claim(worker / WORD_BITS, bit_of(worker))
     }
 
-    /// Lets a running worker search, unless half of the active ones do already (rule 7).
+    /// Lets a running worker search, unless half of the active workers search already (rule 7).
     #[must_use]
     pub fn start_search(&self) -> bool {
         // Relaxed: a limit, nothing is published.
         let limit = (self.active.load(Relaxed) / 2).max(1) as u64;
         let mut counts = self.counts.load(Relaxed);
         while counts & SEARCHING_FIELD < SEARCHING_ZERO + limit {
-            // Relaxed: that a worker searches publishes nothing; that it stops does, by a fence.
+            // Relaxed: the start of a search publishes nothing; its end does, by a fence.
             match self.counts.compare_exchange_weak(counts, counts + SEARCHING, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => counts = now,
@@ -211,29 +211,30 @@ impl Idle {
         false
     }
 
-    /// Ends the search of a worker that has found work. If this says yes, it may have been the last
-    /// who searched: then the caller looks at the shared sources, and wakes one if there is more
-    /// (rule 5).
+    /// Ends the search of a worker that has found work. If this returns true, the worker may have
+    /// been the last one that searched: then the caller checks the shared sources, and wakes a
+    /// worker if there is more work (rule 5).
     #[must_use]
     pub fn end_search(&self) -> bool {
         let before = self.change(SEARCHING, 0);
         let is_last = !has_more_searching_than(before, 1);
         if is_last && !mutant!("idle-no-fence-end-search") {
-            // Pairs with the fence of `should_wake`: a submitter that saw this worker search and
-            // woke nobody has its work seen by what the caller looks at now.
+            // Pairs with the fence of `should_wake`: if a submitter saw this worker search and woke
+            // nobody, then the caller's check of the shared sources sees the submitter's work.
             fence(SeqCst);
         }
         is_last && !mutant!("idle-last-searcher-not-counted")
     }
 
-    /// Announces that a worker parks; says whether it was the last who searched.
+    /// Announces that a worker parks; returns whether it was the last one that searched.
     ///
-    /// After this the caller looks at every source again, and calls
+    /// After this the caller checks every source again, and calls
     /// [`cancel_park`](Self::cancel_park) if it finds something (rule 2);
     /// [`park_unless`](Self::park_unless) does that.
     pub fn begin_park(&self, worker: usize, was_searching: bool) -> bool {
         let searching = if was_searching { SEARCHING } else { 0 };
-        // The counts before the bit: who claims the bit finds the worker counted (rule 6).
+        // The counts before the bit: a thread that claims the bit finds the worker counted (rule
+        // 6).
         let before = self.change(searching, PARKED);
         // Release: pairs with the acquire of the claim, for the counts.
         let bits = self.word(worker).fetch_or(bit_of(worker), Release);
@@ -245,14 +246,15 @@ impl Idle {
         was_searching && !has_more_searching_than(before, 1)
     }
 
-    /// Takes a worker out of its park: because its second look found something, or after it slept.
-    /// In both cases that this tells apart it is searching afterwards (rule 4).
+    /// Ends the parking of a worker: because its second check found something, or after it has
+    /// slept. In both cases, which the result tells apart, the worker is searching afterwards (rule
+    /// 4).
     pub fn cancel_park(&self, worker: usize) -> Unparked {
         if mutant!("idle-awake-but-in-set") {
             return Unparked::Claimed;
         }
-        // Acquire, in `claim`, pairs with its release by another claimer: what the waker made
-        // visible before the claim is seen.
+        // The acquire in `claim` pairs with the release of another claimer: the worker sees what
+        // the claimer made visible before the claim.
         if self.claim(worker / WORD_BITS, bit_of(worker)) {
             Unparked::Own
         } else {
@@ -260,11 +262,12 @@ impl Idle {
         }
     }
 
-    /// Parks a worker unless the second look finds something: `find` looks at every source and
-    /// says whether there is anything to do (rule 2).
+    /// Parks a worker unless the second check finds something: `find` checks every source and
+    /// returns whether there is anything to do (rule 2).
     ///
-    /// If this says yes, the caller puts the thread to sleep, and calls
-    /// [`cancel_park`](Self::cancel_park) when it wakes. If it says no, the worker is searching.
+    /// If this returns true, the caller puts the thread to sleep, and calls
+    /// [`cancel_park`](Self::cancel_park) when it wakes. If it returns false, the worker is
+    /// searching.
     #[must_use]
     pub fn park_unless(
         &self,
@@ -280,14 +283,14 @@ impl Idle {
         false
     }
 
-    /// Whether the bit of this worker is set: its worker is parked, and nobody has claimed it.
+    /// Whether the bit of this worker is set: the worker is parked, and nobody has claimed it.
     #[must_use]
     pub fn is_parked(&self, worker: usize) -> bool {
-        // Relaxed: callers that decide by it have fenced.
+        // Relaxed: callers that decide by this have fenced.
         self.word(worker).load(Relaxed) & bit_of(worker) != 0
     }
 
-    /// What the counts say.
+    /// The counts.
     #[must_use]
     pub fn counts(&self) -> Counts {
         // Relaxed: for statistics and assertions.
@@ -296,7 +299,7 @@ impl Idle {
         Counts { parked: counts / PARKED, searching }
     }
 
-    /// Claims the first worker of a word that is of interest, and parked.
+    /// Claims the first parked worker among the given bits of a word.
     fn claim_in(&self, word: usize, of_interest: u64) -> Option<usize> {
         // Relaxed: a claim that follows acquires.
         let mut bits = self.set[word].load(Relaxed) & of_interest;
@@ -305,20 +308,20 @@ impl Idle {
             if self.claim(word, 1 << index) {
                 return Some(word * WORD_BITS + index);
             }
-            // Another was faster. That worker is awake; what is left is looked at once.
+            // Another thread was faster, so that worker is awake. Each remaining bit is tried once.
             bits &= bits - 1;
         }
         None
     }
 
-    /// Clears a bit, and if this call did it, counts its worker as searching (rule 3).
+    /// Clears a bit. If this call has cleared it, counts the worker as searching (rule 3).
     fn claim(&self, word: usize, bit: u64) -> bool {
         let before = if mutant!("idle-claim-by-load") {
             self.set[word].load(Acquire)
         } else {
             // Acquire: pairs with the release of `begin_park`, so that the worker is counted as
-            // parked before it is not. Release: pairs with the acquire of `cancel_park`, so that
-            // the worker sees what was made visible before the claim.
+            // parked before it is counted as not parked. Release: pairs with the acquire of
+            // `cancel_park`, so that the worker sees what was made visible before the claim.
             self.set[word].fetch_and(!bit, AcqRel)
         };
         if mutant!("idle-claim-by-load") {
@@ -331,7 +334,7 @@ impl Idle {
         is_claimed
     }
 
-    /// Changes the counts in one step; says what they were.
+    /// Changes the counts in one step; returns the previous counts.
     fn change(&self, less: u64, more: u64) -> u64 {
         if mutant!("idle-counts-by-store") {
             let before = self.counts.load(Acquire);
@@ -339,11 +342,11 @@ impl Idle {
             return before;
         }
         // Relaxed: the counts publish nothing. Where work depends on their order, a full fence
-        // stands behind this (rules 2 and 5). One addition, modulo 2^64, changes both fields.
+        // follows (rules 2 and 5). One addition, modulo 2^64, changes both fields.
         let before = self.counts.fetch_add(more.wrapping_sub(less), Relaxed);
         debug_assert!(
             less & PARKED == 0 || before >= PARKED,
-            "a worker is unparked and none is counted"
+            "a worker is unparked, but none is counted as parked"
         );
         debug_assert!(
             less & SEARCHING == 0 || has_more_searching_than(before + self.workers as u64, 0),
@@ -376,7 +379,7 @@ const fn has_more_searching_than(counts: u64, n: u64) -> bool {
     counts & SEARCHING_FIELD > SEARCHING_ZERO + n
 }
 
-/// Whether somebody is parked and nobody searches.
+/// Whether a worker is parked and none searches.
 #[inline]
 fn needs_searcher(counts: u64) -> bool {
     if mutant!("idle-below-zero-searches") {

@@ -1,4 +1,4 @@
-//! The timer shards of all workers: whose duty each is, and when they close.
+//! The timer shards of all workers: which worker must poll each shard, and how they are closed.
 #![doc = include_str!("shards.md")]
 
 mod assign;
@@ -30,21 +30,22 @@ use self::{
 };
 pub use self::{close::Closed, error::ArmError};
 
-/// How many workers a table has at the most.
+/// The largest number of workers.
 pub const WORKERS_MAX: usize = 1024;
 
-/// How often a guard that another thread holds is tried again by who closes, or finds out that the
-/// table was closed: a holder is gone within microseconds, unless the system has stopped it.
+/// How often a closing or arming thread retries to take a shard's guard while another thread holds
+/// it. A holder releases the guard within microseconds, unless the operating system has suspended
+/// it.
 const GUARD_TRIES_MAX: usize = if cfg!(loom) { 2 } else { 1 << 12 };
 
-/// The limits of a [`Shards`].
+/// The configuration of a [`Shards`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardsConfig {
     /// How many workers there may be at a time, from 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// How many timers one shard may have; see [`ShardConfig::capacity`].
     pub capacity: usize,
-    /// The tick at which time stands at first.
+    /// The first tick.
     pub start: Tick,
 }
 
@@ -65,61 +66,60 @@ impl Default for ShardsConfig {
 pub struct Armed {
     /// The timer.
     pub id: TimerId,
-    /// Whether it is due before all others of its shard, or may be: then the assignment must be woken
-    /// if it sleeps, and the watchdog if that sleeps longer. A full fence stands between the
-    /// timer and the return of the call.
+    /// Whether the timer is, or may be, due before all others of its shard: then the caller wakes
+    /// the assigned worker if it sleeps, and the watchdog if that sleeps for longer. A full fence
+    /// is between the arming and the return of the call.
     pub is_earliest: bool,
-    /// The worker that assigned_to the shard, if the timer is the earliest. `None` for an unassigned: the
-    /// watchdog is to be told.
+    /// The worker that the shard is assigned to, if the timer is the earliest. `None` if the shard
+    /// is unassigned: then the caller notifies the watchdog only.
     pub worker: Option<usize>,
 }
 
-/// What became of a cancel.
+/// The result of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cancelled<T> {
-    /// The timer will never fire. Its value comes back, unless another thread held the shard: then
-    /// whoever holds it next drops the value.
+    /// The timer will never fire. The value is returned, unless another thread held the shard: then
+    /// the next thread that holds the shard drops it.
     Won(Option<T>),
     /// The timer has fired or was cancelled before.
     Lost,
 }
 
-/// What a poll has done.
+/// The result of a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
     /// How many timers fired.
     pub fired: usize,
-    /// Whether the budget ended before the work did.
+    /// Whether the budget was used up before the work was done.
     pub more: bool,
-    /// Whether another thread held the guard, so that nothing was done: it polls, or it is about to
-    /// open.
+    /// Whether another thread held the guard, so that nothing was done.
     pub held_by_other: bool,
     /// Whether the table was closed, so that nothing was done.
     pub is_closed: bool,
 }
 
-/// Counts for people; no snapshot.
+/// Counters for people; not a consistent snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardsStats {
-    /// Shards that were made.
+    /// Shards that were created.
     pub shards: usize,
-    /// Those that wait for a assignment.
+    /// Shards that are assigned to no worker.
     pub unassigned: usize,
-    /// How often an unassigned got a assignment, also one that attached.
+    /// How often an unassigned shard was assigned to a worker, also to one that attached.
     pub reassigned: u64,
-    /// Timers that fired by [`Shards::take_over`].
+    /// Timers that [`Shards::take_over`] fired.
     pub taken_over: u64,
     /// Timers that were not armed.
     pub refused: u64,
-    /// Timers that were handed out by [`Shards::close`].
+    /// Timers that [`Shards::close`] returned.
     pub drained: u64,
 }
 
-/// One shard, and whose it is.
+/// One shard, and the worker that it is assigned to.
 struct ShardEntry<T> {
     shard: Shard<T>,
     assignment: AtomicAssignment,
-    /// About how many timers were cancelled from outside since the last poll.
+    /// About how many timers other threads have cancelled since the last poll.
     stale: AtomicUsize,
 }
 
@@ -140,13 +140,14 @@ pub struct Shards<T> {
     workers: Box<[WorkerShards]>,
     reassign_queue: ReassignQueue,
     config: ShardsConfig,
-    /// Whether values of cancelled timers wait for who [takes](Self::take_stale_values) them.
+    /// Whether values of cancelled timers are kept until a caller [takes](Self::take_stale_values)
+    /// them.
     keeps_stale_values: bool,
     counts: Padded<Counts>,
 }
 
 impl<T: Send> Shards<T> {
-    /// A table without shards: workers bring them in as they [attach](Self::attach).
+    /// A table without shards: workers create them when they [attach](Self::attach).
     ///
     /// # Panics
     /// If `workers` is not from 1 to [`WORKERS_MAX`].
@@ -169,23 +170,24 @@ impl<T: Send> Shards<T> {
         }
     }
 
-    /// Keeps the values of timers that were cancelled while another thread held their shard, for
-    /// whoever [takes](Self::take_stale_values) them: their drops do not run wherever a guard ends.
+    /// Keeps the values of timers that were cancelled while another thread held their shard, until
+    /// a caller [takes](Self::take_stale_values) them. Otherwise their drops would run wherever a
+    /// guard is released.
     #[must_use]
     pub fn keeping_stale_values(mut self) -> Self {
         self.keeps_stale_values = true;
         self
     }
 
-    /// Whether a shard has such values. To be asked after each call that touches a shard: whoever
-    /// touched it last finds what is there.
+    /// Whether a shard has such values. Every thread that has touched a shard checks this
+    /// afterwards, so that the last one finds what is there.
     #[inline]
     #[must_use]
     pub fn has_stale_values(&self, shard: u32) -> bool {
         self.table.get(shard).is_some_and(|entry| entry.shard.has_garbage())
     }
 
-    /// Those values; none if another thread holds the shard, which asks then.
+    /// These values; none if another thread holds the shard, which then checks by itself.
     #[must_use]
     pub fn take_stale_values(&self, shard: u32) -> Vec<T> {
         self.table.get(shard).map_or(Vec::new(), |entry| entry.shard.take_garbage())
@@ -194,7 +196,7 @@ impl<T: Send> Shards<T> {
     /// Arms a timer in a shard, from any thread.
     ///
     /// # Errors
-    /// [`ArmError`], which holds the value: after [`close`](Self::close), or for want of room.
+    /// [`ArmError`], which holds the value: after [`close`](Self::close), or if there is no room.
     ///
     /// # Panics
     /// If [`attach`](Self::attach) has never returned this shard.
@@ -204,7 +206,8 @@ impl<T: Send> Shards<T> {
         let Some(mut guard) = entry.shard.lease() else {
             return self.arm_remote(entry, deadline, value);
         };
-        // Relaxed: the guard orders this load against the closer's turn (rule 8).
+        // Relaxed: the guard orders this load with respect to the closing thread, which takes the
+        // guard too (rule 8).
         if self.closed.load(Ordering::Relaxed) && !mutant!("shards_arm_ignores_close") {
             drop(guard);
             return Err(self.refuse(ArmError::closed(Some(value))));
@@ -217,7 +220,7 @@ impl<T: Send> Shards<T> {
         }
     }
 
-    /// Arms in a shard whose guard another thread had a moment ago.
+    /// Arms a timer through the inbox of a shard whose guard another thread has just held.
     #[cold]
     fn arm_remote(
         &self,
@@ -225,7 +228,7 @@ impl<T: Send> Shards<T> {
         deadline: Tick,
         value: T,
     ) -> Result<Armed, ArmError<T>> {
-        // Relaxed: what is missed here is found below.
+        // Relaxed: if this load misses the flag, the one below sees it.
         if self.closed.load(Ordering::Relaxed) {
             return Err(self.refuse(ArmError::closed(Some(value))));
         }
@@ -233,14 +236,14 @@ impl<T: Send> Shards<T> {
             Ok(posted) => posted,
             Err(full) => return Err(self.refuse(ArmError::full(full))),
         };
-        // Pairs with the fence in `close`: either the closer finds the timer, or the flag is seen
-        // here (rule 8).
+        // Pairs with the fence in `close`: either the closing thread finds the timer, or this
+        // thread sees the flag (rule 8).
         fence(Ordering::SeqCst);
         // Relaxed: the fence has ordered it.
         if self.closed.load(Ordering::Relaxed) && !mutant!("shards_arm_no_recheck") {
             match Self::withdraw(&entry.shard, posted.id) {
                 Cancelled::Won(value) => return Err(self.refuse(ArmError::closed(value))),
-                // It fired, or the closer has it: it was armed before the end.
+                // The timer has fired, or the closing thread has it: it was armed before the close.
                 Cancelled::Lost => {}
             }
         }
@@ -253,7 +256,7 @@ impl<T: Send> Shards<T> {
         let worker = if is_earliest && mutant!("shards_arm_without_fence") {
             entry.assignment.load().worker()
         } else if is_earliest {
-            // Pairs with the fence of whoever changes the assignment.
+            // Pairs with the fence of the thread that changes the assignment.
             fence(Ordering::SeqCst);
             entry.assignment.load().worker()
         } else {
@@ -269,7 +272,8 @@ impl<T: Send> Shards<T> {
         refused
     }
 
-    /// Disarms a timer from any thread: true exactly once for each timer, and then it never fires.
+    /// Cancels a timer from any thread. Returns true exactly once per timer, and then it never
+    /// fires.
     ///
     /// Takes no guard and frees nothing: see [`cancel_take`](Self::cancel_take) for that.
     #[inline]
@@ -282,18 +286,19 @@ impl<T: Send> Shards<T> {
         won
     }
 
-    /// Disarms a timer from any thread, and frees it at once if nobody else holds its shard.
+    /// Cancels a timer from any thread, and frees it at once if no other thread holds its shard.
     #[inline]
     pub fn cancel_take(&self, id: TimerId) -> Cancelled<T> {
         let Some(entry) = self.table.get(id.shard()) else { return Cancelled::Lost };
-        if let Some(cancelled) = entry.shard.lease().and_then(|guard| take_by_lease(guard, id)) {
+        if let Some(cancelled) = entry.shard.lease().and_then(|guard| cancel_with_guard(guard, id))
+        {
             return cancelled;
         }
         if self.cancel(id) { Cancelled::Won(None) } else { Cancelled::Lost }
     }
 
-    /// Disarms several timers of one shard, in one turn of its guard if that is open. Their values
-    /// are dropped under it: they must be such that nothing of the user's is called by that.
+    /// Cancels several timers of one shard, under one guard if no other thread holds it. Their
+    /// values are dropped under the guard, so the drops must not call user code.
     pub fn cancel_all(&self, shard: u32, ids: impl Iterator<Item = TimerId>) {
         let Some(entry) = self.table.get(shard) else { return };
         let Some(mut guard) = entry.shard.lease() else {
@@ -306,11 +311,12 @@ impl<T: Send> Shards<T> {
         }
     }
 
-    /// Takes a timer back, by the guard if that can be had within a bounded time.
+    /// Cancels a timer that was just armed, under the guard if that can be had within a bounded
+    /// time.
     fn withdraw(shard: &Shard<T>, id: TimerId) -> Cancelled<T> {
         for _ in 0..GUARD_TRIES_MAX {
             if let Some(guard) = shard.lease() {
-                if let Some(cancelled) = take_by_lease(guard, id) {
+                if let Some(cancelled) = cancel_with_guard(guard, id) {
                     return cancelled;
                 }
                 break;
@@ -320,10 +326,10 @@ impl<T: Send> Shards<T> {
         if shard.cancel(id) { Cancelled::Won(None) } else { Cancelled::Lost }
     }
 
-    /// Moves a shard's time to `now` and hands over what fell due, in order: at most `budget`
-    /// units of work. Any thread may, whoever the assignment is.
+    /// Moves a shard's time to `now` and passes the due timers to `fire`, in order: at most
+    /// `budget` units of work. Any thread may do this, whichever worker the shard is assigned to.
     ///
-    /// `fire` is called with the guard held (rule 7): it should hand over and not work.
+    /// `fire` is called with the guard held (rule 7), so it should be short.
     ///
     /// # Panics
     /// If [`attach`](Self::attach) has never returned this shard.
@@ -338,7 +344,8 @@ impl<T: Send> Shards<T> {
         let Some(mut guard) = entry.shard.lease() else {
             return Polled { held_by_other: true, ..Polled::default() };
         };
-        // Relaxed: the guard orders this load against the closer's turn (rule 8).
+        // Relaxed: the guard orders this load with respect to the closing thread, which takes the
+        // guard too (rule 8).
         if self.closed.load(Ordering::Relaxed) && !mutant!("shards_poll_ignores_close") {
             return Polled { is_closed: true, ..Polled::default() };
         }
@@ -359,7 +366,8 @@ impl<T: Send> Shards<T> {
         Polled { fired, more, ..Polled::default() }
     }
 
-    /// As [`poll`](Self::poll), by a worker that does not keep the shard, which is counted.
+    /// As [`poll`](Self::poll), by a worker that the shard is not assigned to; counts the fired
+    /// timers.
     ///
     /// # Panics
     /// If [`attach`](Self::attach) has never returned this shard.
@@ -376,7 +384,8 @@ impl<T: Send> Shards<T> {
         polled
     }
 
-    /// Whether a timer is armed: neither fired nor cancelled. Out of date as soon as it is said.
+    /// Whether a timer is armed: neither fired nor cancelled. The result may be out of date at
+    /// once.
     #[must_use]
     pub fn is_armed(&self, id: TimerId) -> bool {
         self.table.get(id.shard()).is_some_and(|entry| entry.shard.is_armed(id))
@@ -388,11 +397,11 @@ impl<T: Send> Shards<T> {
         self.table.get(shard).is_some_and(|entry| entry.shard.is_overdue(now))
     }
 
-    /// When a worker's worker wants to be woken: never later than the earliest deadline of the
-    /// shards that it assigned_to, while nobody holds them.
+    /// When a worker must wake up: never later than the earliest deadline of the shards that are
+    /// assigned to it, while nobody holds them.
     ///
-    /// A worker that is about to sleep announces that, fences, and asks then; so either it hears of
-    /// a timer here, or the timer's thread sees the sleeper.
+    /// A worker that is about to sleep announces that, fences, and then calls this. So either it
+    /// sees a timer here, or the thread that arms the timer sees that the worker sleeps.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -401,7 +410,7 @@ impl<T: Send> Shards<T> {
         self.assigned_to(worker).filter_map(|shard| self.table.get(shard)?.shard.next_wake()).min()
     }
 
-    /// Every shard with its assignment and its wake, for who watches over all.
+    /// Every shard with the worker that it is assigned to and its `next_wake`, for the watchdog.
     pub fn wakes(&self) -> impl Iterator<Item = (u32, Option<usize>, Option<Tick>)> {
         self.table.iter().map(|(shard, entry)| {
             let worker = entry.assignment.load().worker().map(|worker| worker as usize);
@@ -409,8 +418,8 @@ impl<T: Send> Shards<T> {
         })
     }
 
-    /// A shard that has timers past their deadline, unassigned included, beginning with the shard
-    /// `from` and going round; not one that `except_worker` assigned_to.
+    /// A shard that has overdue timers, unassigned shards included, in circular order from the
+    /// shard `from`; not one that is assigned to `except_worker`.
     #[must_use]
     pub fn overdue(&self, now: Tick, except_worker: Option<usize>, from: usize) -> Option<u32> {
         let end = self.table.end();
@@ -425,8 +434,8 @@ impl<T: Send> Shards<T> {
         })
     }
 
-    /// About how many cancelled timers wait to be freed in the shards that a worker assigned_to: the worker
-    /// with the least of it adopts.
+    /// About how many cancelled timers are not freed yet in the shards that are assigned to a
+    /// worker. The worker with the fewest gets unassigned shards.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -436,14 +445,14 @@ impl<T: Send> Shards<T> {
         self.assigned_to(worker).map(stale).sum()
     }
 
-    /// How many timers a shard has; `None` if another thread holds it, or there is none.
+    /// How many timers a shard has; `None` if another thread holds it, or there is no such shard.
     #[must_use]
     pub fn len(&self, shard: u32) -> Option<usize> {
         let guard = self.table.get(shard)?.shard.lease()?;
         Some(guard.len())
     }
 
-    /// What the shards have counted, all together.
+    /// The sum of the statistics of all shards.
     #[must_use]
     pub fn timers(&self) -> ShardStats {
         let mut sum = ShardStats::default();
@@ -463,7 +472,7 @@ impl<T: Send> Shards<T> {
         sum
     }
 
-    /// What happened so far.
+    /// Statistics of this table.
     #[must_use]
     pub fn stats(&self) -> ShardsStats {
         // Relaxed: statistics.
@@ -482,7 +491,7 @@ impl<T: Send> Shards<T> {
 
     #[inline(always)]
     fn entry(&self, shard: u32) -> &ShardEntry<T> {
-        self.table.get(shard).expect("a shard is named by who attached, and is there since then")
+        self.table.get(shard).expect("`attach` has returned this shard, so it exists")
     }
 }
 
@@ -492,17 +501,17 @@ impl<T> ShardEntry<T> {
         self.stale.load(Ordering::Relaxed)
     }
 
-    /// Counts a timer that was cancelled from outside.
+    /// Counts a timer that another thread cancelled.
     fn count_stale(&self) {
         // Relaxed: a statistic, here and below.
         let before = self.stale.fetch_add(1, Ordering::Relaxed);
-        // The shard frees its own at this index, if it can.
+        // At this number the shard frees its cancelled timers, if it can.
         if before + 1 >= RETURNS_MAX && self.shard.lease().is_some() {
             self.stale.store(0, Ordering::Relaxed);
         }
     }
 
-    /// The holder of the guard has freed what was cancelled.
+    /// The holder of the guard has freed the cancelled timers.
     fn reset_stale(&self) {
         if self.stale() != 0 {
             // Relaxed: a statistic.
@@ -517,10 +526,10 @@ impl<T> fmt::Debug for Shards<T> {
     }
 }
 
-/// Disarms a timer with the guard held, which is opened. `None` if the value may not have come out
-/// of the inbox yet: then the timer is to be cancelled by its word.
+/// Cancels a timer with the guard held, and releases the guard. `None` if the value may still be in
+/// the inbox: then the caller cancels the timer by its state word.
 #[inline]
-fn take_by_lease<T>(mut guard: Lease<'_, T>, id: TimerId) -> Option<Cancelled<T>> {
+fn cancel_with_guard<T>(mut guard: Lease<'_, T>, id: TimerId) -> Option<Cancelled<T>> {
     match guard.cancel(id) {
         Some(value) => Some(Cancelled::Won(Some(value))),
         None if guard.is_blocked() => None,

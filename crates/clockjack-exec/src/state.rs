@@ -1,8 +1,9 @@
-//! The state word of a process: the one place where it is decided who enqueues it, who runs it,
-//! who has its output and who wakes its joiner.
+//! The state of a task: one atomic word that decides who enqueues the task, who polls it, who owns
+//! its output and who wakes its joiner.
 //!
-//! One atomic word and no data. The queues, the events, the output and the slot of the joiner's
-//! waker stand elsewhere; this word says to whom they belong at any moment.
+//! The word contains no data. The queues, the events, the output and the slot of the joiner's waker
+//! are elsewhere; this word says who owns them at any moment. The design is that of `task/state.rs`
+//! in tokio, with the reference count moved to the [registry](crate::registry).
 //!
 //! # Layout
 //!
@@ -14,70 +15,82 @@
 //!
 //! # Life cycle
 //!
+//! The arrows are the methods of [`AtomicState`], without the prefix `transition`.
+//!
 //! ```text
-//!    new                    start                      complete
+//!    new                   to_running                  to_complete
 //!   ─────► Ready ─────────────────────────► Running ──────────────► Complete
-//!            ▲     again, or end if notified   │
+//!            ▲     to_ready, or                │
+//!            │     to_waiting if notified      │
 //!            ├─────────────────────────────────┤
-//!            │                                 │ end
+//!            │                                 │ to_waiting
 //!            │        notify, terminate        ▼
 //!            └────────────────────── Blocked or Idle
 //! ```
 //!
-//! *Ready* is NOTIFIED without RUNNING and COMPLETE. *Blocked* and *Idle* are none of the three,
-//! and differ by BLOCKED only, which nobody decides anything by: it is for those who look.
+//! *Ready* is NOTIFIED without RUNNING and COMPLETE. *Blocked* and *Idle* have none of the three
+//! bits and differ only in BLOCKED. No decision depends on BLOCKED; it exists for observers.
 //!
 //! # Roles
 //!
-//! * A **notifier** is anyone who has an event for the process: [`notify`](AtomicState::notify),
+//! * A **notifier** is any thread that has an event for the task: [`notify`](AtomicState::notify),
 //!   [`terminate`](AtomicState::terminate).
-//! * The **runner** is the holder of the process's queue entry, from [`start`](AtomicState::start) up to
-//!   [`end`](AtomicState::end), [`again`](AtomicState::again) or [`complete`](AtomicState::complete).
-//! * The **joiner** is the one, if any, that claimed the output: the maker, by
+//! * The **runner** is the thread that holds the task's [`Runnable`](crate::task), from
+//!   [`transition_to_running`](AtomicState::transition_to_running) up to
+//!   [`transition_to_waiting`](AtomicState::transition_to_waiting),
+//!   [`transition_to_ready`](AtomicState::transition_to_ready) or
+//!   [`transition_to_complete`](AtomicState::transition_to_complete).
+//! * The **joiner** is the one thread, if any, that claimed the output: the creator, by
 //!   [`new(true)`](AtomicState::new), or the winner of [`claim_join`](AtomicState::claim_join).
 //!
 //! # Rules
 //!
-//! 1. A process is in one queue while it is Ready, or whoever made it Ready is about to put it
-//!    there; otherwise it is in none. The maker enqueues a new one, the notifier that was told
-//!    [`NotifyAction::Enqueue`] a waiting one, the runner its own.
-//! 2. A notifier pushes its event first and then sets NOTIFIED, always by a read-modify-write,
-//!    also if the bit is set already: that is what publishes the event.
-//! 3. `start` clears NOTIFIED before the runner looks at the events. So an event is either seen by
-//!    this turn, or its notifier sets NOTIFIED again and there is another turn.
-//! 4. RUNNING is set and cleared by the runner alone, and NOTIFIED cleared by it alone. Hence its
-//!    transitions cannot fail: each is one unconditional read-modify-write, or a loop.
-//! 5. COMPLETE is set once and never cleared. After it nobody enqueues the process.
-//! 6. The output is the runner's before COMPLETE. If somebody was joined at that moment the output
-//!    is the joiner's from then on. Otherwise, if the maker was the joiner, it stays with the
-//!    runner, who drops it; if not, the runner leaves it where it is, for one who claims it later,
-//!    or for the end of the memory.
-//! 7. The slot of the waker is the joiner's while WAKER is clear, and the completer's while it is
-//!    set. The completer, if it finds WAKER set, moves the waker out and wakes it. COMPLETE freezes
-//!    WAKER: the joiner neither sets nor clears it any more.
-//! 8. A joiner that leaves sets DROPPED, and JOINED and WAKER count no longer. There is one
-//!    joiner in a life: who comes after it might meet it still at work in the slot.
-//! 9. Whoever calls into the word holds a reference to the process; the word frees nothing.
+//! 1. A Ready task is in exactly one run queue, or the thread that made it Ready is about to put it
+//!    there; a task in any other state is in no queue. The creator enqueues a new task, the
+//!    notifier that got [`NotifyAction::Enqueue`] enqueues a waiting task, and the runner enqueues
+//!    its own.
+//! 2. A notifier pushes its event first and then sets NOTIFIED. It always does so by a
+//!    read-modify-write, even if the bit is already set: the read-modify-write publishes the event.
+//! 3. `transition_to_running` clears NOTIFIED before the runner reads the events. So either this
+//!    poll sees an event, or the notifier of that event sets NOTIFIED again and there is another
+//!    poll.
+//! 4. Only the runner sets and clears RUNNING, and only the runner clears NOTIFIED. Therefore the
+//!    runner's transitions cannot fail: each is one unconditional read-modify-write, or a loop.
+//! 5. COMPLETE is set once and never cleared. After that nobody enqueues the task.
+//! 6. The runner owns the output until it sets COMPLETE. If there is a joiner at that moment, the
+//!    joiner owns the output from then on. Otherwise, if the creator was the joiner, the runner
+//!    keeps the output and drops it; if the task was created without a joiner, the runner leaves
+//!    the output in the cell, for a thread that claims it later or until the cell is freed.
+//! 7. The joiner owns the waker slot while WAKER is clear, and the completing runner owns it while
+//!    WAKER is set. A runner that completes the task and finds WAKER set moves the waker out and
+//!    wakes it. COMPLETE freezes WAKER: the joiner neither sets nor clears it afterwards.
+//! 8. A joiner that leaves sets DROPPED; from then on JOINED and WAKER have no meaning. A task has
+//!    at most one joiner in its life: a second joiner could find the first one still using the
+//!    slot.
+//! 9. Every caller holds a reference to the task; this word frees nothing.
 //!
-//! # Why nothing is lost and nothing runs twice
+//! # Why no event is lost and no task runs twice
 //!
-//! All changes are read-modify-writes of one state, so they have one order. Take the notifier's and
-//! the `end` of the turn that did not see its event: if `notify` is first, `end` finds NOTIFIED and
-//! the runner enqueues; if `end` is first, `notify` finds neither RUNNING nor NOTIFIED and the
-//! notifier enqueues. Between two starts there is one change from waiting to Ready, and he who
-//! makes it holds the one entry. What the notifier wrote is seen by the next turn: `start`
-//! acquires, and every change after `notify` continues the release sequence that it began. What is
-//! written between becoming Ready and being enqueued, such as a link, is for the queue to publish.
+//! All changes are read-modify-writes of one word, so they have one order. Consider a notifier's
+//! `notify` and the `transition_to_waiting` of a poll that did not see the event. If `notify` is
+//! first, the runner finds NOTIFIED and enqueues the task. If `transition_to_waiting` is first,
+//! `notify` finds neither RUNNING nor NOTIFIED, and the notifier enqueues the task. Between two
+//! polls there is exactly one change from waiting to Ready, and the thread that makes it holds the
+//! only `Runnable`. The next poll sees what the notifier wrote: `transition_to_running` acquires,
+//! and every change after `notify` continues the release sequence that `notify` began. Data that is
+//! written between becoming Ready and being enqueued, such as the queue link, is published by the
+//! queue.
 //!
-//! A transition of the runner by a lone compare-exchange breaks this: a bit that a notifier sets
-//! in between makes it fail, and the process stays Running in no queue.
+//! A single compare-exchange in place of the runner's unconditional transition would break this: if
+//! a notifier sets its bit between the runner's load and its exchange, the exchange fails, and the
+//! task stays Running in no queue.
 //!
 //! # Why it cannot hang
 //!
-//! No call waits. `again`, `publish_join_waker` and `reclaim_join_waker` loop, and repeat only
-//! after somebody else's change. Between two turns notifiers change the word at most twice, once
-//! for each of their bits; the runner's changes wait for nobody; and the joiner changes it once
-//! for each poll of its own.
+//! No call waits. `transition_to_ready`, `publish_join_waker` and `reclaim_join_waker` loop, and
+//! repeat only after another thread has changed the word. Between two polls the notifiers change
+//! the word at most twice, once for each of their bits; the runner's changes wait for nobody; and
+//! the joiner changes the word once per poll of its `JoinHandle`.
 #![doc(hidden)]
 
 use core::fmt;
@@ -90,104 +103,104 @@ use clockjack_sync::{
     },
 };
 
-/// Somebody runs it.
+/// A runner polls the task.
 const RUNNING: u32 = 1;
-/// There is something that it has not looked at.
+/// There is an event that no poll has seen.
 const NOTIFIED: u32 = 1 << 1;
-/// How it waits, if it waits: set for Blocked, clear for Idle.
+/// The kind of waiting, if the task waits: set for Blocked, clear for Idle.
 const BLOCKED: u32 = 1 << 2;
-/// It ended; it never runs again.
+/// The task has ended and never runs again.
 const COMPLETE: u32 = 1 << 3;
-/// It shall end at its next start.
+/// The task ends at its next poll instead of being polled.
 const TERMINATE: u32 = 1 << 4;
 /// There is, or was, a joiner.
 const JOINED: u32 = 1 << 5;
-/// The slot of the joiner's waker belongs to the completer.
+/// The completing runner owns the slot of the joiner's waker.
 const JOIN_WAKER: u32 = 1 << 6;
-/// The joiner left.
+/// The joiner has left.
 const JOIN_DROPPED: u32 = 1 << 7;
-/// What `upgrade` adds: the lowest bit of the generation, which ends at the top of the state.
+/// What `upgrade` adds: the lowest bit of the generation, whose highest bit is the top of the word.
 const GENERATION_ONE: u32 = 1 << GENERATION_SHIFT;
 const GENERATION_SHIFT: u32 = 8;
 
-/// The state word of one process; see the [module](self) for the protocol.
+/// The atomic state of one task; see the [module](self) for the protocol.
 pub struct AtomicState(AtomicU32);
 
-/// Where a process is in its life.
+/// Where a task is in its life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// In a queue, or about to be put there.
+    /// In a run queue, or about to be put there.
     Ready,
-    /// In a turn.
+    /// Being polled.
     Running,
-    /// WaitKind for the completion of something that it asked for.
+    /// Waiting for the completion of a command that it has yielded.
     Blocked,
-    /// WaitKind for whatever comes.
+    /// Waiting for any event.
     Idle,
-    /// Over.
+    /// Ended.
     Complete,
 }
 
-/// What a notifier has to do.
-#[must_use = "a process that was made ready and is in no queue never runs again"]
+/// What a notifier has to do after it has set NOTIFIED.
+#[must_use = "a task that is ready and in no queue never runs again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotifyAction {
-    /// The process was waiting and is ready now: put it in a queue.
+    /// The task was waiting and is ready now: put it into a run queue.
     Enqueue,
-    /// Nothing: the process will have another turn anyway.
+    /// Nothing: the task will be polled again anyway.
     Already,
-    /// Nothing: the process is over, and looks at no event any more.
+    /// Nothing: the task has ended and reads no more events.
     Complete,
 }
 
-/// How a process waits after its turn.
+/// How a task waits after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitKind {
-    /// For the completion of something that it asked for.
+    /// For the completion of a command that it has yielded.
     Blocked,
-    /// For whatever comes.
+    /// For any event.
     Idle,
 }
 
-/// What a runner has to do with a process whose turn is over.
-#[must_use = "a process that is ready and in no queue never runs again"]
+/// What a runner has to do with a task that wants to wait.
+#[must_use = "a task that is ready and in no queue never runs again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitTransition {
-    /// Let go of it: the next notifier enqueues it.
+    /// Release it: the next notifier enqueues it.
     Waiting,
-    /// Put it in a queue: it was notified meanwhile.
+    /// Put it into a run queue: it was notified during the poll.
     Ready,
 }
 
-/// What a runner is told at the start of a turn.
-#[must_use = "a process that shall end must not have another turn"]
+/// What a runner learns at the start of a poll.
+#[must_use = "a task that is terminated must not be polled again"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PollStart {
-    /// The process shall end now instead of having a turn.
+    /// The task ends now instead of being polled.
     pub terminate: bool,
 }
 
-/// What a runner has to do for a process that it completed.
-#[must_use = "the output belongs to somebody, and the joiner waits"]
+/// What a runner has to do for a task that it has completed.
+#[must_use = "somebody owns the output, and the joiner waits"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Completion {
-    /// The output is the joiner's. If false it is still the runner's, who drops or keeps it.
+    /// The joiner owns the output. If false, the runner still owns it, and drops or keeps it.
     pub joined: bool,
     /// There is a waker in the slot: move it out and wake it.
     pub join_waker: bool,
 }
 
-/// What a joiner that left has to clear away.
-#[must_use = "what the joiner leaves behind nobody else drops"]
+/// What a joiner that has left must clean up.
+#[must_use = "nobody else drops what the joiner owns"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinHandleDrop {
-    /// The process completed before: the output is the joiner's, unless it was taken already.
+    /// The task completed before: the joiner owns the output, unless it was taken already.
     pub owns_output: bool,
-    /// The slot of the waker, with or without a waker in it, is the joiner's for good.
+    /// The joiner owns the waker slot for good, whether there is a waker in it or not.
     pub owns_waker_slot: bool,
 }
 
-/// The process is complete, so the call of the joiner changed nothing.
+/// The task is complete, so the joiner's call changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AlreadyComplete;
 
@@ -205,9 +218,9 @@ impl fmt::Display for State {
 
 impl AtomicState {
     const_unless_loom! {
-        /// The word of a new process. It is Ready, and its maker enqueues it.
+        /// The state of a new task. It is Ready, and its creator enqueues it.
         ///
-        /// With `joined` the maker is the joiner.
+        /// With `joined` the creator is the joiner.
         #[must_use]
         pub const fn new(joined: bool) -> Self {
             Self(AtomicU32::new(if joined { NOTIFIED | JOINED } else { NOTIFIED }))
@@ -215,14 +228,15 @@ impl AtomicState {
     }
 
     const_unless_loom! {
-        /// The word of a process that is Running for life: who enqueues it is decided elsewhere.
+        /// The state of a [custom task](crate::custom_task), which is Running for its whole life:
+        /// another word decides who enqueues it.
         #[must_use]
         pub const fn running() -> Self {
             Self(AtomicU32::new(RUNNING))
         }
     }
 
-    /// Whether it shall end at its next start.
+    /// Whether the task ends at its next poll.
     #[inline]
     #[must_use]
     pub fn is_terminated(&self) -> bool {
@@ -230,7 +244,7 @@ impl AtomicState {
         self.0.load(Acquire) & TERMINATE != 0
     }
 
-    /// Says that there is an event, which was pushed before.
+    /// Announces an event that the caller has already pushed.
     pub fn notify(&self) -> NotifyAction {
         // Relaxed: only the planted fault loads here.
         if mutant!("state-notify-by-load") && self.0.load(Relaxed) & (RUNNING | NOTIFIED) != 0 {
@@ -239,15 +253,16 @@ impl AtomicState {
         self.set_notified(NOTIFIED)
     }
 
-    /// Says that the process shall end at its next start.
+    /// Requests that the task ends at its next poll.
     pub fn terminate(&self) -> NotifyAction {
         self.set_notified(TERMINATE | NOTIFIED)
     }
 
     fn set_notified(&self, bits: u32) -> NotifyAction {
         let order = if mutant!("state-notify-release-only") { Release } else { AcqRel };
-        // Release: publishes the event to the next `start` (rule 2). Acquire: pairs with the
-        // release in `end`, so that who enqueues the process may use what the last runner used.
+        // Release: publishes the event to the next `transition_to_running` (rule 2). Acquire: pairs
+        // with the release in `transition_to_waiting`, so that the thread that enqueues the task
+        // may use what the last runner used.
         let before = self.0.fetch_or(bits, order);
         if before & COMPLETE != 0 {
             NotifyAction::Complete
@@ -258,33 +273,35 @@ impl AtomicState {
         }
     }
 
-    /// Ready to Running, by the holder of the queue entry, who is the runner from now on.
+    /// Ready to Running, by the holder of the `Runnable`, which is the runner from now on.
     ///
-    /// Call it before looking at the events.
+    /// Call this before reading the events.
     pub fn transition_to_running(&self) -> PollStart {
         let order = if mutant!("state-start-relaxed") { Relaxed } else { Acquire };
-        // Acquire: pairs with the notifiers' releases, so that their events are seen, and with the
-        // release of the last runner. Both bits are known, so turning them over sets one and
-        // clears the other.
+        // Acquire: pairs with the notifiers' releases, so that this poll sees their events, and
+        // with the release of the last runner. Both bits are known, so the xor sets one and clears
+        // the other.
         let before = self.0.fetch_xor(NOTIFIED | RUNNING, order);
         debug_assert_eq!(
             before & (NOTIFIED | RUNNING | COMPLETE),
             NOTIFIED,
-            "only a ready process is started: {:?}",
+            "only a ready task is polled: {:?}",
             Bits(before)
         );
         PollStart { terminate: before & TERMINATE != 0 }
     }
 
-    /// Running to Blocked or Idle, or to Ready if it was notified in its turn. By the runner.
-    pub fn transition_to_waiting(&self, waiting: WaitKind) -> WaitTransition {
-        let want = match waiting {
+    /// Running to Blocked or Idle, or to Ready if the task was notified during the poll. By the
+    /// runner.
+    pub fn transition_to_waiting(&self, kind: WaitKind) -> WaitTransition {
+        let want = match kind {
             WaitKind::Blocked => BLOCKED,
             WaitKind::Idle => 0,
         };
-        // Relaxed: only runners write these two bits, and what the last one wrote was acquired.
+        // Relaxed: only runners write these two bits, and this runner has acquired what the last
+        // one wrote.
         let mine = self.0.load(Relaxed) & (RUNNING | BLOCKED);
-        debug_assert_ne!(mine & RUNNING, 0, "only the runner ends a turn");
+        debug_assert_ne!(mine & RUNNING, 0, "only the runner ends a poll");
         if mutant!("state-end-by-cas") {
             let seen = self.0.load(Relaxed);
             let _ = self.0.compare_exchange(seen, seen ^ mine ^ want, AcqRel, Relaxed);
@@ -295,28 +312,29 @@ impl AtomicState {
             };
         }
         let order = if mutant!("state-end-relaxed") { Relaxed } else { Release };
-        // Release: pairs with the acquire in `set_notified` and in the next `start`, so that the
-        // next runner finds what this one left.
+        // Release: pairs with the acquire in `set_notified` and in the next
+        // `transition_to_running`, so that the next runner sees what this one wrote.
         let before = self.0.fetch_xor(mine ^ want, order);
         if before & NOTIFIED != 0 { WaitTransition::Ready } else { WaitTransition::Waiting }
     }
 
-    /// Running to Ready, whether it was notified or not. By the runner, who enqueues it.
+    /// Running to Ready, whether the task was notified or not. By the runner, which enqueues the
+    /// task.
     pub fn transition_to_ready(&self) {
-        // Release: pairs with the acquire in the next `start`, as in `end`. Relaxed: what a failed
-        // round saw only makes the next attempt.
+        // Release: pairs with the acquire in the next `transition_to_running`, as in
+        // `transition_to_waiting`. Relaxed on failure: the value only goes into the next attempt.
         let changed = self.0.fetch_update(Release, Relaxed, |now| {
-            debug_assert_ne!(now & RUNNING, 0, "only the runner ends a turn: {:?}", Bits(now));
+            debug_assert_ne!(now & RUNNING, 0, "only the runner ends a poll: {:?}", Bits(now));
             Some((now | NOTIFIED) & !RUNNING)
         });
         debug_assert!(changed.is_ok(), "the closure refuses nothing");
     }
 
-    /// Running to Complete. By the runner, after the output was stored.
+    /// Running to Complete. By the runner, after it has stored the output.
     pub fn transition_to_complete(&self) -> Completion {
         let order = if mutant!("state-complete-relaxed") { Relaxed } else { AcqRel };
         // Release: publishes the output to every acquire of the joiner. Acquire: pairs with the
-        // release in `publish_join_waker`, so that the waker is seen.
+        // release in `publish_join_waker`, so that the runner sees the waker.
         let before = self.0.fetch_xor(RUNNING | COMPLETE, order);
         debug_assert_eq!(
             before & (RUNNING | COMPLETE),
@@ -354,87 +372,90 @@ impl AtomicState {
     /// The joiner that sees [`State::Complete`] may take the output.
     #[must_use]
     pub fn load(&self) -> State {
-        // Acquire: pairs with the release in `complete`, so that the output is seen.
+        // Acquire: pairs with the release in `transition_to_complete`, so that the caller sees the
+        // output.
         Bits(self.0.load(Acquire)).state()
     }
 
     /// How often the process was upgraded, modulo 2 to the power of 24.
     #[must_use]
     pub fn generation(&self) -> u32 {
-        // Relaxed: the number stands for itself. Who compares it from outside learns what was true
-        // at some moment; the runner, which alone changes it, knows it exactly.
+        // Relaxed: only the number matters. Another thread that compares it learns what was true at
+        // some moment; the runner, which alone changes it, knows it exactly.
         self.0.load(Relaxed) >> GENERATION_SHIFT
     }
 
-    /// Begins the next generation and gives its number. By the runner.
+    /// Begins the next generation and returns its number. By the runner.
     pub fn upgrade(&self) -> u32 {
-        // Relaxed: the new incarnation is the runner's own, and published with the end of its
-        // turn. The sum wraps at the top of the state, so it touches no other bit.
+        // Relaxed: only the runner touches the new incarnation, and the end of its poll publishes
+        // it. The sum wraps at the top of the word, so it touches no other bit.
         let before = self.0.fetch_add(GENERATION_ONE, Relaxed);
         before.wrapping_add(GENERATION_ONE) >> GENERATION_SHIFT
     }
 
-    /// Makes the caller the joiner, also of a process that is complete: its runner keeps the output
-    /// of a process that is born without a joiner (rule 6). False if there is or was another.
-    #[must_use = "who does not know whether it is the joiner cannot leave"]
+    /// Makes the caller the joiner, even of a complete task: the runner keeps the output of a task
+    /// that was created without a joiner (rule 6). False if there is or was another joiner.
+    #[must_use = "only the joiner may call the other methods of the joiner"]
     pub fn claim_join(&self) -> bool {
         // Relaxed: the bit gives no access yet; the joiner's later calls acquire.
         self.0.fetch_or(JOINED, Relaxed) & JOINED == 0
     }
 
-    /// Gives the slot, in which a waker was put, to the completer. By the joiner, while the slot
-    /// is the joiner's.
+    /// Passes the slot, into which the joiner has put a waker, to the runner that will complete the
+    /// task. By the joiner, while it owns the slot.
     ///
     /// # Errors
     ///
-    /// If the process is complete. Then the slot stays the joiner's, nobody will wake it, and the
-    /// output is there.
+    /// If the task is complete. Then the joiner keeps the slot, nobody will wake it, and the output
+    /// is available.
     pub fn publish_join_waker(&self) -> Result<(), AlreadyComplete> {
         if mutant!("state-join-waker-unchecked") {
             self.0.fetch_or(JOIN_WAKER, Release);
             return Ok(());
         }
-        // Release: publishes the waker to `complete`.
+        // Release: publishes the waker to `transition_to_complete`.
         self.unless_complete(Release, |now| now | JOIN_WAKER)
     }
 
-    /// Takes the slot back, to look at the waker in it or to replace it. By the joiner.
+    /// Takes the slot back, to inspect or replace the waker. By the joiner.
     ///
     /// # Errors
     ///
-    /// If the process is complete. Then the slot stays the completer's, if it was, and the output
-    /// is there.
+    /// If the task is complete. Then the completing runner keeps the slot, if it owned it, and the
+    /// output is available.
     pub fn reclaim_join_waker(&self) -> Result<(), AlreadyComplete> {
         if mutant!("state-join-waker-torn") {
             self.0.fetch_and(!JOIN_WAKER, AcqRel);
             return Ok(());
         }
-        // Relaxed: the completer did not touch the slot, or the process would be complete.
+        // Relaxed: the completing runner has not touched the slot, or the task would be complete.
         self.unless_complete(Relaxed, |now| now & !JOIN_WAKER)
     }
 
-    /// One step of the joiner, refused by a complete process (rule 7).
+    /// One step of the joiner, which a complete task refuses (rule 7).
     fn unless_complete(
         &self,
         success: Ordering,
         step: impl Fn(u32) -> u32,
     ) -> Result<(), AlreadyComplete> {
-        // Acquire: pairs with the release in `complete`: who is refused takes the output.
+        // Acquire: pairs with the release in `transition_to_complete`: a refused joiner takes the
+        // output.
         self.0
             .fetch_update(success, Acquire, |now| (now & COMPLETE == 0).then(|| step(now)))
             .map(drop)
             .map_err(|_complete| AlreadyComplete)
     }
 
-    /// The joiner leaves. Afterwards it clears away what it is told, and nothing else.
+    /// The joiner leaves. Afterwards it cleans up what the result names, and nothing else.
     pub fn drop_join_handle(&self) -> JoinHandleDrop {
-        // Acquire: pairs with the release in `complete`, so that the output can be dropped.
-        // Nothing is published: the completer that sees this bit leaves the joiner's things alone.
+        // Acquire: pairs with the release in `transition_to_complete`, so that the joiner can drop
+        // the output. Nothing is published: a completing runner that sees this bit does not touch
+        // what the joiner owns.
         let before = self.0.fetch_or(JOIN_DROPPED, Acquire);
         debug_assert_eq!(
             before & (JOINED | JOIN_DROPPED),
             JOINED,
-            "the joiner leaves, and once: {:?}",
+            "the joiner leaves once: {:?}",
             Bits(before)
         );
         JoinHandleDrop {
@@ -446,12 +467,12 @@ impl AtomicState {
 
 impl fmt::Debug for AtomicState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: for the eye.
+        // Relaxed: for people to read.
         Bits(self.0.load(Relaxed)).fmt(f)
     }
 }
 
-/// A value of the state.
+/// A value of the word.
 struct Bits(u32);
 
 impl Bits {
@@ -487,7 +508,7 @@ impl fmt::Debug for Bits {
 mod tests {
     use super::*;
 
-    /// A word in its first turn.
+    /// A state in its first poll.
     fn running() -> AtomicState {
         let state = AtomicState::new(false);
         assert_eq!(state.transition_to_running(), PollStart { terminate: false });

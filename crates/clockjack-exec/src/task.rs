@@ -1,23 +1,26 @@
-//! The task: one process in memory, and the references to it.
+//! A task in memory, and the references to it.
 //!
-//! A task begins with a [`Header`], which has no type parameter: what queues, wakers and the registry
-//! hold is a pointer to it. Behind it stands the body, a future or a process, which only the
-//! functions of its [`VTable`] know.
+//! A *task* is whatever the executor runs: a [future](future), a [process](process) or a [custom
+//! task](crate::custom_task). Its cell begins with a [`Header`], which has no type parameter; run
+//! queues, wakers and the registry hold a pointer to the header. Behind the header is the body,
+//! which only the functions of the header's [`VTable`] know. The layout is that of tokio's and
+//! async-task's tasks.
 //!
 //! # Who owns what
 //!
-//! 1. References are counted in the registry's slot, not in the task, so that a look-up by pid can
-//!    take one while the process ends. A [`TaskRef`] is one reference. Whoever gives back the last
-//!    one frees the task and then vacates the slot.
-//! 2. One reference is that of the process's *task*. It is where the process is: in the
-//!    [`Runnable`] of a run queue, in the hands of the worker that runs it, or, while it waits,
-//!    nowhere: whoever makes it ready makes the runnable anew. It is given back when the process has
-//!    ended. So waking costs no counting.
-//! 3. The body is touched only by the runner, the one that the state word made so. When the process
-//!    ends the runner drops it, on its own thread; so what is not `Send` dies where it lived, even
-//!    if the last reference goes elsewhere.
-//! 4. The output belongs to the runner before_first_poll the completion and to the joiner, if there is one,
-//!    after it (see [`state`](crate::state)).
+//! 1. References are counted in the registry's slot, not in the cell, so that a look-up by pid can
+//!    take a reference while the task ends. A [`TaskRef`] is one reference. The thread that
+//!    releases the last one frees the cell and then vacates the slot.
+//! 2. One reference belongs to the task itself and keeps it alive. It is where the task is: in the
+//!    [`Runnable`] in a run queue, or with the worker that polls the task. While the task waits, no
+//!    variable holds this reference; the thread that makes the task ready creates the `Runnable`
+//!    from the header's address. The reference is released when the task has ended. So waking a
+//!    task changes no count.
+//! 3. Only the runner touches the body: the thread that the [state](crate::state) made the runner.
+//!    When the task ends, the runner drops the body on its own thread. So a body that is not `Send`
+//!    is dropped on the thread that it lived on, even if the last reference is released elsewhere.
+//! 4. The runner owns the output before the completion, and the joiner, if there is one, owns it
+//!    afterwards (see [`state`](crate::state)).
 #![expect(unsafe_code, reason = "counts references to, and calls into, cells of unknown type")]
 
 pub(crate) mod future;
@@ -54,36 +57,36 @@ use crate::{
     state::{AtomicState, NotifyAction, State, WaitKind},
 };
 
-/// The part of a task that is the same for all.
+/// The part of a cell that is the same for all tasks.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) state: AtomicState,
-    /// Of a custom task: whether it is in a turn. For reports.
+    /// Of a custom task: whether it is being polled. For reports.
     pub(crate) is_polling: AtomicBool,
     pub(crate) link: Link,
     pub(crate) vtable: &'static VTable,
-    /// Taken out by `VTable::free`, so that it outlives the task's memory.
+    /// Taken out by `VTable::free`, so that it outlives the cell's memory.
     pub(crate) executor: ManuallyDrop<ExecutorRef>,
-    /// Where its references are counted; stays valid as long as the executor.
+    /// The slot that counts the references; it stays valid as long as the executor.
     slot: NonNull<Slot>,
     pub(crate) signals: SignalQueue,
-    /// Whom it is tied to; the runner's.
+    /// Links and monitors; only the runner touches them.
     pub(crate) links: UnsafeCell<Option<Box<ProcessLinks>>>,
 }
 
-/// What a body of unknown type can do. All but `deliver` are for the runner.
+/// The functions of a body of unknown type. All but `deliver` are for the runner.
 pub(crate) struct VTable {
-    /// Runs user code once. It has the task by its address and not as a reference, since a custom
-    /// task may be gone when it returns.
+    /// Polls the body once. The cell is passed by its address and not by reference, because a
+    /// custom task may be freed when this returns.
     pub(crate) poll: unsafe fn(NonNull<Header>, &ExecutorShared) -> PollOutcome,
-    /// The next command that the step has asked for.
+    /// The next command that the poll has yielded.
     pub(crate) next_request: unsafe fn(&Header) -> Option<Request>,
     /// Lets the process clean up; user code.
     pub(crate) close: unsafe fn(&Header),
-    /// Drops the body and what was sent to it; user code. Called again, it goes on where a panic
-    /// stopped it.
+    /// Drops the body and the messages that were sent to it; user code. Called again, it continues
+    /// where a panic stopped it.
     pub(crate) drop_body: unsafe fn(&Header),
-    /// Keeps the result for the joiner.
+    /// Stores the result for the joiner.
     pub(crate) store: unsafe fn(&Header, TaskResult),
     /// Drops a result that nobody can ask for any more; user code.
     pub(crate) drop_output: unsafe fn(&Header),
@@ -91,55 +94,55 @@ pub(crate) struct VTable {
     pub(crate) take_output: unsafe fn(&Header, *mut ()),
     /// Sends a message of unknown type.
     pub(crate) deliver: unsafe fn(&Header, Payload) -> Result<(), SendError<Payload>>,
-    /// Frees the memory and hands back the executor that the task held.
+    /// Frees the memory and returns the executor that the cell held.
     pub(crate) free: unsafe fn(NonNull<Header>) -> ExecutorRef,
-    /// Tells the body of a panic that ended its turn, by the address as in `step`; without it that
-    /// ends the process.
+    /// Reports to the body a panic that ended its poll; the cell is passed by its address as in
+    /// `poll`. Without this function a panic ends the task.
     pub(crate) on_panic: Option<OnPanic>,
-    /// What a custom task does in its own way.
+    /// The additional functions of a custom task.
     pub(crate) custom: Option<&'static CustomVTable>,
-    /// What the process is called in reports.
+    /// The name of the task in reports.
     pub(crate) name: fn() -> &'static str,
 }
 
-/// What a body of unknown type does about a panic in its turn.
+/// What a body of unknown type does about a panic in its poll.
 pub(crate) type OnPanic = unsafe fn(NonNull<Header>, &ExecutorShared, PanicPayload) -> PollOutcome;
 
-/// What a custom task does in its own way: the word of its front, and not the state word, says
-/// whether it waits; see [`custom`](crate::custom_task).
+/// The additional functions of a custom task. A word in its shared part, and not the state of the
+/// header, says whether it waits; see [`custom_task`](crate::custom_task).
 pub(crate) struct CustomVTable {
-    /// What its body says of its kind.
+    /// The kind that the custom task states.
     pub(crate) kind: fn() -> TypeId,
-    /// What it is sent, as reports call it.
+    /// The name of its messages in reports.
     pub(crate) input: fn() -> &'static str,
-    /// Ends its sleep; true if it slept, and is to be queued by the caller.
+    /// Ends its sleep; true if it was parked: then the caller enqueues it.
     pub(crate) unpark: unsafe fn(&Header) -> bool,
     pub(crate) is_parked: unsafe fn(&Header) -> bool,
 }
 
-/// What is to become of a process after a step.
+/// What the executor does with a task after a poll.
 pub(crate) enum PollOutcome {
     PollAgain,
     Wait(WaitKind),
-    /// It sleeps already, and may even have been woken, or freed: it must not be touched any more,
-    /// nor be borrowed by whoever is told.
+    /// The task is parked already. Another thread may even have woken or freed it, so the caller
+    /// must neither touch it nor hold a borrow of it.
     Parked,
-    /// It asked for commands, and then goes on like this.
+    /// The task has yielded commands; afterwards the executor does what the field says.
     DispatchCommands(AfterDispatch),
     Finished(TaskResult),
 }
 
-/// What becomes of a process when its commands are with their handlers.
+/// What the executor does with a task after it has passed the commands to their handlers.
 pub(crate) enum AfterDispatch {
-    /// It waits for them, or for another event.
+    /// The task waits for them, or for another event.
     Wait,
-    /// It has another turn: events were kept from it, and nobody notifies a second time.
+    /// The task is polled again: there are more events, for which nobody notifies a second time.
     PollAgain,
 }
 
-/// How a process ends.
+/// How a task ended.
 pub(crate) enum TaskResult {
-    /// The body has kept its result already.
+    /// The body has stored its output already.
     Stored,
     Output(Payload),
     Error(JoinError),
@@ -179,24 +182,25 @@ impl Header {
 
     #[inline]
     pub(crate) fn slot(&self) -> &Slot {
-        // SAFETY: the slot belongs to the registry of the executor that this task holds, and is never
-        // freed before_first_poll that.
+        // SAFETY: the slot belongs to the registry of the executor that this cell holds, and the
+        // registry never frees a slot before itself.
         unsafe { self.slot.as_ref() }
     }
 
     pub(crate) fn pid(&self) -> Pid {
-        // SAFETY: whoever can call this has a reference to the task.
+        // SAFETY: every caller has a reference to the task.
         let generation = unsafe { self.slot().generation() };
         Pid::new(self.executor.node(), self.slot().index(), generation)
     }
 
-    /// Whether it is a process of this executor. Pids do not tell: another's may be the same.
+    /// Whether this is a task of that executor. The pid does not tell: a task of another executor
+    /// may have the same.
     #[inline]
     pub(crate) fn is_of(&self, executor: &ExecutorShared) -> bool {
         core::ptr::eq(&raw const **self.executor, executor)
     }
 
-    /// Makes the process run, if it does not anyway. The event that it is about was left before_first_poll.
+    /// Makes the task run, unless it will run anyway. The caller has left the event before.
     #[inline]
     pub(crate) fn wake(&self) {
         if self.unpark() {
@@ -204,7 +208,7 @@ impl Header {
         }
     }
 
-    /// As [`wake`](Self::wake), but it runs behind all that is queued where this is called.
+    /// As [`wake`](Self::wake), but the task goes to the end of the caller's run queue.
     #[inline]
     pub(crate) fn wake_last(&self) {
         if self.unpark() {
@@ -212,16 +216,16 @@ impl Header {
         }
     }
 
-    /// Tells the process that something was left for it; true if the caller has to queue it.
+    /// Tells the task that there is an event; true if the caller must enqueue the task.
     #[inline]
     fn unpark(&self) -> bool {
         match self.vtable.custom {
             None => matches!(self.state.notify(), NotifyAction::Enqueue),
             Some(custom) => {
-                // SAFETY: the table is that of the task.
+                // SAFETY: the vtable is that of the cell.
                 let slept = unsafe { (custom.unpark)(self) };
                 if slept {
-                    // Relaxed: a hint; until it is queued it is this caller's.
+                    // Relaxed: a hint; until the task is enqueued, it belongs to this caller.
                     self.is_polling.store(false, Relaxed);
                 }
                 slept
@@ -229,11 +233,11 @@ impl Header {
         }
     }
 
-    /// What it does, at about this time.
+    /// What the task does, at about this time.
     pub(crate) fn state(&self) -> State {
         match self.vtable.custom {
             Some(custom) if !self.state.is_complete() => {
-                // SAFETY: the table is that of the task.
+                // SAFETY: the vtable is that of the cell.
                 if unsafe { (custom.is_parked)(self) } {
                     State::Idle
                 // Relaxed: a hint.
@@ -247,7 +251,7 @@ impl Header {
         }
     }
 
-    /// Ends the process at its next turn.
+    /// Ends the task instead of its next poll; false if it has ended already.
     pub(crate) fn terminate(&self) -> bool {
         match self.state.terminate() {
             NotifyAction::Enqueue => self.executor.schedule_woken(Runnable::of(self)),
@@ -258,7 +262,7 @@ impl Header {
         true
     }
 
-    /// Leaves a signal and makes the process look at it. It comes back if the process has ended.
+    /// Sends a signal and wakes the task. Returns the signal to the caller if the task has ended.
     pub(crate) fn signal(&self, signal: ProcessSignal) -> Result<(), ProcessSignal> {
         self.signals.push(signal)?;
         self.wake();
@@ -266,11 +270,10 @@ impl Header {
     }
 }
 
-/// What a task has behind its header that somebody may join: the waker of who does. Whose it is, the
-/// state word tells.
+/// The waker of the joiner. The [state](crate::state) says who owns the slot.
 pub(crate) type JoinWakerSlot = UnsafeCell<Option<Waker>>;
 
-/// The front of a task that may be joined.
+/// The beginning of a cell that can be joined.
 #[repr(C)]
 pub(crate) struct JoinableHeader {
     pub(crate) header: Header,
@@ -291,13 +294,13 @@ impl JoinableHeader {
     }
 }
 
-/// One reference to a task.
+/// One counted reference to a task.
 #[repr(transparent)]
 pub(crate) struct TaskRef(NonNull<Header>);
 
-// SAFETY: what a reference reaches without further promise, the header, is made for sharing: atomics,
-// and cells whose owner the state word names. Bodies that are not `Send` are touched and dropped by
-// the runner only, which for them is always the same thread (module, 3).
+// SAFETY: a reference gives access to the header only, which is made for sharing: atomics, and
+// cells whose owner the state names. Only the runner touches and drops a body that is not `Send`,
+// and for such a body the runner is always the same thread (module, 3).
 unsafe impl Send for TaskRef {}
 // SAFETY: as above.
 unsafe impl Sync for TaskRef {}
@@ -305,7 +308,7 @@ unsafe impl Sync for TaskRef {}
 impl TaskRef {
     /// # Safety
     ///
-    /// The pointer is that of a live task, and the caller owns one reference, which it gives away.
+    /// The pointer is that of a live cell, and the caller owns one reference, which it gives away.
     pub(crate) unsafe fn from_raw(header: NonNull<Header>) -> Self {
         Self(header)
     }
@@ -316,8 +319,8 @@ impl TaskRef {
 
     #[inline]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: this reference keeps the task from being freed, and only shared borrows of the
-        // header are made while one exists.
+        // SAFETY: this reference keeps the cell from being freed, and only shared borrows of the
+        // header are made while a reference exists.
         unsafe { self.0.as_ref() }
     }
 
@@ -337,7 +340,7 @@ impl TaskRef {
 impl Clone for TaskRef {
     #[inline]
     fn clone(&self) -> Self {
-        // SAFETY: this reference is one that is counted, so the count is not zero.
+        // SAFETY: this reference is counted, so the count is not zero.
         unsafe { self.header().slot().acquire() };
         Self(self.0)
     }
@@ -347,8 +350,8 @@ impl Drop for TaskRef {
     #[inline]
     fn drop(&mut self) {
         let slot = self.header().slot;
-        // SAFETY: the slot lives as long as the executor, which is held by the task, and after the
-        // task was freed by `free`, until it is vacated.
+        // SAFETY: the slot lives as long as the executor. The cell holds the executor, and after
+        // `free` has freed the cell, `free` itself holds it until the slot is vacated.
         let slot = unsafe { slot.as_ref() };
         // SAFETY: the reference is counted and is not used after this.
         if let Some(last) = unsafe { slot.release() } {
@@ -363,52 +366,53 @@ impl fmt::Debug for TaskRef {
     }
 }
 
-/// Frees the task whose last reference was given back.
+/// Frees the cell whose last reference was released.
 #[inline(never)]
 pub(crate) fn free(last: LastRef<'_>) {
     let header = last.value().cast::<Header>();
-    // SAFETY: nobody can make another reference (the registry does not count up from zero), so the
-    // task is this thread's single_thread.
+    // SAFETY: nobody can make another reference (the registry does not count up from zero), so this
+    // thread has the cell to itself.
     let release = unsafe { header.as_ref() }.vtable.free;
-    // SAFETY: as above; the function is that of the task's own type.
+    // SAFETY: as above; the function is that of the cell's own type.
     let executor = unsafe { release(header) };
     executor.vacate(last);
 }
 
-/// The task of a process that is ready: what run queues hold (module, 2).
+/// A task that is ready: the item of a run queue. It owns the reference that the task has to itself
+/// (module, 2). async-task uses the same name; tokio calls it `Notified`.
 ///
-/// Dropped, it is lost, and the process with it, which is then never freed: whoever drops a queue
-/// need not be on the thread that the body may be dropped on. That happens only if a panic that
-/// nobody catches ends the thread of an executor.
-#[must_use = "a process whose runnable is dropped is lost"]
+/// Dropping a `Runnable` leaks its task: the body may have to be dropped on another thread than the
+/// one that drops the queue. This happens only if a panic that nobody catches ends the thread of an
+/// executor.
+#[must_use = "a task whose runnable is dropped is lost"]
 pub(crate) struct Runnable(NonNull<Header>);
 
 // SAFETY: as for `TaskRef`, which it becomes.
 unsafe impl Send for Runnable {}
 
 impl Runnable {
-    /// The runnable of a process that the caller has just made ready; nobody else has it.
+    /// The runnable of a task that the caller has just made ready; nobody else has it.
     #[inline]
     pub(crate) fn of(header: &Header) -> Self {
         Self(NonNull::from(header))
     }
 
-    /// The reference of the process's task.
+    /// The reference that the task has to itself.
     #[inline]
     pub(crate) fn into_ref(self) -> TaskRef {
         TaskRef(self.0)
     }
 
-    /// The runnable of a process that the holder of its task has just made ready again.
+    /// The runnable of a task that the holder of its own reference has just made ready again.
     #[inline]
     pub(crate) fn from_ref(task: TaskRef) -> Self {
         Self(task.into_raw())
     }
 
-    /// The index of the process in the registry.
+    /// The index of the task in the registry.
     #[inline]
     pub(crate) fn index(&self) -> u32 {
-        // SAFETY: the runnable owns a reference, so the task is there.
+        // SAFETY: the runnable owns a reference, so the cell is alive.
         unsafe { self.0.as_ref() }.slot().index()
     }
 
@@ -432,12 +436,12 @@ impl fmt::Debug for Runnable {
     }
 }
 
-/// Runnables hang in the injector by the header's link.
+/// Links runnables in the injector by the link in their header.
 pub(crate) struct RunQueueLink;
 
-// SAFETY: (1) the link stands in the header, which lives as long as the runnable's reference; (2) an
-// runnable is the only one of its process, so the link is in one queue at a time; (3) the conversions
-// are inverse to each other: the link stands at a fixed offset in the `repr(C)` header.
+// SAFETY: (1) the link is in the header, which lives as long as the runnable's reference; (2) a
+// runnable is the only one of its task, so the link is in one queue at a time; (3) the conversions
+// are inverse to each other: the link has a fixed offset in the `repr(C)` header.
 unsafe impl Linked for RunQueueLink {
     type Handle = Runnable;
 
@@ -450,9 +454,10 @@ unsafe impl Linked for RunQueueLink {
     }
 
     unsafe fn from_link(link: NonNull<Link>) -> Runnable {
-        // SAFETY: the link is that of a header, by the contract, so the header begins this much before_first_poll.
+        // SAFETY: by the contract the link is that of a header, so the header begins at this offset
+        // before it.
         let header = unsafe { link.byte_sub(core::mem::offset_of!(Header, link)) };
-        // SAFETY: the runnable was given away by `into_link`.
+        // SAFETY: `into_link` gave the runnable away.
         unsafe { Runnable::from_raw(header.cast()) }
     }
 }
@@ -460,21 +465,21 @@ unsafe impl Linked for RunQueueLink {
 static WAKER: RawWakerVTable =
     RawWakerVTable::new(waker_clone, waker_wake, waker_wake_by_ref, waker_drop);
 
-/// A waker of the process, borrowed from a reference that outlives it.
+/// A waker of the task, borrowed from a reference that outlives it.
 #[inline]
 pub(crate) fn borrowed_waker(header: &Header) -> ManuallyDrop<Waker> {
     let data = NonNull::from(header).as_ptr().cast_const().cast::<()>();
     // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and count a
-    // reference for each clone. This first one counts none and is never dropped.
+    // reference per clone. This first waker counts none and is never dropped.
     ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(data, &WAKER)) })
 }
 
-/// The process behind a waker, if it is one of ours. The borrow is that of the waker.
+/// The task of a waker, if it is a waker of this crate. The borrow is that of the waker.
 #[inline]
 pub(crate) fn header_of(waker: &Waker) -> Option<&Header> {
     if core::ptr::eq(waker.vtable(), &raw const WAKER) {
-        // SAFETY: a waker with this table has a header as its data, and a reference to it, or is
-        // borrowed from one; both last as long as the waker.
+        // SAFETY: a waker with this vtable has a header as its data, and owns a reference to it or
+        // is borrowed from one; both last as long as the waker.
         Some(unsafe { &*waker.data().cast::<Header>() })
     } else {
         None
@@ -484,15 +489,15 @@ pub(crate) fn header_of(waker: &Waker) -> Option<&Header> {
 unsafe fn waker_clone(data: *const ()) -> RawWaker {
     // SAFETY: the data of our wakers is a live header.
     let header = unsafe { &*data.cast::<Header>() };
-    // SAFETY: the waker that is cloned has, or is borrowed from, a counted reference.
+    // SAFETY: the waker that is cloned owns, or is borrowed from, a counted reference.
     unsafe { header.slot().acquire() };
     RawWaker::new(data, &WAKER)
 }
 
 unsafe fn waker_wake(data: *const ()) {
-    // SAFETY: as for the two.
+    // SAFETY: by the contract of both functions.
     unsafe { waker_wake_by_ref(data) };
-    // SAFETY: as for the two.
+    // SAFETY: as above.
     unsafe { waker_drop(data) };
 }
 
@@ -505,6 +510,6 @@ unsafe fn waker_drop(data: *const ()) {
     let header = data.cast_mut().cast::<Header>();
     // SAFETY: the data of our wakers is a header, so not null.
     let header = unsafe { NonNull::new_unchecked(header) };
-    // SAFETY: a waker that is dropped owns one reference, and gives it up.
+    // SAFETY: a waker that is dropped owns one reference, and gives it away.
     drop(unsafe { TaskRef::from_raw(header) });
 }

@@ -61,7 +61,7 @@ pub trait Toolbox: Sync {
     /// says otherwise.
     ///
     /// It MUST NOT differ from the clock but by being finer: rounded down to the clock's tick it is
-    /// a reading of the clock. A delay that is counted from the clock single_thread may be short by the
+    /// a reading of the clock. A delay that is counted from the clock alone may be short by the
     /// part of a tick that was over already; a toolbox on which that part can be seen, by a finer
     /// clock, has to give it here.
     fn now(&self) -> TimerInstant {

@@ -1,4 +1,4 @@
-//! A waker that ends the sleep of an executor's thread.
+//! A waker that unparks the thread of a local executor.
 #![expect(unsafe_code, reason = "a waker is a pointer and four functions")]
 
 use core::{
@@ -10,9 +10,9 @@ use crate::executor_ref::ExecutorRef;
 
 static TABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
 
-/// Wakes the one thread of an executor without workers.
+/// A waker for the one thread of an executor without workers.
 pub(crate) fn waker(executor: &ExecutorRef) -> Waker {
-    // SAFETY: the functions are thread-safe and count a reference for each waker.
+    // SAFETY: the functions are thread-safe and count a reference per waker.
     unsafe { Waker::from_raw(raw(executor.clone())) }
 }
 
@@ -22,7 +22,7 @@ fn raw(executor: ExecutorRef) -> RawWaker {
 
 /// # Safety
 ///
-/// The data is that of a waker of this module, whose reference is not given up.
+/// The data is that of a waker of this module, which keeps its reference.
 unsafe fn borrowed(data: *const ()) -> ManuallyDrop<ExecutorRef> {
     // SAFETY: the data came from `into_raw`.
     ManuallyDrop::new(unsafe { ExecutorRef::from_raw(data) })
@@ -46,6 +46,6 @@ unsafe fn wake_by_ref(data: *const ()) {
 }
 
 unsafe fn release(data: *const ()) {
-    // SAFETY: by the contract of a waker; its reference is given up.
+    // SAFETY: by the contract of a waker, which gives its reference away.
     drop(ManuallyDrop::into_inner(unsafe { borrowed(data) }));
 }

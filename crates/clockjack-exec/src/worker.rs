@@ -1,26 +1,29 @@
-//! A worker of a pool: where it finds work, in which order, and when it sleeps.
+//! A worker of a pool: where it finds tasks, in which order, and when it parks.
+//!
+//! The scheduler is that of tokio's multi-threaded runtime and Go: a bounded ring per worker with
+//! work stealing, a LIFO slot in front of it, and a shared injector.
 //!
 //! # Where it looks
 //!
-//! 1. Its LIFO slot, three times in a row at the most: what the last step woke is still in the
-//!    cache.
+//! 1. Its LIFO slot, at most three times in a row: the task that the last poll woke still has its
+//!    data in the CPU cache.
 //! 2. Its ring, oldest first.
-//! 3. Every *n* steps, before the two: its timers and the injector. *n* is tuned so that about
-//!    200 µs lie between two such looks; no steal resets the count.
-//! 4. The injector: one, and up to sixteen more into its ring.
-//! 5. Other workers, from a random one on, each once: half of its ring.
-//! 6. As a last resort the timers that are overdue elsewhere, and the LIFO slot of a worker that
-//!    has been in the same step for longer than the watchdog allows.
+//! 3. Every *n* polls, before the first two: its timers and the injector. *n* is tuned so that
+//!    about 200 µs pass between two such rounds of maintenance; a steal does not reset the count.
+//! 4. The injector: one task, and up to sixteen more into its ring.
+//! 5. The other workers, each once, beginning at a random one: half of the victim's ring.
+//! 6. As a last resort the overdue timers of other workers, and the LIFO slot of a worker that has
+//!    been in the same poll for longer than the watchdog tolerates.
 //!
-//! Having found nothing it looks again: four times at once, twelve times after letting others run;
-//! then it parks. Only half of the workers search at a time; [`Idle`](crate::idle::Idle) has the
-//! protocol by which none sleeps while there is work, and no timer is slept through. Random numbers
-//! are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! A worker that has found nothing searches again: four times at once, twelve times after yielding
+//! to other threads; then it parks. Only half of the workers search at a time.
+//! [`Idle`](crate::idle::Idle) has the protocol by which no worker sleeps while there is work or
+//! while a timer is due. Random numbers come from SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 //!
-//! # What others may touch
+//! # What other threads may touch
 //!
-//! Of a worker everything: it is made of atomics. Of a [`WorkerLocal`] nothing: it is on the stack of
-//! the worker's thread, which reaches it through its toolbox.
+//! Everything of a [`WorkerShared`]: it is made of atomics. Nothing of a [`WorkerLocal`]: it is on
+//! the stack of the worker's thread, which reaches it through its toolbox.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
 mod local;
@@ -57,49 +60,50 @@ use crate::{
 
 /// How often in a row the LIFO slot goes first.
 const LIFO_RUN_MAX: u8 = 3;
-/// Searches without a pause, and all together.
+/// Searches without a pause, and in total.
 const SPINS_TIGHT: u32 = 4;
 const SPINS_MAX: u32 = 16;
-/// Steps between two looks at timers and injector.
+/// Polls between two rounds of maintenance.
 const INTERVAL_START: u32 = 61;
 const INTERVAL_MIN: u32 = 2;
 const INTERVAL_MAX: u32 = 127;
-/// The time that should lie between two such looks.
+/// The time that should pass between two rounds of maintenance.
 const INTERVAL_NANOS: u64 = 200_000;
-/// How many timers one look fires at the most; the rest follows after a few steps.
+/// How many timers fire at most at a time; the rest follows after a few polls.
 const TIMERS_PER_POLL: usize = 256;
 
-/// Works in a worker until it is asked to leave. Called by the thread that is to be the worker.
+/// Runs a worker until it is asked to stop, on the caller's thread.
 ///
 /// # Panics
-/// If the worker is taken, or there is none of that number.
+/// If the worker of this index runs already, or there is no such index.
 #[doc(hidden)]
 pub fn run_worker(executor: &ExecutorShared, worker: usize) {
     run_worker_with(executor, worker, || ());
 }
 
-/// The same, and calls `seated` when the worker has its worker and its timers, before it does
-/// anything.
+/// As [`run_worker`], and calls `started` when the worker has its slot and its timer shard, before
+/// it does anything.
 ///
 /// # Panics
-/// If the worker is taken, or there is none of that number.
+/// If the worker of this index runs already, or there is no such index.
 #[doc(hidden)]
-pub fn run_worker_with(executor: &ExecutorShared, worker: usize, seated: impl FnOnce()) {
-    // Beside the worker and not in it: this thread reaches it through its toolbox too, while the
-    // worker is borrowed for good.
+pub fn run_worker_with(executor: &ExecutorShared, worker: usize, started: impl FnOnce()) {
+    // Outside of the `Worker`: this thread also reaches it through its toolbox, while the `Worker`
+    // is borrowed for its whole life.
     let local = occupy_slot(executor, worker);
     let mut worker = Worker::new(executor, &local);
     let entered = EnterGuard { executor, before: executor.toolbox().enter(&raw const local) };
-    seated();
+    started();
     worker.run();
-    worker.leave();
+    worker.retire();
     drop(entered);
-    // Not before: what was dropped until now went into it.
-    ExecutorRef::take_back(executor, &local.ref_cache);
+    // Not earlier: every drop of an `ExecutorRef` until now has put its reference into the cache.
+    ExecutorRef::return_ref_cache(executor, &local.ref_cache);
 }
 
-/// Makes this thread what it was before it became a worker. By a panic of the worker, too: what is
-/// dropped then would look at what is gone. The ref_cache is lost in that case, and the executor stays.
+/// Restores what this thread was before it became a worker, also if the worker panics: values that
+/// are dropped during unwinding would use a `WorkerLocal` that is gone. In that case the cached
+/// references are lost, and the executor is leaked.
 struct EnterGuard<'e> {
     executor: &'e ExecutorShared,
     before: *const WorkerLocal,
@@ -111,15 +115,15 @@ impl Drop for EnterGuard<'_> {
     }
 }
 
-/// Takes a worker, with its ring and a shard.
+/// Occupies the worker slot of an index, with its ring and a timer shard.
 fn occupy_slot(executor: &ExecutorShared, worker: usize) -> WorkerLocal {
     let shared = &*executor.workers[worker];
-    // Acquire: pairs with the release of the worker that left.
-    let was_taken = shared.is_occupied.swap(1, Acquire);
-    assert_eq!(was_taken, 0, "worker {worker} is taken");
-    // SAFETY: this thread has just taken the worker.
+    // Acquire: pairs with the release of the worker that stopped.
+    let was_occupied = shared.is_occupied.swap(1, Acquire);
+    assert_eq!(was_occupied, 0, "worker {worker} runs already");
+    // SAFETY: this thread has just occupied the slot.
     let ring = shared.ring.with_mut(|ring| unsafe { (*ring).take() });
-    let ring = ring.expect("a worker that left gave the ring back");
+    let ring = ring.expect("a worker that stopped returned the ring");
     if mutant!("worker-forgets-request") {
         shared.flags.store(0, Relaxed);
     }
@@ -140,16 +144,16 @@ struct Worker<'e> {
     executor: &'e ExecutorShared,
     shared: &'e WorkerShared,
     local: &'e WorkerLocal,
-    /// The process whose poll_count it is.
+    /// The task that is being polled.
     running: Cell<Option<NonNull<Header>>>,
     is_searching: bool,
     lifo_run: u8,
-    /// Steps until the next look at timers and injector, out of `interval`.
+    /// Polls until the next maintenance, out of `interval`.
     countdown: u32,
     interval: u32,
-    /// When the last such look was.
+    /// When the last maintenance was.
     maintained_at: u64,
-    /// How long a step takes, about.
+    /// How long a poll takes, on average.
     poll_nanos: u64,
     now: Tick,
     random: u64,
@@ -179,16 +183,17 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Steps until asked to leave. One guard is around all steps and not around each: a panic ends
-    /// the process whose poll_count it was, and the work goes on.
+    /// Polls tasks until it is asked to stop. One `catch_unwind` is around all polls and not around
+    /// each: a panic ends the task that was being polled, and the worker continues.
     fn run(&mut self) {
         let toolbox = self.executor.toolbox();
         while let Err(payload) = toolbox.catch_unwind(&mut || self.run_loop()) {
             let running = self.running.take();
-            // A panic that is not a process's is a fault of this code, and is not survived.
+            // A panic outside of a poll is a fault of this code, and the worker does not survive
+            // it.
             let running = running.unwrap_or_else(|| panic!("a worker failed: {payload:?}"));
             self.end_poll();
-            // SAFETY: it was running when the panic was caught.
+            // SAFETY: the task was being polled when the panic was caught.
             unsafe { self.executor.finish_panicked(running, payload) };
         }
     }
@@ -199,22 +204,22 @@ impl<'e> Worker<'e> {
                 return;
             }
             match self.next().or_else(|| self.search()) {
-                Some(runnable) => self.step(runnable),
+                Some(runnable) => self.poll(runnable),
                 None => self.park(),
             }
         }
     }
 
-    /// Does what it was asked for; whether that is to leave.
+    /// Handles the requests of other threads; returns whether the worker is to stop.
     #[inline(always)]
     fn should_stop(&mut self) -> bool {
-        // Acquire: pairs with whoever asked.
+        // Acquire: pairs with the release of the requesting thread.
         let flags = self.shared.flags.load(Acquire);
         if flags != 0 {
             if flags & STOP != 0 && self.shared.accept_stop() {
                 return true;
             }
-            // Relaxed: the look that follows is what was asked for.
+            // Relaxed: the maintenance that follows is what was requested.
             self.shared.flags.fetch_and(!POLL, Relaxed);
             self.countdown = 0;
         }
@@ -222,12 +227,12 @@ impl<'e> Worker<'e> {
     }
 
     #[inline]
-    fn step(&mut self, runnable: Runnable) {
+    fn poll(&mut self, runnable: Runnable) {
         if self.is_searching {
             self.end_search();
         }
         let shared = self.shared;
-        // Relaxed: a hint for who watches.
+        // Relaxed: a hint for the watchdog.
         let poll_count = shared.poll_count.load(Relaxed).wrapping_add(1);
         shared.current_task.store(runnable.index(), Relaxed);
         shared.poll_count.store(poll_count, Relaxed);
@@ -238,12 +243,12 @@ impl<'e> Worker<'e> {
     #[inline]
     fn end_poll(&self) {
         let poll_count = &self.shared.poll_count;
-        // Relaxed: as in `step`.
+        // Relaxed: as in `poll`.
         poll_count.store(poll_count.load(Relaxed).wrapping_add(1), Relaxed);
         count(&self.shared.counts.steps, 1);
     }
 
-    /// The next process that is here.
+    /// The next task of this worker.
     #[inline]
     fn next(&mut self) -> Option<Runnable> {
         if self.countdown == 0
@@ -262,7 +267,7 @@ impl<'e> Worker<'e> {
         self.local.with_ring(Owner::pop).or_else(|| self.shared.take_lifo())
     }
 
-    /// Looks at the clock, the timers and the injector.
+    /// Reads the clock, fires due timers, and takes tasks from the injector.
     #[cold]
     fn maintain(&mut self) -> Option<Runnable> {
         let nanos = self.executor.toolbox().nanos();
@@ -281,7 +286,7 @@ impl<'e> Worker<'e> {
         self.take_injected()
     }
 
-    /// Reads the clock when it was not read for some time without a reason to tune anything.
+    /// Reads the clock after a pause, without tuning the interval.
     fn refresh(&mut self) {
         let nanos = self.executor.toolbox().nanos();
         self.maintained_at = nanos;
@@ -290,7 +295,7 @@ impl<'e> Worker<'e> {
         self.shared.set_now(self.now);
     }
 
-    /// Fires what is due in the shards that this worker keeps.
+    /// Fires the due timers of the shards that are assigned to this worker.
     fn poll_timers(&mut self) {
         self.local.flush_lazy_cancels(self.executor);
         let (executor, worker) = (self.executor, self.local.index);
@@ -301,7 +306,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Says whether anything was done.
+    /// Fires the due timers of a shard; returns whether anything was done.
     fn fire(&mut self, shard: u32, is_own: bool) -> bool {
         let Self { executor, now, deferred, local, shared, .. } = self;
         let (shards, now) = (&executor.shards, *now);
@@ -322,7 +327,7 @@ impl<'e> Worker<'e> {
         }
         executor.drop_stale_values(shard);
         if polled.more {
-            // The rest soon, but not before what has just been woken.
+            // The rest follows soon, but not before the tasks that were just woken.
             self.countdown = self.countdown.min(INTERVAL_MIN);
         }
         if polled.fired > 0 {
@@ -337,13 +342,13 @@ impl<'e> Worker<'e> {
         polled.fired > 0 || polled.more
     }
 
-    /// What has become ready here while timers fired: those who wake by way of other wakers leave
-    /// it in the LIFO slot.
+    /// A task that has become ready here while timers fired. A timer that wakes through another
+    /// executor's or a user's waker may put a task into the LIFO slot.
     fn take_fired(&mut self) -> Option<Runnable> {
         self.local.with_ring(Owner::pop).or_else(|| self.shared.take_lifo())
     }
 
-    /// One process from the injector, and some more into the ring.
+    /// One task from the injector, and some more into the ring.
     fn take_injected(&mut self) -> Option<Runnable> {
         let injector = &self.executor.injector;
         if injector.is_empty() {
@@ -355,7 +360,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Looks everywhere, for a while.
+    /// Searches for a task everywhere, for a while.
     fn search(&mut self) -> Option<Runnable> {
         if !self.is_searching {
             self.is_searching = self.executor.idle.start_search();
@@ -381,7 +386,7 @@ impl<'e> Worker<'e> {
         self.take_fired().or_else(|| self.take_over()).or_else(|| self.steal_lifo())
     }
 
-    /// Takes half of what another worker has.
+    /// Steals half of another worker's ring.
     fn steal(&mut self) -> Option<Runnable> {
         let executor = self.executor;
         let (n_seats, start) = (executor.workers.len(), self.random_below(executor.workers.len()));
@@ -402,8 +407,8 @@ impl<'e> Worker<'e> {
         None
     }
 
-    /// Fires what is overdue in the shards of workers that are busy, or that nobody keeps, until
-    /// there is something to step.
+    /// Fires overdue timers of busy workers and of unassigned shards, until there is a task to
+    /// poll.
     fn take_over(&mut self) -> Option<Runnable> {
         let executor = self.executor;
         loop {
@@ -424,7 +429,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Takes what a worker has put first and does not come to, as the watchdog has found.
+    /// Takes the task in the LIFO slot of a worker that the watchdog has found stuck.
     fn steal_lifo(&mut self) -> Option<Runnable> {
         if mutant!("worker-steals-no-lifo") {
             return None;
@@ -444,7 +449,8 @@ impl<'e> Worker<'e> {
             let _ = self.executor.idle.end_search();
             return;
         }
-        // If nobody else searches, who submitted meanwhile counted on this worker.
+        // If no other worker searches, a thread that submitted a task in the meantime has relied on
+        // this worker and woken nobody.
         if self.executor.idle.end_search() && self.executor.has_shared_work() {
             self.executor.wake_one();
         }
@@ -458,7 +464,8 @@ impl<'e> Worker<'e> {
         self.finish_park(slept);
     }
 
-    /// Announces that it sleeps, unless there is something to do after all; says until when.
+    /// Announces that the worker parks, unless there is something to do after all; returns until
+    /// when it may sleep.
     fn prepare_park(&mut self) -> Option<Option<Tick>> {
         let (executor, worker, shared) = (self.executor, self.local.index, self.shared);
         let was_searching = core::mem::replace(&mut self.is_searching, true);
@@ -473,12 +480,12 @@ impl<'e> Worker<'e> {
             return None;
         }
         count(&shared.counts.parked, 1);
-        // Read after the announcement: whoever armed before that is in it, whoever arms after it
-        // sees the sleeper.
+        // Read after the announcement: a timer that was armed before the announcement is included,
+        // and a thread that arms a timer after it sees that the worker is parked.
         Some(executor.shards.next_wake(worker))
     }
 
-    /// It is awake again, or has not slept.
+    /// The worker is awake again, or has not parked.
     fn finish_park(&mut self, slept: Option<Option<Tick>>) {
         let executor = self.executor;
         if let Some(until) = slept {
@@ -490,19 +497,19 @@ impl<'e> Worker<'e> {
         }
         self.refresh();
         executor.notify_worker_awake(self.now);
-        // Its timers are probably why it is awake.
+        // Its timers are probably the reason why it is awake.
         self.poll_timers();
     }
 
-    /// Hands on everything that is here.
-    fn leave(&mut self) {
+    /// Passes on everything that this worker has.
+    fn retire(&mut self) {
         let executor = self.executor;
         if self.is_searching {
             self.end_search();
         }
         let first = || if mutant!("worker-leaves-lifo") { None } else { self.shared.take_lifo() };
-        // Both each time: after the end of the executor what is handed on is ended, here, and that
-        // may wake others.
+        // Both sources each time: after the executor was shut down, `inject` terminates what it
+        // gets, on this thread, and that may wake other tasks.
         while let Some(runnable) = first().or_else(|| self.local.with_ring(Owner::pop)) {
             executor.inject(runnable);
         }
@@ -514,10 +521,10 @@ impl<'e> Worker<'e> {
         }
         self.local.with_cache(|cache| executor.flush_slot_cache(cache));
         let ring = self.local.with_ring(core::mem::take);
-        // SAFETY: this thread has the worker.
+        // SAFETY: this thread occupies the slot.
         self.shared.ring.with_mut(|shared| unsafe { *shared = Some(ring) });
-        self.shared.leave();
-        // Release: pairs with the acquire of the next one who sits here.
+        self.shared.vacate();
+        // Release: pairs with the acquire of the next worker in this slot.
         self.shared.is_occupied.store(0, Release);
     }
 
@@ -529,7 +536,7 @@ impl<'e> Worker<'e> {
     }
 }
 
-/// One step of a generator of random numbers: an addition, and a scrambling of its sum.
+/// One step of the random number generator: an addition, and a scrambling of its sum.
 pub(crate) const fn mix(state: u64) -> u64 {
     splitmix::mix(state.wrapping_add(splitmix::STEP))
 }

@@ -1,4 +1,4 @@
-//! Keepers: workers that come, workers that leave, and shards that are reassigned meanwhile.
+//! Assigning shards to workers: when workers start, when they stop, and between the two.
 
 use clockjack_sync::{
     mutant,
@@ -8,21 +8,21 @@ use clockjack_time::{Shard, ShardConfig};
 
 use super::{Assignment, AtomicAssignment, ShardEntry, Shards, WorkerShards};
 
-/// How often an adopter asks for another worker if the one that was chosen is leaving.
+/// How often another worker is chosen if the chosen one is stopping.
 const CHOICES_MAX: usize = 4;
 
 impl<T: Send> Shards<T> {
-    /// A worker takes its worker, and gets the shard that is its local_shard from then on: an unassigned if
-    /// there is one, else one of a worker that assigned_to several, else a new one.
+    /// A worker starts, and gets its local shard: an unassigned one if there is any, else an extra
+    /// shard of another worker, else a new one.
     ///
-    /// So there are never more shards than workers. A worker that was attached is to
-    /// [poll](Self::poll) what it [assigned_to](Self::assigned_to).
+    /// So there are never more shards than workers. An attached worker must [poll](Self::poll) the
+    /// shards that are [assigned to](Self::assigned_to) it.
     ///
     /// # Panics
-    /// If there is no such worker, or a worker is at it.
+    /// If there is no such worker, or it is attached already.
     pub fn attach(&self, worker: usize) -> u32 {
         let (index, state) = self.worker(worker);
-        assert!(!state.set_active(true), "a worker is at worker {worker} already");
+        assert!(!state.set_active(true), "worker {worker} is attached already");
         let shard = loop {
             let found = self
                 .take_unassigned(index)
@@ -31,25 +31,25 @@ impl<T: Send> Shards<T> {
             if let Some(shard) = found {
                 break shard;
             }
-            // Rule 2: others have just got what there was.
+            // Rule 2: other threads have just taken what there was.
         };
         state.set_local_shard(Some(shard));
         if !mutant!("shards_attach_without_fence") {
-            // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closer
-            // (rule 8).
+            // Pairs with the fence of an arm (rule 6), and for a new shard with that of the closing
+            // thread (rule 8).
             fence(Ordering::SeqCst);
         }
         shard
     }
 
-    /// A worker leaves its worker. What it kept goes into the merge reassign_queue; says how many shards that
-    /// are, so that the watchdog can be told.
+    /// A worker stops. Its shards go into the reassignment queue; returns how many they are, so
+    /// that the caller can notify the watchdog.
     ///
     /// # Panics
-    /// If there is no such worker, or nobody is at it.
+    /// If there is no such worker, or it is not attached.
     pub fn detach(&self, worker: usize) -> usize {
         let (index, state) = self.worker(worker);
-        assert!(state.set_active(false), "nobody is at worker {worker}");
+        assert!(state.set_active(false), "worker {worker} is not attached");
         state.set_local_shard(None);
         if !mutant!("shards_detach_without_fence") {
             // Pairs with the fence in `assign` (rule 4).
@@ -65,12 +65,11 @@ impl<T: Send> Shards<T> {
         unassigned
     }
 
-    /// Gives the shards in the merge reassign_queue to the workers that `choose` names, and tells `reassigned`
-    /// the worker and the shard: its worker is to be woken, for it may sleep too long for it. Says
-    /// how many were reassigned.
+    /// Assigns the shards in the reassignment queue to the workers that `choose` returns, and calls
+    /// `reassigned` with the worker and the shard: the caller wakes that worker, which may sleep
+    /// for too long otherwise. Returns how many shards were assigned.
     ///
-    /// Whatever is not reassigned, because nobody is chosen or those that are chosen leave, stays in
-    /// the reassign_queue.
+    /// A shard stays in the queue if no worker is chosen, or if the chosen workers are stopping.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -82,7 +81,8 @@ impl<T: Send> Shards<T> {
         let mut n_reassigned = 0;
         for shard in self.reassign_queue.iter() {
             for _ in 0..CHOICES_MAX {
-                // Chosen before the shard is taken: while others' code runs, it is in the reassign_queue.
+                // Chosen before the shard is taken: while the caller's code runs, the shard is in
+                // the queue.
                 let Some(worker) = choose() else { return n_reassigned };
                 match self.assign(shard, worker) {
                     Reassigned::Kept => {
@@ -98,7 +98,7 @@ impl<T: Send> Shards<T> {
         n_reassigned
     }
 
-    /// Whether a shard waits for a assignment in the merge reassign_queue.
+    /// Whether an unassigned shard is in the reassignment queue.
     #[must_use]
     pub fn has_unassigned(&self) -> bool {
         let is_unassigned =
@@ -106,7 +106,7 @@ impl<T: Send> Shards<T> {
         self.reassign_queue.iter().any(|shard| self.table.get(shard).is_some_and(is_unassigned))
     }
 
-    /// The shards that a worker assigned_to, its local_shard first.
+    /// The shards that are assigned to a worker, its local shard first.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -121,7 +121,7 @@ impl<T: Send> Shards<T> {
         state.local_shard().into_iter().chain((0..end).filter(is_extra))
     }
 
-    /// The shard that a worker's worker attached with.
+    /// The shard that a worker got when it attached.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -148,7 +148,8 @@ impl<T: Send> Shards<T> {
         found.inspect(|_| self.count_reassigned())
     }
 
-    /// Takes an extra of another worker, or an unassigned that is in an adopter's hands.
+    /// Takes an extra shard of another worker, or an unassigned shard that another thread has just
+    /// removed from the queue.
     fn take_extra(&self, worker: u32) -> Option<u32> {
         let found = self.table.iter().find(|(_, entry)| {
             let assignment = entry.assignment.load();
@@ -178,7 +179,7 @@ impl<T: Send> Shards<T> {
         })
     }
 
-    /// Rule 3: takes an unassigned out of the reassign_queue for a assignment.
+    /// Rule 3: removes an unassigned shard from the queue and assigns it.
     fn dequeue(&self, shard: u32, assignment: Assignment) -> bool {
         let Some(entry) = self.table.get(shard) else { return false };
         if mutant!("shards_dequeue_late") {
@@ -190,7 +191,7 @@ impl<T: Send> Shards<T> {
             && entry.assignment.change(Assignment::Unassigned, assignment)
     }
 
-    /// Makes an unassigned of a shard that has this assignment; false if it has another by now.
+    /// Makes a shard with this assignment unassigned; false if it has another one by now.
     fn unassign(&self, shard: u32, entry: &ShardEntry<T>, assignment: Assignment) -> bool {
         let unassigned = entry.assignment.change(assignment, Assignment::Unassigned);
         if unassigned {
@@ -202,7 +203,7 @@ impl<T: Send> Shards<T> {
         unassigned
     }
 
-    /// Rules 4 and 5: makes an unassigned an extra of a worker.
+    /// Rules 4 and 5: makes an unassigned shard an extra shard of a worker.
     fn assign(&self, shard: u32, worker: usize) -> Reassigned {
         let (index, state) = self.worker(worker);
         if !state.is_active() {
@@ -220,7 +221,8 @@ impl<T: Send> Shards<T> {
             fence(Ordering::SeqCst);
         }
         if !state.is_active() && !mutant!("shards_adopt_ignores_leaving") {
-            // The worker's worker may have found the shard itself: then it is in the reassign_queue, too.
+            // The stopping worker may have found the shard itself: then it has put the shard back
+            // into the queue.
             self.unassign(shard, entry, assignment);
             return Reassigned::Leaving;
         }
@@ -234,12 +236,12 @@ impl<T: Send> Shards<T> {
     }
 }
 
-/// What became of an unassigned that was given to a worker.
+/// What became of an unassigned shard that was offered to a worker.
 enum Reassigned {
-    /// The worker assigned_to it.
+    /// The shard is assigned to the worker.
     Kept,
-    /// Another thread had it first.
+    /// Another thread has taken the shard.
     Gone,
-    /// The worker's worker is leaving or gone; the shard is in the reassign_queue.
+    /// The worker is stopping or has stopped; the shard is in the queue.
     Leaving,
 }

@@ -1,4 +1,4 @@
-//! Who assigned_to a shard, as one word, and what a worker knows of its shards.
+//! The worker that a shard is assigned to, as one word, and the shards of a worker.
 
 use clockjack_sync::{
     mutant,
@@ -6,19 +6,19 @@ use clockjack_sync::{
     prim::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-/// Whose duty a shard is.
+/// The worker that must poll a shard.
 ///
 /// ```text
-///   bits    31..1   0
-///           worker    1 = local_shard, 0 = extra          all ones: unassigned
+///   bits    31..1    0
+///           worker   1 = local, 0 = extra          all ones: unassigned
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assignment {
-    /// Nobody's: it waits in the merge reassign_queue.
+    /// No worker: the shard is in the reassignment queue.
     Unassigned,
-    /// Of the worker that attached with it.
+    /// The worker that got the shard when it attached.
     Local(u32),
-    /// Of a worker that has another local_shard.
+    /// A worker that has another local shard.
     Extra(u32),
 }
 
@@ -41,7 +41,7 @@ impl Assignment {
         }
     }
 
-    /// The worker that assigned_to it.
+    /// The worker that the shard is assigned to.
     pub(super) const fn worker(self) -> Option<u32> {
         match self {
             Self::Unassigned => None,
@@ -60,11 +60,12 @@ impl AtomicAssignment {
 
     #[inline]
     pub(super) fn load(&self) -> Assignment {
-        // Acquire pairs with the exchange: what the assignment was told before it is seen.
+        // Acquire: pairs with the exchange, so that the caller sees what the exchanging thread did
+        // before.
         Assignment::decode(self.0.load(Ordering::Acquire))
     }
 
-    /// Rule 1: true for one of those that try it at a time.
+    /// Rule 1: succeeds for one of the threads that try at the same time.
     pub(super) fn change(&self, from: Assignment, to: Assignment) -> bool {
         if mutant!("shards_keeper_by_store") {
             let was = self.load();
@@ -85,7 +86,7 @@ impl AtomicAssignment {
 /// `local_shard` of a worker that has none.
 const NO_SHARD: u32 = u32::MAX;
 
-/// What a worker knows of its shards.
+/// The shards of a worker.
 pub(super) struct WorkerShards(Padded<WorkerShardsInner>);
 
 struct WorkerShardsInner {
@@ -103,9 +104,9 @@ impl WorkerShards {
         }))
     }
 
-    /// Makes it active or not, and says whether it was.
+    /// Makes the worker active or inactive, and returns whether it was active.
     pub(super) fn set_active(&self, is_active: bool) -> bool {
-        // AcqRel: one worker at the worker follows another. Rule 4 has a fence of its own.
+        // AcqRel: orders one worker of this index after the previous one. Rule 4 has its own fence.
         self.0.is_active.swap(is_active, Ordering::AcqRel)
     }
 
@@ -121,29 +122,29 @@ impl WorkerShards {
         (local_shard != NO_SHARD).then_some(local_shard)
     }
 
-    /// By the worker at the worker.
+    /// By the worker itself.
     pub(super) fn set_local_shard(&self, local_shard: Option<u32>) {
         // Release pairs with the acquire in `local_shard`.
         self.0.local_shard.store(local_shard.unwrap_or(NO_SHARD), Ordering::Release);
     }
 
-    /// Whether it may keep shards beside its local_shard (rule 5).
+    /// Whether shards other than the local one may be assigned to the worker (rule 5).
     #[inline]
     pub(super) fn has_extra_shards(&self) -> bool {
         // Acquire pairs with the read-modify-writes below.
         self.0.extra_shards.load(Ordering::Acquire) != 0
     }
 
-    /// Before a shard becomes an extra of this worker.
+    /// Called before a shard becomes an extra shard of this worker.
     pub(super) fn add_extra_shard(&self) {
         // AcqRel: counted before the assignment changes.
         self.0.extra_shards.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// After a shard ceased to be one, or did not become one.
+    /// Called after a shard has ceased to be an extra shard of this worker, or did not become one.
     pub(super) fn remove_extra_shard(&self) {
         // AcqRel: counted after the assignment changed.
         let before = self.0.extra_shards.fetch_sub(1, Ordering::AcqRel);
-        debug_assert!(before > 0, "more extra_shards left than came");
+        debug_assert!(before > 0, "more extra shards were removed than added");
     }
 }

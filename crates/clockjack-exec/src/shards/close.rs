@@ -1,4 +1,4 @@
-//! The end of the table: one flag, and every timer handed out once.
+//! Closing the table: one flag, and every timer returned once.
 
 use alloc::vec::Vec;
 
@@ -13,29 +13,32 @@ use clockjack_time::Tick;
 
 use super::{GUARD_TRIES_MAX, ShardEntry, Shards};
 
-/// What a close has done.
+/// The result of a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// How many timers were handed out by this call.
+    /// How many timers this call returned.
     pub drained: usize,
-    /// How many shards other threads did not leave in time: their timers never fire, but are still
-    /// to be handed out by another call.
+    /// How many shards other threads did not release in time: their timers never fire, but another
+    /// call may still return them.
     pub left: usize,
 }
 
 impl<T: Send> Shards<T> {
-    /// Refuses every timer from now on, and hands out those that are armed, a shard's in order.
+    /// Refuses every timer from now on, and passes the armed ones to `drained`, in order per shard.
     ///
-    /// From the moment of closing nothing is armed, and no poll begins to fire. It may be called
-    /// again, by any thread; each timer is handed out once. Whoever leaves last calls it, so that
-    /// nothing is [left](Closed::left); else the rest is dropped with the table.
+    /// From the moment of closing no timer is armed, and no poll begins to fire. Any thread may
+    /// call this again; each timer is returned once. The last thread that uses the table calls
+    /// this, so that no timer is [left](Closed::left); otherwise the rest is dropped with the
+    /// table.
     ///
     /// `drained` is called while no guard is held.
     pub fn close(&self, mut drained: impl FnMut(T)) -> Closed {
-        // AcqRel: a swap, so that it has one state; the leases and the fence do the rest (rule 8).
+        // AcqRel: a swap, so that the write has one place in the modification order; the guards and
+        // the fence do the rest (rule 8).
         self.closed.swap(true, Ordering::AcqRel);
         if !mutant!("shards_close_without_fence") {
-            // Pairs with the fences of who arms by the inbox and of who makes a shard.
+            // Pairs with the fences of the threads that arm through an inbox and of those that
+            // create a shard.
             fence(Ordering::SeqCst);
         }
         let mut closed = Closed { drained: 0, left: 0 };
@@ -60,18 +63,18 @@ impl<T: Send> Shards<T> {
     /// Whether [`close`](Self::close) was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        // Acquire pairs with the swap: what was before the close is seen.
+        // Acquire: pairs with the swap, so that the caller sees what happened before the close.
         self.closed.load(Ordering::Acquire)
     }
 }
 
-/// Takes all timers out of a shard; false if something is left, or if another thread holds it.
+/// Takes all timers out of a shard; false if some are left, or if another thread holds the shard.
 fn sweep<T>(entry: &ShardEntry<T>, values: &mut Vec<T>) -> bool {
     let Some(mut guard) = entry.shard.lease() else { return false };
-    // Time has ended for this shard, so that all that it has is due.
+    // At the last tick, every timer of the shard is due.
     let more = guard.poll(Tick::MAX, usize::MAX, |timer| values.push(timer.value));
-    debug_assert!(!more, "a budget without end has ended");
+    debug_assert!(!more, "an unlimited budget was used up");
     drop(guard);
-    // What stands behind a cell that is not filled yet has kept its wake.
+    // A timer behind an inbox cell that is not filled yet still counts in `next_wake`.
     entry.shard.next_wake().is_none() || mutant!("shards_close_forgets_blocked")
 }

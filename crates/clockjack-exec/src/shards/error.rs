@@ -1,4 +1,4 @@
-//! Why a timer was not armed, with the value that it was to be armed with.
+//! Why a timer was not armed, with the value that it was to hold.
 
 use core::{error::Error, fmt};
 
@@ -32,13 +32,13 @@ impl<T> ArmError<T> {
         Self { reason, value: Some(full.into_inner()) }
     }
 
-    /// The table takes no timers any more.
+    /// The table is closed.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.reason, Reason::Closed)
     }
 
-    /// The shard has as many timers as it may have.
+    /// The shard has as many timers as its capacity allows.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.reason, Reason::Full)
@@ -50,8 +50,8 @@ impl<T> ArmError<T> {
         matches!(self.reason, Reason::Busy)
     }
 
-    /// What was refused. `None` only if the table was closed while the timer was on its way: then
-    /// whoever holds the shard next drops the value.
+    /// The value of the timer. `None` only if the table was closed while the timer was being armed:
+    /// then the next thread that holds the shard drops the value.
     pub fn into_inner(self) -> Option<T> {
         self.value
     }
@@ -66,11 +66,9 @@ impl<T> fmt::Debug for ArmError<T> {
 impl<T> fmt::Display for ArmError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.reason {
-            Reason::Closed => "no timer is armed any more: the executor was closed",
-            Reason::Full => "no room for another timer: the shard is at its capacity",
-            Reason::Busy => {
-                "no room for another remote timer: the inbox is full until it is polled"
-            }
+            Reason::Closed => "the timer was not armed: the executor was closed",
+            Reason::Full => "the timer was not armed: the shard is at its capacity",
+            Reason::Busy => "the timer was not armed: the inbox is full until the shard is polled",
         })
     }
 }

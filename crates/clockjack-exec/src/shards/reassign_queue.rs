@@ -1,7 +1,7 @@
-//! The merge reassign_queue: shards that wait for a assignment, a bit each.
+//! The reassignment queue: a bit set of unassigned shards.
 //!
-//! Bounded by the index of shards, and without a lock. It assigned_to no order: whoever takes from it
-//! takes all that it can.
+//! It is bounded by the number of shards, and lock-free. It has no order: a thread that takes from
+//! it takes all that it can.
 
 use alloc::boxed::Box;
 
@@ -21,21 +21,22 @@ impl ReassignQueue {
         (&self.words[(shard / u64::BITS) as usize], 1 << (shard % u64::BITS))
     }
 
-    /// Puts a shard in that has become an unassigned (rule 3).
+    /// Adds a shard that has become unassigned (rule 3).
     pub(super) fn put(&self, shard: u32) {
         let (word, bit) = self.word(shard);
-        // AcqRel pairs with that in `take`: who takes the bit sees the unassigned.
+        // AcqRel: pairs with that in `take`: a thread that takes the bit sees that the shard is
+        // unassigned.
         word.fetch_or(bit, Ordering::AcqRel);
     }
 
-    /// Takes a shard out; false if another thread was first.
+    /// Removes a shard; false if another thread was first.
     pub(super) fn take(&self, shard: u32) -> bool {
         let (word, bit) = self.word(shard);
         // AcqRel pairs with that in `put`.
         word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
     }
 
-    /// The shards that are in the reassign_queue, each word as it was when the iterator came to it.
+    /// The shards in the queue, each word as it was when the iterator reached it.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         (0_u32..).zip(&self.words).flat_map(|(at, word)| {
             // Acquire: as in `take`, which decides.

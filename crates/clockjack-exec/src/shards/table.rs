@@ -1,4 +1,4 @@
-//! A table that is filled once, entry by entry, and read by all threads meanwhile.
+//! An append-only table: entries are added one by one, and all threads read it concurrently.
 #![expect(unsafe_code, reason = "entries are shared by address and freed with the table")]
 
 use alloc::boxed::Box;
@@ -6,12 +6,12 @@ use core::{marker::PhantomData, ptr};
 
 use clockjack_sync::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Entries `0..len`, made one after the other, never moved or freed before the table.
+/// Entries `0..len`, added one after the other, never moved, and freed with the table.
 pub(super) struct AppendTable<E> {
     entries: Box<[AtomicPtr<E>]>,
-    /// How many numbers were given out: entries from here on are null.
+    /// How many indices are claimed: entries from here on are null.
     claimed: AtomicU32,
-    /// The table owns entries, and is shared between threads only if they can be.
+    /// The table owns the entries, and is shared between threads only if they can be.
     owned: PhantomData<Box<E>>,
 }
 
@@ -22,32 +22,32 @@ impl<E: Send + Sync> AppendTable<E> {
         Self { entries, claimed: AtomicU32::new(0), owned: PhantomData }
     }
 
-    /// The entry of a index; `None` if it was not made yet.
+    /// The entry at an index; `None` if it was not added yet.
     #[inline(always)]
     pub(super) fn get(&self, index: u32) -> Option<&E> {
-        // Acquire pairs with the release in `add`: the entry is there.
+        // Acquire: pairs with the release in `add`, so that the caller sees the entry.
         let entry = self.entries.get(index as usize)?.load(Ordering::Acquire);
-        // SAFETY: a pointer that is not null comes from the box in `add`, is never replaced, and
-        // is freed by the drop of `self` only, to which the result is bound. The entry is only
-        // ever shared.
+        // SAFETY: a pointer that is not null comes from the box in `add`, is never replaced, and is
+        // freed only by the drop of `self`, which the result borrows. The entry is only ever
+        // shared.
         unsafe { entry.as_ref() }
     }
 
-    /// A index that is not below that of any entry that was made before this call.
+    /// An index that is above that of every entry that was added before this call.
     pub(super) fn end(&self) -> u32 {
-        // Relaxed: a bound for a search. A index that is claimed and has no entry yet is passed
-        // over; who must not miss an entry has a fence before this (rule 8).
+        // Relaxed: a bound for a search. An index that is claimed and has no entry yet is skipped;
+        // a thread that must not miss an entry has executed a fence before this (rule 8).
         self.claimed.load(Ordering::Relaxed)
     }
 
-    /// The entries that were made, with their numbers.
+    /// The entries with their indices.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &E)> {
         (0..self.end()).filter_map(|index| Some((index, self.get(index)?)))
     }
 
-    /// Makes one more entry; `None` if all are made.
+    /// Adds an entry; `None` if the table is full.
     pub(super) fn add(&self, make: impl FnOnce(u32) -> E) -> Option<u32> {
-        // Relaxed: gives out a index. The entry is published by its pointer.
+        // Relaxed: claims an index. The pointer publishes the entry.
         let mut index = self.claimed.load(Ordering::Relaxed);
         loop {
             if index as usize == self.entries.len() {
@@ -65,8 +65,8 @@ impl<E: Send + Sync> AppendTable<E> {
             }
         }
         let entry = Box::into_raw(Box::new(make(index)));
-        // Release pairs with the acquire in `get`. A swap, so that it has one state among what the
-        // closer's fence orders.
+        // Release: pairs with the acquire in `get`. A swap, so that the write has one place in the
+        // modification order that the closing thread's fence orders.
         self.entries[index as usize].swap(entry, Ordering::AcqRel);
         Some(index)
     }

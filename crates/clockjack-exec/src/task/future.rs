@@ -88,7 +88,7 @@ impl<F: Future + 'static> VTableOf<F> {
 /// # Safety
 ///
 /// The header is that of a `FutureCell<F>`, and the caller is the one that the state word lets touch
-/// the body; the borrow ends before_first_poll anybody else is.
+/// the body; the borrow ends before anybody else is.
 #[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
 unsafe fn body<F: Future>(header: &Header) -> &mut FutureBody<F> {
     let cell = core::ptr::from_ref(header).cast::<FutureCell<F>>();
@@ -194,7 +194,7 @@ unsafe fn take_output<F: Future>(header: &Header, into: *mut ()) {
 unsafe fn free<F: Future>(header: NonNull<Header>) -> ExecutorRef {
     // SAFETY: the task was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(header.cast::<FutureCell<F>>().as_ptr()) };
-    debug_assert!(cell.joinable.header.state.is_complete(), "a process that is alive was freed");
+    debug_assert!(cell.joinable.header.state.is_complete(), "a live task was freed");
     // SAFETY: the task is dropped without looking at the field again.
     unsafe { ManuallyDrop::take(&mut cell.joinable.header.executor) }
 }

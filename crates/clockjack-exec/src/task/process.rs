@@ -158,7 +158,7 @@ unsafe fn cell<P: Process>(header: &Header) -> &ProcessCell<P> {
 /// # Safety
 ///
 /// The header is that of a `ProcessCell<P>`, and the caller is the one that the state word lets touch
-/// the body; the borrow ends before_first_poll anybody else is.
+/// the body; the borrow ends before anybody else is.
 #[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
 unsafe fn body<P: Process>(header: &Header) -> &mut ProcessBody<P> {
     // SAFETY: by the contract.
@@ -345,14 +345,11 @@ unsafe fn deliver<P: Process>(header: &Header, message: Payload) -> Result<(), S
 unsafe fn free<P: Process>(header: NonNull<Header>) -> ExecutorRef {
     // SAFETY: the caller has the last reference, so the task is alive.
     let last = unsafe { header.as_ref() };
-    // SAFETY: the task is of this type, and this thread's single_thread.
+    // SAFETY: the task is of this type, and this thread's alone.
     unsafe { drop_remaining::<P>(last) };
     // SAFETY: the task was boxed by `new` with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(header.cast::<ProcessCell<P>>().as_ptr()) };
-    debug_assert!(
-        cell.shared.joinable.header.state.is_complete(),
-        "a process that is alive was freed"
-    );
+    debug_assert!(cell.shared.joinable.header.state.is_complete(), "a live task was freed");
     // SAFETY: the task is dropped without looking at the field again.
     unsafe { ManuallyDrop::take(&mut cell.shared.joinable.header.executor) }
 }
@@ -387,7 +384,7 @@ pub struct Events<'e, M> {
     header: &'e Header,
     executor: &'e ExecutorShared,
     left: usize,
-    /// When the time for this step is over; not known before_first_poll it is looked at.
+    /// When the time for this step is over; not known before it is looked at.
     until: Option<u64>,
     is_truncated: bool,
 }

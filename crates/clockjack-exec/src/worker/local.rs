@@ -1,4 +1,5 @@
-//! What a worker has to itself: its ring, its free slots, its ref_cache of references.
+//! The state that only the worker's own thread uses: its ring, its free registry slots, its cached
+//! references.
 //!
 //! It is on the stack of the worker's thread, which finds it through its toolbox. Nothing in it is
 //! shared, so nothing in it is atomic.
@@ -18,21 +19,21 @@ use crate::{
     executor::ExecutorShared, executor_ref::RefCache, registry::SlotCache, task::Runnable,
 };
 
-/// How many timers that nobody waits for are kept until they are disarmed together.
+/// How many lazily cancelled timers are collected before they are cancelled together.
 const LAZY_CANCELS_MAX: usize = 16;
 
-/// What the thread of a worker has to itself, and reaches through its toolbox.
+/// The state that only the worker's own thread uses, and reaches through its toolbox.
 #[doc(hidden)]
 pub struct WorkerLocal {
     pub(super) executor: *const ExecutorShared,
     pub(super) index: usize,
     pub(super) local_shard: Cell<u32>,
-    /// While timers fire, what they wake goes to the ring, in order.
+    /// While timers fire, the tasks that they wake go to the ring, in order.
     pub(super) is_firing: Cell<bool>,
     pub(super) ring: UnsafeCell<Owner<Runnable>>,
     pub(super) cache: UnsafeCell<SlotCache>,
     pub(super) ref_cache: RefCache,
-    /// Timers of the home shard that nobody waits for, to be disarmed together.
+    /// Timers of the local shard that nobody waits for, to be cancelled together.
     pub(super) lazy_cancels: UnsafeCell<LazyCancels>,
 }
 
@@ -49,7 +50,7 @@ impl WorkerLocal {
         ptr::eq(self.executor, executor)
     }
 
-    /// The number of the worker.
+    /// The index of the worker.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -58,7 +59,7 @@ impl WorkerLocal {
     /// The executor that the worker belongs to.
     #[must_use]
     pub fn executor(&self) -> &ExecutorShared {
-        // SAFETY: the worker has borrowed the executor for as long as this exists.
+        // SAFETY: the worker borrows the executor for as long as this exists.
         unsafe { &*self.executor }
     }
 
@@ -67,7 +68,7 @@ impl WorkerLocal {
         &self.ref_cache
     }
 
-    /// Notes a timer of the home shard that is to be disarmed.
+    /// Notes a timer of the local shard that is to be cancelled.
     #[inline]
     pub(crate) fn lazy_cancel(&self, executor: &ExecutorShared, id: TimerId) {
         // SAFETY: a `WorkerLocal` is on one thread, and nothing here calls back into it.
@@ -79,17 +80,17 @@ impl WorkerLocal {
         }
     }
 
-    /// Disarms what was noted.
+    /// Cancels the timers that were noted.
     #[inline]
     pub(super) fn flush_lazy_cancels(&self, executor: &ExecutorShared) {
-        // SAFETY: as above; what is disarmed are timers whose values have no drop of their own.
+        // SAFETY: as above; the values of these timers have no drop of their own.
         let lazy_cancels = unsafe { &mut *self.lazy_cancels.get() };
         let len = core::mem::take(&mut lazy_cancels.len);
         if len > 0 {
-            // The last first: it is probably the last in a heap of far deadlines too.
+            // The last one first: it is probably the last in the heap of far deadlines, too.
             let ids = lazy_cancels.ids[..len].iter_mut().rev().filter_map(Option::take);
             executor.shards.cancel_all(self.local_shard(), ids);
-            // With nothing borrowed here: this may call what is the user's, which may forget more.
+            // Nothing is borrowed here: this may call user code, which may cancel further timers.
             executor.drop_stale_values(self.local_shard());
         }
     }
@@ -105,37 +106,37 @@ impl WorkerLocal {
 
     #[inline]
     pub(super) fn with_ring<R>(&self, f: impl FnOnce(&mut Owner<Runnable>) -> R) -> R {
-        // SAFETY: a `WorkerLocal` is on one thread, and no `f` of this module calls back into it: they
-        // move runnables, and the overflow hook pushes to the injector.
+        // SAFETY: a `WorkerLocal` is on one thread, and no `f` of this module calls back into it:
+        // each moves runnables, and the overflow hook pushes to the injector.
         f(unsafe { &mut *self.ring.get() })
     }
 
     #[inline]
     pub(crate) fn with_cache<R>(&self, f: impl FnOnce(&mut SlotCache) -> R) -> R {
-        // SAFETY: as above: they move slot numbers.
+        // SAFETY: as above: each `f` moves slot numbers.
         f(unsafe { &mut *self.cache.get() })
     }
 
-    /// Appends to the ring; half of a full one goes to the injector.
+    /// Appends to the ring; half of a full ring goes to the injector.
     #[inline]
     pub(crate) fn push(&self, executor: &ExecutorShared, runnable: Runnable) {
         self.with_ring(|ring| {
             ring.push(runnable, |overflow| {
                 let refused = executor.injector.push_batch(overflow.collect());
-                debug_assert!(refused.is_ok(), "the injector is open while workers are");
+                debug_assert!(refused.is_ok(), "the injector is open while there are workers");
             });
         });
     }
 
-    /// Puts a process first that was woken on this worker.
+    /// Puts a task that was woken on this worker into the LIFO slot.
     #[inline]
     pub(crate) fn push_woken(&self, executor: &ExecutorShared, runnable: Runnable) {
         if self.is_firing.get() {
             return self.push(executor, runnable);
         }
         let worker = self.shared_of(executor);
-        // Release: publishes the runnable to who steals it as a last resort; the watchdog's last look
-        // pairs with it. Acquire: as in `take_lifo`.
+        // Release: publishes the runnable to a worker that steals it as a last resort; the
+        // watchdog's last check pairs with it. Acquire: as in `take_lifo`.
         let before = worker.lifo.swap(runnable.into_raw().as_ptr(), AcqRel);
         if let Some(before) = NonNull::new(before) {
             // SAFETY: as in `take_lifo`.

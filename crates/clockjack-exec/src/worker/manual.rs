@@ -1,9 +1,9 @@
-//! A worker that is result by hand: for simulations, in which several take turns on one thread.
+//! A worker that the caller steps: for simulations, in which several workers share one thread.
 //!
-//! It does what a worker on a thread of its own does, step by step: where that one would go to
-//! sleep, this one says so and returns. Between two of its turns it is as a thread that the system
-//! has stopped; in the middle of a step it never is.
-#![expect(unsafe_code, reason = "keeps a worker beside what it borrows")]
+//! It does what a worker on its own thread does, one poll per call; where that worker would sleep,
+//! this one returns. Between two steps it is like a thread that the operating system has suspended;
+//! it is never suspended in the middle of a poll.
+#![expect(unsafe_code, reason = "keeps a worker next to what it borrows")]
 
 use alloc::boxed::Box;
 use core::{fmt, ptr::NonNull};
@@ -13,20 +13,21 @@ use clockjack_time::Tick;
 use super::{EnterGuard, Worker, WorkerLocal, occupy_slot};
 use crate::executor_ref::ExecutorRef;
 
-/// What a turn came to.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManualStep {
-    /// It has stepped a process, or looked in vain and will look again.
+    /// The worker has polled a task, or has found nothing and will search again.
     Awake,
-    /// It sleeps until the tick, or until its worker_index is unparked.
+    /// The worker sleeps until the tick, or until it is unparked.
     Parked(Option<Tick>),
-    /// It was asked to leave, and has left.
+    /// The worker was asked to stop, and has stopped.
     Stopped,
 }
 
-/// See the [module](self).
+/// A worker that the caller steps; see the [module](self).
 pub struct ManualWorker {
-    /// None once it has left. It borrows the two below, which are given up after it.
+    /// `None` after the worker has stopped. It borrows the next two fields, which are dropped after
+    /// it.
     worker: Option<Worker<'static>>,
     local: NonNull<WorkerLocal>,
     executor: ExecutorRef,
@@ -34,23 +35,24 @@ pub struct ManualWorker {
 }
 
 impl ManualWorker {
-    /// Sits down.
+    /// Starts the worker of an index.
     ///
     /// # Panics
-    /// If the worker_index is taken, or there is none of that number.
+    /// If the worker of this index runs already, or there is no such index.
     #[must_use]
     pub fn new(executor: &ExecutorRef, worker_index: usize) -> Self {
         let executor = executor.clone();
         let local = NonNull::from(Box::leak(Box::new(occupy_slot(&executor, worker_index))));
-        // SAFETY: the executor is kept alive by the reference beside the worker, and does not move.
+        // SAFETY: the reference in the field `executor` keeps the executor alive, and it does not
+        // move.
         let borrowed = unsafe { NonNull::from(&*executor).as_ref() };
-        // SAFETY: it is freed when the worker is gone, by the drop below.
+        // SAFETY: the drop below frees it, after the worker is gone.
         let here = unsafe { local.as_ref() };
         let worker = Some(Worker::new(borrowed, here));
         Self { worker, local, executor, park: None }
     }
 
-    /// One turn. One that sleeps is woken by it, whoever has called for that.
+    /// Runs one step. A parked worker wakes up, whatever the reason for the call.
     pub fn step(&mut self) -> ManualStep {
         let Some(worker) = &mut self.worker else { return ManualStep::Stopped };
         let entered = EnterGuard {
@@ -65,13 +67,13 @@ impl ManualWorker {
             let running = worker.running.take();
             let running = running.unwrap_or_else(|| panic!("a worker failed: {payload:?}"));
             worker.end_poll();
-            // SAFETY: it was running when the panic was caught.
+            // SAFETY: the task was being polled when the panic was caught.
             unsafe { self.executor.finish_panicked(running, payload) };
         }
         match result {
             ManualStep::Parked(until) => self.park = Some(until),
             ManualStep::Stopped => {
-                worker.leave();
+                worker.retire();
                 self.worker = None;
             }
             ManualStep::Awake => {}
@@ -80,7 +82,7 @@ impl ManualWorker {
         if self.worker.is_none() {
             // SAFETY: the worker that had borrowed it is gone.
             let local = unsafe { self.local.as_ref() };
-            ExecutorRef::take_back(&self.executor, &local.ref_cache);
+            ExecutorRef::return_ref_cache(&self.executor, &local.ref_cache);
         }
         result
     }
@@ -94,7 +96,7 @@ fn step_worker(worker: &mut Worker<'_>, park: Option<Option<Tick>>) -> ManualSte
         return ManualStep::Stopped;
     }
     if let Some(runnable) = worker.next().or_else(|| worker.search()) {
-        worker.step(runnable);
+        worker.poll(runnable);
         return ManualStep::Awake;
     }
     match worker.prepare_park() {
@@ -107,13 +109,13 @@ fn step_worker(worker: &mut Worker<'_>, park: Option<Option<Tick>>) -> ManualSte
 }
 
 impl Drop for ManualWorker {
-    /// One that has not left is asked to, and does.
+    /// Asks a worker that still runs to stop, and steps it until it has.
     fn drop(&mut self) {
         if let Some(worker) = &self.worker {
             self.executor.request_worker_stop(worker.local.index);
             while self.step() != ManualStep::Stopped {}
         }
-        // SAFETY: it was leaked by `new`, and the worker that had borrowed it is gone.
+        // SAFETY: `new` leaked it, and the worker that had borrowed it is gone.
         drop(unsafe { Box::from_raw(self.local.as_ptr()) });
     }
 }

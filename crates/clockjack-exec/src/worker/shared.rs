@@ -1,11 +1,9 @@
-//! A worker: what other threads see of a worker.
+//! The part of a worker that other threads see.
 //!
-//! Everything in it is atomic but the ring's owner, which belongs to the worker that sits there. It
-//! outlives its workers, so that whoever looks at one finds something.
-#![expect(
-    unsafe_code,
-    reason = "keeps an runnable in an atomic pointer, and a ring for its worker"
-)]
+//! Everything in it is atomic except the ring's owner, which belongs to the thread that occupies
+//! the slot. A slot outlives the workers that occupy it one after the other, so that other threads
+//! can always read it.
+#![expect(unsafe_code, reason = "keeps a runnable in an atomic pointer, and a ring for its worker")]
 
 use core::ptr::{self, NonNull};
 
@@ -28,33 +26,33 @@ use crate::{
     task::{Header, Runnable},
 };
 
-/// The worker is to leave.
+/// The worker is asked to stop.
 pub(super) const STOP: u32 = 1;
-/// The worker is to look at its timers now.
+/// The worker is asked to poll its timers now.
 pub(super) const POLL: u32 = 2;
-/// The worker has seen that it is to leave, and cannot be called back.
+/// The worker has accepted the request to stop, which cannot be withdrawn any more.
 pub(super) const STOPPED: u32 = 4;
 
-/// A shared for a worker: what others see of it. It outlives the workers that occupy in it.
+/// The slot of a worker: what other threads see of it. It outlives the workers that occupy it.
 pub(crate) struct WorkerShared {
     pub(super) lifo: AtomicPtr<Header>,
     pub(super) flags: AtomicU32,
-    /// Steps begun; odd while one is under way. For who watches for stuck workers.
+    /// Begins and ends of polls; odd during a poll. For the watchdog.
     pub(super) poll_count: AtomicU32,
-    /// The index of the process that is being stepped.
+    /// The registry index of the task that is being polled.
     pub(super) current_task: AtomicU32,
-    /// The step that the watchdog found to take too long; even if none.
+    /// The poll that the watchdog has found to take too long; even if there is none.
     pub(super) stuck: AtomicU32,
     pub(super) thief: Thief<Runnable>,
-    /// The other end of `thief`, while nobody sits here.
+    /// The other end of `thief`, while no worker occupies the slot.
     pub(super) ring: prim::UnsafeCell<Option<Owner<Runnable>>>,
     pub(super) is_occupied: AtomicU32,
-    /// The tick at which the worker looked at the clock last.
+    /// The tick at which the worker last read the clock.
     now: AtomicU64,
     pub(super) counts: Counts,
 }
 
-/// Written by the worker alone.
+/// Written only by the worker.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) spawned: AtomicU64,
@@ -72,7 +70,8 @@ pub(super) fn count(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-// SAFETY: all is atomic but the ring, which belongs to whoever has set `is_occupied`.
+// SAFETY: everything is atomic except the ring, which belongs to the thread that has set
+// `is_occupied`.
 unsafe impl Sync for WorkerShared {}
 // SAFETY: as above; runnables are `Send`.
 unsafe impl Send for WorkerShared {}
@@ -94,7 +93,7 @@ impl WorkerShared {
         }
     }
 
-    /// Publishes the time of the worker's poll_count.
+    /// Publishes the time that the worker has read.
     pub(super) fn set_now(&self, now: Tick) {
         // Relaxed: for statistics and coarse limits; nothing is published with it.
         self.now.store(now.get(), Relaxed);
@@ -131,84 +130,84 @@ impl WorkerShared {
         stats.lateness_max_ticks = stats.lateness_max_ticks.max(counts.lateness_max.load(Relaxed));
     }
 
-    /// The step that is under way, if there is one: the same number means the same step.
+    /// The current poll, if there is one: the same number means the same poll.
     pub(crate) fn current_poll(&self) -> Option<u32> {
-        // Relaxed: a hint for who watches.
+        // Relaxed: a hint for the watchdog.
         let poll_count = self.poll_count.load(Relaxed);
         (poll_count % 2 == 1).then_some(poll_count)
     }
 
-    /// Changes with every step, at its beginning and at its end.
+    /// Changes at the beginning and at the end of every poll.
     pub(crate) fn poll_count(&self) -> u32 {
         // Relaxed: as above.
         self.poll_count.load(Relaxed)
     }
 
-    /// The index of the process that is being stepped, if `current_poll` says that one is.
+    /// The registry index of the task that is being polled, if there is a `current_poll`.
     pub(crate) fn current_task(&self) -> u32 {
         // Relaxed: as above.
         self.current_task.load(Relaxed)
     }
 
-    /// Marks a step as one that takes too long.
+    /// Marks a poll as one that takes too long.
     pub(crate) fn mark_stuck(&self, step: u32) {
-        // Relaxed: a hint for who searches.
+        // Relaxed: a hint for workers that search.
         self.stuck.store(step, Relaxed);
     }
 
-    /// Whether the step under way was marked.
+    /// Whether the current poll was marked.
     pub(super) fn is_stuck(&self) -> bool {
         // Relaxed: as above.
         self.current_poll().is_some_and(|step| step == self.stuck.load(Relaxed))
     }
 
-    /// Asks the worker to look at its timers.
+    /// Asks the worker to poll its timers.
     pub(crate) fn request_poll(&self) {
-        // Release: pairs with the acquire of the worker's look at its flags.
+        // Release: pairs with the acquire by which the worker reads its flags.
         self.flags.fetch_or(POLL, Release);
     }
 
-    /// Asks the worker to leave.
+    /// Asks the worker to stop.
     pub(crate) fn request_stop(&self) {
         // Release: as above.
         self.flags.fetch_or(STOP, Release);
     }
 
-    /// Takes back that the worker is to leave; false if it is on its way already.
+    /// Withdraws the request to stop; false if the worker has accepted it already.
     pub(crate) fn withdraw_stop(&self) -> bool {
         let stay = |flags| (flags & STOPPED == 0).then_some(flags & !STOP);
-        // Relaxed: nothing is published, and both sides go by the one word.
+        // Relaxed: nothing is published, and both sides decide by this one word.
         self.flags.fetch_update(Relaxed, Relaxed, stay).is_ok()
     }
 
-    /// The worker has left: what was asked of it does not concern the next one. That it left stays
-    /// until that one sits, so that nobody calls back who is gone.
-    pub(super) fn leave(&self) {
-        // Relaxed: nothing is published; the worker is given up by `is_occupied`.
+    /// The worker has stopped: requests to it do not concern the next one. STOPPED stays set until
+    /// the next worker occupies the slot, so that nobody withdraws a stop that has happened.
+    pub(super) fn vacate(&self) {
+        // Relaxed: nothing is published; `is_occupied` releases the slot.
         self.flags.store(if mutant!("seat-forgets-who-left") { 0 } else { STOPPED }, Relaxed);
     }
 
-    /// A worker sits down. What was asked of the worker since the last one left is for it.
+    /// A worker occupies the slot. Requests that came since the last worker stopped are for it.
     pub(super) fn occupy(&self) {
         // Relaxed: as above.
         self.flags.fetch_and(!STOPPED, Relaxed);
     }
 
-    /// Whether the worker accept_stop, which it does if it is still asked to.
+    /// Accepts the request to stop, if it was not withdrawn; returns whether the worker stops.
     pub(super) fn accept_stop(&self) -> bool {
         let leave = |flags| (flags & STOP != 0).then_some(flags | STOPPED);
-        // Acquire: pairs with whoever asked. Relaxed otherwise: as above.
+        // Acquire: pairs with the release of the requesting thread. Relaxed otherwise: as above.
         self.flags.fetch_update(Acquire, Relaxed, leave).is_ok()
     }
 
     pub(crate) fn is_occupied(&self) -> bool {
-        // Acquire: pairs with the release of a leaving worker.
+        // Acquire: pairs with the release of a worker that stops.
         self.is_occupied.load(Acquire) != 0
     }
 
-    /// Whether a worker sits here that was not asked to leave.
+    /// Whether a worker runs here that was not asked to stop.
     pub(crate) fn has_worker(&self) -> bool {
-        // Relaxed: a number for guesses, old when it is read; nothing is published with it.
+        // Relaxed: an estimate, out of date when it is read; nothing is published with it.
         self.is_occupied() && self.flags.load(Relaxed) & (STOP | STOPPED) == 0
     }
 
@@ -217,25 +216,24 @@ impl WorkerShared {
         self.flags.load(Relaxed) != 0
     }
 
-    /// Takes what is in the LIFO slot.
+    /// Takes the task in the LIFO slot.
     #[inline]
     pub(super) fn take_lifo(&self) -> Option<Runnable> {
-        // Relaxed: a first look, which saves the exchange.
+        // Relaxed: a first check, which saves the exchange.
         if self.lifo.load(Relaxed).is_null() {
             return None;
         }
-        // Acquire: pairs with the release of whoever put it there, if that was another worker in
-        // this worker before. Release: for the watchdog's last look.
+        // Acquire: pairs with the release of the thread that put the task there, if that was an
+        // earlier worker in this slot. Release: for the watchdog's last check.
         let header = self.lifo.swap(ptr::null_mut(), AcqRel);
         // SAFETY: what is in the slot came from `Runnable::into_raw`, and the swap took it out.
         NonNull::new(header).map(|header| unsafe { Runnable::from_raw(header) })
     }
 
-    /// Whether there is something that this worker's worker ought to have taken, looked at by a
-    /// read-modify-write.
+    /// Whether there is a task in the LIFO slot; checked by a read-modify-write.
     pub(crate) fn has_lifo(&self) -> bool {
         let null = ptr::null_mut();
-        // AcqRel: the last look of who watches pairs with the swap into the slot.
+        // AcqRel: the watchdog's last check pairs with the swap into the slot.
         self.lifo.compare_exchange(null, null, AcqRel, Acquire).is_err()
     }
 
