@@ -1,4 +1,4 @@
-//! Arming and disarming the timers of an executor: in which shard, and who is told.
+//! Arming and cancelling the timers of an executor: in which shard, and who is woken.
 
 use clockjack_time::{Tick, TimerId};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl ExecutorShared {
-    /// Arms a timer in the shard of this worker, or in any if this thread is none.
+    /// Arms a timer in this worker's local shard, or in any shard if this thread is not a worker.
     #[inline]
     pub(crate) fn arm(
         &self,
@@ -33,8 +33,9 @@ impl ExecutorShared {
         Ok(armed.id)
     }
 
-    /// Drops what timers held that were cancelled while somebody had their shard: wakers of users,
-    /// each guarded. By whoever has touched the shard, when it is open again.
+    /// Drops the values of timers that were cancelled while another thread held their shard: wakers
+    /// of users, each under `catch_unwind`. Called by a thread that has touched the shard, after it
+    /// has released the guard.
     #[inline]
     pub(crate) fn drop_stale_values(&self, shard: u32) {
         if self.shards.has_stale_values(shard) {
@@ -49,8 +50,8 @@ impl ExecutorShared {
         }
     }
 
-    /// Arms in another shard than the one whose holder the system has stopped, with its inbox full:
-    /// any shard fires it in time.
+    /// Arms the timer in another shard, if the operating system has suspended the holder of the
+    /// guard and the inbox is full: every shard fires its timers in time.
     #[cold]
     fn arm_elsewhere(
         &self,
@@ -71,7 +72,8 @@ impl ExecutorShared {
         Err(refused)
     }
 
-    /// A timer is due before all others of its shard: who sleeps for that must know.
+    /// The timer is due before all others of its shard: wakes the assigned worker and the watchdog,
+    /// if they sleep for longer.
     #[cold]
     fn notify_assigned_worker(
         &self,
@@ -89,15 +91,15 @@ impl ExecutorShared {
         }
     }
 
-    /// A shard for a thread that is no worker: that of the first worker that has one.
+    /// A shard for a thread that is not a worker: that of the first worker that has one.
     fn any_shard(&self) -> u32 {
         (0..self.workers.len().max(1))
             .find_map(|worker| self.shards.local_shard(worker))
             .unwrap_or(0)
     }
 
-    /// Disarms a timer; true if it will never action.
-    pub(crate) fn disarm(&self, id: TimerId) -> bool {
+    /// Cancels a timer; true if it will never fire.
+    pub(crate) fn cancel_timer(&self, id: TimerId) -> bool {
         let cancelled = self.shards.cancel_take(id);
         self.drop_stale_values(id.shard());
         match cancelled {
@@ -111,15 +113,15 @@ impl ExecutorShared {
         }
     }
 
-    /// Disarms a timer whose process nobody counts on it any more, at the next occasion: until then
-    /// it may action, and wake a process for nothing. Its value is a [`TimerAction::WakeTask`].
+    /// Cancels a timer that nobody waits for any more, at the next opportunity: until then it may
+    /// fire, and cause a spurious wake-up. Its value is a [`TimerAction::WakeTask`].
     ///
-    /// Most sleeps end so, because what they were the limit for was done in time.
+    /// Most sleeps end like this: they are time-outs of operations that complete in time.
     #[inline]
     pub(crate) fn lazy_cancel(&self, id: TimerId) {
         match self.worker_local() {
             Some(local) if local.local_shard() == id.shard() => local.lazy_cancel(self, id),
-            _ => _ = self.disarm(id),
+            _ => _ = self.cancel_timer(id),
         }
     }
 

@@ -1,5 +1,5 @@
-//! WaitKind for the end of a process.
-#![expect(unsafe_code, reason = "takes the output from a task when the state word allows it")]
+//! The join handle: a future of the result of a task.
+#![expect(unsafe_code, reason = "takes the output from a task when its state allows that")]
 
 use core::{
     fmt,
@@ -18,15 +18,15 @@ use crate::{
     task::{JoinableHeader, TaskRef},
 };
 
-/// What becomes of a process: a future of its result.
+/// A future of the result of a task.
 ///
-/// Dropping it detaches: the process goes on, and its result is dropped when it is there. It may be
-/// awaited anywhere, also outside the executor.
+/// Dropping it detaches the task, which continues; its result is dropped when it is available. The
+/// handle may be awaited anywhere, also outside the executor.
 ///
 /// # Cancellation
 ///
-/// Awaiting may be given up and taken up again at any time; the result is not lost.
-#[must_use = "a process goes on without being joined, but its failure is then not seen"]
+/// A caller may stop awaiting at any time and await again later; the result is not lost.
+#[must_use = "a task continues without being joined, but its failure is not seen then"]
 pub struct JoinHandle<T> {
     state: Wait,
     _output: PhantomData<fn() -> T>,
@@ -35,13 +35,13 @@ pub struct JoinHandle<T> {
 enum Wait {
     Cell { task: TaskRef, has_waker: bool },
     Refused(JoinError),
-    Over,
+    Taken,
 }
 
 // SAFETY: the output moves to the thread that polls, so it must be `Send`; the rest is a counted
 // reference, which is `Send`.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
-// SAFETY: `&JoinHandle` gives access to nothing but the pid and the requests to stop.
+// SAFETY: `&JoinHandle` gives access only to the pid and the requests to stop.
 unsafe impl<T> Sync for JoinHandle<T> {}
 
 impl<T> Unpin for JoinHandle<T> {}
@@ -52,12 +52,12 @@ impl<T> JoinHandle<T> {
         Self { state: Wait::Cell { task, has_waker: false }, _output: PhantomData }
     }
 
-    /// What was never started.
+    /// The handle of a task that was refused.
     pub(crate) fn refused(exit: JoinError) -> Self {
         Self { state: Wait::Refused(exit), _output: PhantomData }
     }
 
-    /// The process that is waited for; `None` if it was refused, or its result was taken.
+    /// The pid of the task; `None` if it was refused, or its result was taken.
     #[must_use]
     pub fn pid(&self) -> Option<Pid> {
         match &self.state {
@@ -66,7 +66,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the process has ended, so that awaiting does not wait.
+    /// Whether the task has ended, so that awaiting returns at once.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match &self.state {
@@ -75,16 +75,16 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Asks the process to stop: a future is dropped at its next turn, a process is told by
-    /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was there
+    /// Asks the task to stop: a future is dropped instead of its next poll, a process receives
+    /// [`Event::Cancel`](crate::Event::Cancel). The result then says so, unless it was available
     /// before.
     pub fn cancel(&self) {
         if let Wait::Cell { task, .. } = &self.state {
-            drop(task.signal(ProcessSignal::Cancel { reason: "cancelled by who joins" }));
+            drop(task.signal(ProcessSignal::Cancel { reason: "cancelled by the joiner" }));
         }
     }
 
-    /// Ends the process at its next turn, whatever it is.
+    /// Terminates the task instead of its next poll.
     pub fn abort(&self) {
         if let Wait::Cell { task, .. } = &self.state {
             task.header().terminate();
@@ -92,36 +92,37 @@ impl<T> JoinHandle<T> {
     }
 
     fn take(&mut self) -> Result<T, JoinError> {
-        let state = core::mem::replace(&mut self.state, Wait::Over);
+        let state = core::mem::replace(&mut self.state, Wait::Taken);
         let task = match state {
             Wait::Cell { task, .. } => task,
             Wait::Refused(exit) => return Err(exit),
-            Wait::Over => return Err(JoinError::already_joined()),
+            Wait::Taken => return Err(JoinError::already_joined()),
         };
         let header = task.header();
         let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: the process is complete and this is its joiner, so the output is this thread's;
-        // the table is that of the cell, whose output has this type.
+        // SAFETY: the task is complete and this is its joiner, so this thread owns the output; the
+        // vtable is that of the cell, whose output has this type.
         unsafe { (header.vtable.take_output)(header, (&raw mut output).cast()) };
         output.unwrap_or_else(|| Err(JoinError::already_joined()))
     }
 
-    /// Leaves a waker, as far as the process has not ended. True if it has.
-    fn is_complete_or_leave(task: &TaskRef, has_waker: &mut bool, waker: &Waker) -> bool {
+    /// Stores a waker, unless the task has ended. Returns true if it has.
+    fn is_complete_or_register(task: &TaskRef, has_waker: &mut bool, waker: &Waker) -> bool {
         let header = task.header();
         if header.state.is_complete() {
             return true;
         }
         if *has_waker {
-            // Not even looked at before: the completer may be taking it.
+            // The slot must not even be read before this: the completing runner may be taking the
+            // waker.
             if header.state.reclaim_join_waker().is_err() {
                 return true;
             }
             *has_waker = false;
         }
-        // SAFETY: what is joined is a future or a process.
+        // SAFETY: only a future or a process is joined.
         let join_waker = unsafe { &JoinableHeader::of(header).join_waker };
-        // SAFETY: without the bit the slot is the joiner's.
+        // SAFETY: without the bit the joiner owns the slot.
         let old = join_waker.with_mut(|slot| unsafe {
             match &mut *slot {
                 Some(old) if old.will_wake(waker) || mutant!("join-keeps-waker") => None,
@@ -130,7 +131,7 @@ impl<T> JoinHandle<T> {
         });
         drop(old);
         if header.state.publish_join_waker().is_err() {
-            // SAFETY: without the bit the slot is the joiner's.
+            // SAFETY: without the bit the joiner owns the slot.
             drop(join_waker.with_mut(|slot| unsafe { (*slot).take() }));
             return true;
         }
@@ -144,7 +145,7 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Wait::Cell { task, has_waker } = &mut self.state
-            && !Self::is_complete_or_leave(task, has_waker, cx.waker())
+            && !Self::is_complete_or_register(task, has_waker, cx.waker())
         {
             return Poll::Pending;
         }
@@ -158,13 +159,13 @@ impl<T> Drop for JoinHandle<T> {
         let header = task.header();
         let JoinHandleDrop { owns_output, owns_waker_slot } = header.state.drop_join_handle();
         if owns_waker_slot {
-            // SAFETY: what is joined is a future or a process.
+            // SAFETY: only a future or a process is joined.
             let join_waker = unsafe { &JoinableHeader::of(header).join_waker };
-            // SAFETY: the word says so.
+            // SAFETY: the state says so.
             drop(join_waker.with_mut(|slot| unsafe { (*slot).take() }));
         }
         if owns_output {
-            // SAFETY: the word says so; the table is that of the cell.
+            // SAFETY: the state says so; the vtable is that of the cell.
             unsafe { (header.vtable.drop_output)(header) };
         }
     }

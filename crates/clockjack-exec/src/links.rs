@@ -1,10 +1,11 @@
-//! Monitors and links: who is received when a process ends.
+//! Monitors and links, as in OTP: which processes learn when a process ends.
 //!
-//! Nothing is locked: each process has its own list of those that it is tied to, which only its
-//! runner touches, and a tie is made and undone by signals between the two (spec: both ends index
-//! each other). DrainedSignals from one process to another keep their order, so a tie that is made and
-//! undone is not there. A process that ends tells everybody on its lists, and takes what arrived
-//! too late to be put on them into account: the end of the lane and the last look at it are one
+//! There is no lock. Each process has its own lists of the processes that it is linked to, that it
+//! monitors and that monitor it; only its runner touches them. A link or monitor is made and
+//! removed by signals between the two processes, so both ends know each other. Signals from one
+//! process to another keep their order, so a link that is made and then removed does not remain. A
+//! process that ends notifies all processes on its lists, and considers signals that arrived too
+//! late to be put on them: closing the signal queue and reading it for the last time are one atomic
 //! step.
 #![expect(unsafe_code, reason = "the runner has the links of its process to itself")]
 
@@ -24,23 +25,23 @@ use crate::{
     task::Header,
 };
 
-/// For how many timers there is room at first.
+/// The initial capacity for timers.
 const TIMERS_MIN: usize = 4;
 
-/// Whom a process is tied to, and what goes when it ends.
+/// The links and monitors of a process, and the timers that are cancelled when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessLinks {
-    /// Those that want to know when this one ends.
+    /// Processes that monitor this one.
     monitors: Vec<Pid>,
-    /// Those whose end this one wants to know.
+    /// Processes that this one monitors.
     monitored: Vec<Pid>,
     links: Vec<Pid>,
     traps: bool,
-    /// The timers of commands that it waits for, and some that have fired.
+    /// The timers of pending commands, and some that have fired already.
     timers: Vec<TimerId>,
 }
 
-/// A signal that the process itself is to be received.
+/// A signal that the process itself receives as an event.
 #[derive(Debug)]
 pub(crate) enum ReceivedSignal {
     Complete { tag: Tag, result: Result<Payload, Failure> },
@@ -60,13 +61,13 @@ impl<M> From<ReceivedSignal> for Event<M> {
     }
 }
 
-/// The ties of a process, for its runner.
+/// The links of a process, for its runner.
 ///
 /// The borrow must not be kept across user code or another call of this function.
-#[expect(clippy::mut_from_ref, reason = "the state word says whose the links are")]
+#[expect(clippy::mut_from_ref, reason = "the state says who owns the links")]
 fn links(header: &Header) -> &mut ProcessLinks {
-    // SAFETY: the functions of this module are called by the runner of the process, which is alone
-    // with it; none keeps the borrow when it calls another.
+    // SAFETY: only the runner of the process calls the functions of this module; none keeps the
+    // borrow when it calls another.
     let links = header.links.with_mut(|links| unsafe { &mut *links });
     links.get_or_insert_with(Box::default)
 }
@@ -84,23 +85,25 @@ fn insert(list: &mut Vec<Pid>, pid: Pid) -> bool {
     is_new
 }
 
-/// Whether failures of linked processes are received. By the runner.
+/// Sets whether the process receives failures of linked processes as events. By the runner.
 pub(crate) fn trap_links(header: &Header, traps: bool) {
     links(header).traps = traps;
 }
 
-/// Has a timer disarmed when the process ends. By the runner.
+/// Registers a timer to be cancelled when the process ends. By the runner.
 pub(crate) fn keep_timer(header: &Header, executor: &ExecutorShared, id: TimerId) {
     let timers = &mut links(header).timers;
     if timers.len() == timers.capacity() {
-        // Those that have fired go. Room for as many as are left makes this rare, however many.
+        // Remove those that have fired. The room for as many as are left makes this rare, however
+        // many there are.
         timers.retain(|id| executor.is_armed(*id));
         timers.reserve(timers.len().max(TIMERS_MIN));
     }
     timers.push(id);
 }
 
-/// Works off what the system sent, and hands on what the process is to be received. By the runner.
+/// Handles the signals in the queue, and passes those that the process receives to `tell`. By the
+/// runner.
 pub(crate) fn take_signals(
     header: &Header,
     executor: &ExecutorShared,
@@ -136,8 +139,8 @@ pub(crate) fn take_signals(
                     if own.traps {
                         tell(ReceivedSignal::LinkDown { pid, reason });
                     } else {
-                        // The rest is worked off all the same: who wants to know of this
-                        // process's end may be in it.
+                        // The remaining signals are handled all the same: one may be a request to
+                        // monitor this process, which must learn of its end.
                         down.get_or_insert(JoinError::link_down(pid, reason));
                     }
                 }
@@ -147,7 +150,7 @@ pub(crate) fn take_signals(
     down.map_or(Ok(()), Err)
 }
 
-/// Watches another process. By the runner of the one that watches; `Ok(false)`: it does already.
+/// Monitors another process. By the runner of the monitoring process; `Ok(false)`: it does already.
 pub(crate) fn monitor(header: &Header, other: &Header) -> Result<bool, ProcessSignal> {
     let (me, pid) = (header.pid(), other.pid());
     if links(header).monitored.contains(&pid) {
@@ -157,7 +160,7 @@ pub(crate) fn monitor(header: &Header, other: &Header) -> Result<bool, ProcessSi
     Ok(insert(&mut links(header).monitored, pid))
 }
 
-/// Watches no longer; says whether it did. By the runner.
+/// Stops monitoring; returns whether the process was monitored. By the runner.
 pub(crate) fn demonitor(header: &Header, pid: Pid, executor: &ExecutorShared) -> bool {
     let did = remove(&mut links(header).monitored, pid);
     if did {
@@ -166,14 +169,15 @@ pub(crate) fn demonitor(header: &Header, pid: Pid, executor: &ExecutorShared) ->
     did
 }
 
-/// ProcessLinks two processes together. By the runner of one of them. Idempotent.
+/// Links two processes. By the runner of one of them. Idempotent.
 pub(crate) fn link(header: &Header, other: &Header) -> Result<(), ProcessSignal> {
     other.signal(ProcessSignal::Link { peer: header.pid() })?;
     insert(&mut links(header).links, other.pid());
     Ok(())
 }
 
-/// Unties two processes; says whether they were tied. By the runner of one of them.
+/// Removes the link between two processes; returns whether there was one. By the runner of one of
+/// them.
 pub(crate) fn unlink(header: &Header, pid: Pid, executor: &ExecutorShared) -> bool {
     let did = remove(&mut links(header).links, pid);
     if did {
@@ -182,11 +186,11 @@ pub(crate) fn unlink(header: &Header, pid: Pid, executor: &ExecutorShared) -> bo
     did
 }
 
-/// Tells everybody that the process has ended, those included whose signal came too late to be
-/// looked at before. By the runner, as the last that it does with the ties.
+/// Notifies all linked and monitoring processes that this process has ended, including those whose
+/// signal arrived too late to be handled before. By the runner, as its last use of the links.
 pub(crate) fn notify_exit(header: &Header, executor: &ExecutorShared, reason: &ExitReason) {
     let late = header.signals.close();
-    // SAFETY: this is the runner, and no other borrow of the ties is alive.
+    // SAFETY: this is the runner, and no other borrow of the links is alive.
     let known = header.links.with_mut(|links| unsafe { (*links).take() });
     if known.is_none() && late.is_empty() {
         return;
@@ -219,6 +223,6 @@ pub(crate) fn notify_exit(header: &Header, executor: &ExecutorShared, reason: &E
         return;
     }
     for id in known.timers {
-        executor.disarm(id);
+        executor.cancel_timer(id);
     }
 }

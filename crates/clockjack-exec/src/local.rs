@@ -1,10 +1,10 @@
 //! The executor on one thread: for microcontrollers, tests and simulations.
 //!
-//! Everything that becomes ready goes through one queue, which other threads and interrupts may
-//! push to. The thread that owns the executor takes from it and steps one process after the other,
-//! in the order in which they became ready, or, if its toolbox has a seed other than zero, in an
-//! order drawn from that seed: the same seed gives the same order. The order inside one mailbox is
-//! never changed.
+//! Every task that becomes ready goes into one queue, to which other threads and interrupts may
+//! push. The thread that owns the executor takes tasks from the queue and polls one after the
+//! other, in the order in which they became ready, or, if the toolbox has a seed other than zero,
+//! in an order drawn from that seed: the same seed gives the same order. The order inside one
+//! mailbox never changes.
 #![expect(unsafe_code, reason = "promises that what it runs stays on its thread")]
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
@@ -39,16 +39,16 @@ use crate::{
     worker::{WorkerLocal, mix},
 };
 
-/// How many timers fire between two looks at what they woke.
+/// How many timers fire before the tasks that they woke are polled.
 const TIMERS_PER_TURN: usize = 256;
 
-/// For how many that are ready at a time room is kept.
+/// The capacity of the ready queue that is kept when it is empty.
 const READY_KEPT: usize = 4096;
 
-/// How many runnables are taken from the queue at a time.
+/// How many runnables are taken from the injector at a time.
 const BATCH: usize = 64;
 
-/// An executor on the thread that made it; processes and futures need not be `Send`.
+/// An executor on the thread that created it; processes and futures need not be `Send`.
 ///
 /// # Examples
 ///
@@ -82,37 +82,37 @@ pub struct LocalExecutor {
     random: u64,
     is_seeded: bool,
     local_shard: u32,
-    /// The last look at the timers ended by its budget, perhaps before anything fired.
+    /// The last poll of the timers ended by its budget, perhaps before anything fired.
     has_more_due: bool,
-    /// Turns that have begun and not ended: afterwards, those that a panic ended past a toolbox
-    /// that catches none.
-    n_unended: usize,
+    /// Polls that have begun and not returned. Between two calls: those that ended by a panic which
+    /// the toolbox did not catch.
+    n_unfinished: usize,
     /// Not `Send`: neither is what it runs.
     _here: PhantomData<*const ()>,
 }
 
-/// What one turn did.
+/// What one [turn](LocalExecutor::turn) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTurn {
-    /// Steps that were made.
+    /// Tasks that were polled.
     pub steps: usize,
     /// Timers that fired.
     pub fired: usize,
-    /// When the next timer is due, if nothing is ready before.
+    /// When the next timer is due, if no task becomes ready before.
     pub next_wake: Option<Tick>,
 }
 
-/// What became of a shutdown.
+/// The result of a shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct LocalReport {
-    /// How many processes ended by themselves, once asked.
+    /// How many tasks ended by themselves after they were asked to.
     pub completed: usize,
-    /// Those that had to be ended.
+    /// Those that had to be terminated.
     pub stragglers: Vec<LiveTask>,
 }
 
 impl LocalExecutor {
-    /// An executor on this toolbox.
+    /// An executor on this platform.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl LocalExecutor {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`new`](Self::new).
     pub fn on_node(
         node: u32,
         toolbox: impl Toolbox + Send + 'static,
@@ -158,24 +158,24 @@ impl LocalExecutor {
             is_seeded: seed != 0,
             local_shard,
             has_more_due: false,
-            n_unended: 0,
+            n_unfinished: 0,
             _here: PhantomData,
         })
     }
 
-    /// A handle for other threads: what is started by it must be `Send`.
+    /// A handle for other threads: what it starts must be `Send`.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(self.executor.clone())
     }
 
-    /// Runs a future as a process.
+    /// Runs a future.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        // SAFETY: this executor is run by the thread of `self` only, which is this one.
+        // SAFETY: only the thread of `self` runs this executor, and that is the current thread.
         unsafe { ExecutorShared::spawn(&self.executor, future) }
     }
 
@@ -183,7 +183,8 @@ impl LocalExecutor {
     ///
     /// # Errors
     ///
-    /// The process comes back: if its `init` fails, if there is no room, or after the shutdown.
+    /// Returns the process to the caller: if its `init` fails, if there is no room, or after the
+    /// shutdown.
     pub fn submit<P: Process>(&self, process: P) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
         self.submit_method(process, "", Payloads::new())
     }
@@ -199,11 +200,11 @@ impl LocalExecutor {
         method: &str,
         input: Payloads,
     ) -> Result<ProcessRef<P::Message>, SubmitError<P>> {
-        // SAFETY: this executor is run by the thread of `self` only, which is this one.
+        // SAFETY: only the thread of `self` runs this executor, and that is the current thread.
         unsafe { ExecutorShared::submit(&self.executor, process, method, input) }
     }
 
-    /// Steps one process, if one is ready; timers are not looked at.
+    /// Polls one task, if one is ready; fires no timers.
     pub fn step_one(&mut self) -> bool {
         self.collect();
         let Some(runnable) = self.choose() else { return false };
@@ -211,10 +212,10 @@ impl LocalExecutor {
         true
     }
 
-    /// Fires what is due, then steps what is ready, until nothing is; gives the number of steps.
+    /// Fires due timers and polls ready tasks, until there are none; returns the number of polls.
     ///
-    /// It does not return while a process goes on and on; use [`turn`](Self::turn) where that may
-    /// be.
+    /// It does not return while a task is always ready; use [`turn`](Self::turn) if that may
+    /// happen.
     pub fn run_until_idle(&mut self) -> usize {
         let mut steps = 0;
         loop {
@@ -226,12 +227,12 @@ impl LocalExecutor {
         }
     }
 
-    /// Fires what is due, and steps nothing; gives the number of timers that fired.
+    /// Fires due timers, and polls nothing; returns the number of timers that fired.
     pub fn fire_due(&mut self) -> usize {
         self.poll_timers()
     }
 
-    /// Fires what is due, then steps each process once that is ready now.
+    /// Fires due timers, then polls each task once that is ready now.
     pub fn turn(&mut self) -> LocalTurn {
         let fired = self.poll_timers();
         self.collect();
@@ -245,9 +246,9 @@ impl LocalExecutor {
         LocalTurn { steps, fired, next_wake: self.next_wake() }
     }
 
-    /// Steps at most `max` processes, also such as become ready meanwhile; timers are not looked
-    /// at. It ends early behind one that had more to do than its turn had room for. Gives the
-    /// number of steps.
+    /// Polls at most `max` tasks, including those that become ready in the meantime; fires no
+    /// timers. It returns early after a task that had more to do than one poll allows. Returns the
+    /// number of polls.
     pub fn step_many(&mut self, max: usize) -> usize {
         for steps in 0..max {
             if self.ready.is_empty() {
@@ -261,11 +262,11 @@ impl LocalExecutor {
         max
     }
 
-    /// Gives a process its turn; whether it had more to do than that had room for.
+    /// Polls a task; returns whether it had more to do than one poll allows.
     fn run(&mut self, runnable: Runnable) -> bool {
-        self.n_unended += 1;
+        self.n_unfinished += 1;
         let is_again = self.executor.poll_task(runnable);
-        self.n_unended -= 1;
+        self.n_unfinished -= 1;
         self.executor.single_thread.count_step();
         is_again
     }
@@ -276,19 +277,19 @@ impl LocalExecutor {
         self.executor.shards.next_wake(0)
     }
 
-    /// Whether a process is ready.
+    /// Whether a task is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty() || !self.executor.injector.is_empty()
     }
 
-    /// How many processes are alive.
+    /// How many tasks are alive.
     #[must_use]
     pub fn live_len(&self) -> usize {
         self.executor.live_len()
     }
 
-    /// Runs until a future has its output, and parks where there is nothing to do.
+    /// Runs until a future has its output, and parks when there is nothing to do.
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = core::pin::pin!(future);
         let waker = crate::unparker::waker(&self.executor);
@@ -304,13 +305,14 @@ impl LocalExecutor {
         }
     }
 
-    /// A waker that ends the sleep of the executor's thread.
+    /// A waker that unparks the executor's thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
         crate::unparker::waker(&self.executor)
     }
 
-    /// Asks everything to stop, runs until it has, or until the time is over; then ends the rest.
+    /// Asks every task to stop, runs until all have stopped or the time is over, and then
+    /// terminates the rest.
     pub fn shutdown(mut self, deadline: Duration) -> LocalReport {
         let until = self.executor.toolbox().deadline_after(deadline);
         let before = self.live_len();
@@ -337,7 +339,7 @@ impl LocalExecutor {
         self.executor.toolbox().park(0, until);
     }
 
-    /// Takes what has become ready.
+    /// Takes the tasks that have become ready.
     fn collect(&mut self) {
         if self.ready.is_empty() && self.ready.capacity() > READY_KEPT {
             self.ready.shrink_to(READY_KEPT);
@@ -347,9 +349,9 @@ impl LocalExecutor {
         }
     }
 
-    /// The next one of those that are ready.
+    /// Chooses the next ready task.
     fn choose(&mut self) -> Option<Runnable> {
-        // Looking where there is nothing draws no number: it must not change the run.
+        // An empty queue draws no random number: that would change the run.
         if !self.is_seeded || self.ready.is_empty() {
             return self.ready.pop_front();
         }
@@ -380,19 +382,21 @@ impl LocalExecutor {
 
 impl Drop for LocalExecutor {
     fn drop(&mut self) {
-        // Everything dies here, on its own thread; what is ended may wake or start something else.
+        // Everything is dropped here, on its own thread. A task that is terminated may wake or
+        // start others.
         self.executor.begin_shutdown();
         self.executor.terminate_all(|_| {});
         self.executor.close_timers();
-        // What a panic left in the middle of its turn never ends. One that is just being woken by
-        // another thread may look the same, but there are not more than turns that did not end.
-        let n_unended = if mutant!("local-woken-as-lost") { usize::MAX } else { self.n_unended };
-        let n_lost = self.executor.running_len().min(n_unended);
+        // A task whose poll a panic left unfinished never ends. One that another thread is just
+        // waking may look the same, but there are not more lost tasks than unfinished polls.
+        let n_unfinished =
+            if mutant!("local-woken-as-lost") { usize::MAX } else { self.n_unfinished };
+        let n_lost = self.executor.running_len().min(n_unfinished);
         while self.live_len() > n_lost {
             self.collect();
             match self.ready.pop_front() {
                 Some(runnable) => self.executor.terminate_queued_task(runnable),
-                // Another thread has woken it, and is about to queue it.
+                // Another thread has woken the task, and is about to enqueue it.
                 None => hint::spin_loop(),
             }
         }
@@ -406,17 +410,17 @@ impl fmt::Debug for LocalExecutor {
     }
 }
 
-/// A toolbox as a toolbox with one place.
+/// Adapts a toolbox for one thread to the wider contract.
 struct OneThread<B> {
     toolbox: B,
     resolution: Resolution,
 }
 
-/// What is said of a panic that a toolbox has caught and not given.
+/// The payload for a panic that a toolbox has caught and not returned.
 const KEPT: &str = "a panic that the toolbox kept to itself";
 
-// SAFETY: (1) there is never a current worker: everything goes through the injector. (2) whatever
-// the toolbox does, the closure is called once; it is not `Send`, so that is on this thread.
+// SAFETY: (1) there is never a current worker: everything goes through the injector. (2) Whatever
+// the toolbox does, the closure is called once; it is not `Send`, so it is called on this thread.
 unsafe impl<B: Toolbox + Send + 'static> ExecutorToolbox for OneThread<B> {
     fn nanos(&self) -> u64 {
         let now = self.toolbox.clock().now();
@@ -436,8 +440,8 @@ unsafe impl<B: Toolbox + Send + 'static> ExecutorToolbox for OneThread<B> {
         } else if mutant!("delay-folded-into-wheel") {
             ticks %= 1 << 20;
         }
-        // A real clock has begun its tick some time ago, nobody knows when: one more. A clock that
-        // is advanced by hand stands at the edge.
+        // A real clock is somewhere inside its current tick: add one tick. A clock that is advanced
+        // by hand is exactly at the edge of a tick.
         let is_exact = self.toolbox.clock().kind() == ClockKind::Deterministic || ticks == 0;
         Tick::new(now.ticks.saturating_add(ticks).saturating_add(u64::from(!is_exact)))
     }
@@ -450,7 +454,7 @@ unsafe impl<B: Toolbox + Send + 'static> ExecutorToolbox for OneThread<B> {
                 is_done = true;
             }
         });
-        assert!(is_called, "the toolbox did not call what it was to guard");
+        assert!(is_called, "the toolbox did not call the closure");
         match caught {
             Ok(()) if !is_done => Err(PanicPayload::new(Box::new(KEPT))),
             caught => caught,

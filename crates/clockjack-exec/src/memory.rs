@@ -1,16 +1,16 @@
-//! Memory of cells that are over, for the next ones.
+//! A free-list allocator for the cells of tasks, with size classes.
 //!
-//! Blocks by size, sixteen bytes apart, on a few free_lists each under a small lock. Who comes tries
-//! them in order and passes by one that somebody is at, so nobody waits; where none is to be had,
-//! or there is no room, the allocator has the rest. Which block one gets decides nothing: no order
-//! here depends on addresses.
+//! The size classes are sixteen bytes apart. Each has a few free lists, each under a spin lock. A
+//! thread tries the lists in order and skips one whose lock is held, so it never waits; if no list
+//! has a block, or none has room, it uses the global allocator. Behaviour does not depend on which
+//! block a thread gets: nothing is ordered by address.
 //!
-//! Invariant: a block on a free_list was allocated with the layout of its class, nobody has it, and its
-//! first word is the link to the next one. Each class keeps `KEPT_MAX` blocks a free_list at the
-//! most. A block may also be [given to the allocator](release) by whoever has it.
+//! Invariant: a block in a free list was allocated with the layout of its size class, nobody uses
+//! it, and its first word is the link to the next block. A free list keeps at most `KEPT_MAX`
+//! blocks. The owner of a block may also [return it to the global allocator](release).
 #![expect(
     unsafe_code,
-    reason = "hands out memory, and links what it keeps by the blocks themselves"
+    reason = "hands out memory, and links the free blocks through the blocks themselves"
 )]
 
 use alloc::alloc::{alloc, dealloc, handle_alloc_error};
@@ -20,18 +20,18 @@ use clockjack_sync::{lock::Lock, pad::Padded};
 
 use crate::executor::ExecutorShared;
 
-/// How far sizes are apart, and how blocks are aligned.
+/// The distance between two size classes, and the alignment of blocks.
 const STEP: usize = 16;
-/// What is larger is left to the allocator.
+/// Larger values use the global allocator.
 const SIZE_MAX: usize = 512;
 const CLASSES: usize = SIZE_MAX / STEP;
-/// So many threads find a free_list of their own.
+/// The number of free lists per size class: so many threads can use one at the same time.
 const FREE_LISTS: usize = 2;
-/// How many blocks of a size a free_list keeps: as many as come and go in a burst, and no more than
-/// some hundred kilobytes.
+/// How many blocks a free list keeps: as many as come and go in a burst, and no more than some
+/// hundred kilobytes.
 pub(crate) const KEPT_MAX: u32 = 1024;
 
-/// See the [module](self).
+/// The allocator; see the [module](self).
 pub struct Memory {
     free_lists: [Padded<[Lock<FreeList>; CLASSES]>; FREE_LISTS],
 }
@@ -41,7 +41,7 @@ struct FreeList {
     len: u32,
 }
 
-// SAFETY: nobody else has the blocks of a free_list.
+// SAFETY: nobody else uses the blocks of a free list.
 unsafe impl Send for FreeList {}
 
 struct Block {
@@ -53,7 +53,7 @@ const _: () = assert!(STEP >= size_of::<Block>() && STEP >= align_of::<Block>())
 impl FreeList {
     fn pop(&mut self) -> Option<NonNull<Block>> {
         let block = NonNull::new(self.first)?;
-        // SAFETY: a block on a free_list is nobody else's, and begins with its link.
+        // SAFETY: nobody else uses a block in a free list, and it begins with its link.
         self.first = unsafe { block.as_ref() }.next;
         self.len -= 1;
         Some(block)
@@ -71,7 +71,7 @@ impl FreeList {
     }
 }
 
-/// Moves a value into a block that no executor has kept; else as [`Memory::make`].
+/// Moves a value into a block from the global allocator; otherwise as [`Memory::make`].
 #[must_use]
 pub fn make<T>(value: T) -> NonNull<T> {
     let place = allocate::<T>();
@@ -80,7 +80,7 @@ pub fn make<T>(value: T) -> NonNull<T> {
     place
 }
 
-/// Gives the block of a value that was moved out or dropped to the allocator.
+/// Returns the block of a value that was moved out or dropped to the global allocator.
 ///
 /// # Safety
 ///
@@ -111,7 +111,7 @@ const fn class<T>() -> usize {
 }
 
 impl ExecutorShared {
-    /// The memory of cells that are over, for others who come and go with them.
+    /// The allocator for cells, and for values that live as long as those.
     #[doc(hidden)]
     #[must_use]
     pub fn memory(&self) -> &Memory {
@@ -128,12 +128,12 @@ impl Memory {
 
     /// Moves a value into a block.
     ///
-    /// It is given back by [`free`](Self::free) or [`keep`](Self::keep), or by [`release`].
+    /// Its owner frees it by [`free`](Self::free) or [`keep`](Self::keep), or by [`release`].
     #[must_use]
     pub fn make<T>(&self, value: T) -> NonNull<T> {
         let found = if fits::<T>() { self.take(class::<T>()) } else { None };
         let Some(place) = found.map(NonNull::cast) else { return make(value) };
-        // SAFETY: it was allocated with the layout of the type, and nobody has it.
+        // SAFETY: it was allocated with the layout of the type, and nobody uses it.
         unsafe { place.write(value) };
         place
     }
@@ -143,22 +143,23 @@ impl Memory {
         free_lists.find_map(|free_list| free_list.try_with(FreeList::pop)?)
     }
 
-    /// Drops a value, and keeps its block for another one, also if the drop panics.
+    /// Drops a value, and puts its block into a free list, even if the drop panics.
     ///
     /// # Safety
     ///
-    /// It was made by [`make`](Self::make), here or of another executor, and nobody else has it.
+    /// It was made by [`make`](Self::make), of this executor or of another, and nobody else uses
+    /// it.
     pub unsafe fn free<T>(&self, value: NonNull<T>) {
         let _kept = Kept { memory: self, value };
         // SAFETY: by the contract.
         unsafe { value.drop_in_place() };
     }
 
-    /// Keeps the block of a value that was moved out or dropped.
+    /// Puts the block of a value that was moved out or dropped into a free list.
     ///
     /// # Safety
     ///
-    /// As [`free`](Self::free); and nobody looks at the value any more.
+    /// As [`free`](Self::free); and nobody reads the value any more.
     pub unsafe fn keep<T>(&self, value: NonNull<T>) {
         let block = value.cast::<Block>();
         let put = |free_list: &Lock<FreeList>| {
@@ -201,7 +202,8 @@ impl Drop for Memory {
                     continue;
                 };
                 while let Some(block) = free_list.get_mut().pop() {
-                    // SAFETY: it was allocated with the layout of its class, and nobody has it.
+                    // SAFETY: it was allocated with the layout of its size class, and nobody uses
+                    // it.
                     unsafe { dealloc(block.as_ptr().cast(), layout) };
                 }
             }

@@ -1,27 +1,27 @@
-//! A period that is kept without drift, also if it is no whole number of ticks.
+//! A period without drift, even if it is not a whole number of ticks.
 //!
 //! Due times are counted in nanoseconds from the first, which is the edge of a tick, and each is
-//! rounded up to an edge for itself. So one may be late by less than a tick, and the next is not
-//! later for it.
+//! rounded up to an edge separately. So one may be late by less than a tick, and the next is not
+//! later because of that.
 
 use core::time::Duration;
 
 use clockjack_sync::mutant;
 use clockjack_time::{Resolution, Tick};
 
-/// See the [module](self).
+/// A period; see the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Period {
     nanos: u64,
     nanos_per_tick: u64,
-    /// The edge that is waited for.
+    /// The tick edge of the next due time.
     due: Tick,
-    /// How long before that edge it is due in truth: less than a tick.
+    /// How long before that edge the exact due time is: less than a tick.
     lead_nanos: u64,
 }
 
 impl Period {
-    /// A period shorter than a tick is a tick.
+    /// A period shorter than a tick is one tick.
     pub(crate) fn new(every: Duration, first: Tick, resolution: Resolution) -> Self {
         let nanos_per_tick = u64::from(resolution.nanos().get());
         let nanos = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(nanos_per_tick);
@@ -33,7 +33,7 @@ impl Period {
         self.due
     }
 
-    /// Leaves out the due times that are over but for the last; says how many these were.
+    /// Skips all due times that have passed except the last; returns how many were skipped.
     pub(crate) fn catch_up(&mut self, now: Tick) -> u64 {
         let Some(ticks) = now.get().checked_sub(self.due.get()) else { return 0 };
         let behind = ticks.saturating_mul(self.nanos_per_tick).saturating_add(self.lead_nanos);
@@ -42,8 +42,8 @@ impl Period {
         missed
     }
 
-    /// Goes on to the next due time.
-    pub(crate) fn go_on(&mut self) {
+    /// Advances to the next due time.
+    pub(crate) fn advance_to_next(&mut self) {
         self.advance(self.nanos);
     }
 
@@ -91,7 +91,7 @@ mod tests {
                     for k in 0..100 {
                         let due = edge(first, k, nanos, resolution);
                         assert_eq!(period.due().get(), due, "{k} of {nanos} ns in {resolution}");
-                        period.go_on();
+                        period.advance_to_next();
                     }
                 }
             }
@@ -110,7 +110,7 @@ mod tests {
                     k += period.catch_up(Tick::new(now));
                     assert_eq!(period.due().get(), edge(5, k, nanos, resolution));
                     assert!(period.due().get() <= now, "none that is ahead is left out");
-                    period.go_on();
+                    period.advance_to_next();
                     k += 1;
                     assert!(period.due().get() > now, "all that are over are");
                     assert_eq!(period.catch_up(Tick::new(now)), 0, "one that is ahead is not over");
@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn the_longest_period_and_the_last_tick_are_the_end() {
         let mut period = period(u64::MAX, u64::MAX - 1, 1);
-        period.go_on();
+        period.advance_to_next();
         assert_eq!(period.due(), Tick::MAX);
-        period.go_on();
+        period.advance_to_next();
         assert_eq!((period.due(), period.catch_up(Tick::MAX)), (Tick::MAX, 0));
     }
 }

@@ -1,21 +1,26 @@
-//! The end of an executor: nothing new is taken, what lives is asked, then ended.
+//! The shutdown of an executor: it refuses new tasks, asks all live ones to stop, and terminates
+//! the rest.
 //!
 //! # Protocol
 //!
-//! Roles: the *closer*, who stops the executor; *workers*; *others*, who start or wake processes.
+//! Roles: the *closing thread*, which shuts the executor down; *workers*; *other threads*, which
+//! start or wake tasks.
 //!
-//! 1. The shutdown_state only goes up: RUNNING, SHUTTING_DOWN, SHUT_DOWN.
-//! 2. From SHUTTING_DOWN on nobody starts to make a process, and the closer sends a cancel to each that
-//!    it finds. Who was in the middle of making one looks at the shutdown_state after it has published it,
-//!    and sends the cancel itself. Both have a fence between their write and their look, so one of
-//!    the two finds the other.
-//! 3. When the workers are gone, or have been told to go, the shutdown_state becomes SHUT_DOWN, and the closer
-//!    ends what is in the injector. Who puts something there looks at the shutdown_state afterwards, and if
-//!    that is SHUT_DOWN ends what is there itself. Again there is a fence on both sides, so nothing is
-//!    left behind: neither what a leaving worker hands on, nor what was woken or published late.
-//! 4. An executor on one thread may have processes that no other thread may touch. So its thread
-//!    ends everything before SHUT_DOWN, and waits for those who are between waking and queueing; what is
-//!    published after SHUT_DOWN was started by a handle, and may end anywhere.
+//! 1. The shutdown state only goes up: RUNNING, SHUTTING_DOWN, SHUT_DOWN.
+//! 2. From SHUTTING_DOWN on, no thread begins to create a task, and the closing thread sends a
+//!    cancel signal to each task that it finds. A thread that was in the middle of creating one
+//!    reads the shutdown state after it has published the task, and sends the signal itself. Both
+//!    have a fence between their write and their read, so one of the two sees the other's write;
+//!    without the fences both could miss it, and the task would never be asked.
+//! 3. When the workers have stopped, or have been asked to, the shutdown state becomes SHUT_DOWN,
+//!    and the closing thread terminates the tasks in the injector. A thread that pushes a task
+//!    there reads the shutdown state afterwards, and if that is SHUT_DOWN, terminates what is there
+//!    itself. Again there is a fence on both sides, so no task is left behind: neither one that a
+//!    stopping worker passes on, nor one that was woken or published late.
+//! 4. An executor on one thread may have tasks that no other thread may touch. So its thread
+//!    terminates everything before SHUT_DOWN, and waits for threads that have woken a task but not
+//!    enqueued it yet. A task that is published after SHUT_DOWN was started by a handle, so it is
+//!    `Send` and may end on any thread.
 //!
 //! It cannot hang: only rule 4 waits, for a thread that has nothing left to do but one push.
 
@@ -37,24 +42,24 @@ use crate::{
     executor::ExecutorShared, pid::Pid, signal::ProcessSignal, state::State, task::TaskRef,
 };
 
-/// Takes everything that is offered.
+/// Accepts new tasks.
 pub(crate) const RUNNING: u32 = 0;
-/// Takes nothing new; what lives was asked to stop.
+/// Accepts nothing new; every live task was asked to stop.
 pub(crate) const SHUTTING_DOWN: u32 = 1;
-/// Nobody steps anything any more; what is queued is ended.
+/// Nobody polls any more; tasks in the injector are terminated.
 pub(crate) const SHUT_DOWN: u32 = 2;
 
 /// How many runnables are taken from the injector at a time.
 const BATCH: usize = 64;
 
-/// The reason of the cancel that every process is sent when its executor stops.
+/// The reason of the cancel signal that every task gets when its executor shuts down.
 pub const SHUTDOWN: &str = "shutdown";
 
-/// A process that is alive, for reports.
+/// A live task, for reports.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct LiveTask {
-    /// Which.
+    /// Its pid.
     pub pid: Pid,
     /// The name of its type.
     pub name: &'static str,
@@ -70,18 +75,19 @@ impl From<&TaskRef> for LiveTask {
 }
 
 impl ExecutorShared {
-    /// Whether nothing new is taken.
+    /// Whether the executor shuts down, and refuses new tasks.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         // Acquire: pairs with `begin_shutdown`.
         self.shutdown_state.load(Acquire) != RUNNING
     }
 
-    /// Takes nothing new and asks everything that lives to stop; says whether this call did it.
+    /// Begins the shutdown: refuses new tasks and asks every live task to stop. Returns whether
+    /// this call began it.
     pub fn begin_shutdown(&self) -> bool {
-        // AcqRel: pairs with who looks at the shutdown_state.
+        // AcqRel: pairs with the threads that read the shutdown state.
         let was = self.shutdown_state.fetch_max(SHUTTING_DOWN, AcqRel);
-        // Rule 2: pairs with the fence of a process that is just being made.
+        // Rule 2: pairs with the fence of a thread that is just creating a task.
         fence(SeqCst);
         self.for_each_live(|task| {
             drop(task.signal(ProcessSignal::Cancel { reason: SHUTDOWN }));
@@ -89,10 +95,10 @@ impl ExecutorShared {
         was == RUNNING
     }
 
-    /// What was just published looks at the shutdown_state: rules 2 and 3.
+    /// Reads the shutdown state after a task was published: rules 2 and 3.
     pub(crate) fn check_published(&self, task: &TaskRef) {
         if self.workers.is_empty() {
-            // Where there are workers, the notification has fenced.
+            // If there are workers, the notification has executed a fence.
             fence(SeqCst);
         }
         // Relaxed: behind the fence.
@@ -104,7 +110,7 @@ impl ExecutorShared {
         }
     }
 
-    /// Ends everything that lives, each at its next turn; says what it was.
+    /// Terminates every live task instead of its next poll, and reports each.
     pub fn terminate_all(&self, mut found: impl FnMut(LiveTask)) {
         self.for_each_live(|task| {
             found(task.into());
@@ -112,38 +118,39 @@ impl ExecutorShared {
         });
     }
 
-    /// What lives, at about this time.
+    /// Reports every live task, at about this time.
     pub fn live_tasks(&self, mut found: impl FnMut(LiveTask)) {
         self.for_each_live(|task| found(task.into()));
     }
 
-    /// How many processes are in a turn, at about this time; or are just being woken: the two look
-    /// the same where a custom process is concerned.
+    /// How many tasks are being polled, at about this time. A custom task that is just being woken
+    /// cannot be told apart, and counts too.
     pub(crate) fn running_len(&self) -> usize {
         let mut n_running = 0;
         self.live_tasks(|alive| n_running += usize::from(alive.state == State::Running));
         n_running
     }
 
-    /// Ends what is queued, and lets nothing stay in the queue from now on: the workers are gone,
-    /// or were told to go (rule 3). Of an executor on one thread it ends nothing: that is up to its
-    /// thread (rule 4).
+    /// Terminates the tasks in the injector, and lets none stay there from now on: the workers have
+    /// stopped, or were asked to (rule 3). Does nothing on an executor of one thread: its own
+    /// thread does that (rule 4).
     pub fn close_run_queue(&self) {
         if !self.workers.is_empty() {
             self.close_run_queue_here();
         }
     }
 
-    /// As [`close_run_queue`](Self::close_run_queue), by a thread that may end everything that is queued.
+    /// As [`close_run_queue`](Self::close_run_queue), by a thread that may terminate everything in
+    /// the injector.
     pub(crate) fn close_run_queue_here(&self) {
         // AcqRel: as in `begin_shutdown`.
         self.shutdown_state.fetch_max(SHUT_DOWN, AcqRel);
-        // Pairs with the fence of who queues something.
+        // Pairs with the fence of a thread that enqueues a task.
         fence(SeqCst);
         self.terminate_queued();
     }
 
-    /// Ends what is in the injector, when nobody will step it.
+    /// Terminates the tasks in the injector, when nobody will poll them.
     #[cold]
     pub(crate) fn terminate_queued(&self) {
         loop {
@@ -152,7 +159,7 @@ impl ExecutorShared {
                     batch.into_iter().for_each(|runnable| self.terminate_queued_task(runnable))
                 }
                 Pop::Empty => return,
-                // Somebody is in the middle of a push or a take, and about to be done.
+                // Another thread is in the middle of a push or a take, and about to finish it.
                 Pop::Busy => {
                     hint::spin_loop();
                     self.toolbox().yield_now();
@@ -161,31 +168,31 @@ impl ExecutorShared {
         }
     }
 
-    /// Asks the worker of a worker to leave.
+    /// Asks a worker to stop.
     pub fn request_worker_stop(&self, worker: usize) {
         self.workers[worker].request_stop();
         self.wake_worker(worker);
     }
 
-    /// Takes a dismissal back; false if the worker is on its way already.
+    /// Withdraws a request to stop; false if the worker has accepted it already.
     #[must_use]
     pub fn withdraw_worker_stop(&self, worker: usize) -> bool {
         self.workers[worker].withdraw_stop()
     }
 
-    /// Whether a worker sits there.
+    /// Whether a worker runs under this index.
     #[must_use]
     pub fn is_worker_running(&self, worker: usize) -> bool {
         self.workers[worker].is_occupied()
     }
 
-    /// Whether the timers are closed, which the watchdog waits for.
+    /// Whether the timers are closed; the watchdog's thread ends then.
     #[must_use]
     pub fn are_timers_closed(&self) -> bool {
         self.shards.is_closed()
     }
 
-    /// Closes the timers; those that wait for one are woken and learn it.
+    /// Closes the timers; tasks that wait for one are woken and get an error.
     pub fn close_timers(&self) {
         let mut actions = Vec::new();
         self.shards.close(|action| actions.push(action));

@@ -1,20 +1,23 @@
-//! The system lane of a process: completions, cancels, exits, ties.
+//! The signal queue of a process, as in OTP: completions, cancel requests, exits, links.
 //!
-//! One word, because most processes never get a signal and each of them pays for it.
+//! A closable Treiber stack that the consumer drains by one swap and reverses. It is one word,
+//! because most processes never get a signal and each of them has a queue.
 //!
 //! # Protocol
 //!
-//! Roles: *senders*, any number, and the *runner*, the one worker that steps the process.
+//! Roles: *senders*, any number, and the *runner*, the one thread that polls the process.
 //!
-//! 1. A sender hangs its node on the head by a compare-exchange from what it saw to its node, whose
-//!    link it has set to what it saw. It repeats if another sender was faster, and gives up, with
-//!    the signal in its hands, if it sees CLOSED.
-//! 2. The runner takes the whole list by one swap with null, and turns it round: so signals come
-//!    out in the order in which their exchanges happened. Nobody else takes, so no node that a
-//!    sender has seen is freed and hung up again between its load and its exchange.
-//! 3. When the process ends, the runner swaps in CLOSED and has everything that was accepted.
-//!    After that nothing is accepted: accepted and refused are told apart by one word.
-//! 4. A sender that was accepted then notifies the state word; that is what makes the runner look.
+//! 1. A sender loads the top of the stack, sets the link of its node to that, and pushes the node
+//!    by a compare-exchange. It repeats if another sender was faster, and returns the signal to its
+//!    caller if it sees CLOSED.
+//! 2. The runner takes the whole stack by one swap with null, and reverses it: so signals come out
+//!    in the order in which their exchanges happened. No other thread takes nodes, so no node that
+//!    a sender has loaded is freed and pushed again between the sender's load and its exchange (no
+//!    ABA problem).
+//! 3. When the process ends, the runner swaps in CLOSED and gets everything that was accepted.
+//!    Nothing is accepted after that: one word separates accepted signals from refused ones.
+//! 4. A sender whose signal was accepted then notifies the state of the task, so that the runner
+//!    drains the queue.
 #![expect(unsafe_code, reason = "owns the nodes of a lock-free list")]
 
 use alloc::boxed::Box;
@@ -27,45 +30,45 @@ use clockjack_sync::prim::atomic::{
 
 use crate::{exit::ExitReason, failure::Failure, payload::Payload, pid::Pid, process::Tag};
 
-/// What the system tells a process.
+/// A signal to a process, as it is sent.
 #[derive(Debug)]
 pub(crate) enum ProcessSignal {
-    /// A command has ended; `incarnation` is that of the process which yielded it.
+    /// A command has completed; `incarnation` is that of the process that yielded it.
     Complete { tag: Tag, incarnation: u32, result: Result<Payload, Failure> },
-    /// Somebody asks the process to stop.
+    /// A request to stop.
     Cancel { reason: &'static str },
-    /// Somebody wants to know when this process ends.
+    /// Another process begins to monitor this one.
     Monitor { monitor: Pid },
-    /// Somebody does not want to know any more.
+    /// Another process stops monitoring this one.
     Demonitor { monitor: Pid },
-    /// Somebody shares the fate of this process, and this one shares theirs.
+    /// Another process links itself to this one.
     Link { peer: Pid },
-    /// Somebody does not any more.
+    /// Another process removes the link.
     Unlink { peer: Pid },
-    /// A process that this one watches has ended.
+    /// A process that this one monitors has ended.
     Exit { pid: Pid, reason: ExitReason },
     /// A process that this one is linked to has ended.
     LinkExit { pid: Pid, reason: ExitReason },
 }
 
-/// A signal with the link of the lane.
+/// A signal with the link of the stack.
 pub(crate) struct Node {
     next: *mut Node,
     signal: ProcessSignal,
 }
 
-/// The lane; see the [module](self).
+/// The signal queue; see the [module](self).
 pub(crate) struct SignalQueue {
     head: AtomicPtr<Node>,
 }
 
-/// Marks a lane that accepts nothing any more. Never followed.
+/// Marks a queue that accepts nothing any more. Never dereferenced.
 fn closed() -> *mut Node {
     ptr::without_provenance_mut(usize::MAX)
 }
 
-// SAFETY: nodes are handed from the sender to the runner by the exchanges of rules 1 and 2, with
-// release and acquire; no two threads have one at a time. A signal is `Send`.
+// SAFETY: the exchanges of rules 1 and 2 pass nodes from the sender to the runner, with release and
+// acquire; no two threads have a node at the same time. A signal is `Send`.
 unsafe impl Send for SignalQueue {}
 // SAFETY: as above.
 unsafe impl Sync for SignalQueue {}
@@ -75,14 +78,14 @@ impl SignalQueue {
         Self { head: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Whether there is nothing to take. A hint: rule 4 makes it enough.
+    /// Whether the queue is empty. A hint, which suffices by rule 4.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: whoever sends notifies afterwards, and the notification is acquired.
+        // Relaxed: a sender notifies afterwards, and the runner acquires the notification.
         self.head.load(Relaxed).is_null()
     }
 
-    /// Rule 1. The signal comes back if the process has ended.
+    /// Rule 1. Returns the signal to the caller if the process has ended.
     pub(crate) fn push(&self, signal: ProcessSignal) -> Result<(), ProcessSignal> {
         // Acquire: a refused sender sees what the ended process did.
         let mut seen = self.head.load(Acquire);
@@ -111,13 +114,14 @@ impl SignalQueue {
         DrainedSignals::reversed(self.swap(ptr::null_mut()))
     }
 
-    /// Rule 3: what was accepted, oldest first; from now on nothing is. Only the runner calls it.
+    /// Rule 3: what was accepted, oldest first, and closes the queue. Only the runner calls it.
     pub(crate) fn close(&self) -> DrainedSignals {
         DrainedSignals::reversed(self.swap(closed()))
     }
 
     fn swap(&self, new: *mut Node) -> *mut Node {
-        // Acquire: pairs with the senders' release. Release: refused senders see what was done.
+        // Acquire: pairs with the senders' release. Release: refused senders see what the process
+        // did.
         self.head.swap(new, AcqRel)
     }
 }
@@ -128,17 +132,17 @@ impl Drop for SignalQueue {
     }
 }
 
-/// DrainedSignals in the order in which they were sent; owns those that were not taken.
+/// Signals in the order in which they were sent; owns those that were not taken.
 pub(crate) struct DrainedSignals {
     first: *mut Node,
 }
 
 impl DrainedSignals {
-    /// Turns the list round that a lane gave up.
+    /// Reverses a list of nodes that was taken from a queue.
     fn reversed(mut newest: *mut Node) -> Self {
         let mut first = ptr::null_mut();
         while !newest.is_null() && newest != closed() {
-            // SAFETY: the lane gave the list up, so this thread owns its nodes, each from
+            // SAFETY: the list was taken from the queue, so this thread owns its nodes, each from
             // `Box::into_raw`, valid until it is boxed again.
             let next = unsafe { (*newest).next };
             // SAFETY: as above.
@@ -164,7 +168,7 @@ impl Iterator for DrainedSignals {
         if self.first.is_null() {
             return None;
         }
-        // SAFETY: this list owns its nodes, each from `Box::into_raw`, and forgets this one now.
+        // SAFETY: this list owns its nodes, each from `Box::into_raw`, and removes this one now.
         let node = unsafe { Box::from_raw(self.first) };
         self.first = node.next;
         Some(node.signal)

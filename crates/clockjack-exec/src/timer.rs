@@ -1,7 +1,7 @@
-//! Timers for users: one that wakes somebody, a future that waits, a future that keeps a period.
+//! Timers for users: one that calls a waker, a future that sleeps, a future that keeps a period.
 //!
-//! A future that waits arms nothing before it is first polled, and finds its executor then, by the
-//! waker, if it was not made for one. A deadline is a fresh reading of the clock plus the delay,
+//! A future arms its timer when it is first polled; if it was not made for an executor, it finds
+//! its executor then, by the waker. A deadline is a fresh reading of the clock plus the delay,
 //! rounded up to a tick: it never fires early.
 
 use core::{
@@ -25,7 +25,7 @@ use crate::{
     timer_action::{IntervalTick, TimerAction},
 };
 
-/// A timer that can be armed, armed anew and disarmed, from any thread. Dropped, it is disarmed.
+/// A timer that can be armed, armed again and cancelled, from any thread. Dropping it cancels it.
 #[derive(Debug)]
 pub struct Timer {
     handle: Handle,
@@ -38,7 +38,7 @@ impl Timer {
         Self { handle, armed: None, waker: None }
     }
 
-    /// Wakes `waker` when `after` has passed, instead of what it was armed for.
+    /// Wakes `waker` when `after` has passed. Replaces an earlier deadline and waker.
     ///
     /// # Errors
     ///
@@ -48,13 +48,13 @@ impl Timer {
         let executor = self.handle.executor();
         let deadline = executor.toolbox().deadline_after(after);
         let action = TimerAction::waking(executor, &waker);
-        // Kept also if it is refused: it can be reset when there is room.
+        // Kept even if the timer is refused: it can be reset when there is room.
         self.waker = Some(waker);
         self.armed = Some(arm(executor, deadline, action)?);
         Ok(())
     }
 
-    /// Arms it for another time, with the waker that it had. False if it never had one.
+    /// Arms the timer for another time, with the waker that it had. False if it never had one.
     ///
     /// # Errors
     ///
@@ -66,12 +66,12 @@ impl Timer {
         }
     }
 
-    /// Disarms it; true if it was armed and has not fired: then it never will.
+    /// Cancels the timer; true if it was armed and had not fired: then it never will.
     pub fn cancel(&mut self) -> bool {
-        self.armed.take().is_some_and(|id| self.handle.executor().disarm(id))
+        self.armed.take().is_some_and(|id| self.handle.executor().cancel_timer(id))
     }
 
-    /// Whether it is armed and has not fired.
+    /// Whether the timer is armed and has not fired.
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed.is_some_and(|id| self.handle.executor().is_armed(id))
@@ -101,28 +101,29 @@ pub(crate) fn arm(
     })
 }
 
-/// A future that waits until a time has come.
+/// A future that completes at a point in time.
 ///
 /// # Errors
 ///
-/// Its output is an error if the executor stops before, has no room for another timer, or cannot be
-/// found: a sleep that was not made by a [`Handle`] must be awaited in a process of an executor.
+/// Its output is an error if the executor shuts down before, has no room for another timer, or
+/// cannot be found: a sleep that was not made by a [`Handle`] must be awaited in a task of an
+/// executor.
 ///
 /// # Cancellation
 ///
-/// Dropping it disarms it.
+/// Dropping it cancels its timer.
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     handle: Option<Handle>,
-    /// Who knows the executor, if the waker does not tell.
+    /// Returns the executor, if the waker does not identify it.
     fallback: Option<fn() -> Option<Handle>>,
     until: Until,
     armed: Option<(TimerId, Sleeper)>,
 }
 
-/// Who waits.
+/// The task that waits.
 enum Sleeper {
-    /// A process of the same executor, which is not counted.
+    /// A task of the same executor; the pid does not count as a reference.
     Process(Pid),
     Other(Waker),
 }
@@ -151,27 +152,27 @@ enum Until {
     At(Tick),
 }
 
-/// Waits. The time counts from the first poll.
+/// Sleeps. The time counts from the first poll.
 pub fn sleep(after: Duration) -> Sleep {
     Sleep { handle: None, fallback: None, until: Until::After(after), armed: None }
 }
 
 impl Sleep {
-    /// On an executor that is known; the time counts from now.
+    /// On a known executor; the time counts from now.
     pub(crate) fn on(handle: Handle, after: Duration) -> Self {
         let deadline = handle.executor().toolbox().deadline_after(after);
         Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
-    /// As [`sleep`], on the executor that `fallback` gives if the waker does not tell.
+    /// As [`sleep`], on the executor that `fallback` returns if the waker does not identify one.
     #[doc(hidden)]
     pub fn after(after: Duration, fallback: fn() -> Option<Handle>) -> Self {
         let until = Until::After(after);
         Self { handle: None, fallback: Some(fallback), until, armed: None }
     }
 
-    /// Until a tick of the executor whose process awaits it, or else of that which `fallback` gives
-    /// when it is first polled.
+    /// Sleeps until a tick of the executor whose task awaits it, or otherwise of the executor that
+    /// `fallback` returns at the first poll.
     #[doc(hidden)]
     pub fn until(deadline: Tick, fallback: fn() -> Option<Handle>) -> Self {
         let until = Until::At(deadline);
@@ -182,7 +183,7 @@ impl Sleep {
         Self { handle: Some(handle), fallback: None, until: Until::At(deadline), armed: None }
     }
 
-    /// The tick that it waits for, once that is known.
+    /// The tick of the deadline, once that is known.
     #[must_use]
     pub fn deadline(&self) -> Option<Tick> {
         match self.until {
@@ -191,13 +192,13 @@ impl Sleep {
         }
     }
 
-    fn disarm(&mut self) {
+    fn cancel_timer(&mut self) {
         let (Some((id, sleeper)), Some(handle)) = (self.armed.take(), &self.handle) else { return };
         match sleeper {
             _ if mutant!("sleep-due-not-disarmed")
-                && is_over(handle.executor(), self.until).is_ok() => {}
+                && sleep_result(handle.executor(), self.until).is_ok() => {}
             Sleeper::Process(_) => handle.executor().lazy_cancel(id),
-            Sleeper::Other(_) => _ = handle.executor().disarm(id),
+            Sleeper::Other(_) => _ = handle.executor().cancel_timer(id),
         }
     }
 
@@ -226,11 +227,11 @@ impl Future for Sleep {
         let executor = handle.executor();
         if let Some((id, sleeper)) = armed {
             match check_deadline(executor, *id, sleeper, cx.waker()) {
-                SleepCheck::Waits => return Poll::Pending,
-                SleepCheck::TakenBack => {}
-                SleepCheck::Over => {
+                SleepCheck::Pending => return Poll::Pending,
+                SleepCheck::Rearm => {}
+                SleepCheck::Done => {
                     *armed = None;
-                    return Poll::Ready(is_over(executor, *until));
+                    return Poll::Ready(sleep_result(executor, *until));
                 }
             }
         }
@@ -238,13 +239,13 @@ impl Future for Sleep {
     }
 }
 
-/// What a sleep that was armed finds.
+/// What the poll of an armed sleep finds.
 enum SleepCheck {
-    Waits,
-    /// It was armed for somebody else, and is armed no more.
-    TakenBack,
-    /// It has fired, or was closed.
-    Over,
+    Pending,
+    /// The timer was armed for another waker; it is cancelled now.
+    Rearm,
+    /// The timer has fired, or the timers were closed.
+    Done,
 }
 
 fn check_deadline(
@@ -254,18 +255,18 @@ fn check_deadline(
     waker: &Waker,
 ) -> SleepCheck {
     if !executor.is_armed(id) {
-        SleepCheck::Over
+        SleepCheck::Done
     } else if sleeper.will_wake(executor, waker) || mutant!("sleep-keeps-waker") {
-        SleepCheck::Waits
-    } else if executor.disarm(id) {
-        SleepCheck::TakenBack
+        SleepCheck::Pending
+    } else if executor.cancel_timer(id) {
+        SleepCheck::Rearm
     } else {
-        SleepCheck::Over
+        SleepCheck::Done
     }
 }
 
-/// Why a timer is armed no more: its time has come, or else the timers were closed.
-fn is_over(executor: &ExecutorShared, until: Until) -> Result<(), TimerError> {
+/// The result of a timer that is not armed any more: its time has come, or the timers were closed.
+fn sleep_result(executor: &ExecutorShared, until: Until) -> Result<(), TimerError> {
     let toolbox = executor.toolbox();
     let now = toolbox.tick_of(toolbox.nanos());
     let is_due = matches!(until, Until::At(deadline) if deadline <= now);
@@ -293,7 +294,7 @@ fn arm_for(
             Poll::Pending
         }
         Err(error) if error.is_busy() => {
-            // Those who hold the timers are about to open: it is tried again at the next turn.
+            // The thread that holds the shard is about to release it: the next poll tries again.
             cx.waker().wake_by_ref();
             Poll::Pending
         }
@@ -303,7 +304,7 @@ fn arm_for(
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.disarm();
+        self.cancel_timer();
     }
 }
 
@@ -313,22 +314,22 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// Something that falls due again and again, at multiples of its period: without drift, whatever
-/// each turn takes, and if the period is no whole number of ticks: then each time is rounded up to
-/// a tick for itself.
+/// A periodic timer. It is due at multiples of its period, without drift, however long each round
+/// takes. If the period is not a whole number of ticks, each due time is rounded up to a tick
+/// separately.
 ///
-/// Due times that have passed before they are waited for are left out, and counted.
+/// Due times that have passed before anybody waits for them are skipped, and counted.
 #[derive(Debug)]
 pub struct Interval {
     handle: Handle,
     period: Period,
-    /// Left out since the last time that was told.
+    /// Skipped since the last reported tick.
     missed: u64,
     sleep: Option<Sleep>,
 }
 
 impl Interval {
-    /// The first time is one period from now. A period shorter than a tick is a tick.
+    /// The first due time is one period from now. A period shorter than a tick is one tick.
     #[must_use]
     pub fn new(handle: Handle, every: Duration) -> Self {
         let executor = handle.executor();
@@ -343,7 +344,7 @@ impl Interval {
         self.period.due()
     }
 
-    /// Waits for the next time; says which it was, and how many were left out since the last.
+    /// Waits for the next due time; returns it, and how many were skipped since the last.
     ///
     /// # Errors
     ///
@@ -351,7 +352,7 @@ impl Interval {
     ///
     /// # Cancellation
     ///
-    /// Giving up loses nothing: the next call waits for the same time.
+    /// Dropping the future loses nothing: the next call waits for the same time.
     pub async fn tick(&mut self) -> Result<IntervalTick, TimerError> {
         let executor = self.handle.executor();
         let now = executor.toolbox().tick_of(executor.toolbox().nanos());
@@ -361,12 +362,12 @@ impl Interval {
         let woken = Pin::new(sleep).await;
         self.sleep = None;
         woken?;
-        self.period.go_on();
+        self.period.advance_to_next();
         Ok(IntervalTick { due, missed: core::mem::take(&mut self.missed) })
     }
 }
 
-/// Lets other processes run, once.
+/// Lets other tasks run, once.
 pub fn yield_now() -> YieldNow {
     YieldNow { has_yielded: false }
 }

@@ -1,4 +1,4 @@
-//! What a timer of the executor does when it falls due.
+//! What a timer of the executor does when it is due.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, task::Waker};
@@ -9,45 +9,42 @@ use crate::{command::WeakCompleter, executor::ExecutorShared, period::Period, pi
 
 /// The value of a timer.
 pub(crate) enum TimerAction {
-    /// Wakes a process of this executor, if it is still there. By its name and not by a reference:
-    /// most timers are cancelled, and then nothing was counted.
+    /// Wakes a task of this executor, if it is still alive. By its pid and not by a reference: most
+    /// timers are cancelled, and then no count was changed.
     WakeTask(Pid),
-    /// Wakes somebody else.
+    /// Calls another waker.
     Wake(Waker),
-    /// Answers a command of a process.
+    /// Completes a command of a process.
     Complete(Box<CommandTimer>),
 }
 
-/// A command that a timer answers. The process is not counted: if it ends, however long it was to
-/// wait, it is gone at once.
+/// A command that a timer completes. It holds no reference to the process, which is freed as soon
+/// as it ends.
 pub(crate) struct CommandTimer {
     pub(crate) completer: WeakCompleter,
     /// For an interval: its period, and when it is due next.
     pub(crate) period: Option<Period>,
 }
 
-/// What an interval tells each time.
+/// What an interval reports each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntervalTick {
-    /// The tick that it was due at.
+    /// The tick at which it was due.
     pub due: Tick,
-    /// How many earlier ones were left out, because time had passed them already.
+    /// How many earlier due times were skipped, because they had passed already.
     pub missed: u64,
 }
 
-/// What could not be done while the lease was held.
+/// What must not be done while the shard's guard is held.
 #[derive(Default)]
-#[expect(
-    clippy::vec_box,
-    reason = "an command_timer goes back into its timer in the box it came in"
-)]
+#[expect(clippy::vec_box, reason = "a command timer goes back into its timer in the same box")]
 pub(crate) struct DeferredActions {
     wakers: Vec<Waker>,
     command_timers: Vec<Box<CommandTimer>>,
 }
 
 impl TimerAction {
-    /// What wakes whom this waker wakes.
+    /// The action that has the effect of this waker.
     pub(crate) fn waking(executor: &ExecutorShared, waker: &Waker) -> Self {
         match task::header_of(waker) {
             Some(header) if header.is_of(executor) => Self::WakeTask(header.pid()),
@@ -55,14 +52,14 @@ impl TimerAction {
         }
     }
 
-    /// Does what can be done under the lease, and leaves the rest. Nothing of the user's is called,
-    /// but in one case: a process that has ended meanwhile, and of which nobody else holds a
-    /// reference, is freed here with the result that nobody took, guarded.
+    /// Does what may be done under the shard's guard, and defers the rest. No user code is called,
+    /// with one exception: a process that has ended, and to which nobody else holds a reference, is
+    /// freed here; the drop of its result, which nobody took, runs under `catch_unwind`.
     pub(crate) fn fire(self, executor: &ExecutorShared, now: Tick, deferred: &mut DeferredActions) {
         match self {
             Self::WakeTask(pid) => executor.wake(pid),
-            // Also a process of another executor: its toolbox, and what its last waker holds, is the
-            // user's.
+            // A task of another executor is included: its toolbox, and what its last waker holds,
+            // may be user code.
             Self::Wake(waker) => deferred.wakers.push(waker),
             Self::Complete(mut command_timer) => {
                 let Some(completer) = command_timer.completer.upgrade(executor) else { return };
@@ -72,7 +69,7 @@ impl TimerAction {
                         let missed = period.catch_up(now);
                         completer.send_reply(IntervalTick { due: period.due(), missed });
                         completer.forget();
-                        period.go_on();
+                        period.advance_to_next();
                         deferred.command_timers.push(command_timer);
                     }
                 }
@@ -80,18 +77,19 @@ impl TimerAction {
         }
     }
 
-    /// The timers were closed: whoever waits is told.
+    /// The timers were closed: notifies the task that waits.
     pub(crate) fn closed(self, executor: &ExecutorShared) {
         match self {
             Self::WakeTask(pid) => executor.wake(pid),
             Self::Wake(waker) => executor.wake_foreign(waker),
-            // An completer that is dropped says that there is none.
+            // Dropping the completer completes the command with a failure.
             Self::Complete(command_timer) => drop(command_timer.completer.upgrade(executor)),
         }
     }
 
-    /// The timer was cancelled: what it holds goes, guarded if it may be the user's. Of a command
-    /// that is when its process has ended, and nobody waits for the completer.
+    /// The timer was cancelled: drops what it holds, under `catch_unwind` if that may be user code.
+    /// The timer of a command is cancelled when its process has ended, so nobody waits for the
+    /// completion.
     pub(crate) fn dropped(self, executor: &ExecutorShared) {
         match self {
             Self::WakeTask(_) | Self::Complete(_) => {}
@@ -101,7 +99,7 @@ impl TimerAction {
 }
 
 impl DeferredActions {
-    /// Does the rest, with the lease open.
+    /// Does the rest, after the guard was released.
     pub(crate) fn finish(&mut self, executor: &ExecutorShared) {
         for waker in self.wakers.drain(..) {
             executor.wake_foreign(waker);
@@ -113,11 +111,11 @@ impl DeferredActions {
 }
 
 impl CommandTimer {
-    /// Arms it for when it is due again, unless the process is gone.
+    /// Arms the timer for its next due time, unless the process has ended.
     fn arm_again(self: Box<Self>, executor: &ExecutorShared) {
         let Some(period) = self.period else { return };
         let Some(completer) = self.completer.upgrade(executor) else { return };
-        // If it is refused, the completer says so by itself.
+        // If the timer is refused, dropping the completer reports the failure.
         if !completer.is_receivable()
             || executor.arm(period.due(), TimerAction::Complete(self)).is_ok()
         {

@@ -1,9 +1,9 @@
-//! What the watchdog does in one look; the thread that looks is the toolbox's.
+//! The watchdog: what it does each time it wakes. Its thread belongs to the runtime
+//! (`clockjack-rt`).
 //!
-//! The [protocol](crate::watchdog) says when it sleeps and who ends its sleep. Here is what it
-//! looks for: shards that nobody keeps, shards that are overdue because their worker is busy,
-//! workers that have put something first and do not come to it, workers that are in one step for
-//! long.
+//! The [protocol](shared) says when the watchdog sleeps and who wakes it. It checks for shards that
+//! are assigned to no worker, shards that are overdue because their worker is busy, workers that do
+//! not get to the task in their LIFO slot, and workers that have been in one poll for too long.
 
 use alloc::{vec, vec::Vec};
 
@@ -12,28 +12,28 @@ use clockjack_time::Tick;
 pub mod shared;
 use crate::{executor::ExecutorShared, pid::Pid};
 
-/// For how long the watchdog waits for more, if nothing is under way but something was, before it
-/// sleeps until it is called.
+/// For how long the watchdog stays half-awake after activity, before it sleeps until it is
+/// notified.
 const CALM_NANOS: u64 = 100_000_000;
 
-/// A worker that has been in one step for long.
+/// A worker that has been in one poll for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StuckWorker {
-    /// The number of its seat.
+    /// The index of the worker.
     pub worker: usize,
-    /// The process that it steps, if that is still alive.
+    /// The task that it polls, if that is still alive.
     pub pid: Option<Pid>,
     /// For how long, at least.
     pub for_nanos: u64,
 }
 
-/// The memory of the watchdog from one look to the next.
+/// What the watchdog remembers from one check to the next.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Watchdog {
     workers: Vec<WorkerRecord>,
     quiet_polls: u32,
-    /// After which time in one step a worker is reported.
+    /// After which time in one poll a worker is reported.
     report_after_nanos: u64,
 }
 
@@ -46,14 +46,14 @@ struct WorkerRecord {
 }
 
 impl Watchdog {
-    /// For an executor with this many workers.
+    /// A watchdog for an executor with this many workers.
     #[must_use]
     pub fn new(workers: usize, report_after_nanos: u64) -> Self {
         Self { workers: vec![WorkerRecord::default(); workers], quiet_polls: 0, report_after_nanos }
     }
 
-    /// Looks once, and says until when to sleep; `None`: until unparked. `report` is told of stuck
-    /// workers, each step once.
+    /// Checks everything once, and returns until when to sleep; `None`: until unparked. Calls
+    /// `report` for stuck workers, once per poll.
     #[must_use]
     pub fn poll(
         &mut self,
@@ -75,14 +75,15 @@ impl Watchdog {
         }
         let has_idle_work = || executor.workers.iter().any(|worker| worker.has_lifo());
         let is_quiet = executor.watchdog.stop_polling_if_quiet(self.quiet_polls, has_idle_work);
-        // Rule 10. When a step that is under way is due to be reported, at the latest.
+        // Rule 10: at the latest when the current poll of a worker has to be reported.
         let report_at = self.report_at(executor, nanos).max(now.get().saturating_add(tolerance));
         if was_claimed || !is_quiet && executor.watchdog.is_polling() {
             plan = plan.cap_to_tolerance(now.get(), tolerance);
         } else if self.workers.iter().any(|record| record.poll.is_some()) {
             plan.sleep_until = plan.sleep_until.min(report_at);
         } else if is_active {
-            // Whoever was at work may be again in a moment: until then nobody has to call.
+            // A worker that was active may be active again in a moment: until then nobody has to
+            // notify the watchdog.
             let calm = executor.toolbox().tick_of(CALM_NANOS).get().max(tolerance);
             plan.sleep_until = plan.sleep_until.min(report_at).min(now.get().saturating_add(calm));
         }
@@ -94,8 +95,8 @@ impl Watchdog {
         (until != shared::NEVER).then_some(Tick::new(until))
     }
 
-    /// The tick in which the first of the steps under way has taken too long, or would have if it
-    /// had just begun.
+    /// The tick at which the first current poll has taken too long, or at which a poll that begins
+    /// now would have.
     fn report_at(&self, executor: &ExecutorShared, nanos: u64) -> u64 {
         let under_way =
             self.workers.iter().filter(|record| record.poll.is_some() && !record.is_reported);
@@ -104,7 +105,8 @@ impl Watchdog {
         at.get().saturating_add(1)
     }
 
-    /// Says whether anything was stepped since the last look, or is.
+    /// Checks the workers; returns whether one has polled anything since the last check, or does
+    /// now.
     fn check_workers(
         &mut self,
         executor: &ExecutorShared,
@@ -123,7 +125,7 @@ impl Watchdog {
             let Some(poll) = poll else { continue };
             let for_nanos = nanos.saturating_sub(record.since_nanos);
             if worker.has_lifo() {
-                // Two looks in the same step are a tolerance apart.
+                // Two checks in the same poll are at least the tolerance apart.
                 worker.mark_stuck(poll);
                 executor.wake_one();
             } else if worker.has_ring() {
@@ -143,7 +145,7 @@ fn wakes(executor: &ExecutorShared) -> impl Iterator<Item = Option<u64>> {
     executor.shards.wakes().map(|(_, _, wake)| wake.map(Tick::get))
 }
 
-/// Shards of workers that left go to the active worker that has the least garbage.
+/// Assigns the shards of workers that stopped to the active worker with the fewest stale timers.
 fn reassign(executor: &ExecutorShared) {
     if !executor.shards.has_unassigned() {
         return;
@@ -159,7 +161,7 @@ fn reassign(executor: &ExecutorShared) {
     });
 }
 
-/// Somebody is to see to the shards that are overdue: their worker, or who is free.
+/// Makes somebody poll the shards that are overdue: their assigned worker, or an idle one.
 fn wake_for_overdue(executor: &ExecutorShared, now: Tick, tolerance: u64) {
     for (_, worker, wake) in executor.shards.wakes() {
         if wake.is_some_and(|wake| wake.get().saturating_add(tolerance) <= now.get()) {

@@ -1,4 +1,4 @@
-//! The watchdog's protocol: how long the thread that watches for overdue shards may sleep.
+//! The watchdog's protocol: how long its thread may sleep, and who wakes it.
 #![doc = include_str!("shared.md")]
 
 use core::fmt;
@@ -13,7 +13,7 @@ use clockjack_sync::{
     },
 };
 
-/// The time that does not come: nothing is armed.
+/// The sleep has no end: nothing is armed.
 pub const NEVER: u64 = u64::MAX;
 
 /// `sleeping_until` of a watchdog that is awake, or claimed.
@@ -23,17 +23,17 @@ const OFF: u32 = 0;
 const ON: u32 = 1;
 const REQUESTED: u32 = 2;
 
-/// What the watchdog finds out in one look at the shards.
+/// What the watchdog finds in one check of the shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// When it looks again, at the earliest a tolerance from now; [`NEVER`] if nothing is armed.
+    /// When it checks again, at the earliest one tolerance from now; [`NEVER`] if nothing is armed.
     pub sleep_until: u64,
-    /// How many shards should have been polled a tolerance ago.
+    /// How many shards are late by more than the tolerance.
     pub n_overdue: usize,
 }
 
 impl Plan {
-    /// The same plan with a sleep of one tolerance at the most: after a claim, and while it watches.
+    /// The same plan with a sleep of at most one tolerance: after a claim, and in polling mode.
     #[must_use]
     pub fn cap_to_tolerance(self, now: u64, tolerance: u64) -> Self {
         Self { sleep_until: self.sleep_until.min(now.saturating_add(tolerance)), ..self }
@@ -43,13 +43,13 @@ impl Plan {
 /// Plans the next sleep from the `next_wake` of each shard, `None` for one in which nothing is
 /// armed.
 ///
-/// A shard is overdue when a tolerance has passed since it wanted to be polled. Nobody is disturbed
-/// sooner: its worker is probably about to poll.
+/// A shard is overdue when the tolerance has passed since it was due. Nobody is woken sooner: its
+/// worker is probably about to poll it.
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_exec::watchdog::{NEVER, Plan, plan};
+/// use clockjack_exec::watchdog::shared::{NEVER, Plan, plan};
 ///
 /// assert_eq!(plan(100, 10, [None, Some(150)]), Plan { sleep_until: 160, n_overdue: 0 });
 /// assert_eq!(plan(100, 10, [Some(90), Some(150)]), Plan { sleep_until: 110, n_overdue: 1 });
@@ -68,12 +68,12 @@ pub fn plan(now: u64, tolerance: u64, next_wakes: impl IntoIterator<Item = Optio
     plan
 }
 
-/// What the watchdog and those that need it share; see the [module](self).
+/// What the watchdog shares with the threads that notify it; see the [module](self).
 ///
 /// # Examples
 ///
 /// ```
-/// use clockjack_exec::watchdog::{WatchdogShared, NEVER};
+/// use clockjack_exec::watchdog::shared::{NEVER, WatchdogShared};
 ///
 /// let watchdog = WatchdogShared::new(10, 50);
 /// // The thread finds nothing armed, and sleeps.
@@ -90,15 +90,15 @@ pub fn plan(now: u64, tolerance: u64, next_wakes: impl IntoIterator<Item = Optio
 pub struct WatchdogShared {
     sleeping_until: Padded<AtomicU64>,
     polling: Padded<AtomicU32>,
-    /// For how long it sleeps at the most while a worker is awake (rule 10).
+    /// For how long the watchdog sleeps at most while a worker is awake (rule 10).
     awake_max: AtomicU64,
     tolerance: u64,
     quiet_polls_max: u32,
 }
 
 impl WatchdogShared {
-    /// An awake watchdog that lets a shard be late by `tolerance`, and stops is_polling after this many
-    /// looks without a request in between.
+    /// An awake watchdog that lets a shard be late by `tolerance`, and leaves polling mode after
+    /// this many checks without a request in between.
     #[must_use]
     pub fn new(tolerance: u64, quiet_polls_max: u32) -> Self {
         Self {
@@ -116,35 +116,35 @@ impl WatchdogShared {
         self.tolerance
     }
 
-    /// To be called after a `next_wake` was lowered to `deadline`; if it says yes, the caller
+    /// To be called after a `next_wake` was lowered to `deadline`; if it returns true, the caller
     /// unparks the watchdog (rule 1).
     #[inline]
     #[must_use]
     pub fn notify_armed(&self, deadline: u64) -> bool {
         if !mutant!("metronome-no-fence") {
-            // Pairs with the fence of `announce_sleep`: either the watchdog sees the deadline, or this
-            // sees for how long it sleeps.
+            // Pairs with the fence of `announce_sleep`: either the watchdog sees the deadline, or
+            // this thread sees for how long the watchdog sleeps.
             fence(SeqCst);
         }
         self.claim_if_beyond(deadline.saturating_add(self.tolerance))
     }
 
-    /// Sets for how long the watchdog sleeps at the most while a worker is awake. It does so
-    /// before it announces its sleep.
+    /// Sets for how long the watchdog sleeps at most while a worker is awake. The watchdog calls
+    /// this before it announces its sleep.
     pub fn set_awake_max(&self, awake_max: u64) {
-        // Relaxed: whoever sees the announcement sees this, by the fences of `announce_sleep` and
-        // `notify_awake`.
+        // Relaxed: a thread that sees the announcement sees this, by the fences of `announce_sleep`
+        // and `notify_awake`.
         self.awake_max.store(awake_max, Relaxed);
     }
 
-    /// To be called by a worker at `now`, after it can be seen that it is awake; if it says yes,
-    /// the caller unparks the watchdog (rule 10).
+    /// To be called by a worker at `now`, after other threads can see that it is awake; if it
+    /// returns true, the caller unparks the watchdog (rule 10).
     #[inline]
     #[must_use]
     pub fn notify_awake(&self, now: u64) -> bool {
         if !mutant!("metronome-no-fence-awake") {
-            // Pairs with the fence of `announce_sleep`: either the watchdog sees that a worker is awake,
-            // or this sees for how long it sleeps.
+            // Pairs with the fence of `announce_sleep`: either the watchdog sees that a worker is
+            // awake, or this worker sees for how long the watchdog sleeps.
             fence(SeqCst);
         }
         // Relaxed: see `set_awake_max`.
@@ -152,22 +152,23 @@ impl WatchdogShared {
     }
 
     /// Announces a sleep. After this the watchdog reads every `next_wake` and
-    /// [`is_polling`](Self::is_polling) again, and calls this again if it has to sleep for less.
-    /// [`prepare_sleep`](Self::prepare_sleep) does that, and leaves a claim that came meanwhile.
+    /// [`is_polling`](Self::is_polling) again, and announces a shorter sleep if necessary.
+    /// [`prepare_sleep`](Self::prepare_sleep) does that, and respects a claim that came in the
+    /// meantime.
     pub fn announce_sleep(&self, until: u64) {
-        // A sleep until the beginning of time is over; it must not look like being awake, for then
-        // nobody could end it.
+        // A sleep until time 0 is over at once, but must not look like being awake: then nobody
+        // could end it.
         let until = until.max(AWAKE + 1);
-        // Acquire: pairs with the release of a claim, of which this may overwrite one: what that
-        // armer did is seen from here on.
+        // Acquire: pairs with the release of a claim, which this may overwrite: from here on the
+        // watchdog sees what the claiming thread did.
         self.sleeping_until.swap(until, Acquire);
         // Pairs with the fences of `notify_armed` and `request_polling`.
         fence(SeqCst);
     }
 
-    /// Announces a sleep until `sleep_until`, or less if the second look asks for it (rule 2).
-    /// `soonest` is a tolerance from now; `next_wake` gives the earliest of all shards. The caller
-    /// sleeps until what this returns, or until it is unparked.
+    /// Announces a sleep until `sleep_until`, or less if the second check finds something earlier
+    /// (rule 2). `soonest` is one tolerance from now; `next_wake` returns the earliest of all
+    /// shards. The caller sleeps until the returned time, or until it is unparked.
     #[must_use]
     pub fn prepare_sleep(
         &self,
@@ -191,51 +192,52 @@ impl WatchdogShared {
         }
     }
 
-    /// To be called by the watchdog when it wakes, for whatever reason. Says whether an armer or
-    /// a requester has claimed it: then it lingers (rule 5).
+    /// To be called by the watchdog when it wakes, for whatever reason. Returns whether another
+    /// thread has claimed it: then its next sleep is short (rule 5).
     pub fn mark_awake(&self) -> bool {
-        // Acquire: pairs with the release of a claim; what the armer did is seen.
+        // Acquire: pairs with the release of a claim, so that the watchdog sees what the claiming
+        // thread did.
         self.sleeping_until.swap(AWAKE, Acquire) == AWAKE
     }
 
     /// To be called after work was made visible for which nobody is woken (rules 6 and 9); if it
-    /// says yes, the caller unparks the watchdog.
+    /// returns true, the caller unparks the watchdog.
     #[inline]
     #[must_use]
     pub fn request_polling(&self) -> bool {
-        // Relaxed: if this is an old value, then rule 9 makes the last look see the work.
+        // Relaxed: if this is an old value, then by rule 9 the last check sees the work.
         if self.polling.load(Relaxed) == REQUESTED {
             return false;
         }
         self.start_polling()
     }
 
-    /// Whether the watchdog has to look every tolerance.
+    /// Whether the watchdog is in polling mode: it has to check once per tolerance.
     #[must_use]
     pub fn is_polling(&self) -> bool {
-        // Relaxed: in `prepare_sleep` it stands behind a fence; elsewhere only the watchdog itself turns
-        // the polling off, and one that it misses being turned on is found by `prepare_sleep`.
+        // Relaxed: in `prepare_sleep` a fence precedes it; elsewhere only the watchdog itself turns
+        // polling off, and `prepare_sleep` finds a request that this load misses.
         self.polling.load(Relaxed) != OFF
     }
 
-    /// Begins a look of the watchdog: how many looks in a row, this one included, had no request
-    /// since the one before, of which there were `quiet_polls` (rule 7).
+    /// Begins a check: returns how many checks in a row, this one included, had no request since
+    /// the one before. `quiet_polls` is the number before this check (rule 7).
     #[must_use]
     pub fn begin_poll(&self, quiet_polls: u32) -> u32 {
-        // Acquire: pairs with the release of `start_polling`; the work it was for is seen by this
-        // look, and not only by the last.
+        // Acquire: pairs with the release of `start_polling`, so that this check, and not only the
+        // last one, sees the work that was requested.
         let asked = self.polling.compare_exchange(REQUESTED, ON, Acquire, Relaxed).is_ok();
         if asked { 0 } else { quiet_polls.saturating_add(1) }
     }
 
-    /// Stops the polling if there were enough quiet looks, no request came meanwhile, and the last
-    /// look, which `find` takes, finds nothing (rule 8). Says whether the polling is off.
+    /// Leaves polling mode if there were enough quiet checks, no request came in the meantime, and
+    /// the last check, `find`, finds nothing (rule 8). Returns whether polling is off.
     pub fn stop_polling_if_quiet(&self, quiet_polls: u32, find: impl FnOnce() -> bool) -> bool {
         if quiet_polls < self.quiet_polls_max {
             return false;
         }
-        // An exchange, so that a request which is there already saves the trouble. Relaxed: rule 9
-        // orders the last look behind this; on failure, the next look acquires the request.
+        // An exchange, so that a request that is there already keeps polling on. Relaxed: rule 9
+        // orders the last check after this; on failure, the next check acquires the request.
         if self.polling.compare_exchange(ON, OFF, Relaxed, Relaxed).is_err() {
             return false;
         }
@@ -244,20 +246,21 @@ impl WatchdogShared {
         if mutant!("metronome-no-last-look") || !find() {
             return true;
         }
-        // Relaxed: the watchdog tells itself; it is awake, so there is nobody to unpark.
+        // Relaxed: the watchdog requests polling from itself; it is awake, so nobody has to be
+        // unparked.
         self.polling.swap(REQUESTED, Relaxed);
         false
     }
 
-    /// Announces a shorter sleep than before. If somebody has claimed the watchdog meanwhile, that
-    /// stands and this says no: a token comes, so the sleep is over before it begins, and no other
-    /// needs to send one.
+    /// Announces a shorter sleep than before. If another thread has claimed the watchdog in the
+    /// meantime, the claim stays and this returns false: an unpark token arrives, so the sleep ends
+    /// at once, and no other thread needs to send one.
     fn shorten_sleep(&self, from: u64, to: u64) -> bool {
         if mutant!("metronome-overwrites-claim") {
             self.announce_sleep(to);
             return true;
         }
-        // Relaxed: nothing is published but by the fence, which pairs as that of `announce_sleep`.
+        // Relaxed: only the fence publishes, and it pairs like that of `announce_sleep`.
         let is_unclaimed = self.sleeping_until.compare_exchange(from, to, Relaxed, Relaxed).is_ok();
         fence(SeqCst);
         is_unclaimed
@@ -271,21 +274,21 @@ impl WatchdogShared {
             return false;
         }
         if !mutant!("metronome-no-fence-watch") {
-            // Pairs with the fence of `announce_sleep`: either the watchdog sees that it is to polling, or
-            // this sees that it sleeps.
+            // Pairs with the fence of `announce_sleep`: either the watchdog sees that it has to
+            // poll, or this thread sees that it sleeps.
             fence(SeqCst);
         }
         self.claim_if_beyond(AWAKE)
     }
 
-    /// Claims the watchdog if it sleeps, or is about to, beyond this time.
+    /// Claims the watchdog if it sleeps, or is about to sleep, beyond this time.
     #[inline]
     fn claim_if_beyond(&self, time: u64) -> bool {
         // Relaxed: the fence of the caller orders it.
         let mut until = self.sleeping_until.load(Relaxed);
         while time < until {
-            // Release: pairs with the acquire of `awake` and `announce_sleep`. Relaxed on failure: as the
-            // load.
+            // Release: pairs with the acquire of `mark_awake` and `announce_sleep`. Relaxed on
+            // failure: as the load.
             match self.sleeping_until.compare_exchange(until, AWAKE, Release, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => until = now,
@@ -321,7 +324,7 @@ mod tests {
         check(&[None, None], NEVER, 0);
         check(&[Some(300), None, Some(200)], 210, 0);
         check(&[Some(101)], 111, 0);
-        // Due, but a tolerance has not passed.
+        // Due, but the tolerance has not passed.
         check(&[Some(100)], 110, 0);
         check(&[Some(91)], 110, 0);
         check(&[Some(90)], 110, 1);

@@ -61,7 +61,7 @@ fn a_monitor_of_a_future_is_told_too() {
     run.idle();
     task.cancel();
     run.idle();
-    log.expect(&["1 done", "exit cancelled: cancelled by who joins"]);
+    log.expect(&["1 done", "exit cancelled: cancelled by the joiner"]);
 }
 
 #[test]
