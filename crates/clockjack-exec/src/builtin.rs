@@ -1,19 +1,19 @@
-//! Clockjack's own commands: what every process may ask for without anybody adding a handler.
+//! Clockjack's own commands: what every process may yield without a user's handler.
 //!
-//! | command | number | completer |
+//! | command | number | reply |
 //! |---|---|---|
-//! | [`Send`] | 1 | `()` when the message is in the other's mail |
+//! | [`Send`] | 1 | `()` when the message is in the other's mailbox |
 //! | [`Spawn`] | 2 | the [`Pid`] of the new process |
-//! | [`Terminate`] | 3 | `()` when the end is certain |
-//! | [`Cancel`] | 4 | `()` when the other will be received |
+//! | [`Terminate`] | 3 | `()` when the termination is certain |
+//! | [`Cancel`] | 4 | `()` when the other process will receive the request |
 //! | [`Monitor`], [`Unmonitor`] | 5, 6 | `()`, and an [`Event::Exit`](crate::Event::Exit) later |
 //! | [`Link`], [`Unlink`] | 7, 8 | `()` |
 //! | [`Exec`] | 9 | the result of the process or future |
 //! | [`Sleep`] | 10 | `()` when the time has come |
 //! | [`Interval`] | 11 | an [`IntervalTick`] each time |
 //!
-//! A failure that is an completer has a code from [`command`](crate::command). Numbers up to 255 are
-//! reserved for more of them; hosts add theirs, for example for blocking work.
+//! A command that fails completes with a code from [`command`](crate::command). Numbers up to 255
+//! are reserved for more commands; runtimes add theirs, for example for blocking work.
 
 use alloc::boxed::Box;
 use core::{fmt, pin::Pin, time::Duration};
@@ -23,8 +23,8 @@ use clockjack_time::{Tick, TimerId};
 
 use crate::{
     command::{
-        ALREADY_MONITORED, Command, CommandId, ErasedCompleter, NO_PROCESS, NO_ROOM,
-        SELF_REFERENCE, STOPPING, UNKNOWN_COMMAND, WRONG_COMMAND,
+        ALREADY_WATCHED, Command, CommandId, ErasedCompleter, NO_PROCESS, NO_ROOM, SELF_REFERENCE,
+        STOPPING, UNKNOWN_COMMAND, WRONG_COMMAND,
     },
     error::SubmitError,
     exit::JoinError,
@@ -40,7 +40,7 @@ use crate::{
     timer_action::{CommandTimer, IntervalTick, TimerAction},
 };
 
-/// Whether a number is not for users.
+/// Whether a number is reserved.
 pub(crate) fn is_reserved(id: CommandId) -> bool {
     id < CommandId::FIRST_FREE
 }
@@ -52,7 +52,7 @@ macro_rules! commands {
             type Reply = $reply;
         })*
 
-        /// Carries out one of this module's commands.
+        /// Executes one of this module's commands.
         pub(crate) fn dispatch(id: CommandId, command: Payload, completer: ErasedCompleter) {
             match id.0 {
                 $($id => match command.downcast::<$name>() {
@@ -82,9 +82,9 @@ commands! {
 /// Sends a message to a process by its pid.
 #[derive(Debug)]
 pub struct Send {
-    /// To whom.
+    /// The receiver.
     pub to: Pid,
-    /// What; of the type that the process takes.
+    /// The message, of the type that the process takes.
     pub message: Payload,
 }
 
@@ -97,7 +97,7 @@ impl Send {
     }
 }
 
-/// Starts a process; what it is given is called before the process has its first turn.
+/// Starts a process; its second argument is called before the first poll of the process.
 type Starter = Box<
     dyn FnOnce(&Handle, &dyn Fn(&Header)) -> Result<(Pid, Option<JoinHandle<Payload>>), Failure>
         + core::marker::Send,
@@ -111,7 +111,7 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// Starts this one.
+    /// Starts a process.
     pub fn new<P>(process: P) -> Self
     where
         P: Process + core::marker::Send,
@@ -120,7 +120,7 @@ impl Spawn {
         Self::method(process, "", Payloads::new())
     }
 
-    /// Starts this one by one of its methods.
+    /// Starts a process by one of its methods.
     pub fn method<P>(process: P, method: &'static str, input: Payloads) -> Self
     where
         P: Process + core::marker::Send,
@@ -130,14 +130,14 @@ impl Spawn {
         Self { start, is_linked: false, is_monitored: false }
     }
 
-    /// Links it to the process that asks, before the completer.
+    /// Links it to the process that yields this command, before the reply.
     #[must_use]
     pub fn linked(mut self) -> Self {
         self.is_linked = true;
         self
     }
 
-    /// Monitors it for the process that asks, before the completer.
+    /// Monitors it for the process that yields this command, before the reply.
     #[must_use]
     pub fn monitored(mut self) -> Self {
         self.is_monitored = true;
@@ -146,9 +146,10 @@ impl Spawn {
 
     fn execute(self, completer: ErasedCompleter) {
         let header = completer.task().header();
-        // The ties are there before its first turn, so that not even the shortest life is missed.
-        let tie = |other: &Header| {
-            // A process that was never run has not ended, so it takes both.
+        // The links are made before the first poll, so that the end of even the shortest process is
+        // not missed.
+        let link_and_monitor = |other: &Header| {
+            // A process that was never polled has not ended, so it accepts both.
             if self.is_linked {
                 drop(links::link(header, other));
             }
@@ -157,11 +158,12 @@ impl Spawn {
             }
         };
         let is_late = mutant!("spawn-ties-late");
-        let started = (self.start)(&completer.handle(), if is_late { &|_| {} } else { &tie });
+        let started =
+            (self.start)(&completer.handle(), if is_late { &|_| {} } else { &link_and_monitor });
         match started {
             Ok((pid, _)) => {
                 if is_late && let Some(other) = completer.executor().get(pid) {
-                    tie(other.header());
+                    link_and_monitor(other.header());
                 }
                 completer.reply(pid);
             }
@@ -197,7 +199,7 @@ fn why<P>(refused: SubmitError<P>) -> Failure {
     }
 }
 
-/// Ends a process at its next turn.
+/// Ends a process instead of its next step.
 #[derive(Debug)]
 pub struct Terminate(pub Pid);
 
@@ -211,9 +213,9 @@ impl Terminate {
 /// Asks a process to stop.
 #[derive(Debug)]
 pub struct Cancel {
-    /// Which.
+    /// The process.
     pub pid: Pid,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -224,7 +226,7 @@ impl Cancel {
     }
 }
 
-/// Watches a process: when it ends, however it does, the process that asks is received by
+/// Monitors a process: when it ends, in whatever way, the process that yields this command receives
 /// [`Event::Exit`](crate::Event::Exit), once.
 #[derive(Debug)]
 pub struct Monitor(pub Pid);
@@ -234,13 +236,13 @@ impl Monitor {
         let Some(other) = other(&completer, self.0) else { return fail_other(completer, self.0) };
         match links::monitor(completer.task().header(), other.header()) {
             Ok(true) => completer.reply(()),
-            Ok(false) => completer.fail(ALREADY_MONITORED.failure()),
+            Ok(false) => completer.fail(ALREADY_WATCHED.failure()),
             Err(_) => completer.fail(NO_PROCESS.failure()),
         }
     }
 }
 
-/// Watches a process no longer.
+/// Stops monitoring a process.
 #[derive(Debug)]
 pub struct Unmonitor(pub Pid);
 
@@ -251,8 +253,8 @@ impl Unmonitor {
     }
 }
 
-/// ProcessLinks the process that asks and another together: if one fails, so does the other, unless it
-/// [traps](crate::StepOutput::trap_links) that.
+/// Links the process that yields this command and another: if one fails, so does the other, unless
+/// it [traps](crate::StepOutput::trap_links) that.
 #[derive(Debug)]
 pub struct Link(pub Pid);
 
@@ -264,7 +266,7 @@ impl Link {
     }
 }
 
-/// Unties two processes.
+/// Removes the link between two processes.
 #[derive(Debug)]
 pub struct Unlink(pub Pid);
 
@@ -286,7 +288,7 @@ fn fail_other(completer: ErasedCompleter, pid: Pid) {
 
 type Work = Pin<Box<dyn Future<Output = Result<Payload, Failure>> + core::marker::Send>>;
 
-/// Runs a process or a future to its end, and answers with its result.
+/// Runs a process or a future to its end, and replies with its result.
 pub struct Exec(Run);
 
 enum Run {
@@ -326,7 +328,8 @@ impl Exec {
                     Err(failure) => return completer.fail(failure),
                 },
             };
-        // If the future is refused or panics, the completer answers by itself.
+        // If the future is refused or panics, dropping the completer completes the command with a
+        // failure.
         drop(handle.spawn(async move { completer.complete(work.await) }));
     }
 }
@@ -337,7 +340,7 @@ impl fmt::Debug for Exec {
     }
 }
 
-/// Waits.
+/// Sleeps.
 #[derive(Debug)]
 pub struct Sleep(pub Duration);
 
@@ -345,19 +348,21 @@ impl Sleep {
     fn execute(self, completer: ErasedCompleter) {
         let deadline = completer.executor().toolbox().deadline_after(self.0);
         if let Some((id, completer)) = arm(completer, deadline, None) {
-            // It goes with the process: what was a limit for something is often not reached.
+            // The timer is cancelled with the process: most sleeps are time-outs that do not
+            // expire.
             links::keep_timer(completer.task().header(), completer.executor(), id);
             completer.forget();
         }
     }
 }
 
-/// Tells the process again and again, each time with the tag of this command, until the process
-/// ends. A period shorter than a tick is a tick; due times that have passed are left out. One that
-/// is no whole number of ticks is kept all the same: each time is rounded up for itself.
+/// Completes periodically, each time with the tag of this command, until the process ends. A period
+/// shorter than a tick is one tick; due times that have passed are skipped. A period that is not a
+/// whole number of ticks is kept without drift: each due time is rounded up separately.
 ///
-/// What was received waits until a step takes it, and nothing bounds how much: a process that does not
-/// take events for long, or a step that takes many periods, should sleep each time instead.
+/// A completion waits until a step takes it, and the number of waiting ones is not limited: a
+/// process that does not take events for long, or whose steps take many periods, should sleep each
+/// time instead.
 #[derive(Debug)]
 pub struct Interval(pub Duration);
 
@@ -372,7 +377,7 @@ impl Interval {
     }
 }
 
-/// Arms the timer of a command; if it is refused, the command is answered by that.
+/// Arms the timer of a command; if the timer is refused, the command fails.
 fn arm(
     completer: ErasedCompleter,
     deadline: Tick,

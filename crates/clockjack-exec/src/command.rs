@@ -1,10 +1,10 @@
-//! Commands: what a process asks to be done for it, and by whom.
+//! Commands: operations that a process requests and that handlers carry out.
 //!
-//! A process yields a command with a tag. After the step the worker looks up the handler by the
-//! command's number and calls it with a [`Completer`], through which the completer goes back as an
-//! event: at once, or later from any thread. Every command is answered exactly once: one without a
-//! handler, one of the wrong type, one whose handler panics or drops its completer, is answered by
-//! a failure.
+//! A process yields a command with a tag. After the step the worker finds the handler by the
+//! command's number and calls it with a [`Completer`], through which the reply returns to the
+//! process as an event: at once, or later from any thread. Every command completes exactly once. It
+//! completes with a failure if there is no handler, if the type is wrong, or if the handler panics
+//! or drops its completer.
 
 use alloc::{boxed::Box, collections::BTreeMap};
 use core::{any::type_name, fmt, marker::PhantomData};
@@ -22,42 +22,43 @@ use crate::{
     task::TaskRef,
 };
 
-/// The number of a kind of command. 0 to 255 are Clockjack's own; take yours from 256 on.
+/// The number of a type of command. 0 to 255 are Clockjack's own; use numbers from 256 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub u16);
 
 impl CommandId {
-    /// The first number that users may take.
+    /// The first number for commands of users.
     pub const FIRST_FREE: Self = Self(256);
 }
 
-/// Something that a process may ask for.
+/// An operation that a process may request.
 pub trait Command: Send + 'static {
     /// The number by which its handler is found.
     const ID: CommandId;
-    /// What a successful completer holds.
+    /// What a successful reply holds.
     type Reply: Send + 'static;
 }
 
-/// No handler for the command is known. Permanent: the set of handlers is fixed at the start.
+/// There is no handler for the command. Permanent: the set of handlers is fixed at the start.
 pub static UNKNOWN_COMMAND: StaticError =
-    StaticError::new(1, "no handler is known for the command");
+    StaticError::new(1, "there is no handler for the command");
 /// Two types of command have the same number, and the handler is for the other one.
 pub static WRONG_COMMAND: StaticError =
-    StaticError::new(2, "the handler of this number is for another command");
-/// The handler let go of the command without an completer, or panicked.
-pub static UNANSWERED: StaticError = StaticError::new(3, "the handler gave no completer");
-/// There is no live process of this pid.
+    StaticError::new(2, "the handler with this number is for another command");
+/// The handler dropped the command without a reply, or panicked.
+pub static UNANSWERED: StaticError = StaticError::new(3, "the handler gave no reply");
+/// There is no live process with this pid.
 pub static NO_PROCESS: StaticError = StaticError::new(4, "there is no such process");
-/// The process already watches the other one.
-pub static ALREADY_MONITORED: StaticError =
-    StaticError::new(5, "the process is being monitored already");
-/// A process cannot watch, link to, or wait for itself.
-pub static SELF_REFERENCE: StaticError = StaticError::new(6, "a process cannot be tied to itself");
-/// The executor is stopping and takes nothing new.
-pub static STOPPING: StaticError = StaticError::new(7, "the executor is stopping");
+/// The process already monitors the other one.
+pub static ALREADY_WATCHED: StaticError = StaticError::new(5, "the process is monitored already");
+/// A process cannot monitor, link to, or wait for itself.
+pub static SELF_REFERENCE: StaticError =
+    StaticError::new(6, "a process cannot monitor or link to itself");
+/// The executor is shutting down and accepts nothing new.
+pub static STOPPING: StaticError = StaticError::new(7, "the executor is shutting down");
 /// There is no room for another process, timer or message.
-pub static NO_ROOM: StaticError = StaticError::new(8, "there is no room for another one");
+pub static NO_ROOM: StaticError =
+    StaticError::new(8, "there is no room for another process, timer or message");
 
 /// One command on its way from a step to its handler.
 #[derive(Debug)]
@@ -98,10 +99,10 @@ impl Commands {
     }
 
     /// Adds the handler of a command. It is called on a worker, after the step that yielded the
-    /// command: it should start the work, not do it, if the work is long.
+    /// command: a handler of long work should start the work and return.
     ///
-    /// A number that has a handler already, Clockjack's own included, is reported when the executor
-    /// starts.
+    /// If a number has a handler already, including Clockjack's own, the start of the executor
+    /// fails.
     #[must_use]
     pub fn handle<C: Command>(
         mut self,
@@ -121,7 +122,7 @@ impl Commands {
         self
     }
 
-    /// Adds a handler of the host's for one of the numbers below 256.
+    /// Adds a handler of the runtime for one of the numbers below 256.
     #[doc(hidden)]
     #[must_use]
     pub fn handle_reserved<C: Command>(
@@ -137,7 +138,7 @@ impl Commands {
         self
     }
 
-    /// Whether every number has one handler.
+    /// Checks that every number has one handler.
     pub(crate) fn check(&self) -> Result<(), StartError> {
         match self.duplicate {
             Some(id) => Err(StartError::duplicate_command(id.0)),
@@ -145,7 +146,7 @@ impl Commands {
         }
     }
 
-    /// Hands a command to its handler. Handlers are user code: the caller guards the call.
+    /// Passes a command to its handler. Handlers are user code: the caller catches panics.
     pub(crate) fn dispatch(&self, request: Request, completer: ErasedCompleter) {
         if let Some(handler) = self.handlers.get(&request.id) {
             handler(request.command, completer);
@@ -163,7 +164,7 @@ impl fmt::Debug for Commands {
     }
 }
 
-/// The way back of an completer, its type unknown. Dropped unused, it answers with a failure.
+/// A completer without the type of the reply. If it is dropped unused, the command fails.
 pub(crate) struct ErasedCompleter {
     task: TaskRef,
     tag: Tag,
@@ -176,7 +177,7 @@ impl ErasedCompleter {
         Self { task, tag, incarnation, is_open: true }
     }
 
-    /// The process that asked.
+    /// The process that yielded the command.
     pub(crate) fn task(&self) -> &TaskRef {
         &self.task
     }
@@ -193,12 +194,12 @@ impl ErasedCompleter {
         Handle::new((*self.task.header().executor).clone())
     }
 
-    /// Answers that it was done, or that there is no such process.
+    /// Completes the command successfully, or with the failure that there is no such process.
     pub(crate) fn reply_if(self, did: bool) {
         if did { self.reply(()) } else { self.fail(NO_PROCESS.failure()) }
     }
 
-    /// Lets go without an completer: nobody wants one.
+    /// Drops the completer without completing the command: another one does that.
     pub(crate) fn forget(mut self) {
         self.is_open = false;
     }
@@ -216,17 +217,17 @@ impl ErasedCompleter {
         self.send(result);
     }
 
-    /// One of several answers: for commands that tell more than once.
+    /// Sends one of several replies: for commands that complete more than once.
     pub(crate) fn send_reply<R: Send + 'static>(&self, reply: R) {
         self.send(Ok(Payload::new(reply)));
     }
 
-    /// Where it goes; who takes that sees to it that there is an completer.
+    /// A weak completer. Its owner ensures that the command completes.
     pub(crate) fn downgrade(&self) -> WeakCompleter {
         WeakCompleter { pid: self.task.pid(), tag: self.tag, incarnation: self.incarnation }
     }
 
-    /// Whether the process that asked can still be received.
+    /// Whether the process that yielded the command can still receive a reply.
     pub(crate) fn is_receivable(&self) -> bool {
         !self.task.header().state.is_complete()
             && self.task.header().state.generation() == self.incarnation
@@ -235,13 +236,12 @@ impl ErasedCompleter {
     fn send(&self, result: Result<Payload, Failure>) {
         let signal =
             ProcessSignal::Complete { tag: self.tag, incarnation: self.incarnation, result };
-        // An completer to a process that has ended is nobody's: it is dropped here.
+        // The process has ended: the reply is dropped here.
         drop(self.task.signal(signal));
     }
 }
 
-/// Where an completer goes, by name: it holds nothing, and is good for nothing once the process has
-/// ended.
+/// A completer that holds no reference to the process, and is of no use once the process has ended.
 #[derive(Clone, Copy)]
 pub(crate) struct WeakCompleter {
     pid: Pid,
@@ -250,7 +250,7 @@ pub(crate) struct WeakCompleter {
 }
 
 impl WeakCompleter {
-    /// The way back, if the process is still there.
+    /// The completer, if the process is alive.
     pub(crate) fn upgrade(self, executor: &ExecutorShared) -> Option<ErasedCompleter> {
         let Self { pid, tag, incarnation } = self;
         executor.get(pid).map(|task| ErasedCompleter::new(task, tag, incarnation))
@@ -265,8 +265,8 @@ impl Drop for ErasedCompleter {
     }
 }
 
-/// What a handler answers with, once, from any thread. Dropped without an completer it sends a
-/// failure, [`UNANSWERED`].
+/// Completes a command, once, from any thread. Dropped without a reply, it sends the failure
+/// [`UNANSWERED`].
 pub struct Completer<R> {
     completer: ErasedCompleter,
     _reply: PhantomData<fn(R)>,
@@ -277,18 +277,18 @@ impl<R: Send + 'static> Completer<R> {
         Self { completer, _reply: PhantomData }
     }
 
-    /// Answers. An completer to a process that has ended meanwhile is dropped.
+    /// Completes the command. A reply to a process that has ended is dropped.
     pub fn complete(self, result: Result<R, Failure>) {
         self.completer.complete(result.map(Payload::new));
     }
 
-    /// The process that asked.
+    /// The pid of the process that yielded the command.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.completer.task().pid()
     }
 
-    /// The tag that it asked with.
+    /// The tag of the command.
     #[must_use]
     pub fn tag(&self) -> Tag {
         self.completer.tag()
@@ -297,7 +297,7 @@ impl<R: Send + 'static> Completer<R> {
 
 #[doc(hidden)]
 impl Completer<Payload> {
-    /// Answers with what is in the payload, not with a payload in another.
+    /// Completes with the value in the payload, not with a payload inside another.
     pub fn complete_with(self, result: Result<Payload, Failure>) {
         self.completer.complete(result);
     }

@@ -1,8 +1,9 @@
-//! How processes end: [`JoinError`] is what the one who waits for the result gets in its place, and
-//! [`ExitReason`] is what everyone else is told.
+//! How tasks end: a [`JoinError`] is what the joiner gets instead of a result, and an
+//! [`ExitReason`] is what monitors and links get, as in OTP.
 //!
-//! An exit is one of a kind: it owns the failure or the panic's payload. A reason is a copy for any
-//! number of monitors and links, so it has the text only, counted where it is not static.
+//! A `JoinError` is unique: it owns the failure or the payload of the panic. An `ExitReason` is a
+//! copy for any number of monitors and links, so it has only the text, reference-counted if it is
+//! not static.
 
 use alloc::{
     boxed::Box,
@@ -14,21 +15,21 @@ use clockjack_sync::Counted;
 
 use crate::{failure::Failure, pid::Pid};
 
-/// Why there is no result of a process.
+/// Why there is no result of a task: the error of a [`JoinHandle`](crate::JoinHandle).
 ///
-/// Either the process ended without one, or the result cannot be had here
-/// ([`is_unavailable`](Self::is_unavailable)). WaitKind again helps in no case.
+/// Either the task ended without a result, or the result is not available here
+/// ([`is_unavailable`](Self::is_unavailable)). Waiting again helps in no case.
 ///
 /// # Examples
 ///
 /// ```
 /// use clockjack_exec::{exit::JoinError, failure::Failure};
 ///
-/// let exit = JoinError::failed(Failure::msg("no worker left"));
-/// assert!(exit.is_failed());
-/// assert_eq!(exit.to_string(), "the process failed: no worker left");
-/// assert!(exit.reason().is_failure());
-/// assert_eq!(exit.into_failure().unwrap().to_string(), "no worker left");
+/// let error = JoinError::failed(Failure::msg("no worker left"));
+/// assert!(error.is_failed());
+/// assert_eq!(error.to_string(), "the process failed: no worker left");
+/// assert!(error.reason().is_failure());
+/// assert_eq!(error.into_failure().unwrap().to_string(), "no worker left");
 /// ```
 #[derive(Debug)]
 pub struct JoinError(Kind);
@@ -45,35 +46,35 @@ enum Kind {
     Refused(Refusal),
 }
 
-/// Why a process was never started.
+/// Why a task was never started.
 #[derive(Clone, Copy, Debug)]
 enum Refusal {
     Full,
     Stopping,
 }
 
-/// What an executor makes, and nobody else has a use for.
+/// Constructors for executors; they are of no use for others.
 #[doc(hidden)]
 impl JoinError {
-    /// The process returned a failure.
+    /// The task returned a failure.
     #[must_use]
     pub const fn failed(failure: Failure) -> Self {
         Self(Kind::Failed(failure))
     }
 
-    /// The process panicked.
+    /// The task panicked.
     #[must_use]
-    pub const fn panicked(caught: PanicPayload) -> Self {
-        Self(Kind::Panicked(caught))
+    pub const fn panicked(payload: PanicPayload) -> Self {
+        Self(Kind::Panicked(payload))
     }
 
-    /// The process was ended without being asked.
+    /// The task was terminated.
     #[must_use]
     pub const fn terminated() -> Self {
         Self(Kind::Terminated)
     }
 
-    /// The process was asked to end, for this reason, and did.
+    /// The task was asked to stop, for this reason, and did.
     #[must_use]
     pub const fn cancelled(reason: &'static str) -> Self {
         Self(Kind::Cancelled(reason))
@@ -84,25 +85,25 @@ impl JoinError {
         Self(Kind::LinkDown(linked, text.into()))
     }
 
-    /// The result was handed out before.
+    /// The result was taken before.
     #[must_use]
     pub const fn already_joined() -> Self {
         Self(Kind::AlreadyJoined)
     }
 
-    /// The executor went away with its processes.
+    /// The executor was dropped with its tasks.
     #[must_use]
     pub const fn executor_gone() -> Self {
         Self(Kind::ExecutorGone)
     }
 
-    /// The process was not started: there are as many as there may be.
+    /// The task was not started: the executor has as many as its limits allow.
     #[must_use]
     pub const fn refused_full() -> Self {
         Self(Kind::Refused(Refusal::Full))
     }
 
-    /// The process was not started: the executor was stopping.
+    /// The task was not started: the executor was shutting down.
     #[must_use]
     pub const fn refused_stopping() -> Self {
         Self(Kind::Refused(Refusal::Stopping))
@@ -110,62 +111,63 @@ impl JoinError {
 }
 
 impl JoinError {
-    /// Whether the process returned a failure.
+    /// Whether the task returned a failure.
     #[must_use]
     pub const fn is_failed(&self) -> bool {
         matches!(self.0, Kind::Failed(_))
     }
 
-    /// Whether the process panicked.
+    /// Whether the task panicked.
     #[must_use]
     pub const fn is_panicked(&self) -> bool {
         matches!(self.0, Kind::Panicked(_))
     }
 
-    /// Whether the process was ended without being asked.
+    /// Whether the task was terminated.
     #[must_use]
     pub const fn is_terminated(&self) -> bool {
         matches!(self.0, Kind::Terminated)
     }
 
-    /// Whether the process was asked to end, and did.
+    /// Whether the task was asked to stop, and did.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         matches!(self.0, Kind::Cancelled(_))
     }
 
-    /// Whether the process ended because one failed that it was linked to.
+    /// Whether the process ended because a linked process failed.
     #[must_use]
     pub const fn is_link_down(&self) -> bool {
         matches!(self.0, Kind::LinkDown(..))
     }
 
-    /// Whether the result cannot be had here, however the process ended: it was handed out before,
-    /// the executor is gone, or the process was never started.
+    /// Whether the result is not available, however the task ended: it was taken before, the
+    /// executor was dropped, or the task was never started.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
         self.is_already_joined() || self.is_executor_gone() || self.is_refused()
     }
 
-    /// Whether the result was handed out before.
+    /// Whether the result was taken before.
     #[must_use]
     pub const fn is_already_joined(&self) -> bool {
         matches!(self.0, Kind::AlreadyJoined)
     }
 
-    /// Whether the executor went away with its processes.
+    /// Whether the executor was dropped with its tasks.
     #[must_use]
     pub const fn is_executor_gone(&self) -> bool {
         matches!(self.0, Kind::ExecutorGone)
     }
 
-    /// Whether the process was never started, as there were too many or the executor was stopping.
+    /// Whether the task was never started, because there were too many or the executor was shutting
+    /// down.
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         matches!(self.0, Kind::Refused(_))
     }
 
-    /// The failure that the process returned, if it did.
+    /// The failure that the task returned, if it did.
     #[must_use]
     pub const fn failure(&self) -> Option<&Failure> {
         match &self.0 {
@@ -174,7 +176,7 @@ impl JoinError {
         }
     }
 
-    /// Takes out the failure that the process returned, if it did.
+    /// Takes out the failure that the task returned, if it did.
     #[must_use]
     pub fn into_failure(self) -> Option<Failure> {
         match self.0 {
@@ -183,20 +185,20 @@ impl JoinError {
         }
     }
 
-    /// What the process said when it panicked, if it did.
+    /// The message of the panic, if the task panicked.
     #[must_use]
     pub fn panic_message(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Panicked(caught) => Some(caught.message()),
+            Kind::Panicked(payload) => Some(payload.message()),
             _ => None,
         }
     }
 
-    /// Takes out the panic, if there was one, to let it go on here.
+    /// Takes out the payload of the panic, if the task panicked, to resume the panic here.
     #[must_use]
     pub fn into_panic(self) -> Option<PanicPayload> {
         match self.0 {
-            Kind::Panicked(caught) => Some(caught),
+            Kind::Panicked(payload) => Some(payload),
             _ => None,
         }
     }
@@ -210,15 +212,15 @@ impl JoinError {
         }
     }
 
-    /// What others are told about this end.
+    /// What monitors and links get.
     ///
-    /// A process that goes down with its executor was terminated; for one that has no end of its
-    /// own to tell of, what is wrong counts as a failure.
+    /// A task that ends with its executor was terminated. An error that is not an end of a task
+    /// counts as a failure.
     #[must_use]
     pub fn reason(&self) -> ExitReason {
         match &self.0 {
             Kind::Failed(failure) => ExitReason::Failed(failure.to_string().into()),
-            Kind::Panicked(caught) => ExitReason::Panicked(caught.text()),
+            Kind::Panicked(payload) => ExitReason::Panicked(payload.text()),
             Kind::Terminated | Kind::ExecutorGone => ExitReason::Terminated,
             Kind::Cancelled(reason) => ExitReason::Cancelled(reason),
             Kind::LinkDown(..) => ExitReason::Failed(self.to_string().into()),
@@ -228,13 +230,13 @@ impl JoinError {
     }
 }
 
-const ALREADY_JOINED: &str = "the result of the process was handed out before";
+const ALREADY_JOINED: &str = "the result of the process was taken before";
 
 impl Refusal {
     const fn text(self) -> &'static str {
         match self {
-            Self::Full => "the process was not started: as many run as there may be",
-            Self::Stopping => "the process was not started: the executor is stopping",
+            Self::Full => "the process was not started: the limit of processes is reached",
+            Self::Stopping => "the process was not started: the executor is shutting down",
         }
     }
 }
@@ -243,38 +245,38 @@ impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Failed(failure) => write!(f, "the process failed: {failure}"),
-            Kind::Panicked(caught) => write!(f, "the process panicked: {}", caught.message()),
+            Kind::Panicked(payload) => write!(f, "the process panicked: {}", payload.message()),
             Kind::Terminated => f.write_str("the process was terminated"),
             Kind::Cancelled(reason) => write!(f, "the process was cancelled: {reason}"),
             Kind::LinkDown(linked, text) => write!(f, "the linked process {linked} failed: {text}"),
             Kind::AlreadyJoined => f.write_str(ALREADY_JOINED),
-            Kind::ExecutorGone => f.write_str("the executor is gone, and the process with it"),
+            Kind::ExecutorGone => f.write_str("the executor was dropped, and the process with it"),
             Kind::Refused(refusal) => f.write_str(refusal.text()),
         }
     }
 }
 
 impl Error for JoinError {
-    /// The cause of the failure. The failure itself is in the text of the exit already, and who
-    /// writes the whole chain should not get it twice.
+    /// The cause of the failure. The failure itself is in the text of this error already, and a
+    /// caller that prints the whole chain should not print it twice.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.failure()?.as_error().source()
     }
 }
 
-/// A panic that was caught: whatever was thrown.
+/// The payload of a payload panic.
 pub struct PanicPayload(Box<dyn Any + Send>);
 
 impl PanicPayload {
-    const NO_TEXT: &str = "a panic with a payload that is no text";
+    const NO_TEXT: &str = "a panic whose payload is not a text";
 
-    /// From what `catch_unwind` gives.
+    /// From the result of `catch_unwind`.
     #[must_use]
     pub fn new(payload: Box<dyn Any + Send>) -> Self {
         Self(payload)
     }
 
-    /// What was said in the panic, or that nothing was.
+    /// The message of the panic, or a text that says that there is none.
     #[must_use]
     pub fn message(&self) -> &str {
         if let Some(text) = self.0.downcast_ref::<&'static str>() {
@@ -286,7 +288,7 @@ impl PanicPayload {
         }
     }
 
-    /// What was thrown, for `resume_unwind`.
+    /// The payload, for `resume_unwind`.
     #[must_use]
     pub fn into_inner(self) -> Box<dyn Any + Send> {
         self.0
@@ -306,7 +308,7 @@ impl fmt::Debug for PanicPayload {
     }
 }
 
-/// How a process ended, as monitors and links are told.
+/// How a process ended, as monitors and links get it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ExitReason {
@@ -316,17 +318,17 @@ pub enum ExitReason {
     Failed(Text),
     /// With a panic of this text.
     Panicked(Text),
-    /// WaitTransition without being asked.
+    /// Terminated, without being asked to stop.
     Terminated,
-    /// Asked to end, for this reason.
+    /// Asked to stop, for this reason.
     Cancelled(&'static str),
 }
 
 const _: () = assert!(size_of::<ExitReason>() <= 3 * size_of::<usize>());
 
 impl ExitReason {
-    /// Whether links are told: after a failure, a panic or a termination, that is whenever the
-    /// process neither came to its end nor was asked to.
+    /// Whether links are notified: after a failure, a panic or a termination, that is, unless the
+    /// process ended with a result or was asked to stop.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Panicked(_) | Self::Terminated)
@@ -345,7 +347,7 @@ impl fmt::Display for ExitReason {
     }
 }
 
-/// A text that many can have: static, or counted.
+/// A text that can be cloned cheaply: static, or reference-counted.
 #[derive(Clone)]
 pub struct Text(Source);
 
@@ -378,7 +380,7 @@ impl From<String> for Text {
     }
 }
 
-/// How the other end is told of in a text of one's own.
+/// The text by which a process reports the end of a linked one.
 impl From<ExitReason> for Text {
     fn from(reason: ExitReason) -> Self {
         match reason {

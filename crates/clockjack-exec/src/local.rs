@@ -417,7 +417,7 @@ struct OneThread<B> {
 }
 
 /// The payload for a panic that a toolbox has caught and not returned.
-const KEPT: &str = "a panic that the toolbox kept to itself";
+const KEPT: &str = "a panic that the toolbox did not return";
 
 // SAFETY: (1) there is never a current worker: everything goes through the injector. (2) Whatever
 // the toolbox does, the closure is called once; it is not `Send`, so it is called on this thread.

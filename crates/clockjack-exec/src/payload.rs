@@ -1,21 +1,21 @@
-//! A value whose type is known only to those at both ends, and a list of such values.
+//! A value whose type only the sender and the receiver know, and a list of such values.
 //!
-//! Results and arguments of processes travel through code that is compiled once and knows none of
-//! their types. Three words of a value are carried inline, since most results are a number, a
-//! reference or a `String`; what is greater, or wants a stricter alignment, is boxed.
+//! Results and arguments of processes pass through code that is compiled once and knows none of
+//! their types. Values of up to three words are stored inline, because most results are a number, a
+//! reference or a `String`; larger values, and those with a stricter alignment, are boxed.
 //!
 //! # Layout and invariant
 //!
 //! ```text
-//! Payload  | room: 3 words            | table: 1 word, never null |
+//! Payload  | storage: 3 words         | table: 1 word, never null |
 //! inline:    the value, from the start
 //! boxed:     *mut T, from `Box::into_raw`
 //! ```
 //!
-//! `table` is `Of::<T>::TABLE` of the type `T` that the payload was made from, and `room` holds one
-//! initialised `T` in the form that `is_inline::<T>()` says. Both were written by [`Payload::new`]
-//! and are never changed, so a type id that is equal to that of `T` proves what is in the room. The
-//! value leaves once: by [`Payload::downcast`], which forgets the payload, or by its drop.
+//! `table` is `Of::<T>::TABLE` of the type `T` that the payload was made from, and `storage` holds
+//! one initialised `T` in the form that `is_inline::<T>()` says. [`Payload::new`] writes both, and
+//! nobody changes them, so a type id that is equal to that of `T` proves what is in the storage.
+//! The value leaves once: by [`Payload::downcast`], which forgets the payload, or by its drop.
 #![expect(unsafe_code, reason = "keeps values of any type in untyped memory")]
 
 use alloc::boxed::Box;
@@ -43,10 +43,10 @@ pub use list::{IntoIter, Payloads, TakeError};
 /// assert_eq!(payload.downcast::<String>().unwrap(), "seven");
 /// ```
 pub struct Payload {
-    room: Room,
+    storage: Storage,
     table: &'static Table,
-    /// The room says nothing of the value. This does: it can be sent, as `new` asks for that, and
-    /// must not be shared, as `new` does not ask for that.
+    /// The storage says nothing about the value. This does: the value can be sent, because `new`
+    /// requires that, and must not be shared, because `new` does not require that.
     _holds: PhantomData<dyn Any + Send>,
 }
 
@@ -54,7 +54,7 @@ const _: () = assert!(size_of::<Payload>() == 4 * size_of::<usize>());
 const _: () = assert!(size_of::<Option<Payload>>() == 4 * size_of::<usize>());
 
 impl Payload {
-    /// Hides the type of a value; allocates if it has more than three words or a strict alignment.
+    /// Erases the type of a value; allocates if it has more than three words or a strict alignment.
     pub fn new<T: Send + 'static>(value: T) -> Self {
         // SAFETY: the type is `Send`.
         unsafe { Self::new_unchecked(value) }
@@ -66,19 +66,21 @@ impl Payload {
     ///
     /// The value may be sent to another thread.
     pub(crate) unsafe fn new_unchecked<T: 'static>(value: T) -> Self {
-        let mut room = Room::uninit();
+        let mut storage = Storage::uninit();
         if is_inline::<T>() {
-            // SAFETY: the room is ours, large enough and aligned for a `T` as `is_inline` says.
-            unsafe { room.as_mut_ptr().cast::<T>().write(value) };
+            // SAFETY: this function owns the storage, which `is_inline` says is large enough and
+            // aligned for a `T`.
+            unsafe { storage.as_mut_ptr().cast::<T>().write(value) };
         } else {
             let boxed: *mut T = Box::into_raw(Box::new(value));
-            // SAFETY: the room is ours, and is larger than a pointer and aligned for one.
-            unsafe { room.as_mut_ptr().cast::<*mut T>().write(boxed) };
+            // SAFETY: this function owns the storage, which is larger than a pointer and aligned
+            // for one.
+            unsafe { storage.as_mut_ptr().cast::<*mut T>().write(boxed) };
         }
-        Self { room, table: Of::<T>::TABLE, _holds: PhantomData }
+        Self { storage, table: Of::<T>::TABLE, _holds: PhantomData }
     }
 
-    /// The payload of whoever has nothing to say.
+    /// An empty payload: `()`.
     #[must_use]
     pub fn unit() -> Self {
         Self::new(())
@@ -102,11 +104,11 @@ impl Payload {
         if !self.is::<T>() {
             return None;
         }
-        // SAFETY: the value is a `T`, so by the invariant the room holds one; it is borrowed.
-        let value = unsafe { value_of::<T>(&raw const self.room) };
+        // SAFETY: the value is a `T`, so by the invariant the storage holds one; it is borrowed.
+        let value = unsafe { value_of::<T>(&raw const self.storage) };
         // SAFETY: the value is a `T`, so by the invariant `value` points to an initialised one: in
-        // the room, or in a box that the payload owns. It lives and is not written as long as the
-        // payload is borrowed.
+        // the storage, or in a box that the payload owns. It lives and is not written as long as
+        // the payload is borrowed.
         Some(unsafe { &*value })
     }
 
@@ -114,23 +116,24 @@ impl Payload {
     ///
     /// # Errors
     ///
-    /// The payload itself, if the value is no `T`.
+    /// The payload itself, if the value is not a `T`.
     pub fn downcast<T: 'static>(self) -> Result<T, Self> {
         if !self.is::<T>() {
             return Err(self);
         }
-        // The value leaves by the read below; the payload must not drop it too.
+        // The read below moves the value out; the payload must not drop it too.
         let this = ManuallyDrop::new(self);
-        let room = &raw const this.room;
+        let storage = &raw const this.storage;
         if is_inline::<T>() {
-            // SAFETY: the value is an inline `T`, so the room holds one, aligned; nobody reads it
-            // after this, since the payload is lazy_cancels.
-            Ok(unsafe { room.cast::<T>().read() })
+            // SAFETY: the value is an inline `T`, so the storage holds one, aligned; nobody reads
+            // it after this, because the payload is forgotten.
+            Ok(unsafe { storage.cast::<T>().read() })
         } else {
-            // SAFETY: the value is a `T`, so by the invariant the room holds one; `this` is alive.
-            let boxed = unsafe { value_of::<T>(room) }.cast_mut();
+            // SAFETY: the value is a `T`, so by the invariant the storage holds one; `this` is
+            // alive.
+            let boxed = unsafe { value_of::<T>(storage) }.cast_mut();
             // SAFETY: the value is a boxed `T`, so `boxed` came from `Box::into_raw`, and nobody
-            // uses it after this, since the payload is lazy_cancels.
+            // uses it after this, because the payload is forgotten.
             Ok(*unsafe { Box::from_raw(boxed) })
         }
     }
@@ -138,9 +141,9 @@ impl Payload {
 
 impl Drop for Payload {
     fn drop(&mut self) {
-        // SAFETY: by the invariant the room holds a value of the table's type in the form that
+        // SAFETY: by the invariant the storage holds a value of the table's type in the form that
         // its function expects; this is the drop, so the function is called once.
-        unsafe { (self.table.drop)(&raw mut self.room) };
+        unsafe { (self.table.drop)(&raw mut self.storage) };
     }
 }
 
@@ -150,19 +153,19 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// Three words of anything: copied as they are, with the provenance of pointers among them.
-type Room = MaybeUninit<[usize; 3]>;
+/// Three words of any kind: copied unchanged, with the provenance of pointers among them.
+type Storage = MaybeUninit<[usize; 3]>;
 
-/// What is known of the type of a value.
+/// What is known about the type of a value.
 struct Table {
     type_id: TypeId,
     type_name: fn() -> &'static str,
-    /// Drops the value in the room, and frees its box if it has one.
+    /// Drops the value in the storage, and frees its box if it has one.
     ///
     /// # Safety
     ///
-    /// The room holds an initialised value of the table's type; it is not used afterwards.
-    drop: unsafe fn(*mut Room),
+    /// The storage holds an initialised value of the table's type; it is not used afterwards.
+    drop: unsafe fn(*mut Storage),
 }
 
 struct Of<T>(PhantomData<T>);
@@ -176,39 +179,39 @@ impl<T: 'static> Of<T> {
 }
 
 const fn is_inline<T>() -> bool {
-    size_of::<T>() <= size_of::<Room>() && align_of::<T>() <= align_of::<Room>()
+    size_of::<T>() <= size_of::<Storage>() && align_of::<T>() <= align_of::<Storage>()
 }
 
 /// Where the value is.
 ///
 /// # Safety
 ///
-/// `room` is valid for reads and holds a `T` in the form that `is_inline` says.
-unsafe fn value_of<T>(room: *const Room) -> *const T {
+/// `storage` is valid for reads and holds a `T` in the form that `is_inline` says.
+unsafe fn value_of<T>(storage: *const Storage) -> *const T {
     if is_inline::<T>() {
-        room.cast()
+        storage.cast()
     } else {
-        // SAFETY: the caller promises a room that is valid, thus aligned for pointers, and that it
-        // holds the `*mut T` of `new`.
-        unsafe { room.cast::<*mut T>().read() }
+        // SAFETY: the caller promises a valid storage, thus aligned for pointers, and that it holds
+        // the `*mut T` of `new`.
+        unsafe { storage.cast::<*mut T>().read() }
     }
 }
 
 /// # Safety
 ///
 /// As for [`Table::drop`], with an inline `T`.
-unsafe fn drop_inline<T>(room: *mut Room) {
-    // SAFETY: the caller promises an initialised `T` in the room that nobody uses afterwards, and
-    // `is_inline` that it is aligned.
-    unsafe { room.cast::<T>().drop_in_place() };
+unsafe fn drop_inline<T>(storage: *mut Storage) {
+    // SAFETY: the caller promises an initialised `T` in the storage that nobody uses afterwards,
+    // and `is_inline` says that it is aligned.
+    unsafe { storage.cast::<T>().drop_in_place() };
 }
 
 /// # Safety
 ///
 /// As for [`Table::drop`], with a boxed `T`.
-unsafe fn drop_boxed<T>(room: *mut Room) {
-    // SAFETY: the caller promises that the room holds the pointer that `new` wrote.
-    let boxed = unsafe { room.cast::<*mut T>().read() };
+unsafe fn drop_boxed<T>(storage: *mut Storage) {
+    // SAFETY: the caller promises that the storage holds the pointer that `new` wrote.
+    let boxed = unsafe { storage.cast::<*mut T>().read() };
     // SAFETY: it came from `Box::into_raw`, and the caller promises that nobody uses it again.
     drop(unsafe { Box::from_raw(boxed) });
 }

@@ -1,17 +1,17 @@
-//! The name of a process: its node, its place in the table there, and which tenant of that place.
+//! The identifier of a process: its node, its index in the registry there, and its generation.
 //!
-//! A pid is plain data. It keeps nothing alive, and it may name a process that is long gone: the
-//! generation tells it from the process that has the place now. Since a generation is never zero,
-//! an `Option<Pid>` is as small as a pid. Nothing reads a pid atomically.
+//! A pid is plain data. It keeps nothing alive, and it may identify a process that has ended long
+//! ago: the generation distinguishes that process from the one that has the index now. A generation
+//! is never zero, so an `Option<Pid>` is as small as a pid. Nothing reads a pid atomically.
 //!
 //! ```text
 //! {3|17.42}          node 3, index 17, generation 42
-//! {3@sparrow|17.42}  the same, as written by a system that also tells the host
+//! {3@sparrow|17.42}  the same, as written by a system that also writes the host
 //! ```
 
 use core::{error::Error, fmt, num::NonZeroU64, str::FromStr};
 
-/// The name of a process, unique for as long as its node runs.
+/// The identifier of a process, unique for as long as its node runs.
 ///
 /// The order is that of node, index and generation, and says nothing about age.
 ///
@@ -37,7 +37,7 @@ const _: () = assert!(size_of::<Pid>() == 16);
 const _: () = assert!(size_of::<Option<Pid>>() == 16);
 
 impl Pid {
-    /// The pid of the process that was put as number `generation` into place `index` of a node.
+    /// The pid of the process that was the `generation`-th at `index` of a node.
     #[inline]
     #[must_use]
     pub const fn new(node: u32, index: u32, generation: NonZeroU64) -> Self {
@@ -51,14 +51,15 @@ impl Pid {
         self.node
     }
 
-    /// The place of the process in the table of its node; used again when the process is gone.
+    /// The index of the process in the registry of its node; used again after the process has
+    /// ended.
     #[inline]
     #[must_use]
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// Tells the processes apart that had the same place.
+    /// Distinguishes the processes that had the same index.
     #[inline]
     #[must_use]
     pub const fn generation(self) -> NonZeroU64 {
@@ -83,7 +84,7 @@ impl FromStr for Pid {
 
     /// Reads `{node|index.generation}` or `{node@host|index.generation}`, all three in decimal.
     ///
-    /// The host is for the reader of a log: it is checked for its form and then lazy_cancels.
+    /// The host is for the reader of a log: its form is checked, and then it is ignored.
     fn from_str(text: &str) -> Result<Self, ParsePidError> {
         let inner = text
             .strip_prefix('{')
@@ -105,18 +106,18 @@ impl FromStr for Pid {
     }
 }
 
-/// A text that is no pid. The same text will never be one.
+/// A text that is not a pid. The error is permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsePidError(Kind);
 
 impl ParsePidError {
-    /// Whether braces, bar, dot or the name of the host are missing or misplaced.
+    /// Whether the braces, the bar, the dot or the name of the host are missing or misplaced.
     #[must_use]
     pub const fn is_form(self) -> bool {
         matches!(self.0, Kind::Braces | Kind::Bar | Kind::Host | Kind::Dot)
     }
 
-    /// Whether there is something else than decimal digits where a number has to be.
+    /// Whether something other than decimal digits is in the place of a number.
     #[must_use]
     pub const fn is_no_number(self) -> bool {
         matches!(self.0, Kind::NoNumber(_))
@@ -137,13 +138,13 @@ impl ParsePidError {
 
 impl fmt::Display for ParsePidError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no pid, which is {node|index.generation}: ")?;
+        f.write_str("not a pid of the form {node|index.generation}: ")?;
         match self.0 {
             Kind::Braces => f.write_str("it is not in braces"),
-            Kind::Bar => f.write_str("there is no '|' behind the node"),
-            Kind::Host => f.write_str("the host behind '@' is empty or has a '{', '}' or '@'"),
-            Kind::Dot => f.write_str("there is no '.' behind the index"),
-            Kind::NoNumber(part) => write!(f, "the {} is not in decimal digits", part.name()),
+            Kind::Bar => f.write_str("there is no '|' after the node"),
+            Kind::Host => f.write_str("the host after '@' is empty or has a '{', '}' or '@'"),
+            Kind::Dot => f.write_str("there is no '.' after the index"),
+            Kind::NoNumber(part) => write!(f, "the {} is not a decimal number", part.name()),
             Kind::TooLarge(part) => write!(f, "the {} is too large", part.name()),
             Kind::Zero => f.write_str("the generation is zero"),
         }
@@ -185,7 +186,7 @@ fn is_host(host: &str) -> bool {
 }
 
 fn number<N: FromStr>(digits: &str, part: Part) -> Result<N, ParsePidError> {
-    // The parser of the standard library also takes a sign, which would give a pid two texts.
+    // The parser of the standard library also accepts a sign, which would give a pid two texts.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(ParsePidError(Kind::NoNumber(part)));
     }

@@ -1,4 +1,4 @@
-//! A reference to a process: what its messages are is known.
+//! A reference to a process with a known message type.
 #![expect(unsafe_code, reason = "knows the message type of a task")]
 
 use core::{fmt, marker::PhantomData};
@@ -14,17 +14,17 @@ use crate::{
     task::{TaskRef, process},
 };
 
-/// An address of a process that takes messages of type `M`.
+/// A reference to a process that takes messages of type `M`.
 ///
-/// Dropping it does not stop the process. It keeps the process's result, once there is one, until
-/// the last reference goes.
+/// Dropping it does not stop the process. The result of the process is kept until the last
+/// reference is dropped.
 pub struct ProcessRef<M> {
     task: TaskRef,
     _message: PhantomData<fn(M)>,
 }
 
-// SAFETY: messages that are sent go to the thread that runs the process, so `M: Send` is needed;
-// the rest is a counted reference, which is `Send` and `Sync`.
+// SAFETY: messages go to the thread that runs the process, so `M: Send` is needed; the rest is a
+// counted reference, which is `Send` and `Sync`.
 unsafe impl<M: Send> Send for ProcessRef<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for ProcessRef<M> {}
@@ -41,13 +41,13 @@ impl<M: 'static> ProcessRef<M> {
     ///
     /// # Errors
     ///
-    /// The message comes back if the process has ended or as many wait as its limit allows.
+    /// Returns the message to the caller if the process has ended or its mailbox is full.
     pub fn tell(&self, message: M) -> Result<(), SendError<M>> {
         // SAFETY: by the contract of `new`.
         unsafe { process::tell(&self.task, message) }
     }
 
-    /// The process's name.
+    /// The pid of the process.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.task.pid()
@@ -58,8 +58,8 @@ impl<M: 'static> ProcessRef<M> {
         self.task.signal(ProcessSignal::Cancel { reason }).is_ok()
     }
 
-    /// Ends the process at its next turn: a step that is under way is never interrupted. False if
-    /// it has ended.
+    /// Ends the process instead of its next step: a running step is never interrupted. False if it
+    /// has ended.
     pub fn terminate(&self) -> bool {
         self.task.header().terminate()
     }
@@ -70,14 +70,14 @@ impl<M: 'static> ProcessRef<M> {
         self.task.header().state.is_complete()
     }
 
-    /// What it does, at about this time.
+    /// What the process does, at about this time.
     #[must_use]
     pub fn state(&self) -> State {
         self.task.header().state()
     }
 
-    /// Waits for its end and takes its result. A result can be taken once: the second who asks is
-    /// told so by [`JoinError`]; use monitors where many want to know.
+    /// A handle that waits for the end of the process and takes its result. The result can be taken
+    /// once: the second joiner gets a [`JoinError`]; use monitors if several callers need to know.
     pub fn join(&self) -> JoinHandle<Payload> {
         if self.task.header().state.claim_join() {
             JoinHandle::new(self.task.clone())

@@ -1,68 +1,70 @@
-//! The table of processes: from the index and generation of a PID to the process, safely also while
-//! the process ends.
+//! The registry of tasks: maps the index and the generation of a pid to the task, safely even while
+//! the task ends.
 //!
-//! A slab of slots that are never freed before the registry. The count of references to a process
-//! stands in its slot and not in the process, so that a look-up touches only memory that is there,
-//! whatever became of the process. What a value is, how it is freed and which node a PID names is
-//! not known here.
+//! A slab of slots, which are freed only with the registry. The reference count of a task is in its
+//! slot and not in the task, so that a look-up touches only memory that exists, whatever became of
+//! the task. The registry does not know what a value is, how it is freed, or which node a pid
+//! names.
 //!
-//! # Life of a slot
+//! # Life cycle of a slot
 //!
 //! ```text
 //!            reserve              occupy                 release of the last
-//!    Free ────────────► Reserved ────────► Live, refs > 0 ────────────────► WaitTransition ──► (vacate)
+//!    Free ────────────► Reserved ────────► Live, refs > 0 ────────────────► Ended
 //!     ▲                    │                                                  │
 //!     ├────── cancel ──────┘                                                  │
 //!     └───────────────────────────── vacate ──────────────────────────────────┘
 //! ```
 //!
-//! Free slots are the set bits of words that stand beside the slots, 32 to a word. The other
-//! choice was a stack of free slots, but taking one item off a shared stack needs a lock or a
-//! tagged double word, and handing over the whole stack lets one worker sit on all free slots.
-//! Here taking and giving back are unconditional read-modify-writes, one taker gets as many of 32
-//! neighbours as it wants at once, and the only price is a walk over words when nearly all slots
-//! are in use.
+//! Free slots are the set bits of a bit set, 32 to a word. The alternative was a free list, but
+//! popping one item off a shared stack needs a lock or a tagged double word, and taking the whole
+//! stack lets one worker hoard all free slots. Here taking and freeing are unconditional
+//! read-modify-writes, a thread gets as many of 32 neighbours as it wants at once, and the only
+//! cost is a scan over words when nearly all slots are in use.
 //!
 //! # Roles
 //!
-//! * The **maker** has a [`Reserved`], that is a slot that nobody else can reach.
+//! * The **creator** has a [`Reserved`]: a slot that no other thread can reach.
 //! * A **holder** has a counted reference: a [`SlotRef`], or one that [`Slot::acquire`] made.
-//! * The **last** is the holder whose release left no reference. It has a [`LastRef`], frees the
-//!   value and gives the slot back.
-//! * A **finder** has a PID, of whatever age.
+//! * The **last holder** is the one whose release left no reference. It has a [`LastRef`], frees
+//!   the value and vacates the slot.
+//! * A **finder** has a pid, of whatever age.
 //!
 //! # Rules
 //!
-//! 1. The generation and the value of a slot are written by the maker alone, while `refs` is zero.
-//! 2. `occupy` makes `refs` nonzero, with Release, as its last step. From zero nobody else raises
-//!    it: a finder that reads zero goes away, and a holder adds to a count that includes its own.
-//! 3. The value is read only by those who have a reference, or are the last.
-//! 4. A finder raises `refs` first and compares the generation then. If it is another's it gives
-//!    the reference back; that may have become the last one, and then the finder is the last.
-//! 5. The generation of a slot grows by one with each reservation. It has 64 bits and never comes
-//!    again.
-//! 6. A slot is in the hands of one: the words of free slots, a cache, a maker, or its holders.
+//! 1. Only the creator writes the generation and the value of a slot, while `refs` is zero.
+//! 2. `occupy` makes `refs` nonzero, with Release, as its last step. Nobody else raises it from
+//!    zero: a finder that reads zero returns, and a holder adds to a count that includes its own
+//!    reference.
+//! 3. Only a thread that has a reference, or is the last holder, reads the value.
+//! 4. A finder first raises `refs` and then compares the generation. If the generation is another
+//!    one, the finder releases the reference; that may have become the last one, and then the
+//!    finder is the last holder.
+//! 5. The generation of a slot grows by one with each reservation. It has 64 bits and never
+//!    repeats.
+//! 6. A slot has one owner at a time: the bit set of free slots, a cache, a creator, or its
+//!    holders.
 //!
-//! The generation is read without a reference too, in two halves, but only to send a finder away
-//! early: what it says then is a hint, and rule 4 decides.
+//! A finder also reads the generation without a reference, in two halves, but only to return early:
+//! what it reads then is a hint, and rule 4 decides.
 //!
-//! # Why a finder never meets the wrong process or freed memory
+//! # Why a finder never gets the wrong task or freed memory
 //!
-//! The exchange that raises `refs` from a nonzero value reads what the `occupy` of some process
-//! began, through changes that all continue its release sequence; so the generation and the value
-//! of that process, or of a later one, are seen. Having raised it, the finder is a holder; the last
-//! release of that process has not happened, so no later maker has written, and the generation is
-//! exact. That the count may have gone to zero and up again between the finder's load and its
-//! exchange does no harm, for the comparison comes after.
+//! The exchange that raises `refs` from a nonzero value reads a value that the `occupy` of some
+//! task began, through changes that all continue its release sequence; so the finder sees the
+//! generation and the value of that task, or of a later one. After the exchange the finder is a
+//! holder; the last release of that task has not happened, so no later creator has written, and the
+//! generation is exact. The count may have gone to zero and up again between the finder's load and
+//! its exchange; that does no harm, because the comparison comes afterwards.
 //!
 //! # Why it cannot hang
 //!
-//! No call waits. A finder repeats its exchange only after another thread changed the count.
-//! `reserve` walks each word of free slots at most twice, and once more those of chunks that were
-//! made meanwhile; it asks a word again only after another thread took what it asked for. It grows
-//! at most once per chunk.
+//! No call waits. A finder repeats its exchange only after another thread has changed the count.
+//! `reserve` scans each word of free slots at most twice, and once more those of chunks that were
+//! created in the meantime; it tries a word again only after another thread has taken the slots
+//! that it tried to take. It grows at most once per chunk.
 #![doc(hidden)]
-#![expect(unsafe_code, reason = "the count of references in a slot guards the pointer beside it")]
+#![expect(unsafe_code, reason = "the reference count in a slot guards the pointer next to it")]
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{
@@ -87,23 +89,23 @@ use clockjack_sync::{
 
 /// Slots of the first chunk; each further one has twice as many.
 const FIRST_LEN: usize = scaled(2, 32, 64);
-/// Chunks at most.
+/// The maximum number of chunks.
 const CHUNKS_MAX: usize = if IS_MODEL { 3 } else { 24 };
 /// The largest capacity of a registry.
 pub const CAPACITY_MAX: usize = FIRST_LEN * ((1 << CHUNKS_MAX) - 1);
 /// Free slots in one word.
 const WORD_LEN: usize = 32;
-/// A cache keeps at most this part of all slots from the others, so that many idle workers do not
-/// make a registry look full.
+/// A cache holds at most this fraction of all slots, so that many idle workers do not make a
+/// registry look full.
 const CACHE_SHARE: usize = if IS_MODEL { 2 } else { 64 };
-/// References that a slot may have. Half of what the count can hold, so that threads that find it
-/// exceeded at the same time cannot make it wrap.
+/// The maximum number of references to a slot. Half of what the count can hold, so that threads
+/// that exceed it at the same time cannot make it wrap.
 const REFS_MAX: u32 = u32::MAX / 2;
 
 const _: () = assert!(FIRST_LEN.is_power_of_two());
 const _: () = assert!(CAPACITY_MAX < u32::MAX as usize);
 
-/// The table of processes; see the [module](self) for the protocol.
+/// The registry of tasks; see the [module](self) for the protocol.
 ///
 /// Dropping it frees the slots, not the values of those that are live.
 pub struct Registry {
@@ -113,9 +115,9 @@ pub struct Registry {
     hint: Padded<AtomicU32>,
 }
 
-/// The place of one process. Every waker of the process counts in it, and processes that are
-/// neighbours here run on different workers: a cache line each would be better for those that are
-/// woken from everywhere, but costs each idle process, of which there are more.
+/// The slot of one task. Every waker of the task counts in it, and tasks with neighbouring slots
+/// run on different workers. A cache line per slot would be better for tasks that are woken from
+/// many threads, but it would cost memory for each idle task, of which there are more.
 pub struct Slot {
     refs: AtomicU32,
     index: u32,
@@ -124,8 +126,8 @@ pub struct Slot {
     value: UnsafeCell<*mut ()>,
 }
 
-/// A free slot in the hands of the one who will fill it, or [cancel](Registry::cancel).
-#[must_use = "a reservation that is dropped leaves the slot out of use for ever"]
+/// A free slot that its owner will fill, or [cancel](Registry::cancel).
+#[must_use = "a reservation that is dropped makes the slot unusable for ever"]
 #[derive(Debug)]
 pub struct Reserved<'r> {
     slot: &'r Slot,
@@ -137,33 +139,33 @@ pub struct Reserved<'r> {
 #[derive(Debug)]
 pub struct SlotRef<'r>(&'r Slot);
 
-/// A slot whose last reference was released. Its holder frees the value, once, and
+/// A slot whose last reference was released. Its owner frees the value, once, and
 /// [vacates](Registry::vacate) the slot.
 #[must_use = "nobody else frees the value and the slot"]
 #[derive(Debug)]
 pub struct LastRef<'r>(&'r Slot);
 
-/// What a look-up found.
-#[must_use = "what was found is counted"]
+/// The result of a look-up.
+#[must_use = "the reference that was found is counted"]
 #[derive(Debug)]
 pub enum Lookup<'r> {
-    /// The process, with a reference to it.
+    /// The task, with a reference to it.
     Found(SlotRef<'r>),
-    /// No process of this generation.
+    /// There is no task of this generation.
     Missing,
-    /// No process of this generation; but the look-up met *another* process while that ended, and
-    /// now it is the caller's to free.
+    /// There is no task of this generation; but the look-up held *another* task when that lost its
+    /// last other reference, and now the caller frees it.
     LastRef(LastRef<'r>),
 }
 
-/// A worker's private free slots, at most one word of them.
+/// Free slots that a worker has reserved for itself, at most one word of them.
 #[derive(Debug)]
 pub struct SlotCache {
     at: WordIndex,
     bits: u32,
 }
 
-/// A word of free slots.
+/// The position of a word of free slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct WordIndex {
     chunk: usize,
@@ -176,15 +178,15 @@ struct Chunk {
     free: Box<[AtomicU32]>,
 }
 
-// SAFETY: the one field that is not Sync is the pointer in a slot. It is written by the maker while
-// nobody else can reach the slot and read by holders, ordered by `refs` (rules 1 to 3). What it
-// points to is touched by users only, by their own unsafe act.
+// SAFETY: the one field that is not `Sync` is the pointer in a slot. The creator writes it while
+// nobody else can reach the slot, and holders read it, ordered by `refs` (rules 1 to 3). Users
+// access what it points to by their own unsafe code.
 unsafe impl Sync for Slot {}
-// SAFETY: as for Sync; a slot is bound to no thread.
+// SAFETY: as for `Sync`; a slot is not bound to a thread.
 unsafe impl Send for Slot {}
 
 impl Registry {
-    /// An empty registry for at most `capacity` processes. It allocates as it grows.
+    /// An empty registry for at most `capacity` tasks. It allocates as it grows.
     ///
     /// # Panics
     ///
@@ -199,7 +201,7 @@ impl Registry {
         }
     }
 
-    /// The number of processes that may live at once.
+    /// The maximum number of tasks at the same time.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -215,10 +217,10 @@ impl Registry {
         SlotCache { at: WordIndex { chunk: 0, word: 0 }, bits: 0 }
     }
 
-    /// Takes a free slot, from the cache if there is one in it, and begins its next generation.
+    /// Takes a free slot, from the cache if that has one, and begins its next generation.
     ///
-    /// `None` if there is no free slot, or no memory for more. Slots in the caches of others are
-    /// not free: each keeps at most 32 and at most a 64th of the capacity.
+    /// `None` if there is no free slot, or no memory for more. Slots in the caches of other workers
+    /// are not free: each cache holds at most 32 and at most a 64th of the capacity.
     pub fn reserve(&self, cache: Option<&mut SlotCache>) -> Option<Reserved<'_>> {
         let (at, bit) = match cache {
             Some(cache) if self.cache_max() > 0 => {
@@ -239,7 +241,7 @@ impl Registry {
         Some(Reserved { slot, generation: slot.begin_generation() })
     }
 
-    /// Publishes a process in a reserved slot. The caller owns `refs` references from now on.
+    /// Publishes a task in a reserved slot. The caller owns `refs` references from now on.
     ///
     /// # Panics
     ///
@@ -263,17 +265,17 @@ impl Registry {
         slot
     }
 
-    /// Gives an unused reservation back. Its generation is spent.
+    /// Frees the slot of an unused reservation. Its generation is not used again.
     pub fn cancel(&self, reserved: Reserved<'_>, cache: Option<&mut SlotCache>) {
         self.give(reserved.slot, cache);
     }
 
-    /// Gives back the slot of a process that was freed.
+    /// Frees the slot of a task that was freed.
     pub fn vacate(&self, last: LastRef<'_>, cache: Option<&mut SlotCache>) {
         self.give(last.0, cache);
     }
 
-    /// Gives the free slots of a cache to all, as a worker does before it sleeps for long.
+    /// Frees the slots in a cache, as a worker does when it stops.
     pub fn flush(&self, cache: &mut SlotCache) {
         if cache.bits != 0 {
             let chunk = self.chunk(cache.at.chunk).expect("a free slot is in a chunk");
@@ -282,14 +284,14 @@ impl Registry {
         }
     }
 
-    /// The process of this index and generation, with a new reference.
+    /// The task of this index and generation, with a new reference.
     ///
     /// # Panics
     ///
-    /// If the process has too many references already.
+    /// If the task has too many references already.
     pub fn get(&self, index: u32, generation: NonZeroU64) -> Lookup<'_> {
         let Some(slot) = self.slot(index) else { return Lookup::Missing };
-        // A stale PID is sent away here, mostly, without writing to the slot of another process.
+        // Most stale pids return here, without writing to the slot of another task.
         if slot.read_generation() != generation.get() {
             return Lookup::Missing;
         }
@@ -300,7 +302,7 @@ impl Registry {
         found.release().map_or(Lookup::Missing, Lookup::LastRef)
     }
 
-    /// Whether the process of this index and generation was there at some moment of the call.
+    /// Whether the task of this index and generation existed at some moment of the call.
     ///
     /// A hint, which takes no reference.
     #[must_use]
@@ -311,17 +313,17 @@ impl Registry {
         })
     }
 
-    /// Calls `f` with a reference to each process that is live when the walk comes to it, in the
-    /// order of the indices. `f` releases it, and frees what it was the last of.
+    /// Calls `f` with a reference to each live task, in the order of the indices. `f` releases the
+    /// reference, and frees the task if it was the last.
     pub fn for_each_live<'r>(&'r self, mut f: impl FnMut(SlotRef<'r>)) {
         self.used_slots().filter_map(Slot::try_acquire).for_each(&mut f);
     }
 
-    /// The number of occupied slots, by a walk over all that were ever used. Others may change it
-    /// meanwhile.
+    /// The number of occupied slots, by a scan over all that were ever used. Other threads may
+    /// change it in the meantime.
     #[must_use]
     pub fn live_len(&self) -> usize {
-        // Relaxed: a number for the eye.
+        // Relaxed: a number for people.
         self.used_slots().filter(|slot| slot.refs.load(Relaxed) != 0).count()
     }
 
@@ -340,10 +342,10 @@ impl Registry {
 
     #[inline]
     fn chunk(&self, number: usize) -> Option<&Chunk> {
-        // Acquire: pairs with the exchange in `grow`, so that the slots are seen.
+        // Acquire: pairs with the exchange in `grow`, so that the caller sees the slots.
         let chunk = self.chunks.get(number)?.load(Acquire);
-        // SAFETY: null, or a chunk that `grow` published; it is freed by the drop of the registry,
-        // which outlives the borrow, and never written through another pointer.
+        // SAFETY: null, or a chunk that `grow` published; the drop of the registry frees it, which
+        // outlives the borrow, and nobody writes it through another pointer.
         unsafe { chunk.as_ref() }
     }
 
@@ -353,12 +355,12 @@ impl Registry {
 
     /// Takes up to `max` free slots of one word, at least one.
     fn take(&self, max: usize) -> Option<(WordIndex, u32)> {
-        // Relaxed: any place is right to begin at.
+        // Relaxed: the scan may begin anywhere.
         let hint = WordIndex::unpack(self.hint.load(Relaxed));
-        // From the hint to the end, then from the beginning: the words of the hint's own chunk
-        // that lie behind it are looked at twice.
+        // From the hint to the end, then from the beginning: the words after the hint in the hint's
+        // own chunk are scanned twice.
         self.take_in(hint.chunk, hint.word, max).or_else(|| {
-            // Counted before the walk: a chunk that is made during it is fresh.
+            // Counted before the scan: a chunk that is created during the scan is new.
             let n_known = (0..CHUNKS_MAX).take_while(|chunk| self.chunk(*chunk).is_some()).count();
             (hint.chunk + 1..n_known)
                 .chain(0..n_known.min(hint.chunk + 1))
@@ -370,14 +372,14 @@ impl Registry {
     fn take_in(&self, number: usize, from: usize, max: usize) -> Option<(WordIndex, u32)> {
         let (word, bits) = self.chunk(number)?.take(from, max)?;
         let at = WordIndex { chunk: number, word };
-        // Relaxed: a hint; written only when it moves, so that readers keep their line.
+        // Relaxed: a hint; written only when it changes, so that readers keep their cache line.
         if self.hint.load(Relaxed) != at.pack() {
             self.hint.store(at.pack(), Relaxed);
         }
         Some((at, bits))
     }
 
-    /// Takes from chunks that did not exist a moment ago, whoever makes them.
+    /// Takes from chunks that did not exist a moment ago, whichever thread creates them.
     fn take_fresh(&self, n_known: usize, max: usize) -> Option<(WordIndex, u32)> {
         for number in n_known..CHUNKS_MAX {
             if self.chunk(number).is_none() {
@@ -385,7 +387,7 @@ impl Registry {
             } else if mutant!("registry-passes-fresh-chunk") {
                 continue;
             }
-            // Others may have emptied the new chunk already; then there is a next one.
+            // Other threads may have emptied the new chunk already; then there is a next one.
             if let Some(taken) = self.take_in(number, 0, max) {
                 return Some(taken);
             }
@@ -393,8 +395,8 @@ impl Registry {
         None
     }
 
-    /// Makes this chunk, unless another thread does. `None` if it is beyond the capacity, or there
-    /// is no memory.
+    /// Creates this chunk, unless another thread does. `None` if it is beyond the capacity, or
+    /// there is no memory.
     fn grow(&self, number: usize) -> Option<()> {
         let start = FIRST_LEN * ((1 << number) - 1);
         let len = self.capacity.checked_sub(start)?.min(FIRST_LEN << number);
@@ -402,7 +404,8 @@ impl Registry {
             return None;
         }
         let mine = Box::into_raw(Box::new(Chunk::new(start, len)?));
-        // Release: publishes the slots to `chunk`. Relaxed: who fails looks again by `chunk`.
+        // Release: publishes the slots to `chunk`. Relaxed: a thread that fails loads the pointer
+        // again by `chunk`.
         let null = ptr::null_mut();
         if self.chunks[number].compare_exchange(null, mine, Release, Relaxed).is_err() {
             // SAFETY: `mine` came from `Box::into_raw` above and was not published.
@@ -437,8 +440,8 @@ impl Drop for Registry {
             // Acquire: pairs with the exchange in `grow`; the exclusive borrow orders the rest.
             let chunk = chunk.swap(ptr::null_mut(), Acquire);
             if !chunk.is_null() {
-                // SAFETY: it came from `Box::into_raw` in `grow`, and was taken out of the table by
-                // the exclusive borrow, so nobody uses it and nobody frees it again.
+                // SAFETY: it came from `Box::into_raw` in `grow`, and the exclusive borrow took it
+                // out of the table, so nobody uses it and nobody frees it again.
                 drop(unsafe { Box::from_raw(chunk) });
             }
         }
@@ -462,13 +465,13 @@ impl Slot {
         }
     }
 
-    /// The number of the slot.
+    /// The index of the slot.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// The generation of the process.
+    /// The generation of the task.
     ///
     /// # Safety
     ///
@@ -478,7 +481,7 @@ impl Slot {
         self.held_generation()
     }
 
-    /// The process.
+    /// The task.
     ///
     /// # Safety
     ///
@@ -488,7 +491,7 @@ impl Slot {
         self.held_value()
     }
 
-    /// One more reference, which is the caller's.
+    /// Adds a reference, which the caller owns.
     ///
     /// # Safety
     ///
@@ -498,34 +501,36 @@ impl Slot {
     ///
     /// If there are too many.
     pub unsafe fn acquire(&self) {
-        // Relaxed: who has a reference has acquired what is behind it; nothing is published.
+        // Relaxed: a thread that has a reference has acquired what it gives access to; nothing is
+        // published.
         let before = self.refs.fetch_add(1, Relaxed);
         debug_assert_ne!(before, 0, "slot {} has no reference", self.index);
         if before >= REFS_MAX {
-            // Relaxed: takes back what nobody has used.
+            // Relaxed: undoes an addition that nobody has used.
             self.refs.fetch_sub(1, Relaxed);
             too_many(self.index);
         }
     }
 
-    /// Gives a reference up. Who gets a [`LastRef`] frees the value and vacates the slot.
+    /// Releases a reference. If the caller gets a [`LastRef`], it frees the value and vacates the
+    /// slot.
     ///
     /// # Safety
     ///
-    /// The caller has a reference, and uses it no more.
+    /// The caller has a reference, and does not use it afterwards.
     #[must_use = "nobody else frees the value and the slot"]
     pub unsafe fn release(&self) -> Option<LastRef<'_>> {
         SlotRef(self).release()
     }
 
-    /// A new reference, unless there is none.
+    /// A new reference, unless the count is zero.
     fn try_acquire(&self) -> Option<SlotRef<'_>> {
         if mutant!("registry-inc-from-zero") {
             self.refs.fetch_add(1, Acquire);
             return Some(SlotRef(self));
         }
         let order = if mutant!("registry-get-relaxed") { Relaxed } else { Acquire };
-        // Relaxed: only compared by the exchange.
+        // Relaxed: only the exchange compares it.
         let mut refs = self.refs.load(Relaxed);
         while refs != 0 {
             if refs >= REFS_MAX {
@@ -540,21 +545,21 @@ impl Slot {
         None
     }
 
-    /// By the maker, while `refs` is zero.
+    /// By the creator, while `refs` is zero.
     fn begin_generation(&self) -> NonZeroU64 {
         let next = self.read_generation().checked_add(1).and_then(NonZeroU64::new);
-        let next = next.expect("2 to the power of 64 processes take longer than the machine lives");
+        let next = next.expect("no machine starts 2 to the power of 64 tasks");
         let [low, high] = halves(next.get());
-        // Relaxed: `occupy` publishes them. Who reads them before has a hint.
+        // Relaxed: `occupy` publishes them. A thread that reads them before gets a hint.
         self.generation_low.store(low, Relaxed);
         self.generation_high.store(high, Relaxed);
         next
     }
 
-    /// The generation: exact for the maker and for holders, a hint for others.
+    /// The generation: exact for the creator and for holders, a hint for others.
     fn read_generation(&self) -> u64 {
-        // Relaxed: holders and makers have acquired what was written, and nobody writes meanwhile;
-        // for the others see rule 4.
+        // Relaxed: holders and creators have acquired what was written, and nobody writes
+        // concurrently; for other threads see rule 4.
         let [low, high] =
             [&self.generation_low, &self.generation_high].map(|half| half.load(Relaxed));
         u64::from(high) << u32::BITS | u64::from(low)
@@ -564,11 +569,11 @@ impl Slot {
         NonZeroU64::new(self.read_generation()).expect("a slot in use has a generation")
     }
 
-    /// The value, for holders and for the last.
+    /// The value, for holders and for the last holder.
     fn held_value(&self) -> NonNull<()> {
         let value = self.value.with(|cell| {
-            // SAFETY: the caller has a reference, or had the last one, so the maker's write came
-            // before and the next maker's has not come (rules 1 and 3).
+            // SAFETY: the caller has a reference, or had the last one, so the creator's write came
+            // before and the next creator's has not come (rules 1 and 3).
             unsafe { *cell }
         });
         NonNull::new(value).expect("a slot in use has a value")
@@ -580,26 +585,26 @@ impl fmt::Debug for Slot {
         f.debug_struct("Slot")
             .field("index", &self.index)
             .field("generation", &self.read_generation())
-            // Relaxed: for the eye.
+            // Relaxed: for people to read.
             .field("refs", &self.refs.load(Relaxed))
             .finish_non_exhaustive()
     }
 }
 
 impl Reserved<'_> {
-    /// The index of the process to come.
+    /// The index of the future task.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.slot.index
     }
 
-    /// The generation of the process to come.
+    /// The generation of the future task.
     #[must_use]
     pub fn generation(&self) -> NonZeroU64 {
         self.generation
     }
 
-    /// Its slot, which lives as long as the registry.
+    /// The slot, which lives as long as the registry.
     #[must_use]
     pub fn slot(&self) -> NonNull<Slot> {
         NonNull::from(self.slot)
@@ -607,55 +612,57 @@ impl Reserved<'_> {
 }
 
 impl<'r> SlotRef<'r> {
-    /// The index of the process.
+    /// The index of the task.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.0.index
     }
 
-    /// The generation of the process.
+    /// The generation of the task.
     #[must_use]
     pub fn generation(&self) -> NonZeroU64 {
         self.0.held_generation()
     }
 
-    /// The process.
+    /// The task.
     #[must_use]
     pub fn value(&self) -> NonNull<()> {
         self.0.held_value()
     }
 
-    /// Leaves the reference to the caller, to be released by [`Slot::release`].
+    /// Passes the reference to the caller, which releases it by [`Slot::release`].
     #[must_use = "the reference is still counted"]
     pub fn into_slot(self) -> &'r Slot {
         self.0
     }
 
-    /// Gives the reference up. Who gets a [`LastRef`] frees the value and vacates the slot.
+    /// Releases the reference. If the caller gets a [`LastRef`], it frees the value and vacates the
+    /// slot.
     #[must_use = "nobody else frees the value and the slot"]
     pub fn release(self) -> Option<LastRef<'r>> {
         let order = if mutant!("registry-release-relaxed") { Relaxed } else { Release };
-        // Release: what this holder did with the value comes before its end.
+        // Release: what this holder did with the value happens before the value is freed.
         let before = self.0.refs.fetch_sub(1, order);
         debug_assert_ne!(before, 0, "slot {} has no reference", self.0.index);
         if before != 1 {
             return None;
         }
-        // Acquire: pairs with the releases of all other holders, which this thread's own decrement
-        // continues. A load and not a fence, because ThreadSanitizer does not know fences.
+        // Acquire: pairs with the releases of all other holders, whose release sequence this
+        // thread's decrement continues. A load and not a fence, because ThreadSanitizer does not
+        // support fences.
         self.0.refs.load(Acquire);
         Some(LastRef(self.0))
     }
 }
 
 impl LastRef<'_> {
-    /// The index of the process that ended.
+    /// The index of the task that ended.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.0.index
     }
 
-    /// The process that ended, to be freed.
+    /// The task that ended, to be freed.
     #[must_use]
     pub fn value(&self) -> NonNull<()> {
         self.0.held_value()
@@ -663,7 +670,8 @@ impl LastRef<'_> {
 }
 
 impl SlotCache {
-    /// Whether one more slot of this word may be kept: the cache is empty, or of the same word.
+    /// Whether the cache may hold one more slot of this word: it is empty, or holds slots of the
+    /// same word.
     fn has_room_at(&self, at: WordIndex, max: usize) -> bool {
         max > 0 && (self.bits == 0 || (self.at == at && (self.bits.count_ones() as usize) < max))
     }
@@ -703,13 +711,13 @@ impl Chunk {
     /// Takes up to `max` free slots of the first word from `from` on that has any.
     fn take(&self, from: usize, max: usize) -> Option<(usize, u32)> {
         for (word, free) in self.free.iter().enumerate().skip(from) {
-            // Relaxed: only chooses which bits to ask for.
+            // Relaxed: only chooses which bits to try to take.
             let mut wanted = lowest(free.load(Relaxed), max);
             while wanted != 0 {
                 let order = if mutant!("registry-take-relaxed") { Relaxed } else { Acquire };
-                // Acquire: pairs with `give`, so that the slot's last life is over for the next
-                // maker. The bits that were still set are this thread's; the others were never its
-                // own.
+                // Acquire: pairs with `give`, so that the next creator sees the end of the slot's
+                // last task. The bits that were still set now belong to this thread; the others
+                // never did.
                 let before = free.fetch_and(!wanted, order);
                 if before & wanted != 0 {
                     return Some((word, before & wanted));
@@ -717,7 +725,7 @@ impl Chunk {
                 if mutant!("registry-word-asked-once") {
                     break;
                 }
-                // Others were faster, but the word may have more.
+                // Other threads were faster, but the word may have more.
                 wanted = lowest(before, max);
             }
         }
@@ -727,11 +735,11 @@ impl Chunk {
     fn give(&self, word: usize, bits: u32) {
         // Release: pairs with `take`.
         let before = self.free[word].fetch_or(bits, Release);
-        debug_assert_eq!(before & bits, 0, "a slot was given back twice");
+        debug_assert_eq!(before & bits, 0, "a slot was freed twice");
     }
 }
 
-/// The chunk of an index, and the place in it.
+/// The chunk of an index, and the offset in it.
 #[inline]
 fn locate(index: usize) -> (usize, usize) {
     let n = index + FIRST_LEN;
@@ -752,11 +760,11 @@ fn lowest(bits: u32, max: usize) -> u32 {
 }
 
 fn halves(generation: u64) -> [u32; 2] {
-    #[expect(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
+    #[expect(clippy::cast_possible_truncation, reason = "the low and the high half are wanted")]
     [generation as u32, (generation >> u32::BITS) as u32]
 }
 
 #[cold]
 fn too_many(index: u32) -> ! {
-    panic!("the process in slot {index} has more than {REFS_MAX} references")
+    panic!("the task in slot {index} has more than {REFS_MAX} references")
 }

@@ -78,8 +78,8 @@ fn a_refused_process_comes_back_with_the_reason() {
     type Made = SubmitError<Secret>;
     type Make = fn() -> Made;
     let made: [(Make, &str); 4] = [
-        (|| Made::full(secret()), "process not started: as many run as there may be"),
-        (|| Made::stopped(secret()), "process not started: the executor has stopped"),
+        (|| Made::full(secret()), "process not started: the limit of processes is reached"),
+        (|| Made::stopped(secret()), "process not started: the executor has shut down"),
         (
             || Made::refused(SILENT.failure(), Some(secret())),
             "process not started: its init failed: sensor silent (code 7)",
@@ -106,10 +106,10 @@ fn a_refused_process_comes_back_with_the_reason() {
 fn an_executor_that_does_not_start_says_why() {
     let errors = [
         (StartError::zero_workers(), "it needs at least one worker"),
-        (StartError::too_many_workers(512), "it can have 512 workers at most"),
+        (StartError::too_many_workers(512), "it can have at most 512 workers"),
         (StartError::thread(&"no memory"), "no thread for a worker: no memory"),
         (StartError::duplicate_command(300), "two handlers for command 300"),
-        (StartError::stopped(), "it has stopped"),
+        (StartError::stopped(), "it has shut down"),
     ];
     for (index, (error, says)) in errors.into_iter().enumerate() {
         texts(&error, &format!("executor not started or resized: {says}"));
@@ -129,9 +129,9 @@ fn an_executor_that_does_not_start_says_why() {
 #[test]
 fn a_timer_that_is_not_armed_says_why() {
     let errors = [
-        (TimerError::full(), "timer not armed: as many are armed as there may be"),
-        (TimerError::closed(), "timer not armed: the executor has stopped"),
-        (TimerError::busy(), "timer not armed: the inbox of the worker is full until it looks"),
+        (TimerError::full(), "timer not armed: the limit of timers is reached"),
+        (TimerError::closed(), "timer not armed: the executor has shut down"),
+        (TimerError::busy(), "timer not armed: the inbox of the worker is full until it polls"),
     ];
     for (index, (error, says)) in errors.into_iter().enumerate() {
         texts(&error, says);
@@ -164,7 +164,7 @@ fn a_caught_panic_says_what_was_said() {
     }
     check(Box::new("static"), "static");
     check(Box::new(String::from("made")), "made");
-    check(Box::new(7_u32), "a panic with a payload that is no text");
+    check(Box::new(7_u32), "a panic whose payload is not a text");
 
     let thrown = caught(|| panic::resume_unwind(Box::new(7_u32)));
     assert_eq!(thrown.into_inner().downcast_ref::<u32>(), Some(&7));
@@ -196,19 +196,23 @@ fn exits() -> [(JoinError, &'static str, &'static str); 9] {
         ),
         (
             JoinError::already_joined(),
-            "the result of the process was handed out before",
-            "failed: the result of the process was handed out before",
+            "the result of the process was taken before",
+            "failed: the result of the process was taken before",
         ),
-        (JoinError::executor_gone(), "the executor is gone, and the process with it", "terminated"),
+        (
+            JoinError::executor_gone(),
+            "the executor was dropped, and the process with it",
+            "terminated",
+        ),
         (
             JoinError::refused_full(),
-            "the process was not started: as many run as there may be",
-            "failed: the process was not started: as many run as there may be",
+            "the process was not started: the limit of processes is reached",
+            "failed: the process was not started: the limit of processes is reached",
         ),
         (
             JoinError::refused_stopping(),
-            "the process was not started: the executor is stopping",
-            "failed: the process was not started: the executor is stopping",
+            "the process was not started: the executor is shutting down",
+            "failed: the process was not started: the executor is shutting down",
         ),
     ]
 }

@@ -218,7 +218,7 @@ fn an_argument_of_another_type_stays() {
         assert!(error.is_wrong_type());
         assert_eq!(
             error.to_string(),
-            format!("argument {index} is a usize, wanted is a alloc::string::String")
+            format!("argument {index} is a usize, expected a alloc::string::String")
         );
         assert_eq!(input.take::<usize>(index), Ok(index));
     }

@@ -1,18 +1,18 @@
 //! The arguments of a process: payloads by position, each taken once.
 //!
-//! Most processes take one or two arguments or none, so that many are carried without allocating.
+//! Most processes take at most two arguments, so up to two are stored without allocating.
 
 use alloc::vec::{self, Vec};
 use core::{any::type_name, array, error::Error, fmt, iter};
 
 use super::Payload;
 
-/// How many payloads are kept in the list itself: an input and its options.
+/// How many payloads are stored inline: an input and its options.
 const INLINE_MAX: usize = 2;
 
 /// Arguments by position.
 ///
-/// A position keeps its number when the argument is taken, so the order of taking is free.
+/// A position keeps its number when its argument is taken, so arguments can be taken in any order.
 ///
 /// # Examples
 ///
@@ -48,7 +48,7 @@ impl Payloads {
         self
     }
 
-    /// Adds an argument behind the others.
+    /// Appends an argument.
     pub fn push(&mut self, payload: Payload) {
         match self.inline.get_mut(self.len) {
             Some(place) => *place = Some(payload),
@@ -57,7 +57,7 @@ impl Payloads {
         self.len += 1;
     }
 
-    /// How many arguments were given, those included that are taken already.
+    /// How many arguments were given, including those that are taken already.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
@@ -82,7 +82,7 @@ impl Payloads {
     ///
     /// # Errors
     ///
-    /// If there is none, or none any more, or one of another type, which then stays.
+    /// If there is none, or it was taken before, or it is of another type; then it stays.
     pub fn take<T: 'static>(&mut self, index: usize) -> Result<T, TakeError> {
         let missing = TakeError { index, wanted: type_name::<T>(), found: None };
         let place = match self.inline.get_mut(index) {
@@ -118,7 +118,7 @@ impl fmt::Debug for Payloads {
     }
 }
 
-/// Gives the arguments that are not taken, in their order.
+/// Iterates over the arguments that are not taken, in their order.
 impl IntoIterator for Payloads {
     type Item = Payload;
     type IntoIter = IntoIter;
@@ -153,9 +153,9 @@ impl fmt::Debug for IntoIter {
     }
 }
 
-/// An argument that is not there, or not of the type that is asked for.
+/// An argument that is missing, or not of the requested type.
 ///
-/// Asking again for the same helps in neither case.
+/// Both are permanent: asking again does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeError {
     index: usize,
@@ -181,8 +181,8 @@ impl fmt::Display for TakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { index, wanted, found } = self;
         match found {
-            None => write!(f, "argument {index} is missing or taken, wanted is a {wanted}"),
-            Some(found) => write!(f, "argument {index} is a {found}, wanted is a {wanted}"),
+            None => write!(f, "argument {index} is missing or taken, expected a {wanted}"),
+            Some(found) => write!(f, "argument {index} is a {found}, expected a {wanted}"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A future as a process: each step polls it once.
-#![expect(unsafe_code, reason = "pins a future in its task, and keeps its output beside it")]
+//! The task of a future: each poll of the task polls the future once.
+#![expect(unsafe_code, reason = "pins a future in its cell, and stores its output in its place")]
 
 use alloc::boxed::Box;
 use core::{
@@ -25,14 +25,14 @@ use crate::{
     state::WaitKind,
 };
 
-/// The task of a future.
+/// The cell of a future.
 #[repr(C)]
 struct FutureCell<F: Future> {
     joinable: JoinableHeader,
     body: UnsafeCell<FutureBody<F>>,
 }
 
-/// What is in the storage that future and output share.
+/// What the storage holds that future and output share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Contents {
     Future,
@@ -45,13 +45,13 @@ struct FutureBody<F: Future> {
     storage: FutureOrOutput<F>,
 }
 
-/// A future, and after it its output; `contents` tells which.
+/// A future, and later its output; `contents` says which.
 union FutureOrOutput<F: Future> {
     future: ManuallyDrop<F>,
     output: ManuallyDrop<Result<F::Output, JoinError>>,
 }
 
-/// Makes the task of a future; its references are not counted yet.
+/// Creates the cell of a future; its references are not counted yet.
 pub(crate) fn new<F: Future + 'static>(
     executor: ExecutorRef,
     slot: NonNull<Slot>,
@@ -87,19 +87,19 @@ impl<F: Future + 'static> VTableOf<F> {
 ///
 /// # Safety
 ///
-/// The header is that of a `FutureCell<F>`, and the caller is the one that the state word lets touch
-/// the body; the borrow ends before anybody else is.
-#[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
+/// The header is that of a `FutureCell<F>`, and the state lets the caller, and nobody else, touch
+/// the body; the borrow ends before that changes.
+#[expect(clippy::mut_from_ref, reason = "the state says who owns the body")]
 unsafe fn body<F: Future>(header: &Header) -> &mut FutureBody<F> {
     let cell = core::ptr::from_ref(header).cast::<FutureCell<F>>();
-    // SAFETY: the header is at the beginning of a `repr(C)` task of this type.
+    // SAFETY: the header is at the beginning of a `repr(C)` cell of this type.
     let body = unsafe { &(*cell).body };
     // SAFETY: the caller is the only one that touches the body.
     body.with_mut(|body| unsafe { &mut *body })
 }
 
 unsafe fn poll<F: Future>(header: NonNull<Header>, executor: &ExecutorShared) -> PollOutcome {
-    // SAFETY: the runner has the task of the process, also after this.
+    // SAFETY: the runner holds the task's own reference, also after this.
     let header = unsafe { header.as_ref() };
     if !header.signals.is_empty() {
         let mut cancelled = None;
@@ -117,19 +117,19 @@ unsafe fn poll<F: Future>(header: NonNull<Header>, executor: &ExecutorShared) ->
     }
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<F>(header) };
-    debug_assert!(body.contents.get() == Contents::Future, "a task that has ended was stepped");
+    debug_assert!(body.contents.get() == Contents::Future, "a task that has ended was polled");
     let waker = borrowed_waker(header);
     let mut context = Context::from_waker(&waker);
     // SAFETY: the storage holds the future.
     let future: &mut F = unsafe { &mut body.storage.future };
-    // SAFETY: the task is on the heap and the future is not moved out of it, but dropped in place.
+    // SAFETY: the cell is on the heap, and the future is not moved out of it, but dropped in place.
     let future = unsafe { Pin::new_unchecked(future) };
     match future.poll(&mut context) {
         Poll::Pending => PollOutcome::Wait(WaitKind::Idle),
         Poll::Ready(output) => {
             // SAFETY: the caller is the runner.
             unsafe { drop_future::<F>(header) };
-            // SAFETY: the future is dropped, and `body` is not used while that borrows it.
+            // SAFETY: the future is dropped, and `body` is not used while the call borrows it.
             unsafe { store_output::<F>(header, Ok(output)) };
             PollOutcome::Finished(TaskResult::Stored)
         }
@@ -140,7 +140,7 @@ unsafe fn drop_future<F: Future>(header: &Header) {
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<F>(header) };
     if body.contents.get() == Contents::Future {
-        // First, so that a panic does not make it be dropped again.
+        // First, so that a panic does not lead to a second drop.
         body.contents.set(Contents::Nothing);
         // SAFETY: the storage held the future.
         let future = unsafe { &mut body.storage.future };
@@ -155,7 +155,7 @@ unsafe fn drop_future<F: Future>(header: &Header) {
 unsafe fn store_output<F: Future>(header: &Header, output: Result<F::Output, JoinError>) {
     // SAFETY: by the contract.
     let body = unsafe { body::<F>(header) };
-    debug_assert!(body.contents.get() == Contents::Nothing, "the storage is taken");
+    debug_assert!(body.contents.get() == Contents::Nothing, "the storage is occupied");
     body.storage.output = ManuallyDrop::new(output);
     body.contents.set(Contents::Output);
 }
@@ -172,12 +172,12 @@ unsafe fn store<F: Future>(header: &Header, ending: TaskResult) {
 
 unsafe fn drop_output<F: Future>(header: &Header) {
     let mut output: Option<Result<F::Output, JoinError>> = None;
-    // SAFETY: the output is the caller's.
+    // SAFETY: the caller owns the output.
     unsafe { take_output::<F>(header, (&raw mut output).cast()) };
 }
 
 unsafe fn take_output<F: Future>(header: &Header, into: *mut ()) {
-    // SAFETY: the output is the caller's.
+    // SAFETY: the caller owns the output.
     let body = unsafe { body::<F>(header) };
     if body.contents.get() == Contents::Output {
         body.contents.set(Contents::Nothing);
@@ -192,10 +192,10 @@ unsafe fn take_output<F: Future>(header: &Header, into: *mut ()) {
 }
 
 unsafe fn free<F: Future>(header: NonNull<Header>) -> ExecutorRef {
-    // SAFETY: the task was boxed by `new` with this type, and the caller has its last reference.
+    // SAFETY: `new` boxed the cell with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(header.cast::<FutureCell<F>>().as_ptr()) };
     debug_assert!(cell.joinable.header.state.is_complete(), "a live task was freed");
-    // SAFETY: the task is dropped without looking at the field again.
+    // SAFETY: the cell is dropped without using the field again.
     unsafe { ManuallyDrop::take(&mut cell.joinable.header.executor) }
 }
 

@@ -1,5 +1,5 @@
-//! A process in its task: mail, events, the step.
-#![expect(unsafe_code, reason = "the runner has the body of the task to itself")]
+//! The task of a process: its mailbox, its events, its step.
+#![expect(unsafe_code, reason = "the runner has the body of the cell to itself")]
 
 use alloc::{boxed::Box, collections::VecDeque};
 use core::{any::type_name, fmt, mem::ManuallyDrop, ptr::NonNull};
@@ -27,21 +27,21 @@ use crate::{
     state::WaitKind,
 };
 
-/// After how many events the time that a step has used is looked at.
+/// After how many events a step reads the clock to check its time budget.
 const EVENTS_PER_CLOCK_READ: usize = 8;
 
-/// The process that was to go on as another one has another message type.
+/// A process was to be upgraded to one that has another message type.
 pub(crate) static OTHER_MESSAGE_TYPE: StaticError =
-    StaticError::new(9, "the process to go on as has another message type");
+    StaticError::new(9, "the new process has another message type");
 
-/// The shared of a process's task: what whoever knows the message type can reach.
+/// The part of a process's cell that is reachable with the message type alone.
 #[repr(C)]
 pub(crate) struct ProcessShared<M> {
     joinable: JoinableHeader,
     mailbox: Queue<Boxed<M>>,
 }
 
-/// The task of a process.
+/// The cell of a process.
 #[repr(C)]
 struct ProcessCell<P: Process> {
     shared: ProcessShared<P::Message>,
@@ -51,7 +51,7 @@ struct ProcessCell<P: Process> {
 struct ProcessBody<P: Process> {
     process: CurrentProcess<P>,
     out: StepOutput,
-    /// What the system received and the process has not taken yet.
+    /// Signals that the process has not taken yet.
     received: VecDeque<ReceivedSignal>,
     /// Commands of the last step; taken one by one.
     requests: VecDeque<Request>,
@@ -86,7 +86,7 @@ impl<P: Process> CurrentProcess<P> {
     }
 }
 
-/// Makes the task of a process; its references are not counted yet.
+/// Creates the cell of a process; its references are not counted yet.
 pub(crate) fn new<P: Process>(
     executor: ExecutorRef,
     slot: NonNull<Slot>,
@@ -112,9 +112,9 @@ pub(crate) fn new<P: Process>(
 ///
 /// # Safety
 ///
-/// The task is that of a process with this message type.
+/// The cell is that of a process with this message type.
 pub(crate) unsafe fn tell<M: 'static>(task: &TaskRef, message: M) -> Result<(), SendError<M>> {
-    // SAFETY: by the contract; the shared is the first field of the `repr(C)` task.
+    // SAFETY: by the contract; the shared part is the first field of the `repr(C)` cell.
     let shared = unsafe { task.as_ptr().cast::<ProcessShared<M>>().as_ref() };
     match shared.mailbox.push(Node::new(message)) {
         Ok(()) => {
@@ -151,15 +151,15 @@ impl<P: Process> VTableOf<P> {
 ///
 /// The header is that of a `ProcessCell<P>`.
 unsafe fn cell<P: Process>(header: &Header) -> &ProcessCell<P> {
-    // SAFETY: the header is the first field of the first field of a `repr(C)` task of this type.
+    // SAFETY: the header is the first field of the first field of a `repr(C)` cell of this type.
     unsafe { &*core::ptr::from_ref(header).cast::<ProcessCell<P>>() }
 }
 
 /// # Safety
 ///
-/// The header is that of a `ProcessCell<P>`, and the caller is the one that the state word lets touch
-/// the body; the borrow ends before anybody else is.
-#[expect(clippy::mut_from_ref, reason = "the state word says whose the body is")]
+/// The header is that of a `ProcessCell<P>`, and the state lets the caller, and nobody else, touch
+/// the body; the borrow ends before that changes.
+#[expect(clippy::mut_from_ref, reason = "the state says who owns the body")]
 unsafe fn body<P: Process>(header: &Header) -> &mut ProcessBody<P> {
     // SAFETY: by the contract.
     let task = unsafe { cell::<P>(header) };
@@ -168,7 +168,7 @@ unsafe fn body<P: Process>(header: &Header) -> &mut ProcessBody<P> {
 }
 
 unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -> PollOutcome {
-    // SAFETY: the runner has the task of the process, also after this.
+    // SAFETY: the runner holds the task's own reference, also after this.
     let header = unsafe { header.as_ref() };
     // SAFETY: the caller is the runner.
     let body = unsafe { body::<P>(header) };
@@ -216,7 +216,7 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
     }
     if !requests.is_empty() {
         body.requests.extend(requests.drain(..));
-        // The room is used again by the next step.
+        // The next step reuses the allocation.
         body.out.requests = requests;
         return PollOutcome::DispatchCommands(if is_truncated {
             AfterDispatch::PollAgain
@@ -226,8 +226,8 @@ unsafe fn poll<P: Process>(header: NonNull<Header>, executor: &ExecutorShared) -
     }
     body.out.requests = requests;
     match status {
-        // What the budget, or a sender in the middle of its push, kept from the process is still
-        // there, and nobody notifies a second time about it.
+        // The budget, or a sender in the middle of its push, has kept events from the process. They
+        // are still there, and nobody notifies a second time about them.
         _ if is_truncated => PollOutcome::PollAgain,
         Status::Wait => PollOutcome::Wait(WaitKind::Blocked),
         Status::Idle => PollOutcome::Wait(WaitKind::Idle),
@@ -247,14 +247,14 @@ fn upgrade_process<P: Process>(
             OTHER_MESSAGE_TYPE.failure(),
         )));
     };
-    // Taken out first, so that it is closed once, whatever it does then.
+    // Taken out first, so that it is closed once, even if that panics.
     let mut old = core::mem::replace(&mut body.process, CurrentProcess::Dropped);
     old.close();
     drop(old);
     header.state.upgrade();
     for received in core::mem::take(&mut body.received) {
         match received {
-            // Was meant for the old process.
+            // This completion was for the old process.
             ReceivedSignal::Complete { result, .. } => executor.drop_catching_panic(result),
             received => body.received.push_back(received),
         }
@@ -286,7 +286,7 @@ unsafe fn drop_body<P: Process>(header: &Header) {
         body.process.close();
     }
     body.process = CurrentProcess::Dropped;
-    // One by one: of two that panic in one drop the second would abort.
+    // One by one: if two values panicked in one drop, the second panic would abort the program.
     while body.received.pop_front().is_some() {}
     while body.requests.pop_front().is_some() {}
     while body.out.requests.pop().is_some() {}
@@ -294,8 +294,8 @@ unsafe fn drop_body<P: Process>(header: &Header) {
     // SAFETY: the caller gave a header of this type.
     let mailbox = unsafe { &cell::<P>(header).shared.mailbox };
     mailbox.close();
-    // What a sender is about to finish pushing is dropped with the task. Messages that are not
-    // `Send` are pushed by this thread only, so none of those is left.
+    // A message whose sender is about to finish its push is dropped with the cell. Messages that
+    // are not `Send` are pushed by this thread only, so none of those is left.
     // SAFETY: the runner is the only consumer.
     while let Pop::Item(message) = unsafe { mailbox.pop() } {
         drop(message);
@@ -312,12 +312,13 @@ unsafe fn store<P: Process>(header: &Header, ending: TaskResult) {
     unsafe { body::<P>(header) }.result = Some(result);
 }
 
-/// A result of a process stays until the last reference goes: it may be asked for at any time.
+/// The result of a process is kept until the last reference is released: a caller may ask for it at
+/// any time.
 unsafe fn keep_output(_: &Header) {}
 
 unsafe fn take_output<P: Process>(header: &Header, into: *mut ()) {
     let into = into.cast::<Option<Result<Payload, JoinError>>>();
-    // SAFETY: the output is the caller's.
+    // SAFETY: the caller owns the output.
     let result = unsafe { body::<P>(header) }.result.take();
     // SAFETY: the caller gave the address of such an option.
     unsafe { *into = result };
@@ -343,14 +344,14 @@ unsafe fn deliver<P: Process>(header: &Header, message: Payload) -> Result<(), S
 }
 
 unsafe fn free<P: Process>(header: NonNull<Header>) -> ExecutorRef {
-    // SAFETY: the caller has the last reference, so the task is alive.
+    // SAFETY: the caller has the last reference, so the cell is alive.
     let last = unsafe { header.as_ref() };
-    // SAFETY: the task is of this type, and this thread's alone.
+    // SAFETY: the cell is of this type, and this thread has it to itself.
     unsafe { drop_remaining::<P>(last) };
-    // SAFETY: the task was boxed by `new` with this type, and the caller has its last reference.
+    // SAFETY: `new` boxed the cell with this type, and the caller has its last reference.
     let mut cell = unsafe { Box::from_raw(header.cast::<ProcessCell<P>>().as_ptr()) };
     debug_assert!(cell.shared.joinable.header.state.is_complete(), "a live task was freed");
-    // SAFETY: the task is dropped without looking at the field again.
+    // SAFETY: the cell is dropped without using the field again.
     unsafe { ManuallyDrop::take(&mut cell.shared.joinable.header.executor) }
 }
 
@@ -361,36 +362,36 @@ unsafe fn free<P: Process>(header: NonNull<Header>) -> ExecutorRef {
 ///
 /// The header is that of a `ProcessCell<P>`, and the caller has its last reference.
 unsafe fn drop_remaining<P: Process>(header: &Header) {
-    // SAFETY: nobody else has the task any more.
+    // SAFETY: nobody else has the cell any more.
     if let Some(result) = unsafe { body::<P>(header) }.result.take() {
         header.executor.drop_catching_panic(result);
     }
     // SAFETY: the caller gave a header of this type.
     let mailbox = unsafe { &cell::<P>(header).shared.mailbox };
-    // SAFETY: nobody else has the task any more, so this is the only consumer.
+    // SAFETY: nobody else has the cell any more, so this is the only consumer.
     while let Pop::Item(message) = unsafe { mailbox.pop() } {
         header.executor.drop_catching_panic(message);
     }
 }
 
-/// What has happened to a process since its last step: a cursor that hands events out one by one.
+/// The events of a process since its last step: an iterator that returns them one by one.
 ///
-/// What is not taken stays, in order, for the next step. It ends after as many events as the
-/// executor's limits allow in one step, or when the time for a step is used up; then the process
-/// is stepped again soon.
+/// Events that a step does not take stay, in order, for the next step. The iterator ends after as
+/// many events as the executor's limits allow in one step, or when the time for a step is used up;
+/// then the process is stepped again soon.
 pub struct Events<'e, M> {
     received: &'e mut VecDeque<ReceivedSignal>,
     mailbox: &'e Queue<Boxed<M>>,
     header: &'e Header,
     executor: &'e ExecutorShared,
     left: usize,
-    /// When the time for this step is over; not known before it is looked at.
+    /// When the time for this step is over; `None` until the clock is first read.
     until: Option<u64>,
     is_truncated: bool,
 }
 
 impl<M> Events<'_, M> {
-    /// The process that is stepped.
+    /// The pid of the process.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.header.pid()
@@ -402,13 +403,13 @@ impl<M> Events<'_, M> {
         self.executor.now()
     }
 
-    /// How many events wait, about: others may send meanwhile.
+    /// How many events wait, approximately: others may send in the meantime.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.received.len() + self.mailbox.len()
     }
 
-    /// Whether the step may go on.
+    /// Whether the step may take another event.
     fn has_time(&mut self) -> bool {
         if self.left == 0 {
             return false;
@@ -440,7 +441,7 @@ impl<M> Iterator for Events<'_, M> {
             self.left -= 1;
             return Some(received.into());
         }
-        // SAFETY: the cursor exists only during a step, so this is the runner, the only consumer.
+        // SAFETY: the iterator exists only during a step, so this is the runner, the only consumer.
         match unsafe { self.mailbox.pop() } {
             Pop::Item(message) => {
                 self.left -= 1;
