@@ -185,11 +185,11 @@ where
 {
     Box::new(move |handle, before| match handle.submit_linked(process, method, input, before) {
         Ok(process) => Ok((process.pid(), joins.then(|| process.join()))),
-        Err(refused) => Err(why(refused)),
+        Err(refused) => Err(failure_of(refused)),
     })
 }
 
-fn why<P>(refused: SubmitError<P>) -> Failure {
+fn failure_of<P>(refused: SubmitError<P>) -> Failure {
     if refused.is_full() {
         NO_ROOM.failure()
     } else if refused.is_stopped() {
@@ -233,7 +233,9 @@ pub struct Monitor(pub Pid);
 
 impl Monitor {
     fn execute(self, completer: ErasedCompleter) {
-        let Some(other) = other(&completer, self.0) else { return fail_other(completer, self.0) };
+        let Some(other) = other_process(&completer, self.0) else {
+            return fail_no_other(completer, self.0);
+        };
         match links::monitor(completer.task().header(), other.header()) {
             Ok(true) => completer.reply(()),
             Ok(false) => completer.fail(ALREADY_WATCHED.failure()),
@@ -260,7 +262,9 @@ pub struct Link(pub Pid);
 
 impl Link {
     fn execute(self, completer: ErasedCompleter) {
-        let Some(other) = other(&completer, self.0) else { return fail_other(completer, self.0) };
+        let Some(other) = other_process(&completer, self.0) else {
+            return fail_no_other(completer, self.0);
+        };
         let linked = links::link(completer.task().header(), other.header());
         completer.reply_if(linked.is_ok());
     }
@@ -277,11 +281,11 @@ impl Unlink {
     }
 }
 
-fn other(completer: &ErasedCompleter, pid: Pid) -> Option<TaskRef> {
+fn other_process(completer: &ErasedCompleter, pid: Pid) -> Option<TaskRef> {
     (pid != completer.task().pid()).then(|| completer.executor().get(pid)).flatten()
 }
 
-fn fail_other(completer: ErasedCompleter, pid: Pid) {
+fn fail_no_other(completer: ErasedCompleter, pid: Pid) {
     let is_self = pid == completer.task().pid();
     completer.fail(if is_self { SELF_REFERENCE.failure() } else { NO_PROCESS.failure() });
 }

@@ -74,10 +74,10 @@ impl FreeList {
 /// Moves a value into a block from the global allocator; otherwise as [`Memory::make`].
 #[must_use]
 pub fn make<T>(value: T) -> NonNull<T> {
-    let place = allocate::<T>();
+    let block = allocate::<T>();
     // SAFETY: it was just allocated for this type.
-    unsafe { place.write(value) };
-    place
+    unsafe { block.write(value) };
+    block
 }
 
 /// Returns the block of a value that was moved out or dropped to the global allocator.
@@ -132,10 +132,10 @@ impl Memory {
     #[must_use]
     pub fn make<T>(&self, value: T) -> NonNull<T> {
         let found = if fits::<T>() { self.take(class::<T>()) } else { None };
-        let Some(place) = found.map(NonNull::cast) else { return make(value) };
+        let Some(block) = found.map(NonNull::cast) else { return make(value) };
         // SAFETY: it was allocated with the layout of the type, and nobody uses it.
-        unsafe { place.write(value) };
-        place
+        unsafe { block.write(value) };
+        block
     }
 
     fn take(&self, class: usize) -> Option<NonNull<Block>> {
@@ -150,7 +150,7 @@ impl Memory {
     /// It was made by [`make`](Self::make), of this executor or of another, and nobody else uses
     /// it.
     pub unsafe fn free<T>(&self, value: NonNull<T>) {
-        let _kept = Kept { memory: self, value };
+        let _keep = KeepOnDrop { memory: self, value };
         // SAFETY: by the contract.
         unsafe { value.drop_in_place() };
     }
@@ -174,12 +174,12 @@ impl Memory {
     }
 }
 
-struct Kept<'m, T> {
+struct KeepOnDrop<'m, T> {
     memory: &'m Memory,
     value: NonNull<T>,
 }
 
-impl<T> Drop for Kept<'_, T> {
+impl<T> Drop for KeepOnDrop<'_, T> {
     fn drop(&mut self) {
         // SAFETY: by the contract of `free`, which has dropped the value.
         unsafe { self.memory.keep(self.value) };
@@ -190,8 +190,8 @@ fn allocate<T>() -> NonNull<T> {
     const { assert!(size_of::<T>() > 0, "what has no size needs no memory") };
     let layout = layout_of::<T>();
     // SAFETY: the layout has a size.
-    let place = unsafe { alloc(layout) };
-    NonNull::new(place.cast()).unwrap_or_else(|| handle_alloc_error(layout))
+    let block = unsafe { alloc(layout) };
+    NonNull::new(block.cast()).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
 impl Drop for Memory {

@@ -35,7 +35,7 @@
 //!
 //! * A **notifier** is any thread that has an event for the task: [`notify`](AtomicState::notify),
 //!   [`terminate`](AtomicState::terminate).
-//! * The **runner** is the thread that holds the task's [`Runnable`](crate::task), from
+//! * The **runner** is the thread that holds the task's `Runnable`, from
 //!   [`transition_to_running`](AtomicState::transition_to_running) up to
 //!   [`transition_to_waiting`](AtomicState::transition_to_waiting),
 //!   [`transition_to_ready`](AtomicState::transition_to_ready) or

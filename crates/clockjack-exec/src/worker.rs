@@ -22,7 +22,7 @@
 //!
 //! # What other threads may touch
 //!
-//! Everything of a [`WorkerShared`]: it is made of atomics. Nothing of a [`WorkerLocal`]: it is on
+//! Everything of a `WorkerShared`: it is made of atomics. Nothing of a [`WorkerLocal`]: it is on
 //! the stack of the worker's thread, which reaches it through its toolbox.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 

@@ -51,7 +51,7 @@ impl Payloads {
     /// Appends an argument.
     pub fn push(&mut self, payload: Payload) {
         match self.inline.get_mut(self.len) {
-            Some(place) => *place = Some(payload),
+            Some(slot) => *slot = Some(payload),
             None => self.rest.push(Some(payload)),
         }
         self.len += 1;
@@ -73,7 +73,7 @@ impl Payloads {
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Payload> {
         match self.inline.get(index) {
-            Some(place) => place.as_ref(),
+            Some(slot) => slot.as_ref(),
             None => self.rest.get(index - INLINE_MAX)?.as_ref(),
         }
     }
@@ -85,14 +85,14 @@ impl Payloads {
     /// If there is none, or it was taken before, or it is of another type; then it stays.
     pub fn take<T: 'static>(&mut self, index: usize) -> Result<T, TakeError> {
         let missing = TakeError { index, wanted: type_name::<T>(), found: None };
-        let place = match self.inline.get_mut(index) {
-            Some(place) => place,
+        let slot = match self.inline.get_mut(index) {
+            Some(slot) => slot,
             None => self.rest.get_mut(index - INLINE_MAX).ok_or(missing)?,
         };
-        let payload = place.take().ok_or(missing)?;
+        let payload = slot.take().ok_or(missing)?;
         payload.downcast().map_err(|other| {
             let found = Some(other.type_name());
-            *place = Some(other);
+            *slot = Some(other);
             TakeError { found, ..missing }
         })
     }
@@ -129,9 +129,9 @@ impl IntoIterator for Payloads {
 }
 
 /// The arguments of a list that were not taken, in their order.
-pub struct IntoIter(Places);
+pub struct IntoIter(Slots);
 
-type Places = iter::Flatten<
+type Slots = iter::Flatten<
     iter::Chain<array::IntoIter<Option<Payload>, INLINE_MAX>, vec::IntoIter<Option<Payload>>>,
 >;
 
