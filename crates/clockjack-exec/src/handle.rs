@@ -155,7 +155,7 @@ impl Handle {
 
     /// Cancels what [`wake_at`](Self::wake_at) has armed; true if it never wakes.
     #[doc(hidden)]
-    #[expect(clippy::must_use_candidate, reason = "most callers do not care who was faster")]
+    #[expect(clippy::must_use_candidate, reason = "most callers do not care whether it had fired")]
     pub fn cancel_timer(&self, id: TimerId) -> bool {
         self.0.cancel_timer(id)
     }

@@ -1,4 +1,4 @@
-//! The idle protocol: who is parked, how many search, and whom to wake.
+//! The idle protocol: which workers are parked, how many search, and which one to wake.
 #![doc = include_str!("idle.md")]
 
 use alloc::boxed::Box;
@@ -58,7 +58,7 @@ pub struct Counts {
 /// let idle = Idle::new(2);
 /// idle.activate(0);
 /// idle.activate(1);
-/// // Worker 1 finds nothing, searches, finds nothing, and looks again before it sleeps.
+/// // Worker 1 finds nothing, searches, finds nothing, and checks again before it sleeps.
 /// assert!(idle.start_search());
 /// assert!(idle.park_unless(1, true, || false));
 ///
@@ -68,7 +68,7 @@ pub struct Counts {
 /// assert!(!idle.should_wake()); // one is on its way
 ///
 /// assert_eq!(idle.cancel_park(1), Unparked::Claimed);
-/// assert!(idle.end_search()); // it has found the work, and was the last who searched
+/// assert!(idle.end_search()); // it has found the work, and was the last searcher
 /// ```
 #[doc(hidden)]
 pub struct Idle {

@@ -346,24 +346,25 @@ impl AtomicState {
         Completion { joined, join_waker: joined && before & JOIN_WAKER != 0 }
     }
 
-    /// Whether something was notified that no start has cleared.
+    /// Whether the task has ended.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        // Acquire: pairs with the release of `complete`; the output is seen.
+        // Acquire: pairs with the release of `transition_to_complete`, so that the caller sees the
+        // output.
         self.0.load(Acquire) & COMPLETE != 0
     }
 
-    /// Whether somebody has notified since the turn began, or it is ready.
+    /// Whether the task is ready, or was notified since its current poll began.
     #[must_use]
     pub fn is_notified(&self) -> bool {
-        // Relaxed: a hint. Whoever relies on it starts a turn, which acquires.
+        // Relaxed: a hint. A thread that relies on it begins a poll, which acquires.
         self.0.load(Relaxed) & NOTIFIED != 0
     }
 
-    /// Whether the process was told to end.
+    /// Whether the task was asked to terminate.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
-        // Relaxed: the bit stands for itself; nothing was written before it.
+        // Relaxed: only the bit matters; nothing was written before it.
         self.0.load(Relaxed) & TERMINATE != 0
     }
 

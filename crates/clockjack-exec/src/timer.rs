@@ -42,7 +42,7 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// If the executor has stopped, or has no room for another timer.
+    /// If the executor has shut down, or has no room for another timer.
     pub fn arm(&mut self, after: Duration, waker: Waker) -> Result<(), TimerError> {
         self.cancel();
         let executor = self.handle.executor();

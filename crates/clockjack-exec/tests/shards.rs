@@ -341,7 +341,7 @@ fn a_full_shard_gives_the_value_back() {
 }
 
 #[test]
-#[should_panic(expected = "a worker is at worker 0 already")]
+#[should_panic(expected = "is attached already")]
 fn two_workers_of_one_index_are_a_fault() {
     let shards = shards::<()>(1);
     shards.attach(0);

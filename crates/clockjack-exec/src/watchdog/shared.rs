@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(watchdog.prepare_sleep(500, 110, || Some(1)), 110);
         assert!(watchdog.request_polling(), "it sleeps");
         assert!(watchdog.mark_awake());
-        assert_eq!(watchdog.prepare_sleep(500, 110, || None), 110, "it watches");
+        assert_eq!(watchdog.prepare_sleep(500, 110, || None), 110, "it polls");
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
             assert_eq!(quiet, looks);
             assert!(!watchdog.stop_polling_if_quiet(quiet, || false));
         }
-        assert!(!watchdog.request_polling(), "it looks anyway");
+        assert!(!watchdog.request_polling(), "it polls anyway");
         quiet = watchdog.begin_poll(quiet);
         assert_eq!(quiet, 0, "there was a request");
         for _ in 0..3 {
@@ -382,7 +382,7 @@ mod tests {
             assert!(!watchdog.stop_polling_if_quiet(quiet, || false));
             quiet = watchdog.begin_poll(quiet);
         }
-        assert!(!watchdog.stop_polling_if_quiet(quiet, || true), "the last look found something");
+        assert!(!watchdog.stop_polling_if_quiet(quiet, || true), "the last check found something");
         assert_eq!(watchdog.begin_poll(quiet), 0);
         assert!(watchdog.stop_polling_if_quiet(quiet, || false));
         assert!(!watchdog.is_polling());

@@ -171,7 +171,7 @@ fn a_panic_that_a_toolbox_keeps_to_itself_still_ends_its_process() {
 }
 
 #[test]
-#[should_panic(expected = "the toolbox did not call what it was to guard")]
+#[should_panic(expected = "the toolbox did not call the closure")]
 fn a_toolbox_that_does_not_call_what_it_guards_is_told() {
     let (mut executor, _) = odd(Habit::Never);
     drop(executor.spawn(async {}));
