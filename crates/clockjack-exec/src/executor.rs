@@ -18,6 +18,12 @@
 //! worker does not, because its current poll does not return, the watchdog finds the task.
 #![expect(unsafe_code, reason = "polls cells of unknown type as their only runner")]
 
+pub mod executor_ref;
+pub(crate) mod local;
+mod panic;
+pub(crate) mod shutdown;
+mod unparker;
+
 use alloc::boxed::Box;
 use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 
@@ -33,29 +39,29 @@ use clockjack_time::{Resolution, Tick, TimerInstant};
 use crate::{
     command::{Commands, ErasedCompleter},
     error::{SendError, StartError, SubmitError},
+    executor::shutdown::{RUNNING, SHUT_DOWN},
     executor_ref::ExecutorRef,
     exit::{JoinError, PanicPayload},
     failure::Failure,
     idle::Idle,
-    join::JoinHandle,
     limits::Limits,
-    links,
     memory::Memory,
     payload::{Payload, Payloads},
     pid::Pid,
     process::Process,
-    process_ref::ProcessRef,
+    process::links,
+    process::process_ref::ProcessRef,
+    process::signal::ProcessSignal,
     registry::{CAPACITY_MAX, LastRef, Lookup, Registry, Reserved, SlotCache, SlotRef},
     shards::{Shards, ShardsConfig},
-    shutdown::{RUNNING, SHUT_DOWN},
-    signal::ProcessSignal,
     state::{State, WaitKind, WaitTransition},
     stats::SingleThreadCounters,
+    task::join::JoinHandle,
     task::{
         self, AfterDispatch, Header, JoinableHeader, PollOutcome, RunQueueLink, Runnable, TaskRef,
         TaskResult, future, process,
     },
-    timer_action::TimerAction,
+    timer::action::TimerAction,
     toolbox::ExecutorToolbox,
     watchdog::shared::WatchdogShared,
     worker::{WorkerLocal, WorkerShared},

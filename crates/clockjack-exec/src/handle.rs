@@ -9,17 +9,17 @@ use crate::{
     error::{SendError, SubmitError, TimerError},
     executor::ExecutorShared,
     executor_ref::ExecutorRef,
-    join::JoinHandle,
     limits::Limits,
     payload::{Payload, Payloads},
     pid::Pid,
     process::Process,
-    process_ref::ProcessRef,
+    process::process_ref::ProcessRef,
     state::State,
     stats::ExecStats,
     task::Header,
+    task::join::JoinHandle,
+    timer::action::TimerAction,
     timer::{self, Sleep, Timer},
-    timer_action::TimerAction,
 };
 
 /// A handle of an executor, which can be cloned and sent to other threads. It does not keep the

@@ -184,68 +184,50 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
-mod arm;
-pub mod builtin;
-pub mod command;
-#[doc(hidden)]
-pub mod custom_task;
 pub mod error;
 #[doc(hidden)]
 pub mod executor;
-#[doc(hidden)]
-pub mod executor_ref;
-pub mod exit;
 pub mod failure;
 mod handle;
-#[doc(hidden)]
-pub mod idle;
-mod join;
 pub mod limits;
-mod links;
-mod local;
-#[doc(hidden)]
-pub mod memory;
-mod panic;
-pub mod payload;
-mod period;
-pub mod pid;
 mod process;
-mod process_ref;
-#[doc(hidden)]
-pub mod registry;
-#[doc(hidden)]
-pub mod shards;
-mod shutdown;
-mod signal;
-#[doc(hidden)]
-pub mod state;
 mod stats;
 mod task;
 mod timer;
-mod timer_action;
 mod toolbox;
-mod unparker;
-#[doc(hidden)]
-pub mod watchdog;
 #[doc(hidden)]
 pub mod worker;
 
-pub use command::{Command, CommandId, Commands, Completer};
 pub use error::{SendError, StartError, SubmitError, TimerError};
-pub use exit::{ExitReason, JoinError, PanicPayload};
+#[doc(hidden)]
+pub use executor::executor_ref;
+pub use executor::{
+    local::{LocalExecutor, LocalReport, LocalTurn},
+    shutdown::{LiveTask, SHUTDOWN},
+};
 pub use failure::{Failure, StaticError};
 pub use handle::Handle;
-pub use join::JoinHandle;
 pub use limits::Limits;
-pub use local::{LocalExecutor, LocalReport, LocalTurn};
-pub use payload::{Payload, Payloads};
-pub use pid::Pid;
-pub use process::{Event, Events, Process, StepOutput, Tag, UnknownMethod};
-pub use process_ref::ProcessRef;
-pub use shutdown::{LiveTask, SHUTDOWN};
-pub use state::State;
+pub use process::{
+    Event, Events, Process, StepOutput, Tag, UnknownMethod, builtin, command,
+    command::{Command, CommandId, Commands, Completer},
+    exit,
+    exit::{ExitReason, JoinError, PanicPayload},
+    payload,
+    payload::{Payload, Payloads},
+    pid,
+    pid::Pid,
+    process_ref::ProcessRef,
+};
 pub use stats::ExecStats;
-pub use timer::{Interval, Sleep, Timer, YieldNow, sleep, yield_now};
-pub use timer_action::IntervalTick;
+#[doc(hidden)]
+pub use task::{custom_task, memory, registry, state};
+pub use task::{join::JoinHandle, state::State};
+pub use timer::{
+    Interval, Sleep, Timer, YieldNow, action::IntervalTick, sleep, watchdog::StuckWorker, yield_now,
+};
+#[doc(hidden)]
+pub use timer::{shards, watchdog};
 pub use toolbox::{ExecutorToolbox, Toolbox};
-pub use watchdog::StuckWorker;
+#[doc(hidden)]
+pub use worker::idle;

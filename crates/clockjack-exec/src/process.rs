@@ -1,5 +1,14 @@
 //! The process: a user-defined unit that an executor runs step by step.
 
+pub mod builtin;
+pub mod command;
+pub mod exit;
+pub(crate) mod links;
+pub mod payload;
+pub mod pid;
+pub(crate) mod process_ref;
+pub(crate) mod signal;
+
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{

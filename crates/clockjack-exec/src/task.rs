@@ -23,8 +23,13 @@
 //!    afterwards (see [`state`](crate::state)).
 #![expect(unsafe_code, reason = "counts references to, and calls into, cells of unknown type")]
 
+pub mod custom_task;
 pub(crate) mod future;
+pub(crate) mod join;
+pub mod memory;
 pub(crate) mod process;
+pub mod registry;
+pub mod state;
 
 use alloc::boxed::Box;
 use core::{
@@ -49,11 +54,11 @@ use crate::{
     executor::ExecutorShared,
     executor_ref::ExecutorRef,
     exit::{ExitReason, JoinError, PanicPayload},
-    links::ProcessLinks,
     payload::Payload,
     pid::Pid,
+    process::links::ProcessLinks,
+    process::signal::{ProcessSignal, SignalQueue},
     registry::{LastRef, Slot},
-    signal::{ProcessSignal, SignalQueue},
     state::{AtomicState, NotifyAction, State, WaitKind},
 };
 

@@ -4,6 +4,12 @@
 //! its executor then, by the waker. A deadline is a fresh reading of the clock plus the delay,
 //! rounded up to a tick: it never fires early.
 
+pub(crate) mod action;
+mod arm;
+pub(crate) mod period;
+pub mod shards;
+pub mod watchdog;
+
 use core::{
     fmt,
     pin::Pin,
@@ -18,11 +24,11 @@ use crate::{
     error::TimerError,
     executor::ExecutorShared,
     handle::Handle,
-    period::Period,
     pid::Pid,
     shards::ArmError,
     task::{self, Header},
-    timer_action::{IntervalTick, TimerAction},
+    timer::action::{IntervalTick, TimerAction},
+    timer::period::Period,
 };
 
 /// A timer that can be armed, armed again and cancelled, from any thread. Dropping it cancels it.

@@ -26,6 +26,7 @@
 //! the stack of the worker's thread, which reaches it through its toolbox.
 #![expect(unsafe_code, reason = "a worker has its ring and its cache to itself")]
 
+pub mod idle;
 mod local;
 pub mod manual;
 mod shared;
@@ -55,7 +56,7 @@ use crate::{
     executor::ExecutorShared,
     executor_ref::{ExecutorRef, RefCache},
     task::{Header, Runnable},
-    timer_action::DeferredActions,
+    timer::action::DeferredActions,
 };
 
 /// How often in a row the LIFO slot goes first.
@@ -312,7 +313,7 @@ impl<'e> Worker<'e> {
         let (shards, now) = (&executor.shards, *now);
         let mut latest = 0;
         local.is_firing.set(true);
-        let mut fire = |timer: clockjack_time::Expired<crate::timer_action::TimerAction>| {
+        let mut fire = |timer: clockjack_time::Expired<crate::timer::action::TimerAction>| {
             latest = latest.max(now.get().saturating_sub(timer.deadline.get()));
             timer.value.fire(executor, now, deferred);
         };

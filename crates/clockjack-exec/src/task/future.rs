@@ -19,8 +19,8 @@ use crate::{
     executor::ExecutorShared,
     executor_ref::ExecutorRef,
     exit::JoinError,
-    links::{self, ReceivedSignal},
     payload::Payload,
+    process::links::{self, ReceivedSignal},
     registry::Slot,
     state::WaitKind,
 };

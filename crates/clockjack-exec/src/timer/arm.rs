@@ -5,7 +5,7 @@ use clockjack_time::{Tick, TimerId};
 use crate::{
     executor::ExecutorShared,
     shards::{ArmError, Armed, Cancelled},
-    timer_action::TimerAction,
+    timer::action::TimerAction,
     worker::WorkerLocal,
 };
 

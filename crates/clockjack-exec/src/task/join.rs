@@ -13,7 +13,7 @@ use clockjack_sync::mutant;
 use crate::{
     exit::JoinError,
     pid::Pid,
-    signal::ProcessSignal,
+    process::signal::ProcessSignal,
     state::JoinHandleDrop,
     task::{JoinableHeader, TaskRef},
 };

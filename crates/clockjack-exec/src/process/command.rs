@@ -18,7 +18,7 @@ use crate::{
     payload::Payload,
     pid::Pid,
     process::Tag,
-    signal::ProcessSignal,
+    process::signal::ProcessSignal,
     task::TaskRef,
 };
 

@@ -30,14 +30,14 @@ use crate::{
     exit::JoinError,
     failure::Failure,
     handle::Handle,
-    join::JoinHandle,
-    links,
     payload::{Payload, Payloads},
-    period::Period,
     pid::Pid,
     process::Process,
+    process::links,
+    task::join::JoinHandle,
     task::{Header, TaskRef},
-    timer_action::{CommandTimer, IntervalTick, TimerAction},
+    timer::action::{CommandTimer, IntervalTick, TimerAction},
+    timer::period::Period,
 };
 
 /// Whether a number is reserved.

@@ -20,8 +20,8 @@ use crate::{
     failure::Failure,
     payload::Payload,
     pid::Pid,
+    process::signal::ProcessSignal,
     process::{Event, Tag},
-    signal::ProcessSignal,
     task::Header,
 };
 

@@ -6,11 +6,11 @@ use core::{fmt, marker::PhantomData};
 use crate::{
     error::SendError,
     exit::JoinError,
-    join::JoinHandle,
     payload::Payload,
     pid::Pid,
-    signal::ProcessSignal,
+    process::signal::ProcessSignal,
     state::State,
+    task::join::JoinHandle,
     task::{TaskRef, process},
 };
 

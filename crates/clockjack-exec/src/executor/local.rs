@@ -23,18 +23,18 @@ use clockjack_time::{ClockKind, Resolution, Tick};
 use crate::{
     command::Commands,
     error::{StartError, SubmitError},
+    executor::shutdown::LiveTask,
     executor::{ExecutorConfig, ExecutorShared},
     executor_ref::ExecutorRef,
     exit::PanicPayload,
     handle::Handle,
-    join::JoinHandle,
     limits::Limits,
     payload::Payloads,
     process::Process,
-    process_ref::ProcessRef,
-    shutdown::LiveTask,
+    process::process_ref::ProcessRef,
     task::Runnable,
-    timer_action::DeferredActions,
+    task::join::JoinHandle,
+    timer::action::DeferredActions,
     toolbox::{ExecutorToolbox, Toolbox},
     worker::{WorkerLocal, mix},
 };
@@ -292,7 +292,7 @@ impl LocalExecutor {
     /// Runs until a future has its output, and parks when there is nothing to do.
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = core::pin::pin!(future);
-        let waker = crate::unparker::waker(&self.executor);
+        let waker = crate::executor::unparker::waker(&self.executor);
         let mut cx = Context::from_waker(&waker);
         loop {
             if let core::task::Poll::Ready(output) = Pin::as_mut(&mut future).poll(&mut cx) {
@@ -308,7 +308,7 @@ impl LocalExecutor {
     /// A waker that unparks the executor's thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        crate::unparker::waker(&self.executor)
+        crate::executor::unparker::waker(&self.executor)
     }
 
     /// Asks every task to stop, runs until all have stopped or the time is over, and then

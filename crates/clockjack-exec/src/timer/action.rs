@@ -5,7 +5,9 @@ use core::{fmt, task::Waker};
 
 use clockjack_time::Tick;
 
-use crate::{command::WeakCompleter, executor::ExecutorShared, period::Period, pid::Pid, task};
+use crate::{
+    command::WeakCompleter, executor::ExecutorShared, pid::Pid, task, timer::period::Period,
+};
 
 /// The value of a timer.
 pub(crate) enum TimerAction {

@@ -39,7 +39,7 @@ use clockjack_sync::{
 };
 
 use crate::{
-    executor::ExecutorShared, pid::Pid, signal::ProcessSignal, state::State, task::TaskRef,
+    executor::ExecutorShared, pid::Pid, process::signal::ProcessSignal, state::State, task::TaskRef,
 };
 
 /// Accepts new tasks.

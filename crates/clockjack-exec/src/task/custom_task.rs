@@ -54,9 +54,9 @@ use crate::{
     executor_ref::ExecutorRef,
     exit::PanicPayload,
     handle::Handle,
-    links::{self, ReceivedSignal},
     payload::Payload,
     pid::Pid,
+    process::links::{self, ReceivedSignal},
     state::State,
     task::{self, CustomVTable, Header, PollOutcome, TaskRef, TaskResult, VTable},
 };
