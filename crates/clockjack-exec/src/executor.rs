@@ -21,6 +21,7 @@
 pub mod executor_ref;
 pub(crate) mod local;
 mod panic;
+mod schedule;
 pub(crate) mod shutdown;
 mod unparker;
 
@@ -30,7 +31,6 @@ use core::{cell::Cell, fmt, mem::ManuallyDrop, num::NonZeroU32, ptr::NonNull};
 use clockjack_sync::{
     Injector,
     counter::Striped,
-    mutant,
     pad::Padded,
     prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
@@ -39,7 +39,7 @@ use clockjack_time::{Resolution, Tick, TimerInstant};
 use crate::{
     command::{Commands, ErasedCompleter},
     error::{SendError, StartError, SubmitError},
-    executor::shutdown::{RUNNING, SHUT_DOWN},
+    executor::shutdown::RUNNING,
     executor_ref::ExecutorRef,
     exit::{JoinError, PanicPayload},
     failure::Failure,
@@ -208,112 +208,6 @@ impl ExecutorShared {
     pub(crate) fn count_stale_completion(&self) {
         // Relaxed: a statistic.
         self.stale_completions.fetch_add(1, Relaxed);
-    }
-}
-
-/// Making tasks ready.
-impl ExecutorShared {
-    /// Enqueues a task that was woken.
-    #[inline]
-    pub(crate) fn schedule_woken(&self, runnable: Runnable) {
-        match self.worker_local() {
-            Some(local) => local.push_woken(self, runnable),
-            None => self.inject(runnable),
-        }
-    }
-
-    /// Enqueues a new task.
-    #[inline]
-    fn schedule_new(&self, local: Option<&WorkerLocal>, runnable: Runnable) {
-        match local {
-            Some(local) => {
-                local.push(self, runnable);
-                self.notify_one();
-            }
-            None => self.inject(runnable),
-        }
-    }
-
-    /// Enqueues a task that asked for another poll.
-    #[inline]
-    fn schedule_yielded(&self, runnable: Runnable) {
-        match self.worker_local() {
-            Some(local) => local.push(self, runnable),
-            None => self.inject(runnable),
-        }
-    }
-
-    /// Enqueues a task that was woken, behind all others.
-    pub(crate) fn schedule_last(&self, runnable: Runnable) {
-        self.schedule_new(self.worker_local(), runnable);
-    }
-
-    pub(crate) fn inject(&self, runnable: Runnable) {
-        let pushed = self.injector.push(runnable);
-        // The injector is closed only after all tasks have ended, and those are not enqueued.
-        debug_assert!(pushed.is_ok(), "a task was enqueued after its executor was closed");
-        self.notify_one();
-        // Relaxed: behind the fence of the notification (see `shutdown`, rule 3). An executor on
-        // one thread has no such fence and does not need it: it has waited for every task that its
-        // wakers enqueue.
-        let is_over = !self.workers.is_empty() && self.shutdown_state.load(Relaxed) == SHUT_DOWN;
-        if is_over && !mutant!("publish-ignores-end") {
-            self.terminate_queued();
-        }
-    }
-
-    /// Wakes a worker if the work that was just made visible needs one.
-    #[inline]
-    pub(crate) fn notify_one(&self) {
-        if self.workers.is_empty() {
-            self.toolbox.unpark(0);
-        } else if self.idle.should_wake() {
-            self.wake_one();
-        }
-    }
-
-    #[cold]
-    pub(crate) fn wake_one(&self) {
-        if let Some(worker) = self.idle.wake_one() {
-            self.toolbox.unpark(worker);
-        }
-    }
-
-    /// Whether there is work that any worker may take. A caller that decides by this has fenced.
-    pub(crate) fn has_shared_work(&self) -> bool {
-        !self.injector.is_empty() || self.workers.iter().any(|worker| worker.has_ring())
-    }
-
-    /// Makes the watchdog poll now.
-    pub(crate) fn wake_watchdog(&self) {
-        // As if a timer were armed for tick 0: the watchdog always sleeps for longer than that.
-        let _ = self.watchdog.notify_armed(0);
-        self.toolbox.unpark_watchdog();
-    }
-
-    /// A worker that has just woken calls this before it runs anything: the watchdog must not sleep
-    /// for longer than a poll may take.
-    pub(crate) fn notify_worker_awake(&self, now: Tick) {
-        if self.watchdog.notify_awake(now.get()) {
-            self.toolbox.unpark_watchdog();
-        }
-    }
-
-    /// Whether a worker is awake. A caller that decides by this has fenced.
-    pub(crate) fn has_awake_worker(&self) -> bool {
-        let is_awake = |(index, worker): (usize, &Padded<WorkerShared>)| {
-            worker.is_occupied() && !self.idle.is_parked(index)
-        };
-        self.workers.iter().enumerate().any(is_awake)
-    }
-
-    /// Wakes a worker, if it sleeps.
-    pub(crate) fn wake_worker(&self, worker: usize) {
-        if self.workers.is_empty() {
-            self.toolbox.unpark(0);
-        } else if self.idle.wake_worker(worker) {
-            self.toolbox.unpark(worker);
-        }
     }
 }
 

@@ -121,7 +121,7 @@
 //! | [`Sleep`] | its timer is cancelled | same deadline; the last waker is woken |
 //! | [`Interval::tick`] | nothing is lost | same deadline; skipped ticks are counted |
 //! | [`YieldNow`] | there may be a spurious poll | ready at its second poll |
-//! | [`LocalExecutor::block_on`] | cannot happen: it is not a future | the next call runs the remaining tasks |
+//! | [`LocalExecutor::block_on`] | cannot happen: not a future | the next call runs the remaining tasks |
 //!
 //! After the future of [`Interval::tick`] is dropped, the timer stays armed until the next call or
 //! the interval's drop, so there may be a spurious wake-up. If the future of `block_on` panics, so
@@ -144,7 +144,7 @@
 //! | a panic in | ends |
 //! |---|---|
 //! | `init` | the start: the [`SubmitError`] returns the process to the caller |
-//! | `step`, a future's `poll` | the task: [`JoinError::is_panicked`]; monitors and links are notified |
+//! | `step`, a future's `poll` | the task: [`JoinError::is_panicked`]; monitors and links get it |
 //! | a handler | the command, with the failure [`UNANSWERED`](command::UNANSWERED) |
 //! | `close`, a drop, a foreign waker | nothing: [`ExecStats::drop_panics`] counts it |
 //!

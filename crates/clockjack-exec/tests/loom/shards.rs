@@ -113,7 +113,8 @@ fn an_unassigned_shard_is_assigned_to_one_worker() {
     });
 }
 
-/// A worker comes and goes while its shard is reassigned: what is an unassigned in the end is found.
+/// A worker starts and stops while its shard is reassigned: a shard that is unassigned in the end is
+/// found.
 #[test]
 fn an_unassigned_shard_is_in_the_queue_or_about_to_be() {
     model(3, &[0, 1], |shards, _token| {
