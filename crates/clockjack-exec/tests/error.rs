@@ -170,7 +170,7 @@ fn a_caught_panic_says_what_was_said() {
     assert_eq!(thrown.into_inner().downcast_ref::<u32>(), Some(&7));
 }
 
-/// One exit of each kind, its text, and what others are told.
+/// One error of each kind, its text, and its exit reason.
 fn exits() -> [(JoinError, &'static str, &'static str); 9] {
     [
         (

@@ -64,7 +64,7 @@ impl Door {
     }
 }
 
-/// tokio 6999: a wake that a thread has put off is lost when the thread leaves before its turn.
+/// tokio 6999: a wake that a thread has deferred is lost when the thread stops before.
 /// Here what was woken last stands in the slot of the worker.
 #[test]
 fn what_the_last_step_of_a_worker_wakes_runs_on_another() {
@@ -99,7 +99,7 @@ fn a_worker_that_leaves_wakes_whom_its_timers_have_promised() {
     };
     work(&handle, 0, vec![Box::new(leave_when_due)]);
     assert!(!timer.is_armed(), "the timer fired");
-    assert_eq!(woken.count(), 1, "its waker was lazy_cancels");
+    assert_eq!(woken.count(), 1, "its waker was forgotten");
     close(&handle);
 }
 
@@ -169,7 +169,7 @@ fn a_sleep_dropped_in_the_tick_that_fires_it_wakes_nobody() {
     }
 }
 
-/// Our own: moving timers from slot to slot used up the budget of a turn before one of them fired,
+/// Our own: moving timers from slot to slot used up the budget of a poll before one of them fired,
 /// and the executor took that for idleness.
 #[test]
 fn a_tick_with_more_timers_than_a_turn_can_move_is_fired_to_its_end() {
@@ -216,7 +216,8 @@ impl Process for StopsAtBirth {
     }
 }
 
-/// tokio 5989 and 2789: something came to life in a runtime that had shut down, and nobody told it.
+/// tokio 5989 and 2789: something was started in a runtime that had shut down, and nobody notified
+/// it.
 #[test]
 fn a_process_born_while_the_executor_stops_is_asked_to_stop() {
     let (mut executor, _clock) = bench();
@@ -435,7 +436,7 @@ fn a_worker_that_has_left_is_not_called_back() {
     let handle = stage(1);
     dismiss(0);
     work(&handle, 0, vec![]);
-    assert!(!handle.executor().withdraw_worker_stop(0), "nobody sits there");
+    assert!(!handle.executor().withdraw_worker_stop(0), "no worker runs there");
     close(&handle);
 }
 
@@ -488,7 +489,7 @@ fn a_thread_whose_worker_failed_is_no_worker_any_more() {
     drop(handle.clone());
 }
 
-/// Counts its closes, and ends as it is told.
+/// Counts its closes, and ends as it is configured to.
 struct Closes {
     count: Arc<AtomicUsize>,
 }
@@ -551,7 +552,7 @@ fn a_process_is_closed_once_however_it_ends() {
     }
 }
 
-/// Watches one process, and counts what it is told of its end.
+/// Monitors one process, and counts the events of its end.
 struct Watcher {
     watched: Option<Pid>,
     exits: Rc<Cell<usize>>,
@@ -610,7 +611,7 @@ fn a_watch_that_comes_with_the_end_or_after_it_is_answered_once() {
     }
 }
 
-/// Starts a child that fails at once, watches it, is linked to it, and keeps what it is told.
+/// Starts a child that fails at once, monitors it, is linked to it, and keeps the events.
 struct Parent {
     before_child: Option<Box<dyn FnOnce() + Send>>,
     told: Arc<Mutex<Vec<&'static str>>>,
@@ -651,8 +652,8 @@ impl Process for Parent {
     }
 }
 
-/// Our own: a child was known to others before its parent was tied to it; another worker could run
-/// it to its end in between, and the parent was never told.
+/// Our own: a child was visible to others before its parent was linked to it; another worker could
+/// run it to its end in between, and the parent was never notified.
 #[test]
 fn a_child_that_ends_while_its_parent_starts_it_is_told_of() {
     let handle = stage(3);

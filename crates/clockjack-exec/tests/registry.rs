@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
-/// A value that can be told from others and is never read.
+/// A value that can be distinguished from others and is never read.
 fn value(n: usize) -> NonNull<()> {
     NonNull::new(ptr::without_provenance_mut(n + 1)).unwrap()
 }

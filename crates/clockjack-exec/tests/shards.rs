@@ -67,7 +67,7 @@ fn a_resize_from_eight_to_one_loses_no_timer_and_fires_none_early_or_late() {
     let mut active = 8;
     let mut fired_at = vec![None; deadlines.len()];
     let mut turns = 0_u64;
-    // Whoever is there sleeps until its next wake; from time to time one of them leaves.
+    // Every worker sleeps until its next wake; from time to time one of them stops.
     while let Some(now) = (0..active).filter_map(|worker| shards.next_wake(worker)).min() {
         for worker in 0..active {
             for shard in kept(&shards, worker) {
@@ -138,7 +138,7 @@ fn a_worker_that_attaches_takes_an_unassigned_then_an_extra_then_makes_a_shard()
     assert_eq!(kept(&shards, 0), [0, 1]);
     shards.detach(2);
     assert_eq!(shards.stats().unassigned, 1);
-    assert_eq!(shards.attach(3), 2, "an unassigned");
+    assert_eq!(shards.attach(3), 2, "an unassigned shard");
     assert_eq!(shards.attach(2), 1, "an extra");
     assert_eq!(kept(&shards, 0), [0]);
     assert_eq!(
@@ -175,7 +175,7 @@ fn there_are_never_more_shards_than_workers_that_were_there_at_a_time() {
             assert!(!shards.has_unassigned());
         }
         assert_eq!(shards.stats().shards, most, "a shard was made without need");
-        // Every shard is an unassigned or kept by one worker, and no worker is without one.
+        // Every shard is unassigned or assigned to one worker, and no worker is without one.
         let mut keepers = vec![0; shards.stats().shards];
         for worker in &active {
             assert!(shards.assigned_to(*worker).next().is_some());
@@ -212,7 +212,7 @@ fn an_arm_says_whom_to_wake() {
     assert_eq!((armed.is_earliest, armed.worker), (false, None));
     assert_eq!(shards.next_wake(1), Some(tick(50)));
     shards.detach(1);
-    let armed = shards.arm(home, tick(40), ()).expect("an unassigned takes timers");
+    let armed = shards.arm(home, tick(40), ()).expect("an unassigned shard takes timers");
     assert_eq!((armed.is_earliest, armed.worker), (true, None));
     let wakes: Vec<_> = shards.wakes().collect();
     assert_eq!(wakes, [(home, None, Some(tick(40)))]);
@@ -230,7 +230,7 @@ fn ids_stay_valid_when_the_shard_changes_hands() {
     let arm = |value: &'static str| shards.arm(home, tick(9), value).expect("room").id;
     let (first, second, third) = (arm("first"), arm("second"), arm("third"));
     shards.detach(0);
-    assert!(shards.cancel(first), "of an unassigned");
+    assert!(shards.cancel(first), "of an unassigned shard");
     adopt_all(&shards, 1);
     assert_eq!(
         shards.cancel_take(second),
@@ -294,10 +294,10 @@ fn close_hands_out_every_timer_once_and_refuses_the_rest() {
     let mut drained = Vec::new();
     let closed = shards.close(|value| {
         let is_held = |home: &&u32| shards.len(**home).is_none();
-        assert_eq!(homes.iter().find(is_held), None, "a lease is held");
+        assert_eq!(homes.iter().find(is_held), None, "a guard is held");
         drained.push(value);
     });
-    // A shard's in order of their deadlines; the last one's, which is an unassigned, too.
+    // A shard's in order of their deadlines; the last one's, which is unassigned, too.
     assert_eq!(drained, [3, 1, 5, 2, 6, 10, 9, 11, 8, 12, 16, 15, 13, 17, 14]);
     assert_eq!(closed, Closed { drained: 15, left: 0 });
     let refused = shards.arm(homes[0], tick(1), 77).expect_err("closed");
@@ -321,7 +321,7 @@ fn a_shard_that_is_held_while_it_is_closed_is_left_for_the_next_close() {
     let mut drained = Vec::new();
     shards.poll(home, tick(1), 10, |timer| {
         assert_eq!(timer.value, 1);
-        let closed = shards.close(|_| panic!("the lease is held"));
+        let closed = shards.close(|_| panic!("the guard is held"));
         assert_eq!(closed, Closed { drained: 0, left: 1 });
         let refused = shards.arm(home, tick(9), 9).expect_err("closed");
         assert_eq!(refused.into_inner(), Some(9));

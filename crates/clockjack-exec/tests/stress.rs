@@ -1,4 +1,4 @@
-//! An executor of one thread, disturbed by others: every wake leads to a turn, every message is
+//! An executor of one thread, disturbed by others: every wake leads to a poll, every message is
 //! handled or comes back, every timer fires or is cancelled.
 //!
 //! Bounded work and a clock that is advanced by hand: a test ends when everything is accounted for,
@@ -247,7 +247,7 @@ fn sink(handle: &Handle, n_closed: &Arc<AtomicUsize>) -> ProcessRef<Letter> {
     handle.submit(sink).expect("there is room, and nobody stops")
 }
 
-/// Writes letters to whoever is in the list, and replaces those that have ended.
+/// Sends messages to the processes in the list, and replaces those that have ended.
 fn write(
     (from, kills): (usize, bool),
     handle: &Handle,

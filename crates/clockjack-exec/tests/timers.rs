@@ -166,7 +166,11 @@ fn timers_outlive_their_workers_and_keep_their_time() {
         assert!(*at <= due + 2 * TICK, "due at {due}, fired at {at}");
     }
     assert!(handle.stats().shards_reassigned > 0);
-    assert_eq!(handle.stats().timer_shards, 1, "an unassigned is taken before a shard is made");
+    assert_eq!(
+        handle.stats().timer_shards,
+        1,
+        "an unassigned shard is taken before one is created"
+    );
     drop(log);
     model.finish();
 }
@@ -214,7 +218,7 @@ fn a_clock_that_stands_still_fires_nothing_and_one_that_jumps_only_what_is_due()
         timers.push(timer);
     }
     let busy = || {
-        // Many turns, so that the worker looks at its timers often.
+        // Many polls, so that the worker polls its timers often.
         drop(model.handle().spawn(async {
             for _ in 0..1_000 {
                 clockjack_exec::yield_now().await;

@@ -71,8 +71,8 @@ type Act = Box<dyn FnOnce()>;
 
 const TICK: u64 = 1_000_000;
 
-/// A host of workers, all on the thread of the test: one worker works at a time. All its state is the
-/// thread's.
+/// The toolbox of workers that all run on the thread of the test, one at a time. Its state is
+/// thread-local.
 struct ModelState;
 
 // SAFETY: (1) the thread-local holds what was last set on this thread, and nothing interrupts it.

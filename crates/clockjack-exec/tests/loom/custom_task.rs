@@ -90,7 +90,7 @@ fn push(task: &CustomTaskRef<Mailbox<u32>>) {
     }
 }
 
-/// From its sleep on a body may have its next turn elsewhere, while the thread that has put it to
+/// Once it is parked, another thread may poll a body, while the thread that has put it to
 /// sleep is still on its way out.
 #[test]
 fn a_body_that_sleeps_is_not_borrowed_any_more() {

@@ -123,7 +123,7 @@ impl<W: Work> Pool<W> {
         }
     }
 
-    /// The turn of a worker that runs and has nothing of its own.
+    /// One round of a worker that runs and has nothing of its own.
     fn run(&self, worker: usize) -> Fate {
         let is_searching = self.idle.start_search();
         self.search(worker, is_searching)
@@ -149,8 +149,8 @@ impl<W: Work> Pool<W> {
         }
     }
 
-    /// Wakes whoever has a token until nobody has; then checks that no work is left alone and that
-    /// the counts are right.
+    /// Wakes the workers that have a token until none has; then checks that no work is left alone
+    /// and that the counts are right.
     fn settle(&self, fates: &mut [Fate]) {
         while let Some(worker) = (0..fates.len()).find(|&worker| {
             matches!(fates[worker], Fate::Asleep(_)) && self.tokens[worker].swap(false, Acquire)

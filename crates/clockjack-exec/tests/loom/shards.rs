@@ -1,8 +1,8 @@
 //! Keepers that change, and closing, against arm, cancel and poll.
 //!
-//! The law: a timer that was accepted fires, or its cancel says true, or the close hands it out,
-//! once; and whoever sleeps until `next_wake` or is woken as an arm says is in time for it. A value
-//! that is leaked or dropped twice shows in the count of an `Arc`.
+//! The invariant: a timer that was accepted fires, or its cancel returns true, or the close returns
+//! it, once; and a worker that sleeps until `next_wake`, or is woken as an arm says, is in time for
+//! it. A value that is leaked or dropped twice shows in the count of an `Arc`.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -45,7 +45,7 @@ fn model(
     });
 }
 
-/// Does something while the lease of shard 0 is held, by one whose timer fires.
+/// Does something while the guard of shard 0 is held, by one whose timer fires.
 fn while_leased<R>(shards: &Table, token: &Arc<()>, act: impl FnOnce() -> R) -> R {
     arm(shards, 1, (7, token.clone())).expect("room");
     let (mut act, mut done) = (Some(act), None);
@@ -53,7 +53,7 @@ fn while_leased<R>(shards: &Table, token: &Arc<()>, act: impl FnOnce() -> R) -> 
     done.expect("it fired")
 }
 
-/// What fired up to `now`, if the lease could be had.
+/// What fired up to `now`, if the guard could be taken.
 fn poll(shards: &Table, shard: u32, now: u64) -> Vec<u32> {
     let mut fired = Vec::new();
     shards.poll(shard, Tick::new(now), 100, |timer| fired.push(timer.value.0));
@@ -83,26 +83,26 @@ fn a_reassignment_and_a_remote_cancel_end_a_timer_once() {
         let id = arm(shards, 5, (1, token.clone())).expect("room").id;
         shards.detach(0);
         let canceller = spawn(shards, move |shards| shards.cancel(id));
-        let adopter = spawn(shards, |shards| {
+        let reassigner = spawn(shards, |shards| {
             let mut fired = Vec::new();
             assert_eq!(shards.reassign(|| Some(1), |_, shard| fired = poll(shards, shard, 9)), 1);
             fired
         });
         let cancelled = canceller.join().expect("no panic");
-        let mut fired = adopter.join().expect("no panic");
+        let mut fired = reassigner.join().expect("no panic");
         fired.extend(poll(shards, 0, 9));
         assert_eq!(fired.len() + usize::from(cancelled), 1, "fired {fired:?}, {cancelled}");
     });
 }
 
-/// One thread adopts, one attaches: an unassigned has one assigned, and each knows who it is.
+/// One thread reassigns, one attaches: a shard is assigned to one worker, and both agree on it.
 #[test]
 fn an_unassigned_shard_is_assigned_to_one_worker() {
     model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
+        let reassigner = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
         let comer = spawn(shards, |shards| shards.attach(2));
-        adopter.join().expect("no panic");
+        reassigner.join().expect("no panic");
         let home = comer.join().expect("no panic");
         let keepers =
             [1, 2].map(|worker| shards.assigned_to(worker).filter(|shard| *shard == 0).count());
@@ -113,21 +113,21 @@ fn an_unassigned_shard_is_assigned_to_one_worker() {
     });
 }
 
-/// A worker starts and stops while its shard is reassigned: a shard that is unassigned in the end is
-/// found.
+/// A worker starts and stops while its shard is reassigned: a shard that is unassigned in the end
+/// is found.
 #[test]
 fn an_unassigned_shard_is_in_the_queue_or_about_to_be() {
     model(3, &[0, 1], |shards, _token| {
         shards.detach(0);
-        let adopter = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
+        let reassigner = spawn(shards, |shards| shards.reassign(|| Some(1), |_, _| ()));
         let guest = spawn(shards, |shards| {
             shards.attach(2);
             shards.detach(2);
         });
-        adopter.join().expect("no panic");
+        reassigner.join().expect("no panic");
         guest.join().expect("no panic");
         shards.reassign(|| Some(1), |_, _| ());
-        assert_eq!(shards.stats().unassigned, 0, "an unassigned that nobody can find");
+        assert_eq!(shards.stats().unassigned, 0, "an unassigned shard that nobody can find");
         assert_eq!(shards.assigned_to(1).count(), shards.stats().shards);
     });
 }
@@ -138,15 +138,15 @@ fn a_worker_that_leaves_keeps_nothing() {
     model(3, &[0, 1, 2], |shards, _token| {
         shards.detach(0);
         let leaver = spawn(shards, |shards| shards.detach(1));
-        let adopter = spawn(shards, |shards| {
+        let reassigner = spawn(shards, |shards| {
             let mut workers = [1, 2].into_iter();
             shards.reassign(|| workers.next(), |_, _| ())
         });
         leaver.join().expect("no panic");
-        adopter.join().expect("no panic");
+        reassigner.join().expect("no panic");
         assert_eq!(shards.assigned_to(1).count(), 0);
         shards.reassign(|| Some(2), |_, _| ());
-        assert_eq!(shards.stats().unassigned, 0, "an unassigned that nobody can find");
+        assert_eq!(shards.stats().unassigned, 0, "an unassigned shard that nobody can find");
         assert_eq!(shards.assigned_to(2).count(), 3, "a shard is kept by one who is gone");
     });
 }
@@ -159,7 +159,7 @@ fn an_arm_in_a_shard_that_is_reassigned_is_known_to_the_new_worker_or_its_caller
         let leaver = spawn(shards, |shards| {
             assert_eq!(shards.detach(0), 1);
             assert_eq!(shards.reassign(|| Some(1), |_, _| ()), 1);
-            // The new assigned is awake now; it is about to sleep until this.
+            // The new worker is awake now; it is about to sleep until this.
             shards.next_wake(1)
         });
         let armed = arming.join().expect("no panic");
@@ -172,7 +172,7 @@ fn an_arm_in_a_shard_that_is_reassigned_is_known_to_the_new_worker_or_its_caller
     });
 }
 
-/// As above, with a worker that comes instead of an adopter.
+/// As above, with a worker that comes instead of a reassigning thread.
 #[test]
 fn an_arm_in_an_unassigned_shard_is_known_to_the_worker_that_attaches_or_its_caller() {
     model(2, &[0], |shards, token| {
@@ -222,7 +222,7 @@ fn a_takeover_beside_the_owner_keeps_the_order() {
     });
 }
 
-/// The end of a timer that was armed beside a close.
+/// The end of a timer that was armed concurrently with a close.
 fn settle(
     shards: &Table,
     arming: JoinHandle<Result<Armed, ArmError<Value>>>,
@@ -255,7 +255,7 @@ fn a_timer_that_is_armed_beside_a_close_is_handed_out_or_refused() {
     });
 }
 
-/// The lease is held when both begin, so that the arm may go by the inbox.
+/// The guard is held when both begin, so that the arm may use the inbox.
 #[test]
 fn a_timer_that_is_posted_beside_a_close_is_handed_out_or_refused() {
     model(1, &[0], |shards, token| {
@@ -286,7 +286,8 @@ fn a_close_beside_a_poster_leaves_nothing_unsaid() {
     });
 }
 
-/// The shard is made beside the close: either the closer finds it or the arm is refused.
+/// The shard is created concurrently with the close: either the closing thread finds it or the arm
+/// is refused.
 #[test]
 fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {
     model(1, &[], |shards, token| {
@@ -300,7 +301,7 @@ fn a_timer_in_a_shard_that_is_made_beside_a_close_is_handed_out_or_refused() {
     });
 }
 
-/// A poll beside the close: what it does not fire is handed out.
+/// A poll concurrent with the close: what it does not fire is returned.
 #[test]
 fn a_poll_beside_a_close_ends_every_timer_once() {
     model(1, &[0], |shards, token| {

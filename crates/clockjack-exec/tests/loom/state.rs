@@ -38,13 +38,13 @@ unsafe impl Sync for Process {}
 // SAFETY: as above.
 unsafe impl Send for Process {}
 
-/// What a turn does at its end.
+/// How a poll ends.
 #[derive(Clone, Copy)]
 enum Turn {
     Wait(WaitKind),
     Again,
     Complete,
-    /// Completes, and leaves the output to whoever comes for it.
+    /// Completes, and leaves the output to a later joiner.
     Keep,
 }
 
@@ -80,7 +80,7 @@ impl Process {
         self.obey(self.state.notify());
     }
 
-    /// One turn, if the process is in the queue; whether it was.
+    /// One poll, if the task is in the queue; returns whether it was.
     fn turn(&self, turn: Turn) -> bool {
         if self.queued.compare_exchange(1, 0, Acquire, Relaxed).is_err() {
             return false;
@@ -88,7 +88,7 @@ impl Process {
         let started = self.state.transition_to_running();
         set(&self.link, 0);
         let events = self.events.load(Relaxed);
-        // Also fails if another runner is in its turn, or left it unpublished.
+        // Also fails if another runner is in its poll, or left it unpublished.
         set(&self.seen, events);
         match turn {
             _ if started.terminate => self.complete(true),

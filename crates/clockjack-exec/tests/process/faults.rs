@@ -1,4 +1,4 @@
-//! Whatever panics, a process ends by it at the most: nothing else is lost, and it is told.
+//! Whatever panics ends at most one process: nothing else is lost, and the panic is reported.
 
 use alloc::{sync::Arc, task::Wake};
 use core::{
@@ -15,7 +15,7 @@ use clockjack_exec::{
 
 use crate::bench::{Bomb, Dropped, Log, Mortal, Run, asker, millis, process};
 
-/// Panics where it is told to.
+/// Panics where it is configured to.
 struct Faulty(&'static str);
 
 impl Faulty {
@@ -266,7 +266,7 @@ fn commands_of_the_last_step_that_panic_when_dropped_leave_the_result() {
     run.assert_well();
 }
 
-/// An error that cannot even be told.
+/// An error that cannot even be printed.
 #[derive(Debug)]
 struct Unspeakable;
 

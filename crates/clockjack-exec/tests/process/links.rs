@@ -1,4 +1,4 @@
-//! Monitors and links: who is told of an end, and who forgets whom.
+//! Monitors and links: which processes learn of an end.
 
 use clockjack_exec::{
     Event, Events, Failure, Payload, Payloads, Pid, Process, ProcessRef, StepOutput, Tag,
@@ -174,7 +174,7 @@ fn the_other_end_of_a_link_can_undo_it() {
     run.idle();
     log.expect(&["9 done"]);
     assert!(!third.is_finished(), "it was untied by the other end");
-    // Nobody was tied to this one.
+    // Nothing was linked to this one.
     assert_eq!(run.handle().state(pid), Some(clockjack_exec::State::Idle));
 }
 

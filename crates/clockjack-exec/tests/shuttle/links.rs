@@ -11,7 +11,7 @@ use shuttle::{future::block_on, thread};
 
 use crate::toolbox::{ModelExecutor, explore};
 
-/// Ends with its first step, as it is told to.
+/// Ends with its first step, as it is configured to.
 struct Brief(Result<(), &'static str>);
 
 impl Process for Brief {
@@ -23,7 +23,7 @@ impl Process for Brief {
     }
 }
 
-/// How a [`Watcher`] ties itself to another process.
+/// How a [`Watcher`] links itself to another process.
 #[derive(Clone, Copy)]
 enum Tie {
     Monitor(Pid),
@@ -32,7 +32,8 @@ enum Tie {
     Spawn,
 }
 
-/// ProcessLinks itself, and ends when it knows that the tie was refused, or what became of the other.
+/// Links or monitors another process, and ends when it knows that this was refused, or how the
+/// other ended.
 struct Watcher {
     tie: Option<Tie>,
     exits: Arc<AtomicUsize>,

@@ -1,4 +1,4 @@
-//! Processes over two workers: told, cancelled, terminated.
+//! Processes on two workers: sent to, cancelled, terminated.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -53,7 +53,7 @@ fn tasks_of_two_submitters_end_and_are_joined() {
 }
 
 /// Each needs a worker of its own, because it blocks it: so nobody may sleep while one waits in a
-/// queue, whoever has put it there.
+/// queue, whichever thread has put it there.
 #[test]
 fn tasks_that_block_for_each_other_get_a_worker_each() {
     explore(|| {

@@ -145,7 +145,7 @@ fn woken_by(
     }))
 }
 
-/// Timers that nobody on a worker arms: the assigned is told, if it sleeps.
+/// Timers that nobody on a worker arms: the assigned worker is woken, if it sleeps.
 #[test]
 fn a_timer_that_a_thread_outside_arms_wakes_the_assigned_worker() {
     explore(|| {

@@ -2,7 +2,7 @@
 //!
 //! Time is virtual and passes only by sleeping: who parks with a deadline lets others run once, and
 //! then it is that late. So every thread may be slow, nothing waits for a real clock, and who parks
-//! without a deadline and is lazy_cancels there is found as a deadlock.
+//! without a deadline and is forgotten there is found as a deadlock.
 #![expect(unsafe_code, reason = "promises which worker a thread is")]
 
 use alloc::sync::Arc;

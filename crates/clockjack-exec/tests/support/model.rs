@@ -1,4 +1,4 @@
-//! A host on one thread, in which several workers take turns and time passes only by hand.
+//! A toolbox on one thread, on which several workers run in turn and time advances only by hand.
 //!
 //! A worker that is blocked in a step is modelled by what it does there: the step itself lets other
 //! workers work, by [`Model::work`] on the same thread, until they find nothing and want to sleep.
