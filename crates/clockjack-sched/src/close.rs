@@ -19,17 +19,17 @@
 //!    +---------- Refused                                        |
 //!    +----------------------------------------------------------+
 //!
-//!   gate: | numbers given out ... | closed |
+//!   registration_word: | numbers given out ... | closed |
 //! ```
 //!
 //! # Rules
 //!
 //! 1. Only who has moved a slot from Free to Busy writes its content, until it publishes. Only who
 //!    has moved it from Ready to Taking moves the content out, until it sets Free.
-//! 2. A registration claims its slot *before* it gets its number by an exchange of the gate. If the
-//!    gate is closed it gets none, frees the slot and is refused.
-//! 3. A close sets the closed bit of the gate by one read-modify-write and *then* looks at every
-//!    slot. By rule 2 each registration has either found the gate closed, or its claim is seen: the
+//! 2. A registration claims its slot *before* it gets its number by an exchange of the registration_word. If the
+//!    registration_word is closed it gets none, frees the slot and is refused.
+//! 3. A close sets the closed bit of the registration_word by one read-modify-write and *then* looks at every
+//!    slot. By rule 2 each registration has either found the registration_word closed, or its claim is seen: the
 //!    close acquires what the exchange released.
 //! 4. The closer takes what is Ready. What is Busy it moves to Refused: that registration fails to
 //!    publish, takes its content back and is refused. So after a close nothing becomes Ready that
@@ -44,7 +44,7 @@
 //!
 //! # Why it cannot hang
 //!
-//! The one loop that repeats an exchange is that of the gate, and it repeats only if another thread
+//! The one loop that repeats an exchange is that of the registration_word, and it repeats only if another thread
 //! got a number. A scan looks at each slot once; the closer looks a second and third time only at a
 //! slot that went from Busy to Ready or on under its eyes. A thread that stops in the middle keeps
 //! its one slot from being used and nothing else.
@@ -70,7 +70,7 @@ use clockjack_time::DriverStatus;
 
 use crate::{HandlerError, ScheduleError, ScheduleErrorKind};
 
-/// Slots in a chunk: small, for most programs register a handful.
+/// JobSlots in a chunk: small, for most programs register a handful.
 const CHUNK_SLOTS: usize = if IS_MODEL { 2 } else { 64 };
 /// With [`CHUNK_SLOTS`] they make the 4096 tasks that may be registered at a time.
 const CHUNKS_MAX: usize = if IS_MODEL { 1 } else { 64 };
@@ -83,7 +83,7 @@ const REFUSED: usize = 3;
 const READY_TAG: usize = 2;
 const TAKING_TAG: usize = 3;
 
-/// The gate's lowest bit; above it is how many numbers were given out.
+/// The registration_word's lowest bit; above it is how many numbers were given out.
 const CLOSED: usize = 1;
 const ONE_NUMBER: usize = 2;
 /// The last number that fits into a state. Then registrations are refused, and not numbered anew.
@@ -153,7 +153,7 @@ pub struct CloseReport {
     pub close_tasks: TaskRunReport,
     /// One-shots that were marked to be run at the close, and were.
     pub run_on_close: u64,
-    /// Jobs whose handler had not returned when the close gave up waiting for it, or whose parcel
+    /// Jobs whose handler had not returned when the close gave up waiting for it, or whose delivery
     /// had not come back.
     pub still_running: u64,
     /// What the driver said when it was stopped; `None` if there was none.
@@ -225,12 +225,12 @@ impl fmt::Debug for CloseTask {
 
 /// The tasks that run at a close; the protocol is at the head of the file.
 pub struct CloseTasks {
-    gate: AtomicUsize,
-    chunks: [AtomicPtr<Chunk>; CHUNKS_MAX],
+    registration_word: AtomicUsize,
+    chunks: [AtomicPtr<TaskChunk>; CHUNKS_MAX],
 }
 
 // SAFETY: the content of a slot is `Send` and is moved in and out by one thread at a time (rule 1);
-// a chunk is shared only as `&Chunk`, and freed by `&mut self`.
+// a chunk is shared only as `&TaskChunk`, and freed by `&mut self`.
 unsafe impl Sync for CloseTasks {}
 // SAFETY: the chunks belong to it, and the tasks in them are `Send`.
 unsafe impl Send for CloseTasks {}
@@ -243,7 +243,7 @@ impl CloseTasks {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            gate: AtomicUsize::new(0),
+            registration_word: AtomicUsize::new(0),
             chunks: prim_array![AtomicPtr::new(ptr::null_mut()); CHUNKS_MAX],
         }
     }
@@ -311,7 +311,7 @@ impl CloseTasks {
         // Acquire: pairs with the exchange in `next_number`, so that each claim whose number was
         // given out before is seen below (rule 3). Release: who sees the bit sees what the closer
         // did before, as is usual for a state that users can ask for.
-        self.gate.fetch_or(CLOSED, AcqRel);
+        self.registration_word.fetch_or(CLOSED, AcqRel);
         let mut tasks = Vec::new();
         for slot in self.slots() {
             if let Some(number) = slot.refuse_or_begin_take() {
@@ -330,7 +330,7 @@ impl CloseTasks {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         // Acquire: pairs with the close.
-        self.gate.load(Acquire) & CLOSED != 0
+        self.registration_word.load(Acquire) & CLOSED != 0
     }
 
     /// How many tasks are registered; exact if no other thread registers or cancels meanwhile.
@@ -342,43 +342,51 @@ impl CloseTasks {
     /// Whether none is registered; as exact as [`len`](Self::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.slots().any(Slot::is_ready)
+        !self.slots().any(TaskSlot::is_ready)
     }
 
     fn next_number(&self) -> Result<usize, ScheduleErrorKind> {
         // Relaxed: only the exchange counts; a stale value fails it.
-        let mut gate = self.gate.load(Relaxed);
+        let mut registration_word = self.registration_word.load(Relaxed);
         loop {
-            if gate & CLOSED != 0 && !mutant!("close-gate-ignored") {
+            if registration_word & CLOSED != 0 && !mutant!("close-gate-ignored") {
                 return Err(ScheduleErrorKind::Closed);
             }
-            let number = gate / ONE_NUMBER + 1;
+            let number = registration_word / ONE_NUMBER + 1;
             if number > NUMBER_MAX {
                 return Err(ScheduleErrorKind::CapacityExceeded);
             }
             let publish = if mutant!("close-number-relaxed") { Relaxed } else { Release };
             // Release: the claim of the slot is seen by the close that finds this number given out
             // (rule 3). Exchanges of others in between continue it.
-            match self.gate.compare_exchange_weak(gate, gate + ONE_NUMBER, publish, Relaxed) {
+            match self.registration_word.compare_exchange_weak(
+                registration_word,
+                registration_word + ONE_NUMBER,
+                publish,
+                Relaxed,
+            ) {
                 Ok(_) => return Ok(number),
-                Err(now) => gate = now,
+                Err(now) => registration_word = now,
             }
         }
     }
 
     /// A slot that is Busy for this thread, with its index.
-    fn claim(&self) -> Option<(usize, &Slot)> {
-        let chunks = self.chunks.iter().map(|place| chunk_at(place).unwrap_or_else(|| grow(place)));
+    fn claim(&self) -> Option<(usize, &TaskSlot)> {
+        let chunks = self
+            .chunks
+            .iter()
+            .map(|chunk_ptr| chunk_at(chunk_ptr).unwrap_or_else(|| grow(chunk_ptr)));
         chunks.flat_map(|chunk| &chunk.slots).enumerate().find(|(_, slot)| slot.claim())
     }
 
-    fn slot(&self, index: usize) -> Option<&Slot> {
+    fn slot(&self, index: usize) -> Option<&TaskSlot> {
         let chunk = chunk_at(self.chunks.get(index / CHUNK_SLOTS)?)?;
         Some(&chunk.slots[index % CHUNK_SLOTS])
     }
 
     /// The slots that there are. Chunks are made in order, each only when the ones before are full.
-    fn slots(&self) -> impl Iterator<Item = &Slot> {
+    fn slots(&self) -> impl Iterator<Item = &TaskSlot> {
         self.chunks.iter().map_while(chunk_at).flat_map(|chunk| &chunk.slots)
     }
 }
@@ -391,9 +399,9 @@ impl Default for CloseTasks {
 
 impl Drop for CloseTasks {
     fn drop(&mut self) {
-        for place in &self.chunks {
+        for chunk_ptr in &self.chunks {
             // Relaxed: `&mut self` orders all that others did before.
-            let chunk = place.load(Relaxed);
+            let chunk = chunk_ptr.load(Relaxed);
             if !chunk.is_null() {
                 // SAFETY: the pointer came from `Box::into_raw` in `grow`, is freed here only, and
                 // `&mut self` shows that nobody borrows the chunk.
@@ -423,27 +431,28 @@ impl<F: FnOnce() -> Result<(), HandlerError> + Send + 'static> RunOnClose for F 
     }
 }
 
-struct Chunk {
-    slots: [Slot; CHUNK_SLOTS],
+struct TaskChunk {
+    slots: [TaskSlot; CHUNK_SLOTS],
 }
 
-/// The chunk in a place, if it was made.
-fn chunk_at(place: &AtomicPtr<Chunk>) -> Option<&Chunk> {
+/// The chunk in a chunk_ptr, if it was made.
+fn chunk_at(chunk_ptr: &AtomicPtr<TaskChunk>) -> Option<&TaskChunk> {
     // Acquire: pairs with the exchange in `grow`.
-    let chunk = place.load(Acquire);
+    let chunk = chunk_ptr.load(Acquire);
     // SAFETY: a pointer that is not null came from `Box::into_raw` in `grow`. It is freed when the
-    // whole is dropped, which is not before the borrow of the place ends; until then only shared
+    // whole is dropped, which is not before the borrow of the chunk_ptr ends; until then only shared
     // references to the chunk are made.
     unsafe { chunk.as_ref() }
 }
 
-/// Makes the chunk of a place, unless another thread was faster.
+/// Makes the chunk of a chunk_ptr, unless another thread was faster.
 #[cold]
-fn grow(place: &AtomicPtr<Chunk>) -> &Chunk {
-    let made = Box::into_raw(Box::new(Chunk { slots: prim_array![Slot::new(); CHUNK_SLOTS] }));
+fn grow(chunk_ptr: &AtomicPtr<TaskChunk>) -> &TaskChunk {
+    let made =
+        Box::into_raw(Box::new(TaskChunk { slots: prim_array![TaskSlot::new(); CHUNK_SLOTS] }));
     // Release: publishes the new chunk to `chunk_at`. Acquire: pairs with the same exchange of the
     // thread that was faster.
-    let chunk = match place.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
+    let chunk = match chunk_ptr.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
         Ok(_) => made,
         Err(other) => {
             // SAFETY: the pointer came from `Box::into_raw` above, and nobody else has seen it.
@@ -455,12 +464,12 @@ fn grow(place: &AtomicPtr<Chunk>) -> &Chunk {
     unsafe { &*chunk }
 }
 
-struct Slot {
+struct TaskSlot {
     state: AtomicUsize,
     content: UnsafeCell<Option<CloseTask>>,
 }
 
-impl Slot {
+impl TaskSlot {
     clockjack_sync::const_unless_loom! {
         const fn new() -> Self {
             Self { state: AtomicUsize::new(FREE), content: UnsafeCell::new(None) }
@@ -504,7 +513,7 @@ impl Slot {
 
     /// Busy to Refused, or Ready to Taking with the task's number.
     fn refuse_or_begin_take(&self) -> Option<usize> {
-        // Relaxed: the claims that must be seen were acquired from the gate; the content is
+        // Relaxed: the claims that must be seen were acquired from the registration_word; the content is
         // acquired when it is taken.
         let mut state = self.state.load(Relaxed);
         loop {
@@ -519,7 +528,7 @@ impl Slot {
                 if self.begin_take(number) {
                     return Some(number);
                 }
-                // A canceller has it. Should the slot be claimed once more, the gate refuses that.
+                // A canceller has it. Should the slot be claimed once more, the registration_word refuses that.
                 return None;
             } else {
                 return None;

@@ -60,7 +60,7 @@ pub struct SchedulerConfig {
     /// that it has passed are folded.
     pub clock_jump: Duration,
     /// After how long a driver that supplies no ticks while some are wanted is called silent.
-    pub driver_silence: Duration,
+    pub driver_timeout: Duration,
     /// How many records the log of a shard keeps; zero for no log.
     pub log_capacity: usize,
     /// Whether a clock that is moved by hand is refused.
@@ -85,7 +85,7 @@ impl SchedulerConfig {
         drift_budget_pct: 5,
         catch_up_limit: 100,
         clock_jump: Duration::from_secs(60),
-        driver_silence: Duration::from_secs(1),
+        driver_timeout: Duration::from_secs(1),
         log_capacity: 0,
         is_production: false,
     };

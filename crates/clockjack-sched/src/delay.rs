@@ -17,7 +17,7 @@ use crate::{BatchMode, CancelOnDrop, DispatcherId, ExecutionBatch, ScheduleError
 
 const WAITING: u32 = 0;
 const FIRED: u32 = 1;
-const ENDED: u32 = 2;
+const CANCELLED: u32 = 2;
 
 /// Makes futures that wait, each of which is a one-shot of its scheduler.
 ///
@@ -49,40 +49,42 @@ impl DelayProvider {
     /// A future that is ready when `duration` has passed, counted from this call, and not before.
     /// If it cannot be scheduled, it is ready at once with the error.
     pub fn delay(&self, duration: Duration) -> DelayFuture {
-        let cell = Counted::new(Cell { state: AtomicU32::new(WAITING), waker: AtomicWaker::new() });
-        let bell = Bell(cell.clone());
+        let shared =
+            Counted::new(DelayState { state: AtomicU32::new(WAITING), waker: AtomicWaker::new() });
+        let completion = DelayCompletion(shared.clone());
         let scheduled =
-            self.scheduler.schedule_once_fn(duration, DispatcherId::DEFAULT, move |_| bell.ring());
+            self.scheduler
+                .schedule_once_fn(duration, DispatcherId::DEFAULT, move |_| completion.fire());
         DelayFuture {
-            cell,
+            shared,
             job: scheduled.map(crate::Cancellable::cancel_on_drop).map_err(|error| error.kind()),
         }
     }
 }
 
 /// What future and job share.
-struct Cell {
+struct DelayState {
     state: AtomicU32,
     waker: AtomicWaker,
 }
 
 /// The job's end of a delay. Dropped without having rung, it ends the delay with an error.
-struct Bell(Counted<Cell>);
+struct DelayCompletion(Counted<DelayState>);
 
-impl Bell {
-    fn ring(&self) {
+impl DelayCompletion {
+    fn fire(&self) {
         // Release: pairs with the load of the future.
         self.0.state.store(FIRED, Ordering::Release);
         self.0.waker.wake();
     }
 }
 
-impl Drop for Bell {
+impl Drop for DelayCompletion {
     fn drop(&mut self) {
         // Relaxed: this end alone writes it.
         if self.0.state.load(Ordering::Relaxed) == WAITING {
-            // Release: as in `ring`.
-            self.0.state.store(ENDED, Ordering::Release);
+            // Release: as in `fire`.
+            self.0.state.store(CANCELLED, Ordering::Release);
             self.0.waker.wake();
         }
     }
@@ -100,7 +102,7 @@ impl Drop for Bell {
 /// Dropping it cancels it, and wakes nobody.
 #[must_use = "a delay does nothing unless it is awaited"]
 pub struct DelayFuture {
-    cell: Counted<Cell>,
+    shared: Counted<DelayState>,
     job: Result<CancelOnDrop, ScheduleErrorKind>,
 }
 
@@ -109,21 +111,21 @@ impl DelayFuture {
     #[must_use]
     pub fn batch(&self) -> Option<ExecutionBatch> {
         // Acquire: pairs with the store of the job's end.
-        let is_over = self.cell.state.load(Ordering::Acquire) == FIRED;
-        is_over.then_some(ExecutionBatch::single(BatchMode::OneShot))
+        let has_fired = self.shared.state.load(Ordering::Acquire) == FIRED;
+        has_fired.then_some(ExecutionBatch::single(BatchMode::OneShot))
     }
 
-    fn look(&self) -> Poll<Result<(), DelayError>> {
+    fn poll_state(&self) -> Poll<Result<(), DelayError>> {
         // Acquire: pairs with the store of the job's end.
-        match self.cell.state.load(Ordering::Acquire) {
+        match self.shared.state.load(Ordering::Acquire) {
             WAITING => Poll::Pending,
             FIRED => Poll::Ready(Ok(())),
-            _ => Poll::Ready(Err(DelayError(self.why_ended()))),
+            _ => Poll::Ready(Err(DelayError(self.cancel_reason()))),
         }
     }
 
     /// Nobody but this has a handle of the job, so it went by a close, or for want of room.
-    fn why_ended(&self) -> ScheduleErrorKind {
+    fn cancel_reason(&self) -> ScheduleErrorKind {
         match &self.job {
             Ok(job) if !job.is_shard_closed() => ScheduleErrorKind::CapacityExceeded,
             _ => ScheduleErrorKind::Closed,
@@ -138,12 +140,12 @@ impl Future for DelayFuture {
         if let Err(kind) = self.job {
             return Poll::Ready(Err(DelayError(kind)));
         }
-        if let Poll::Ready(over) = self.look() {
+        if let Poll::Ready(over) = self.poll_state() {
             return Poll::Ready(over);
         }
-        self.cell.waker.register(cx.waker());
+        self.shared.waker.register(cx.waker());
         // It may have rung before it knew whom to wake.
-        self.look()
+        self.poll_state()
     }
 }
 
@@ -151,7 +153,7 @@ impl Drop for DelayFuture {
     /// The job's end of it wakes when it goes, and nobody is to hear that: whoever polls a delay
     /// and drops it would be polled again for nothing.
     fn drop(&mut self) {
-        drop(self.cell.waker.take());
+        drop(self.shared.waker.take());
     }
 }
 

@@ -35,14 +35,14 @@ impl<'s> Diagnostics<'s> {
         kinds: EventKinds,
         capacity: usize,
     ) -> Result<Subscription, TooManySubscriptions> {
-        crate::Hub::subscribe(self.scheduler.inner().common.hub(), kinds, capacity)
+        crate::Bus::subscribe(self.scheduler.inner().shared.bus(), kinds, capacity)
     }
 
     /// Keeps the last `capacity` records of each shard from now on; what was logged before is gone.
     pub fn enable_log(&self, capacity: usize) {
-        for station in &self.scheduler.inner().stations {
+        for shard in &self.scheduler.inner().shards {
             let log = SchedulerLog::with_capacity(capacity);
-            station.look(|core| core.table.set_log(log));
+            shard.with_guard(|locked| locked.table.set_log(log));
         }
     }
 
@@ -50,20 +50,20 @@ impl<'s> Diagnostics<'s> {
     /// only one in manual mode and on small processors.
     pub fn enable_log_in(&self, buffer: &'static mut [LogRecord]) {
         let log = SchedulerLog::in_buffer(buffer);
-        self.scheduler.inner().stations[0].look(|core| core.table.set_log(log));
+        self.scheduler.inner().shards[0].with_guard(|locked| locked.table.set_log(log));
     }
 
     /// What was logged, of all shards, as a trace that can be written down and compared.
     #[must_use]
     pub fn trace(&self) -> ReplayTrace {
         let inner = self.scheduler.inner();
-        let relax = inner.common.relax();
-        let stations = inner.stations.iter();
-        let mut leases: Vec<_> = stations.map(|station| station.jobs.lease_wait(&relax)).collect();
-        let logs = leases.iter_mut().map(|lease| lease.core().table.log());
-        let trace = ReplayTrace::merged(inner.common.resolution, logs);
-        drop(leases);
-        inner.stations.iter().for_each(|station| station.settle());
+        let relax = inner.shared.relax();
+        let shards = inner.shards.iter();
+        let mut guards: Vec<_> = shards.map(|shard| shard.jobs.lock(&relax)).collect();
+        let logs = guards.iter_mut().map(|guard| guard.locked().table.log());
+        let trace = ReplayTrace::merged(inner.shared.resolution, logs);
+        drop(guards);
+        inner.shards.iter().for_each(|shard| shard.flush());
         trace
     }
 
@@ -71,8 +71,10 @@ impl<'s> Diagnostics<'s> {
     /// was: for tests, which have one.
     #[must_use]
     pub fn last_fire_batch(&self) -> Option<(JobNumber, ExecutionBatch)> {
-        let stations = self.scheduler.inner().stations.iter().rev();
-        stations.filter_map(|station| station.look(|core| core.table.counts().last_batch)).next()
+        let shards = self.scheduler.inner().shards.iter().rev();
+        shards
+            .filter_map(|shard| shard.with_guard(|locked| locked.table.counts().last_batch))
+            .next()
     }
 
     /// How late the driver has reported itself to be.
@@ -83,8 +85,8 @@ impl<'s> Diagnostics<'s> {
 
     /// Tells how late the driver was at its last tick, for hosts: that is no drift.
     pub fn set_driver_jitter(&self, jitter: Duration) {
-        for station in &self.scheduler.inner().stations {
-            station.look(|core| core.table.set_jitter(jitter));
+        for shard in &self.scheduler.inner().shards {
+            shard.with_guard(|locked| locked.table.set_jitter(jitter));
         }
     }
 
@@ -108,10 +110,10 @@ impl<'s> Diagnostics<'s> {
     pub fn dump(&self) -> SchedulerDump {
         let inner = self.scheduler.inner();
         let metadata = self.scheduler.metadata();
-        let shards = inner.stations.iter().map(|station| {
-            station.look(|core| {
-                let mut dump = core.table.dump(&core.wheel, DUMP_JOBS_MAX);
-                dump.pending_commands = station.jobs.n_notes();
+        let shards = inner.shards.iter().map(|shard| {
+            shard.with_guard(|locked| {
+                let mut dump = locked.table.dump(&locked.wheel, DUMP_JOBS_MAX);
+                dump.pending_commands = shard.jobs.n_remote_ops();
                 dump
             })
         });
@@ -119,10 +121,10 @@ impl<'s> Diagnostics<'s> {
         SchedulerDump {
             mode: metadata.mode.name(),
             clock: metadata.clock,
-            resolution: inner.common.resolution,
-            now: self.scheduler.now().elapsed_tick(inner.common.resolution),
+            resolution: inner.shared.resolution,
+            now: self.scheduler.now().elapsed_tick(inner.shared.resolution),
             is_closed: self.scheduler.is_closed(),
-            quota_limit: inner.common.shared.quota.limit(),
+            quota_limit: inner.shared.tables.quota.limit(),
             active: self.scheduler.metrics().active_total,
             shards,
         }

@@ -46,7 +46,7 @@ pub struct DriftMonitor {
     fires: u32,
     least: Duration,
     /// On a deterministic clock: this window has told already.
-    has_told: bool,
+    has_reported: bool,
 }
 
 impl DriftMonitor {
@@ -57,7 +57,7 @@ impl DriftMonitor {
         let is_deterministic = matches!(kind, ClockKind::Deterministic);
         let nanos = resolution.nanos().get() as u64 * budget_pct as u64 / 100;
         let budget = if is_deterministic { Duration::ZERO } else { Duration::from_nanos(nanos) };
-        Self { budget, is_deterministic, fires: 0, least: Duration::MAX, has_told: false }
+        Self { budget, is_deterministic, fires: 0, least: Duration::MAX, has_reported: false }
     }
 
     /// How late the least late fire of a window may be.
@@ -75,7 +75,7 @@ impl DriftMonitor {
         self.fires += 1;
         self.least = self.least.min(drift);
         if self.is_deterministic {
-            return self.note_exact(drift);
+            return self.note_deterministic(drift);
         }
         if self.fires < WINDOW_FIRES {
             return None;
@@ -86,13 +86,13 @@ impl DriftMonitor {
         (observed > self.budget).then_some(drift)
     }
 
-    fn note_exact(&mut self, drift: Duration) -> Option<Drift> {
+    fn note_deterministic(&mut self, drift: Duration) -> Option<Drift> {
         let fires = self.fires;
-        let is_news = !drift.is_zero() && !self.has_told;
-        self.has_told |= is_news;
+        let is_news = !drift.is_zero() && !self.has_reported;
+        self.has_reported |= is_news;
         if fires == WINDOW_FIRES {
             self.fires = 0;
-            self.has_told = false;
+            self.has_reported = false;
         }
         is_news.then_some(Drift { observed: drift, budget: self.budget, fires })
     }

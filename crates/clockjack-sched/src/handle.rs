@@ -4,14 +4,14 @@ use core::fmt;
 
 use clockjack_sync::Counted;
 
-use crate::{JobId, JobState, scheduler::Station};
+use crate::{JobId, JobState, scheduler::SchedulerShard};
 
 /// A handle of a job. Dropping it changes nothing: the job goes on.
 ///
 /// It may be kept for ever: what it says of its job stays true. It keeps a small record of it, not
 /// what the job was to deliver; in a store of fixed capacity that record is a used place.
 pub struct Cancellable {
-    station: Counted<Station>,
+    shard: Counted<SchedulerShard>,
     slot: u32,
 }
 
@@ -19,28 +19,28 @@ const _: () = assert!(size_of::<Cancellable>() <= 16, "a handle is two words");
 
 impl Cancellable {
     /// Takes over a pin of the slot.
-    pub(crate) fn new(station: Counted<Station>, slot: u32) -> Self {
-        Self { station, slot }
+    pub(crate) fn new(shard: Counted<SchedulerShard>, slot: u32) -> Self {
+        Self { shard, slot }
     }
 
     /// Cancels the job: true exactly once, and then no run of it begins any more. False for a
     /// one-shot whose handler runs or has run, and for whatever has ended. A periodic job can be
-    /// cancelled while its handler runs, also by the handler. A [parcel](crate::Parcel) that was
+    /// cancelled while its handler runs, also by the handler. A [delivery](crate::PendingDelivery) that was
     /// sent can be cancelled until it is opened, and then does not open.
     pub fn cancel(&self) -> bool {
-        let station = &*self.station;
-        let common = &*station.common;
-        let cancel = station.jobs.cancel(self.slot, &|| common.host.now());
+        let shard = &*self.shard;
+        let shared = &*shard.shared;
+        let cancel = shard.jobs.cancel(self.slot, &|| shared.host.now());
         if let Some(payload) = cancel.payload {
-            common.discard(payload);
+            shared.discard(payload);
         }
-        if cancel.calls_runner {
-            common.host.call_runner(station.jobs.id() as usize);
+        if cancel.wakes_poller {
+            shared.host.wake_poller(shard.jobs.id() as usize);
         } else {
-            station.settle();
+            shard.flush();
         }
         // Last, since a waker may panic.
-        common.hub().ring();
+        shared.bus().wake_readers();
         cancel.won
     }
 
@@ -59,18 +59,18 @@ impl Cancellable {
     /// Where the job is in its life.
     #[must_use]
     pub fn state(&self) -> JobState {
-        self.station.jobs.state(self.slot)
+        self.shard.jobs.state(self.slot)
     }
 
     /// Marks a one-shot that waits to be run, and not cancelled, if it still waits when the
     /// scheduler closes. False for periodic jobs, and if it waits no more.
     pub fn run_on_close(&self) -> bool {
-        self.station.jobs.mark_run_on_close(self.slot)
+        self.shard.jobs.mark_run_on_close(self.slot)
     }
 
     /// Whether a close has reached the job's shard.
     pub(crate) fn is_shard_closed(&self) -> bool {
-        self.station.jobs.is_closed()
+        self.shard.jobs.is_closed()
     }
 
     /// A guard that cancels the job when it is dropped.
@@ -82,7 +82,7 @@ impl Cancellable {
     /// The job's place. It names the job as long as a handle is kept.
     #[must_use]
     pub fn id(&self) -> JobId {
-        JobId { shard: self.station.jobs.id(), slot: self.slot }
+        JobId { shard: self.shard.jobs.id(), slot: self.slot }
     }
 }
 
@@ -91,15 +91,15 @@ impl Clone for Cancellable {
     ///
     /// At the sixteen millionth handle of one job.
     fn clone(&self) -> Self {
-        self.station.jobs.pin(self.slot);
-        Self { station: self.station.clone(), slot: self.slot }
+        self.shard.jobs.add_handle(self.slot);
+        Self { shard: self.shard.clone(), slot: self.slot }
     }
 }
 
 impl Drop for Cancellable {
     fn drop(&mut self) {
-        self.station.jobs.unpin(self.slot, 1);
-        self.station.settle();
+        self.shard.jobs.release_handles(self.slot, 1);
+        self.shard.flush();
     }
 }
 

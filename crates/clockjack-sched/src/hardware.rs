@@ -26,7 +26,7 @@
 //! 4. A caller whose job is due before the loop wakes by itself calls the runner, which is the same
 //!    waker.
 //! 5. A poll is bounded: in the tokens that it takes and in the handlers that it runs. What is left
-//!    it tells as [`is_more`](LoopTurn::is_more), and then the loop polls again without a sleep.
+//!    it tells as [`is_more`](LoopPollResult::is_more), and then the loop polls again without a sleep.
 //!
 //! # Why no tick is lost and nothing hangs
 //!
@@ -46,10 +46,10 @@ use clockjack_time::{
 
 pub use self::error::LoopError;
 use crate::{
-    CloseReport, Guard, HandlerError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
+    CatchUnwind, CloseReport, HandlerError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
     Warning,
-    manual::unguarded,
-    watch::{DriverWatch, Fallback},
+    manual::without_catch_unwind,
+    watch::{DriverWatch, Failover},
 };
 
 /// How many tokens one poll takes: a driver that has one each time it is asked is faster than its
@@ -66,7 +66,7 @@ pub struct HardwareHost {
     clock: &'static (dyn MonotonicClock + Sync),
     driver: &'static dyn TickDriver,
     waker: Waker,
-    guard: Guard,
+    catch_unwind: CatchUnwind,
     is_interrupt: fn() -> bool,
     fine_now: Option<fn() -> TimerInstant>,
 }
@@ -76,14 +76,21 @@ impl HardwareHost {
     /// the loop, and must leave a mark (rule 1 of the module `hardware`).
     ///
     /// It is woken by whoever schedules something that is due soon. A panic of a handler is not
-    /// caught: see [`with_guard`](Self::with_guard).
+    /// caught: see [`with_catch_unwind`](Self::with_catch_unwind).
     #[must_use]
     pub const fn new(
         clock: &'static (dyn MonotonicClock + Sync),
         driver: &'static dyn TickDriver,
         waker: Waker,
     ) -> Self {
-        Self { clock, driver, waker, guard: unguarded, is_interrupt: never, fine_now: None }
+        Self {
+            clock,
+            driver,
+            waker,
+            catch_unwind: without_catch_unwind,
+            is_interrupt: never,
+            fine_now: None,
+        }
     }
 
     /// The same with a way to tell whether the caller is an interrupt, for boards whose interrupts
@@ -111,8 +118,8 @@ impl HardwareHost {
 
     /// The same with a way to catch panics, where there is one.
     #[must_use]
-    pub const fn with_guard(mut self, guard: Guard) -> Self {
-        self.guard = guard;
+    pub const fn with_catch_unwind(mut self, catch_unwind: CatchUnwind) -> Self {
+        self.catch_unwind = catch_unwind;
         self
     }
 }
@@ -138,7 +145,7 @@ impl SchedulerHost for HardwareHost {
         "runner-loop"
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         if !mutant!("loop-call-unheard") {
             self.waker.wake_by_ref();
         }
@@ -148,8 +155,8 @@ impl SchedulerHost for HardwareHost {
         !(self.is_interrupt)()
     }
 
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        (self.guard)(call)
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        (self.catch_unwind)(call)
     }
 
     fn stop_driver(&self) -> Option<DriverStatus> {
@@ -169,7 +176,7 @@ impl fmt::Debug for HardwareHost {
 /// What one poll of a loop has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LoopTurn {
+pub struct LoopPollResult {
     /// How many handlers were called.
     pub ran: usize,
     /// How many ticks of the driver were taken up.
@@ -212,8 +219,8 @@ pub struct LoopTurn {
 /// for _ in 0..3 {
 ///     TICKS.notify_tick();
 /// }
-/// let turn = runner.poll();
-/// assert_eq!((turn.ran, turn.ticks, turn.catch_up), (1, 3, 2));
+/// let result = runner.poll();
+/// assert_eq!((result.ran, result.ticks, result.catch_up), (1, 3, 2));
 /// assert_eq!(BLINKS.load(Ordering::Relaxed), 1);
 /// runner.stop();
 /// # Ok::<(), Box<dyn core::error::Error>>(())
@@ -247,7 +254,7 @@ impl RunnerLoop {
         driver.register(waker)?;
         let this = Self { scheduler, driver, watch: None, ticks: 0, is_pressed: false };
         if !mutant!("loop-ticks-counted-twice") {
-            this.count_ticks_here(true);
+            this.set_driver_reports_ticks(true);
         }
         Ok(this)
     }
@@ -268,15 +275,15 @@ impl RunnerLoop {
     }
 
     /// Watches from now on that the driver does not fall silent, after
-    /// [`driver_silence`](SchedulerConfig::driver_silence) or two ticks, if that is longer. See
+    /// [`driver_timeout`](SchedulerConfig::driver_timeout) or two ticks, if that is longer. See
     /// [`DriverWatch`] for what the board has to do for it.
     ///
     /// # Errors
     ///
-    /// If the clock of [`Fallback::UseReference`] has another watch.
-    pub fn watch(&mut self, fallback: Fallback) -> Result<(), LoopError> {
+    /// If the clock of [`Failover::UseReference`] has another watch.
+    pub fn watch(&mut self, fallback: Failover) -> Result<(), LoopError> {
         let two_ticks = self.driver_tick().duration(TickSpan::new(2));
-        let silence = self.scheduler.inner().common.driver_silence.max(two_ticks);
+        let silence = self.scheduler.inner().shared.driver_timeout.max(two_ticks);
         self.watch = Some(DriverWatch::new(silence, fallback)?);
         Ok(())
     }
@@ -288,12 +295,12 @@ impl RunnerLoop {
     }
 
     /// Takes up all ticks that have come, moves time and runs what is due, on this thread.
-    pub fn poll(&mut self) -> LoopTurn {
-        let mut turn = LoopTurn::default();
-        self.take_ticks(&mut turn);
-        self.look_at_driver();
-        self.run_due(&mut turn);
-        turn
+    pub fn poll(&mut self) -> LoopPollResult {
+        let mut result = LoopPollResult::default();
+        self.take_ticks(&mut result);
+        self.check_driver();
+        self.run_due(&mut result);
+        result
     }
 
     /// Stops the driver, and closes the scheduler as [`Scheduler::shutdown`] does: what the last
@@ -307,41 +314,41 @@ impl RunnerLoop {
     }
 
     fn driver_tick(&self) -> Resolution {
-        self.scheduler.inner().common.host.driver_tick()
+        self.scheduler.inner().shared.host.driver_tick()
     }
 
     /// Rule 2.
-    fn take_ticks(&mut self, turn: &mut LoopTurn) {
+    fn take_ticks(&mut self, result: &mut LoopPollResult) {
         // Before the tokens are taken: afterwards nothing waits.
         let status = self.driver.current_status();
-        turn.is_more = true;
+        result.is_more = true;
         for _ in 0..TOKENS_MAX {
             let Some(token) = self.driver.poll_tick() else {
-                turn.is_more = false;
+                result.is_more = false;
                 break;
             };
             if mutant!("loop-takes-one-token") {
-                turn.is_more = false;
-                turn.ticks = 1;
+                result.is_more = false;
+                result.ticks = 1;
                 break;
             }
             let catch_up = u64::from(token.catch_up);
-            turn.ticks += 1 + catch_up;
-            turn.catch_up += catch_up;
-            turn.up_to = turn.up_to.max(Some(token.up_to));
+            result.ticks += 1 + catch_up;
+            result.catch_up += catch_up;
+            result.up_to = result.up_to.max(Some(token.up_to));
         }
-        if turn.ticks == 0 {
+        if result.ticks == 0 {
             return;
         }
-        self.ticks = self.ticks.saturating_add(turn.ticks);
-        self.note_status(status);
-        if turn.catch_up > 0 {
-            self.note_catch_up(turn.catch_up);
+        self.ticks = self.ticks.saturating_add(result.ticks);
+        self.update_jitter(status);
+        if result.catch_up > 0 {
+            self.count_catch_up(result.catch_up);
         }
     }
 
     /// How late the driver says that it is: for how long the oldest tick has waited.
-    fn note_status(&mut self, status: DriverStatus) {
+    fn update_jitter(&mut self, status: DriverStatus) {
         let pending = match status {
             DriverStatus::Backpressured { pending_ticks } => pending_ticks,
             _ => 0,
@@ -355,44 +362,44 @@ impl RunnerLoop {
     }
 
     #[cold]
-    fn note_catch_up(&self, catch_up: u64) {
+    fn count_catch_up(&self, catch_up: u64) {
         let inner = self.scheduler.inner();
-        let limit = inner.stations[0].look(|core| core.table.count_catch_up(catch_up));
+        let limit = inner.shards[0].with_guard(|locked| locked.table.count_catch_up(catch_up));
         let behind = TimerInstant::new(Tick::new(catch_up), self.driver_tick());
-        let ticks = behind.elapsed_tick(inner.common.resolution).get();
+        let ticks = behind.elapsed_tick(inner.shared.resolution).get();
         if ticks > u64::from(limit) {
-            inner.common.warn(Warning::DriverCatchUpExceeded { shard: 0, ticks, limit });
+            inner.shared.warn(Warning::DriverCatchUpExceeded { shard: 0, ticks, limit });
         }
     }
 
-    fn look_at_driver(&mut self) {
+    fn check_driver(&mut self) {
         if self.scheduler.is_closed() {
             return;
         }
         let Some(watch) = &mut self.watch else { return };
         if let Some(silent_for) = watch.observe(self.ticks) {
-            self.scheduler.inner().common.warn(Warning::DriverSilent { silent_for });
+            self.scheduler.inner().shared.warn(Warning::DriverSilent { silent_for });
         }
     }
 
     /// Rule 3.
-    fn run_due(&self, turn: &mut LoopTurn) {
-        turn.is_over = true;
+    fn run_due(&self, result: &mut LoopPollResult) {
+        result.is_over = true;
         for shard in 0..self.scheduler.shards() {
-            let of_shard = self.scheduler.turn(shard, 0, RUNS_MAX);
-            turn.ran += of_shard.ran;
-            turn.is_more |= of_shard.is_more;
-            turn.is_over &= of_shard.is_over;
-            let wakes = [turn.next_wake, of_shard.next_wake];
-            turn.next_wake = wakes.into_iter().flatten().min();
+            let of_shard = self.scheduler.poll_shard(shard, 0, RUNS_MAX);
+            result.ran += of_shard.ran;
+            result.is_more |= of_shard.is_more;
+            result.is_over &= of_shard.is_over;
+            let wakes = [result.next_wake, of_shard.next_wake];
+            result.next_wake = wakes.into_iter().flatten().min();
         }
     }
 
     /// Who counts the ticks that are made up for: the loop, which is told by the driver, or the
     /// shards, which can only guess by what is due.
-    fn count_ticks_here(&self, is_here: bool) {
-        for station in &self.scheduler.inner().stations {
-            station.look(|core| core.table.set_is_told_of_ticks(is_here));
+    fn set_driver_reports_ticks(&self, is_here: bool) {
+        for shard in &self.scheduler.inner().shards {
+            shard.with_guard(|locked| locked.table.set_driver_reports_ticks(is_here));
         }
     }
 }
@@ -402,7 +409,7 @@ impl Drop for RunnerLoop {
     /// nobody to run its jobs.
     fn drop(&mut self) {
         self.driver.unregister();
-        self.count_ticks_here(false);
+        self.set_driver_reports_ticks(false);
     }
 }
 

@@ -1,12 +1,11 @@
 //! What carries a scheduler: who gives it the time, wakes its runner and catches panics.
 
-use alloc::boxed::Box;
 use core::fmt;
 
 use clockjack_sync::prim::hint;
 use clockjack_time::{ClockKind, DriverStatus, Resolution, TimerInstant};
 
-use crate::{DispatcherId, HandlerError};
+use crate::{DispatchedRun, DispatcherId, HandlerError};
 
 /// By what a scheduler's time moves. It follows from the kind of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +52,7 @@ impl fmt::Display for RunnerMode {
 ///
 /// 1. `now` MUST be a fresh reading of a [`MonotonicClock`](clockjack_time::MonotonicClock), in the
 ///    finest resolution that the host has: delays are counted from it, and rounded up once.
-/// 2. After `call_runner` somebody MUST call [`Scheduler::turn`](crate::Scheduler::turn) for that
+/// 2. After `wake_poller` somebody MUST call [`Scheduler::poll_shard`](crate::Scheduler::poll_shard) for that
 ///    shard soon. It is called from any thread, and MUST NOT wait or take a turn itself.
 /// 3. `guarded` MUST call its argument once, on this thread, before it returns.
 /// 4. `dispatch` MUST NOT run what it is given before it returns.
@@ -84,7 +83,7 @@ pub trait SchedulerHost: Send + Sync + 'static {
     }
 
     /// Somebody is to take a turn of this shard.
-    fn call_runner(&self, shard: usize);
+    fn wake_poller(&self, shard: usize);
 
     /// Lets other threads run.
     fn relax(&self) {
@@ -103,7 +102,7 @@ pub trait SchedulerHost: Send + Sync + 'static {
     /// # Errors
     ///
     /// The panic, as [`HandlerError::panic`].
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
         call();
         Ok(())
     }
@@ -119,34 +118,14 @@ pub trait SchedulerHost: Send + Sync + 'static {
     /// # Errors
     ///
     /// The work comes back if the dispatcher takes no more.
-    fn dispatch(&self, dispatcher: DispatcherId, work: Work) -> Result<(), Work> {
+    fn dispatch(&self, dispatcher: DispatcherId, run: DispatchedRun) -> Result<(), DispatchedRun> {
         let _ = dispatcher;
-        Err(work)
+        Err(run)
     }
 
     /// Stops what makes time pass, at the shutdown.
     fn stop_driver(&self) -> Option<DriverStatus> {
         None
-    }
-}
-
-/// A handler to be run on a dispatcher, once.
-pub struct Work(Box<dyn FnMut() + Send>);
-
-impl Work {
-    pub(crate) fn new(work: Box<dyn FnMut() + Send>) -> Self {
-        Self(work)
-    }
-
-    /// Runs it. What it does is guarded by the scheduler's host.
-    pub fn run(mut self) {
-        (self.0)();
-    }
-}
-
-impl fmt::Debug for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Work").finish_non_exhaustive()
     }
 }
 

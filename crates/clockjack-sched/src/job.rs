@@ -9,7 +9,7 @@ use crate::{BatchMode, Policy, ScheduleErrorKind};
 /// The longest delay or period, in ticks.
 pub const DELAY_TICKS_MAX: u64 = i32::MAX as u64;
 
-/// Names a job: its shard, and its slot there. Slots are used again, so it names the job only while
+/// Names a job: its shard, and its slot there. JobSlots are used again, so it names the job only while
 /// something pins the slot, as a handle does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
@@ -61,13 +61,13 @@ pub struct JobSpec {
     /// How it is treated.
     pub policy: Policy,
     /// Whether what it delivers wants to be told if it is cancelled.
-    pub tell_cancel: bool,
+    pub notify_cancel: bool,
     /// Whether it is run, and not cancelled, if it still waits when the scheduler closes. For
     /// one-shots; a job that repeats is cancelled all the same.
     pub run_on_close: bool,
-    /// Whether its runs are sent as [parcels](crate::Parcel). A [`Scheduler`](crate::Scheduler)
+    /// Whether its runs are sent as [deliveries](crate::PendingDelivery). A [`Scheduler`](crate::Scheduler)
     /// sets it by what the job delivers.
-    pub is_parcel: bool,
+    pub is_delivery: bool,
 }
 
 impl JobSpec {
@@ -94,9 +94,9 @@ impl JobSpec {
             delay,
             repeat,
             policy: Policy::DEFAULT,
-            tell_cancel: false,
+            notify_cancel: false,
             run_on_close: false,
-            is_parcel: false,
+            is_delivery: false,
         }
     }
 
@@ -139,13 +139,13 @@ impl JobSpec {
         };
         // A rate is once a tick at the most.
         let is_capped = mode == BatchMode::FixedRate && period == 1;
-        let rest_ns = if period == 0 || is_capped {
+        let excess_ns = if period == 0 || is_capped {
             0
         } else {
             let over = resolution.duration(TickSpan::new(period)).saturating_sub(every);
             u32::try_from(over.as_nanos()).unwrap_or(0)
         };
-        Ok(Plan { at, due, mode, period, rest_ns })
+        Ok(Plan { at, due, mode, period, excess_ns })
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) struct Plan {
     /// In ticks, rounded up; zero for a one-shot.
     pub(crate) period: u64,
     /// By how much the period is shorter than that: less than a tick.
-    pub(crate) rest_ns: u32,
+    pub(crate) excess_ns: u32,
 }
 
 /// The due times of a job at a fixed rate. Its period need not be whole ticks: each due time is
@@ -219,7 +219,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) period: u32,
-    pub(crate) rest_ns: u32,
+    pub(crate) excess_ns: u32,
     pub(crate) tick_ns: u32,
 }
 
@@ -230,10 +230,10 @@ impl Grid {
         let (periods, tick_ns) = (u64::from(periods), u64::from(self.tick_ns));
         // Each factor has 32 bits, and the division leaves less than `periods` + 1.
         let span = u64::from(self.period) * periods;
-        if self.rest_ns == 0 {
+        if self.excess_ns == 0 {
             return Some((due.checked_add(TickSpan::new(span))?, phase_ns));
         }
-        let over = u64::from(self.rest_ns) * periods + u64::from(phase_ns);
+        let over = u64::from(self.excess_ns) * periods + u64::from(phase_ns);
         #[expect(clippy::cast_possible_truncation, reason = "less than a tick, which is a u32")]
         let phase = (over % tick_ns) as u32;
         Some((due.checked_add(TickSpan::new(span - over / tick_ns))?, phase))
@@ -243,11 +243,11 @@ impl Grid {
     #[inline]
     pub(crate) fn periods_until(self, due: Tick, phase_ns: u32, to: Tick) -> u32 {
         let span = to.saturating_since(due).get();
-        if self.rest_ns == 0 {
+        if self.excess_ns == 0 {
             return u32::try_from(span / u64::from(self.period)).unwrap_or(u32::MAX);
         }
         let tick_ns = u128::from(self.tick_ns);
-        let period_ns = u128::from(self.period) * tick_ns - u128::from(self.rest_ns);
+        let period_ns = u128::from(self.period) * tick_ns - u128::from(self.excess_ns);
         let periods = (u128::from(span) * tick_ns + u128::from(phase_ns)) / period_ns;
         u32::try_from(periods).unwrap_or(u32::MAX)
     }

@@ -37,7 +37,7 @@
 //!   ([`CatchUp`]).
 //! * A fixed delay counts from the **end** of a run. (In Pekko it counts from there for closures
 //!   and from the send for messages; here for messages too it counts from the end of the handler
-//!   that they were sent to: the drop of their [`Parcel`].)
+//!   that they were sent to: the drop of their [`PendingDelivery`].)
 //! * A message that was sent can be cancelled until its receiver takes it out of the mailbox, and
 //!   one of a periodic job is out at the most.
 //! * A request that is refused leaves no trace, and gives back what was to be delivered.
@@ -55,7 +55,7 @@
 //! | [`Scheduler`] | shards that threads share, quota, policies, close tasks |
 //! | [`SchedulerHost`] | what carries it: who gives the time, takes turns, catches panics |
 //! | [`ManualRunner`] | the host of tests and of virtual time |
-//! | [`Parcel`] | a run that is sent to a mailbox, and decided when it is taken out |
+//! | [`PendingDelivery`] | a run that is sent to a mailbox, and decided when it is taken out |
 //! | [`DelayProvider`] | futures that wait |
 //! | [`Diagnostics`] | the stream of events, the log with its replay trace, dumps, hooks |
 //! | [`properties`] | what must hold of every run, for fuzzers of your own |
@@ -69,7 +69,7 @@
 //! | a program without a pool | of the system | `ThreadScheduler` of `clockjack-rt` |
 //! | a tokio application | of the system | `TokioScheduler` of `clockjack-rt`, feature `tokio` |
 //! | a timer interrupt and a loop | of the hardware | [`RunnerLoop`] |
-//! | none of these | yours | a [`SchedulerHost`] of your own, which calls [`Scheduler::turn`] |
+//! | none of these | yours | a [`SchedulerHost`] of your own, which calls [`Scheduler::poll_shard`] |
 //!
 //! The [mode](RunnerMode) follows from the kind of the clock and is kept as
 //! [metadata](Scheduler::metadata).
@@ -84,7 +84,7 @@
 //!
 //! # What is not here
 //!
-//! * Messages to actors: `clockjack-actor` is to bring them, as [parcels](Parcel) of the same jobs.
+//! * Messages to actors: `clockjack-actor` is to bring them, as [deliveries](PendingDelivery) of the same jobs.
 //! * Threads and a clock: `clockjack-rt` has them.
 //! * Calendars and time zones. Time is a monotonic count; the wall clock is never asked.
 //!
@@ -101,6 +101,7 @@ mod batch;
 mod close;
 mod config;
 mod delay;
+mod delivery;
 mod diagnostics;
 pub mod drift;
 pub mod dump;
@@ -114,19 +115,18 @@ mod manual;
 mod metrics;
 #[doc(hidden)]
 pub mod model;
-mod parcel;
 mod policy;
 pub mod properties;
 mod quota;
 mod scheduler;
 mod shard;
 mod slots;
+mod state;
 pub mod stream;
 mod table;
 mod task;
 mod warning;
 mod watch;
-mod word;
 
 pub use batch::{BatchMode, ExecutionBatch};
 #[doc(hidden)]
@@ -134,27 +134,27 @@ pub use close::CloseTasks;
 pub use close::{CloseReport, CloseTask, TaskRunHandle, TaskRunPriority, TaskRunReport};
 pub use config::SchedulerConfig;
 pub use delay::{DelayError, DelayFuture, DelayProvider};
+pub use delivery::{AcceptedDelivery, DeliverySink, DeliveryTask, PendingDelivery};
 pub use diagnostics::Diagnostics;
 pub use dump::{DumpFormat, JobDump, SchedulerDump, ShardDump};
 pub use error::{HandlerError, ScheduleError, ScheduleErrorKind};
 pub use handle::{CancelOnDrop, Cancellable};
-pub use hardware::{HardwareHost, LoopError, LoopTurn, RunnerLoop};
-pub use host::{DriverMetadata, ModeError, RunnerMode, SchedulerHost, Work};
+pub use hardware::{HardwareHost, LoopError, LoopPollResult, RunnerLoop};
+pub use host::{DriverMetadata, ModeError, RunnerMode, SchedulerHost};
 pub use job::{DELAY_TICKS_MAX, JobId, JobNumber, JobSpec, Repeat};
 pub use log::{LogKind, LogRecord, ReplayTrace, SchedulerLog};
-pub use manual::{Guard, ManualRunner};
+pub use manual::{CatchUnwind, ManualRunner};
 pub use metrics::SchedulerMetrics;
-pub use parcel::{Courier, OpenParcel, Parcel, ParcelTask};
 pub use policy::{Affinity, CatchUp, Class, DispatcherId, Policy, PolicyRegistry};
-pub use quota::{PressureChange, PressureLink};
+pub use quota::{BackpressureLink, PressureChange};
 #[doc(hidden)]
-pub use quota::{Purse, Quota};
-pub use scheduler::{Scheduler, Turn};
-pub use stream::{DiagnosticEvent, EventKinds, Hub, Subscription, TooManySubscriptions};
+pub use quota::{PermitCache, Quota};
+pub use scheduler::{DispatchedRun, PollResult, Scheduler};
+pub use state::JobState;
+pub use stream::{Bus, DiagnosticEvent, EventKinds, Subscription, TooManySubscriptions};
 pub use table::{Delivery, Fire, JobTable};
 #[doc(hidden)]
 pub use task::Task;
 pub use task::{FireContext, Outcome, SchedulerTask};
 pub use warning::{PressureReason, Warning};
-pub use watch::{DriverWatch, Fallback, FallbackClock};
-pub use word::JobState;
+pub use watch::{DriverWatch, Failover, FailoverClock};

@@ -37,11 +37,11 @@ pub struct ManualRunner {
 }
 
 /// Calls what is the user's, and catches a panic in it: what a host with unwinding hands in.
-pub type Guard = fn(&mut dyn FnMut()) -> Result<(), HandlerError>;
+pub type CatchUnwind = fn(&mut dyn FnMut()) -> Result<(), HandlerError>;
 
 struct ManualHost {
     clock: Counted<ManualClock>,
-    guard: Guard,
+    catch_unwind: CatchUnwind,
 }
 
 impl SchedulerHost for ManualHost {
@@ -57,27 +57,27 @@ impl SchedulerHost for ManualHost {
         "manual"
     }
 
-    fn call_runner(&self, _shard: usize) {}
+    fn wake_poller(&self, _shard: usize) {}
 
-    fn guarded(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
-        (self.guard)(call)
+    fn catch_unwind(&self, call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+        (self.catch_unwind)(call)
     }
 }
 
-pub(crate) fn unguarded(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
+pub(crate) fn without_catch_unwind(call: &mut dyn FnMut()) -> Result<(), HandlerError> {
     call();
     Ok(())
 }
 
 impl ManualRunner {
     /// A scheduler whose time stands at the start of its configuration. A handler that panics takes
-    /// its caller along, which is whoever moves time: see [`with_guard`](Self::with_guard).
+    /// its caller along, which is whoever moves time: see [`with_catch_unwind`](Self::with_catch_unwind).
     ///
     /// # Errors
     ///
     /// [`ModeError::ManualInProduction`], if the configuration is for production.
     pub fn new(config: SchedulerConfig) -> Result<Self, ModeError> {
-        Self::with_guard(config, unguarded)
+        Self::with_catch_unwind(config, without_catch_unwind)
     }
 
     /// As [`new`](Self::new), with a way to catch panics.
@@ -85,9 +85,12 @@ impl ManualRunner {
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub fn with_guard(config: SchedulerConfig, guard: Guard) -> Result<Self, ModeError> {
+    pub fn with_catch_unwind(
+        config: SchedulerConfig,
+        catch_unwind: CatchUnwind,
+    ) -> Result<Self, ModeError> {
         let clock = Counted::new(ManualClock::starting_at(config.start, config.resolution));
-        let host = ManualHost { clock: clock.clone(), guard };
+        let host = ManualHost { clock: clock.clone(), catch_unwind };
         Ok(Self { scheduler: Scheduler::new(config, host)?, clock })
     }
 

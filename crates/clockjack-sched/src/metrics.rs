@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use clockjack_observe::histogram::Summary;
 
-use crate::{Scheduler, TaskRunReport, table::Spread};
+use crate::{Scheduler, TaskRunReport, table::TimeHistogram};
 
 /// Counts of a scheduler, all shards together. The counts of one shard belong to one moment, those
 /// of several do not.
@@ -23,8 +23,8 @@ pub struct SchedulerMetrics {
     pub accepted_total: u64,
     /// Runs that were handed over.
     pub fired_total: u64,
-    /// Those of them that were sent as parcels and never opened: the job was cancelled before, or
-    /// who had the parcel dropped it.
+    /// Those of them that were sent as deliveries and never opened: the job was cancelled before, or
+    /// who had the delivery dropped it.
     pub discarded_total: u64,
     /// Jobs that have run for the last time.
     pub executed_total: u64,
@@ -54,19 +54,19 @@ pub struct SchedulerMetrics {
 }
 
 impl Scheduler {
-    /// What has been counted so far. Takes the lease of each shard for a moment.
+    /// What has been counted so far. Takes the guard of each shard for a moment.
     #[must_use]
     // Its frame is large: not a part of the caller's.
     #[inline(never)]
     pub fn metrics(&self) -> SchedulerMetrics {
         let inner = self.inner();
-        let (mut lateness, mut drift) = (Spread::new(), Spread::new());
+        let (mut lateness, mut drift) = (TimeHistogram::new(), TimeHistogram::new());
         let TaskRunReport { succeeded, failed, duration } = inner.close_stats();
         let mut metrics = SchedulerMetrics {
             active_total: 0,
             periodic_total: 0,
             dropped_total: 0,
-            quota_limit: inner.common.shared.quota.limit(),
+            quota_limit: inner.shared.tables.quota.limit(),
             accepted_total: 0,
             fired_total: 0,
             discarded_total: 0,
@@ -81,11 +81,11 @@ impl Scheduler {
             task_run_on_close_failures: failed,
             task_run_on_close_duration: duration,
             slots_total: 0,
-            diagnostics_dropped: inner.common.hub().dropped(),
+            diagnostics_dropped: inner.shared.bus().dropped(),
         };
-        for station in &inner.stations {
-            station.look(|core| {
-                let table = &core.table;
+        for shard in &inner.shards {
+            shard.with_guard(|locked| {
+                let table = &locked.table;
                 let counts = table.counts();
                 metrics.active_total += counts.active;
                 metrics.periodic_total += counts.periodic;
@@ -97,7 +97,8 @@ impl Scheduler {
                 metrics.cancelled_total += counts.cancelled;
                 metrics.failed_total += counts.failed;
                 // Those in stock are nobody's.
-                metrics.slots_total += table.slots_used().saturating_sub(station.jobs.n_stock());
+                metrics.slots_total +=
+                    table.slots_used().saturating_sub(shard.jobs.n_reserved_slots());
                 metrics.drift_compensations += counts.drift_compensations;
                 metrics.driver_jitter = metrics.driver_jitter.max(table.jitter());
                 lateness.merge(&counts.lateness);

@@ -1,8 +1,8 @@
 //! Properties that every run of a scheduler has, for property tests and fuzzers of your own.
 //!
-//! [`monotonic`], [`cancelled_never_ran`] and [`fixed_rate_grid`] judge a log, whoever wrote it. A
+//! [`monotonic`], [`cancelled_never_ran`] and [`fixed_rate_grid`] check a log, whoever wrote it. A
 //! [`SchedulerHarness`] is a scheduler in virtual time that can be driven by hand or at random, and
-//! judged by these and by what it knows of its jobs. Nothing here draws randomness: whoever calls
+//! checked by these and by what it knows of its jobs. Nothing here draws randomness: whoever calls
 //! hands in a seed, and the same seed gives the same log.
 //!
 //! # Examples

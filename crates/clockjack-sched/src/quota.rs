@@ -2,28 +2,28 @@
 //!
 //! # Roles
 //!
-//! All shards share one [`Quota`]. Each has a [`Purse`], which only the holder of the shard's lease
-//! touches: it borrows *credits* from the quota by the block, spends one for each job, and so goes
-//! to the shared word once in 64 jobs. Threads without a lease take and give single credits.
-//! [`PressureLink`]s say when the runtime is under pressure.
+//! All shards share one [`Quota`]. Each has a [`PermitCache`], which only the holder of the shard's guard
+//! touches: it borrows *permits* from the quota by the block, spends one for each job, and so goes
+//! to the shared word once in 64 jobs. Threads without a guard take and give single permits.
+//! [`BackpressureLink`]s say when the runtime is under pressure.
 //!
 //! # States
 //!
 //! One word has it all, so that each decision is one exchange that sees all it depends on:
 //!
 //! ```text
-//!   | credits granted ... | told | host | dispatcher | mailboxes |
+//!   | permits granted ... | told | host | dispatcher | mailboxes |
 //!                                  `---- pressed: any of them ---'
 //! ```
 //!
 //! # Rules
 //!
-//! 1. Credits are granted by a compare-exchange that succeeds only if the word is still the one by
+//! 1. Permits are granted by a compare-exchange that succeeds only if the word is still the one by
 //!    which room was found: so the limit that was in force at the grant is never exceeded.
-//! 2. A credit is in a purse or pays for a job that lives, never both: granted = unspent + live.
-//! 3. A purse keeps one block at most. So a refusal comes at most 64 credits early for each *other*
-//!    shard: who is refused has none left. With one shard the purse keeps nothing and all is exact.
-//! 4. Under pressure a purse that is used gives back what it has not spent, and each take is one
+//! 2. A permit is in a permits or pays for a job that lives, never both: granted = available + live.
+//! 3. A permits keeps one block at most. So a refusal comes at most 64 permits early for each *other*
+//!    shard: who is refused has none left. With one shard the permits keeps nothing and all is exact.
+//! 4. Under pressure a permits that is used gives back what it has not spent, and each take is one
 //!    exact grant by the smaller limit. The class [`Low`](Class::Low) is refused at once. What has
 //!    been granted stays granted: jobs are never taken back.
 //! 5. That the quota was reached is told once: the mark is set by the first refusal at the limit
@@ -35,7 +35,7 @@
 //!
 //! A thread repeats an exchange only if another one has changed the word, so some thread always
 //! gets on. Nothing is published by this word: all accesses are relaxed, and what a job consists of
-//! is handed over by the shard's lease.
+//! is handed over by the shard's guard.
 
 use core::fmt;
 
@@ -51,22 +51,22 @@ use clockjack_time::{Tick, TickSpan};
 
 use crate::{Class, PressureReason, ScheduleErrorKind, Warning};
 
-/// Credits that a purse borrows at a time where there are several shards.
+/// Permits that a permits borrows at a time where there are several shards.
 const BLOCK: usize = if IS_MODEL { 2 } else { 64 };
 
-const PRESSED: usize = 0b0111;
-const TOLD: usize = 0b1000;
-const ONE_CREDIT: usize = 0b1_0000;
+const PRESSURE_MASK: usize = 0b0111;
+const REPORTED: usize = 0b1000;
+const ONE_PERMIT: usize = 0b1_0000;
 /// In place of the time of a refusal: none, or there is pressure for another cause.
 const NOT_REFUSED: u32 = 0;
-/// The largest count of credits that the word can hold.
-const CREDITS_MAX: usize = usize::MAX / ONE_CREDIT;
+/// The largest count of permits that the word can hold.
+const PERMITS_MAX: usize = usize::MAX / ONE_PERMIT;
 
 /// How many jobs may live in all shards together; the protocol is at the head of the file.
 pub struct Quota {
     word: AtomicUsize,
     full_limit: usize,
-    pressed_limit: usize,
+    pressure_limit: usize,
     /// The low bits of the tick at which a dispatcher has refused a job the last time, and a mark.
     refused_at: AtomicU32,
 }
@@ -76,26 +76,26 @@ impl Quota {
         /// So many jobs, and so many under pressure. The second is at most the first, and the first
         /// at most a sixteenth of what a `usize` can count.
         #[must_use]
-        pub const fn new(limit: usize, pressed_limit: usize) -> Self {
-            let full_limit = if limit < CREDITS_MAX { limit } else { CREDITS_MAX };
-            let pressed_limit = if pressed_limit < full_limit { pressed_limit } else { full_limit };
+        pub const fn new(limit: usize, pressure_limit: usize) -> Self {
+            let full_limit = if limit < PERMITS_MAX { limit } else { PERMITS_MAX };
+            let pressure_limit = if pressure_limit < full_limit { pressure_limit } else { full_limit };
             let refused_at = AtomicU32::new(NOT_REFUSED);
-            Self { word: AtomicUsize::new(0), full_limit, pressed_limit, refused_at }
+            Self { word: AtomicUsize::new(0), full_limit, pressure_limit, refused_at }
         }
     }
 
-    /// Takes one credit without a purse.
+    /// Takes one permit without a permits.
     ///
     /// # Errors
     ///
-    /// As [`Purse::take`].
-    pub fn take_one(&self, class: Class) -> Result<(), ScheduleErrorKind> {
+    /// As [`PermitCache::take`].
+    pub fn acquire_one(&self, class: Class) -> Result<(), ScheduleErrorKind> {
         self.grant(1, class).map(|_one| ())
     }
 
-    /// Gives one credit back without a purse.
-    pub fn give_one(&self) {
-        self.take_back(1);
+    /// Gives one permit back without a permits.
+    pub fn release_one(&self) {
+        self.return_permits(1);
     }
 
     /// The limit that is in force.
@@ -106,28 +106,28 @@ impl Quota {
 
     /// Whether there is pressure.
     #[must_use]
-    pub fn is_pressed(&self) -> bool {
-        self.load() & PRESSED != 0
+    pub fn is_under_pressure(&self) -> bool {
+        self.load() & PRESSURE_MASK != 0
     }
 
-    /// How many credits are granted: no more jobs than that live.
+    /// How many permits are granted: no more jobs than that live.
     #[must_use]
-    pub fn live_at_most(&self) -> usize {
-        self.load() / ONE_CREDIT
+    pub fn granted(&self) -> usize {
+        self.load() / ONE_PERMIT
     }
 
     /// Whether the refusal that the caller just got should be told as
     /// [`QuotaReached`](Warning::QuotaReached): it came at the limit, and is the first since
-    /// credits were last granted. One caller is told so. A request that was refused for its class
+    /// permits were last granted. One caller is told so. A request that was refused for its class
     /// alone is no news, nor is one after which another thread has already made room.
     #[must_use]
-    pub fn refusal_is_news(&self) -> bool {
+    pub fn should_report_refusal(&self) -> bool {
         let mut word = self.load();
         loop {
-            if word & TOLD != 0 || word / ONE_CREDIT < self.limit_of(word) {
+            if word & REPORTED != 0 || word / ONE_PERMIT < self.limit_of(word) {
                 return false;
             }
-            match self.word.compare_exchange_weak(word, word | TOLD, Relaxed, Relaxed) {
+            match self.word.compare_exchange_weak(word, word | REPORTED, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -137,7 +137,11 @@ impl Quota {
     /// Rule 6: ends the pressure of dispatchers if none has refused a job for this long. Gives the
     /// change that this made.
     #[cold]
-    pub(crate) fn relieve(&self, now: Tick, lasts: TickSpan) -> Option<PressureChange> {
+    pub(crate) fn expire_refusal_pressure(
+        &self,
+        now: Tick,
+        lasts: TickSpan,
+    ) -> Option<PressureChange> {
         let refused_at = self.refused_at.load(Relaxed);
         // Both have the mark, which is lost in the difference: twice the ticks are left.
         let passed = u64::from(mark(now).wrapping_sub(refused_at) / 2);
@@ -152,25 +156,25 @@ impl Quota {
         // Relaxed: as the module says. Changes have one order, that of the word; two threads that
         // tell of theirs may do that in another.
         let before = self.word.fetch_or(bit(reason), Relaxed);
-        (before & PRESSED == 0).then_some(PressureChange { engaged: true, reason })
+        (before & PRESSURE_MASK == 0).then_some(PressureChange { engaged: true, reason })
     }
 
     fn release(&self, reason: PressureReason) -> Option<PressureChange> {
         // Relaxed: as in `engage`.
         let before = self.word.fetch_and(!bit(reason), Relaxed);
-        (before & PRESSED == bit(reason)).then_some(PressureChange { engaged: false, reason })
+        (before & PRESSURE_MASK == bit(reason)).then_some(PressureChange { engaged: false, reason })
     }
 
-    /// Grants up to `block` credits, at least one; exactly one under pressure.
+    /// Grants up to `block` permits, at least one; exactly one under pressure.
     fn grant(&self, block: usize, class: Class) -> Result<usize, ScheduleErrorKind> {
         let first = self.load();
         let mut word = first;
         loop {
             // The limit belongs to the word that is exchanged (rule 1).
             let seen = if mutant!("quota-limit-once") { first } else { word };
-            let granted = word / ONE_CREDIT;
-            let is_pressed = seen & PRESSED != 0;
-            if is_pressed && class == Class::Low {
+            let granted = word / ONE_PERMIT;
+            let is_under_pressure = seen & PRESSURE_MASK != 0;
+            if is_under_pressure && class == Class::Low {
                 return Err(ScheduleErrorKind::Backpressured);
             }
             let room = self.limit_of(seen).saturating_sub(granted);
@@ -181,35 +185,35 @@ impl Quota {
                     ScheduleErrorKind::Backpressured
                 });
             }
-            let credits = if is_pressed { 1 } else { block.min(room) };
-            let next = (word + credits * ONE_CREDIT) & !TOLD;
+            let permits = if is_under_pressure { 1 } else { block.min(room) };
+            let next = (word + permits * ONE_PERMIT) & !REPORTED;
             if mutant!("quota-grant-by-store") {
                 self.word.swap(next, Relaxed);
-                return Ok(credits);
+                return Ok(permits);
             }
             match self.word.compare_exchange_weak(word, next, Relaxed, Relaxed) {
-                Ok(_) => return Ok(credits),
+                Ok(_) => return Ok(permits),
                 Err(now) => word = now,
             }
         }
     }
 
-    fn take_back(&self, credits: usize) {
-        let before = self.word.fetch_sub(credits * ONE_CREDIT, Relaxed);
+    fn return_permits(&self, permits: usize) {
+        let before = self.word.fetch_sub(permits * ONE_PERMIT, Relaxed);
         debug_assert!(
-            before / ONE_CREDIT >= credits,
-            "{credits} credits came back, and {} were granted",
-            before / ONE_CREDIT
+            before / ONE_PERMIT >= permits,
+            "{permits} permits came back, and {} were granted",
+            before / ONE_PERMIT
         );
     }
 
     /// The limit under pressure, or the one without.
-    pub(crate) const fn limit_if(&self, is_pressed: bool) -> usize {
-        if is_pressed { self.pressed_limit } else { self.full_limit }
+    pub(crate) const fn limit_if(&self, is_under_pressure: bool) -> usize {
+        if is_under_pressure { self.pressure_limit } else { self.full_limit }
     }
 
     const fn limit_of(&self, word: usize) -> usize {
-        self.limit_if(word & PRESSED != 0)
+        self.limit_if(word & PRESSURE_MASK != 0)
     }
 
     fn load(&self) -> usize {
@@ -221,28 +225,28 @@ impl Quota {
 impl fmt::Debug for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Quota")
-            .field("granted", &self.live_at_most())
+            .field("granted", &self.granted())
             .field("limit", &self.limit())
-            .field("is_pressed", &self.is_pressed())
+            .field("is_under_pressure", &self.is_under_pressure())
             .finish_non_exhaustive()
     }
 }
 
-/// The credits that one shard has borrowed. It must be used with one quota only, and be
+/// The permits that one shard has borrowed. It must be used with one quota only, and be
 /// [settled](Self::settle) before it is dropped: what it has not spent is lost to the others else.
 #[derive(Debug)]
-pub struct Purse {
-    unspent: usize,
+pub struct PermitCache {
+    available: usize,
     block: usize,
     keep_max: usize,
 }
 
-impl Purse {
-    /// An empty purse, for one of so many shards.
+impl PermitCache {
+    /// An empty permits, for one of so many shards.
     #[must_use]
     pub const fn new(shards: u32) -> Self {
         let (block, keep_max) = if shards > 1 { (BLOCK, BLOCK) } else { (1, 0) };
-        Self { unspent: 0, block, keep_max }
+        Self { available: 0, block, keep_max }
     }
 
     /// Pays for one job of this class.
@@ -253,48 +257,48 @@ impl Purse {
     /// [`Backpressured`](ScheduleErrorKind::Backpressured) if as many live as may under pressure,
     /// or if there is pressure and the class is low.
     #[inline]
-    pub fn take(&mut self, quota: &Quota, class: Class) -> Result<(), ScheduleErrorKind> {
-        if quota.is_pressed() {
+    pub fn acquire(&mut self, quota: &Quota, class: Class) -> Result<(), ScheduleErrorKind> {
+        if quota.is_under_pressure() {
             if !mutant!("quota-unspent-kept") {
-                self.settle(quota);
+                self.flush(quota);
             }
-            return quota.take_one(class);
+            return quota.acquire_one(class);
         }
-        if self.unspent == 0 {
-            self.unspent = quota.grant(self.block, class)?;
+        if self.available == 0 {
+            self.available = quota.grant(self.block, class)?;
         }
-        self.unspent -= 1;
+        self.available -= 1;
         Ok(())
     }
 
-    /// Takes the credit of a job back that has ended.
+    /// Takes the permit of a job back that has ended.
     #[inline]
-    pub fn give_back(&mut self, quota: &Quota) {
-        self.unspent += 1;
-        if quota.is_pressed() {
-            self.settle(quota);
-        } else if self.unspent > self.keep_max {
+    pub fn release(&mut self, quota: &Quota) {
+        self.available += 1;
+        if quota.is_under_pressure() {
+            self.flush(quota);
+        } else if self.available > self.keep_max {
             // Half a block stays, so that neither the next take nor the next give needs the quota.
-            let surplus = self.unspent - self.keep_max / 2;
-            self.unspent -= surplus;
+            let surplus = self.available - self.keep_max / 2;
+            self.available -= surplus;
             if !mutant!("quota-surplus-lost") {
-                quota.take_back(surplus);
+                quota.return_permits(surplus);
             }
         }
     }
 
-    /// Gives back what is not spent: when the shard goes idle, and before the purse is dropped.
-    pub fn settle(&mut self, quota: &Quota) {
-        if self.unspent > 0 {
-            quota.take_back(self.unspent);
-            self.unspent = 0;
+    /// Gives back what is not spent: when the shard goes idle, and before the permits is dropped.
+    pub fn flush(&mut self, quota: &Quota) {
+        if self.available > 0 {
+            quota.return_permits(self.available);
+            self.available = 0;
         }
     }
 
-    /// How many credits it has and has not spent.
+    /// How many permits it has and has not spent.
     #[must_use]
-    pub const fn unspent(&self) -> usize {
-        self.unspent
+    pub const fn available(&self) -> usize {
+        self.available
     }
 }
 
@@ -320,12 +324,12 @@ impl From<PressureChange> for Warning {
 /// itself, or by a level in percent that engages it at a threshold and releases it at half of that:
 /// so a level that trembles about the threshold changes nothing.
 #[derive(Clone)]
-pub struct PressureLink {
+pub struct BackpressureLink {
     quota: Counted<Quota>,
     threshold_pct: u8,
 }
 
-impl PressureLink {
+impl BackpressureLink {
     /// The level that engages unless another is asked for, in percent.
     pub const THRESHOLD_PCT: u8 = 80;
 
@@ -380,13 +384,13 @@ impl PressureLink {
     /// Whether there is any reason.
     #[must_use]
     pub fn is_engaged(&self) -> bool {
-        self.quota.is_pressed()
+        self.quota.is_under_pressure()
     }
 }
 
-impl fmt::Debug for PressureLink {
+impl fmt::Debug for BackpressureLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PressureLink")
+        f.debug_struct("BackpressureLink")
             .field("is_engaged", &self.is_engaged())
             .field("threshold_pct", &self.threshold_pct)
             .finish_non_exhaustive()

@@ -1,8 +1,9 @@
 //! The scheduler: jobs that run once, at a fixed rate or with a fixed delay.
 
 mod close;
-mod silence;
-pub(crate) mod turn;
+mod dispatched_run;
+mod driver_timeout;
+pub(crate) mod poll;
 
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
@@ -13,14 +14,14 @@ use clockjack_sync::{
 };
 use clockjack_time::{Resolution, TimerInstant};
 
-pub use self::turn::Turn;
+pub use self::{dispatched_run::DispatchedRun, poll::PollResult};
 use crate::{
-    Cancellable, CloseTasks, DelayProvider, DiagnosticEvent, Diagnostics, DispatcherId,
-    DriverMetadata, EventKinds, FireContext, HandlerError, Hub, JobSpec, ModeError, Outcome,
-    ParcelTask, PolicyRegistry, PressureLink, RunnerMode, ScheduleError, ScheduleErrorKind,
+    BackpressureLink, Bus, Cancellable, CloseTasks, DelayProvider, DeliveryTask, DiagnosticEvent,
+    Diagnostics, DispatcherId, DriverMetadata, EventKinds, FireContext, HandlerError, JobSpec,
+    ModeError, Outcome, PolicyRegistry, RunnerMode, ScheduleError, ScheduleErrorKind,
     SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning,
-    shard::{Core, JobShard, Owed},
-    table::Shared,
+    shard::{JobShard, LockedShard, PendingWakes},
+    table::TableShared,
 };
 
 /// How many shards there may be.
@@ -67,36 +68,36 @@ pub(crate) struct Item {
 }
 
 const _: () = assert!(
-    cfg!(any(loom, shuttle)) || size_of::<crate::slots::Slot<Item>>() <= 128,
+    cfg!(any(loom, shuttle)) || size_of::<crate::slots::JobSlot<Item>>() <= 128,
     "a job is two cache lines"
 );
 
 /// What all shards of a scheduler share.
-pub(crate) struct Common {
+pub(crate) struct SchedulerShared {
     pub(crate) host: Box<dyn SchedulerHost>,
-    pub(crate) shared: Shared,
+    pub(crate) tables: TableShared,
     pub(crate) resolution: Resolution,
-    pub(crate) driver_silence: Duration,
-    pressure: PressureLink,
+    pub(crate) driver_timeout: Duration,
+    pressure: BackpressureLink,
 }
 
 /// A shard, and the way from it to its host: what a handle holds.
-pub(crate) struct Station {
+pub(crate) struct SchedulerShard {
     pub(crate) jobs: JobShard<Item>,
-    silence: silence::Silence,
-    pub(crate) common: Counted<Common>,
+    stall_detector: driver_timeout::StallDetector,
+    pub(crate) shared: Counted<SchedulerShared>,
 }
 
 pub(crate) struct Inner {
-    pub(crate) stations: Box<[Counted<Station>]>,
-    pub(crate) common: Counted<Common>,
+    pub(crate) shards: Box<[Counted<SchedulerShard>]>,
+    pub(crate) shared: Counted<SchedulerShared>,
     policies: PolicyRegistry,
-    driver_silence: Duration,
+    driver_timeout: Duration,
     is_strict: bool,
     tasks: CloseTasks,
     metadata: DriverMetadata,
     /// How many turns are being taken, in manual mode.
-    turning: AtomicU32,
+    polling: AtomicU32,
     is_shutting_down: AtomicBool,
     close_stats: close::CloseStats,
 }
@@ -120,32 +121,32 @@ impl Scheduler {
         if !(1..=SHARDS_MAX).contains(&config.shards) {
             return Err(ModeError::Shards);
         }
-        let shared = Shared::new(&config);
-        let common = Counted::new(Common {
+        let tables = TableShared::new(&config);
+        let shared = Counted::new(SchedulerShared {
             host: Box::new(host),
-            pressure: PressureLink::new(shared.quota.clone()),
-            shared: shared.clone(),
+            pressure: BackpressureLink::new(tables.quota.clone()),
+            tables: tables.clone(),
             resolution: config.resolution,
-            driver_silence: config.driver_silence,
+            driver_timeout: config.driver_timeout,
         });
-        let stations = (0..config.shards)
+        let shards = (0..config.shards)
             .map(|id| {
-                Counted::new(Station {
-                    jobs: JobShard::new(&config, id, kind, shared.clone()),
-                    silence: silence::Silence::new(),
-                    common: common.clone(),
+                Counted::new(SchedulerShard {
+                    jobs: JobShard::new(&config, id, kind, tables.clone()),
+                    stall_detector: driver_timeout::StallDetector::new(),
+                    shared: shared.clone(),
                 })
             })
             .collect();
         let inner = Counted::new(Inner {
-            stations,
-            common,
+            shards,
+            shared,
             policies: config.policies,
-            driver_silence: config.driver_silence,
+            driver_timeout: config.driver_timeout,
             is_strict: config.strict_delays,
             tasks: CloseTasks::new(),
             metadata,
-            turning: AtomicU32::new(0),
+            polling: AtomicU32::new(0),
             is_shutting_down: AtomicBool::new(false),
             close_stats: close::CloseStats::default(),
         });
@@ -262,8 +263,8 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::new(task))
     }
 
-    /// Sends the runs of a job as parcels: see [`Parcel`](crate::Parcel). They are given to their
-    /// courier where turns are taken, so those of one shard that are due in one tick are sent in
+    /// Sends the runs of a job as deliveries: see [`PendingDelivery`](crate::PendingDelivery). They are given to their
+    /// sink where turns are taken, so those of one shard that are due in one tick are sent in
     /// the order in which they were scheduled.
     ///
     /// The policy is that of `spec`: who schedules for others knows more affinities than a
@@ -272,12 +273,12 @@ impl Scheduler {
     /// # Errors
     ///
     /// As [`schedule_once_fn`](Self::schedule_once_fn).
-    pub fn schedule_parcel<T: ParcelTask>(
+    pub fn schedule_delivery<T: DeliveryTask>(
         &self,
         spec: JobSpec,
         task: T,
     ) -> Result<Cancellable, ScheduleError<T>> {
-        let scheduled = self.schedule(spec, DispatcherId::DEFAULT, Task::parcel(task));
+        let scheduled = self.schedule(spec, DispatcherId::DEFAULT, Task::delivery(task));
         scheduled.map_err(|refused| {
             refused.map(|task| task.take_back().expect("it was made of one and was not sent"))
         })
@@ -314,7 +315,7 @@ impl Scheduler {
         task: Task,
     ) -> Result<Cancellable, ScheduleError<Task>> {
         let inner = &*self.inner;
-        let host = &*inner.common.host;
+        let host = &*inner.shared.host;
         // The shards close after the tasks of the close have run; this is for those.
         if self.is_closed() {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
@@ -322,20 +323,20 @@ impl Scheduler {
         if dispatcher != DispatcherId::DEFAULT && !host.has_dispatcher(dispatcher) {
             return Err(ScheduleError::new(ScheduleErrorKind::ReceiverGone, task));
         }
-        spec.tell_cancel = task.wants_cancel();
-        spec.is_parcel = task.is_parcel();
+        spec.notify_cancel = task.wants_cancel();
+        spec.is_delivery = task.is_delivery();
         let now = host.now();
-        let plan = match spec.plan(now, inner.common.resolution, inner.is_strict) {
+        let plan = match spec.plan(now, inner.shared.resolution, inner.is_strict) {
             Ok(plan) => plan,
             Err(kind) => return Err(ScheduleError::new(kind, task)),
         };
-        let index = match inner.stations.len() {
+        let index = match inner.shards.len() {
             1 => 0,
             n => host.shard() % n,
         };
-        let station = &inner.stations[index];
+        let shard = &inner.shards[index];
         let item = Item { task, dispatcher };
-        let accepted = station.jobs.schedule(&spec, plan, item, &|| {
+        let accepted = shard.jobs.schedule(&spec, plan, item, &|| {
             host.can_wait() && {
                 host.relax();
                 true
@@ -345,18 +346,18 @@ impl Scheduler {
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(refused) => {
-                station.settle();
-                inner.common.hub().ring();
+                shard.flush();
+                inner.shared.bus().wake_readers();
                 return Err(refused.map(|item| item.task));
             }
         };
-        let job = Cancellable::new(station.clone(), accepted.slot);
-        if accepted.calls_runner {
-            host.call_runner(index);
+        let job = Cancellable::new(shard.clone(), accepted.slot);
+        if accepted.wakes_poller {
+            host.wake_poller(index);
         } else {
-            station.settle();
+            shard.flush();
         }
-        inner.common.hub().ring();
+        inner.shared.bus().wake_readers();
         if spec.delay.is_zero() && inner.metadata.mode == RunnerMode::Manual {
             self.run_at_once();
         }
@@ -368,7 +369,7 @@ impl Scheduler {
     #[cold]
     fn run_at_once(&self) {
         // Relaxed: who turns looks again when it is through.
-        if self.inner.turning.load(Ordering::Relaxed) == 0 {
+        if self.inner.polling.load(Ordering::Relaxed) == 0 {
             self.run_due();
         }
     }
@@ -410,19 +411,19 @@ impl Scheduler {
     /// How often a job can run in a second at the most: once a tick.
     #[must_use]
     pub fn max_frequency(&self) -> u32 {
-        self.inner.common.resolution.hertz()
+        self.inner.shared.resolution.hertz()
     }
 
     /// The length of a tick.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
-        self.inner.common.resolution
+        self.inner.shared.resolution
     }
 
     /// The time, read now.
     #[must_use]
     pub fn now(&self) -> TimerInstant {
-        self.inner.common.host.now()
+        self.inner.shared.host.now()
     }
 
     /// How it is driven.
@@ -434,7 +435,7 @@ impl Scheduler {
     /// How many shards it has.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.stations.len()
+        self.inner.shards.len()
     }
 
     /// Logs, streams and what else helps to find out what happened.
@@ -446,8 +447,8 @@ impl Scheduler {
     /// The link by which the runtime tells that it is under pressure. What it changes is told as a
     /// [`Warning::BackpressureState`].
     pub fn set_pressure(&self, reason: crate::PressureReason, percent: u8) {
-        let change = self.inner.common.pressure.set(reason, percent);
-        self.inner.common.tell_pressure(change);
+        let change = self.inner.shared.pressure.set(reason, percent);
+        self.inner.shared.report_pressure(change);
     }
 
     /// Whether a shutdown has begun.
@@ -462,61 +463,61 @@ impl Scheduler {
     }
 }
 
-impl Station {
+impl SchedulerShard {
     /// Looks at wheel and table, and changes what is not a job: what is no turn.
-    pub(crate) fn look<R>(&self, f: impl FnOnce(&mut Core<Item>) -> R) -> R {
-        let mut lease = self.jobs.lease_wait(&self.common.relax());
-        let seen = f(lease.core());
-        drop(lease);
-        self.settle();
+    pub(crate) fn with_guard<R>(&self, f: impl FnOnce(&mut LockedShard<Item>) -> R) -> R {
+        let mut guard = self.jobs.lock(&self.shared.relax());
+        let seen = f(guard.locked());
+        drop(guard);
+        self.flush();
         seen
     }
 
     /// Calls the runner if a holder has left something to be told or dropped, and wakes the readers
-    /// of what it has told. To be called after a lease that was no turn.
+    /// of what it has told. To be called after a guard that was no turn.
     #[inline]
-    pub(crate) fn settle(&self) {
-        let owed = self.jobs.take_owed();
-        if !owed.is_nothing() {
-            self.pay(owed);
+    pub(crate) fn flush(&self) {
+        let wakes = self.jobs.take_pending_wakes();
+        if !wakes.is_empty() {
+            self.flush_wakes(wakes);
         }
     }
 
     #[cold]
-    fn pay(&self, owed: Owed) {
-        if owed.calls_runner() {
-            self.common.host.call_runner(self.jobs.id() as usize);
+    fn flush_wakes(&self, wakes: PendingWakes) {
+        if wakes.wakes_poller() {
+            self.shared.host.wake_poller(self.jobs.id() as usize);
         }
-        if owed.rings() {
-            self.common.ring();
+        if wakes.wakes_readers() {
+            self.shared.wake_readers();
         }
     }
 }
 
-impl Common {
+impl SchedulerShared {
     pub(crate) fn relax(&self) -> impl Fn() + '_ {
         || self.host.relax()
     }
 
-    pub(crate) fn hub(&self) -> &Counted<Hub> {
-        &self.shared.hub
+    pub(crate) fn bus(&self) -> &Counted<Bus> {
+        &self.tables.bus
     }
 
     /// Wakes the readers of diagnostics in the middle of something that must be brought to its end,
     /// as a shutdown: a waker that panics is caught, where the host can, and others are woken.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake_readers(&self) {
         // It ends: a waker is taken before it is woken.
-        while self.host.guarded(&mut || self.hub().ring()).is_err() {}
+        while self.host.catch_unwind(&mut || self.bus().wake_readers()).is_err() {}
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
-        if self.hub().wants(EventKinds::WARNING) {
-            self.hub().publish(DiagnosticEvent::Warned(warning));
-            self.ring();
+        if self.bus().wants(EventKinds::WARNING) {
+            self.bus().publish(DiagnosticEvent::Warned(warning));
+            self.wake_readers();
         }
     }
 
-    pub(crate) fn tell_pressure(&self, change: Option<crate::PressureChange>) {
+    pub(crate) fn report_pressure(&self, change: Option<crate::PressureChange>) {
         if let Some(change) = change {
             self.warn(change.into());
         }
@@ -528,15 +529,15 @@ impl Common {
         f: &mut dyn FnMut() -> Result<(), HandlerError>,
     ) -> Result<(), HandlerError> {
         let mut outcome = Ok(());
-        self.host.guarded(&mut || outcome = f())?;
+        self.host.catch_unwind(&mut || outcome = f())?;
         outcome
     }
 
-    /// Drops something of a user's, which may panic.
+    /// PayloadDrop something of a user's, which may panic.
     pub(crate) fn discard<T>(&self, value: T) {
         let mut value = Some(value);
         // What is caught here has nobody to go to.
-        drop(self.host.guarded(&mut || drop(value.take())));
+        drop(self.host.catch_unwind(&mut || drop(value.take())));
     }
 }
 

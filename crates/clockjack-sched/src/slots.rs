@@ -2,11 +2,11 @@
 //!
 //! # Who touches what
 //!
-//! The *holder* of the shard's lease makes and frees segments, takes and gives slots. Everybody who
-//! has a pin on a slot may reach its word and its link, without the lease: a segment is freed only
-//! when all its slots are free, and a pinned slot is not. The body belongs to the holder, but for a
+//! The *holder* of the shard's guard makes and frees segments, takes and gives slots. Everybody who
+//! has a pin on a slot may reach its word and its link, without the guard: a segment is freed only
+//! when all its slots are free, and a pinned slot is not. The data belongs to the holder, but for a
 //! slot out of the stock, which is its poster's until the note is pushed. The payload goes with the
-//! job: it is the holder's while the job waits, and the runner's while it runs, or its parcel's
+//! job: it is the holder's while the job waits, and the runner's while it runs, or its delivery's
 //! while it is sent; both have moved it out of the slot.
 #![expect(unsafe_code, reason = "slots are shared, their parts have one owner at a time")]
 
@@ -22,9 +22,9 @@ use clockjack_sync::{
 };
 use clockjack_time::{Class, Resolution, Tick, TickSpan, TimerId};
 
-use crate::{BatchMode, job::Grid, table::STOCK_LEN, word::JobWord};
+use crate::{BatchMode, job::Grid, state::AtomicJobState, table::RESERVED_SLOTS};
 
-/// Slots of the first segment; each further one has twice as many as the one before it.
+/// JobSlots of the first segment; each further one has twice as many as the one before it.
 const FIRST_BITS: u32 = match (cfg!(loom), prim::IS_SMALL) {
     (true, _) => 2,
     (false, true) => 3,
@@ -35,19 +35,19 @@ const SEGMENTS: usize = if cfg!(loom) { 2 } else { 24 };
 
 /// What is so with a job for the time being. Each is of one way to repeat, so there is one at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum Condition {
     /// Nothing.
     None,
     /// The clock has jumped, so the runs of its fixed rate are folded this time.
-    Leap,
+    ClockJump,
     /// It has no timer and will want one again after its fixed delay: a place is kept for it.
-    Unseated,
+    TimerReserved,
 }
 
 /// What only the owner of a slot reads and writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Body {
+pub(crate) struct JobData {
     /// Its timer, while it is in the wheel.
     pub(crate) timer: Option<TimerId>,
     /// When it is due next; while it is handed over, when it was due.
@@ -57,30 +57,30 @@ pub(crate) struct Body {
     /// In ticks, rounded up; zero for a one-shot.
     pub(crate) period: u32,
     /// Runs that are due and not handed over.
-    pub(crate) owed: u32,
+    pub(crate) pending_runs: u32,
     pub(crate) class: Class,
     pub(crate) mode: BatchMode,
     pub(crate) folds: bool,
-    pub(crate) tells_cancel: bool,
+    pub(crate) notifies_cancel: bool,
     /// Whether it counts as a job of the table.
     pub(crate) is_live: bool,
     /// Whether it is in the list of those that are due.
     pub(crate) is_listed: bool,
-    pub(crate) mark: Mark,
+    pub(crate) condition: Condition,
     /// Whether it was told that many of its runs were missed, and it has not caught up since.
-    pub(crate) is_burst_told: bool,
+    pub(crate) is_burst_reported: bool,
     /// When it was handed over last; the end of time if never.
     pub(crate) last_fire: Tick,
     /// `u32::MAX` for none.
     pub(crate) backlog_limit: u32,
     pub(crate) burst_threshold: u32,
     /// By how much the period is shorter than its ticks.
-    pub(crate) rest_ns: u32,
+    pub(crate) excess_ns: u32,
     /// How long before `due` it would be due, if that were not rounded up to a tick.
     pub(crate) phase_ns: u32,
 }
 
-impl Body {
+impl JobData {
     pub(crate) const EMPTY: Self = Self {
         timer: None,
         due: Tick::ZERO,
@@ -88,26 +88,26 @@ impl Body {
         last_fire: Tick::MAX,
         number: 0,
         period: 0,
-        rest_ns: 0,
+        excess_ns: 0,
         phase_ns: 0,
-        owed: 0,
+        pending_runs: 0,
         backlog_limit: u32::MAX,
         burst_threshold: 0,
         class: Class::Normal,
         mode: BatchMode::OneShot,
         folds: false,
-        tells_cancel: false,
+        notifies_cancel: false,
         is_live: false,
         is_listed: false,
-        mark: Mark::None,
-        is_burst_told: false,
+        condition: Condition::None,
+        is_burst_reported: false,
     };
 
     /// The due times of a job at a fixed rate.
     #[inline]
     pub(crate) fn grid(&self, resolution: Resolution) -> Grid {
-        let (period, rest_ns) = (self.period, self.rest_ns);
-        Grid { period, rest_ns, tick_ns: resolution.nanos().get() }
+        let (period, excess_ns) = (self.period, self.excess_ns);
+        Grid { period, excess_ns, tick_ns: resolution.nanos().get() }
     }
 }
 
@@ -117,51 +117,51 @@ impl Body {
 struct CacheLine;
 
 /// With what a slot begins, on a microcontroller or elsewhere.
-trait Begin {
-    type With: Default;
+trait Alignment {
+    type Marker: Default;
 }
 
-struct Where<const IS_SMALL: bool>;
+struct Target<const IS_SMALL: bool>;
 
-impl Begin for Where<false> {
-    type With = CacheLine;
+impl Alignment for Target<false> {
+    type Marker = CacheLine;
 }
 
 /// There are no cache lines, and room counts.
-impl Begin for Where<true> {
-    type With = ();
+impl Alignment for Target<true> {
+    type Marker = ();
 }
 
 /// A slot begins with a cache line, if there are any: what a job of a closure needs is two of them.
 #[repr(C)]
-pub(crate) struct Slot<P> {
-    _begin: <Where<{ prim::IS_SMALL }> as Begin>::With,
-    pub(crate) word: JobWord,
+pub(crate) struct JobSlot<P> {
+    _align: <Target<{ prim::IS_SMALL }> as Alignment>::Marker,
+    pub(crate) state: AtomicJobState,
     link: AtomicU32,
-    body: UnsafeCell<Body>,
+    data: UnsafeCell<JobData>,
     payload: UnsafeCell<Option<P>>,
 }
 
-impl<P> Slot<P> {
+impl<P> JobSlot<P> {
     fn new() -> Self {
         Self {
-            _begin: Default::default(),
-            word: JobWord::new(),
+            _align: Default::default(),
+            state: AtomicJobState::new(),
             link: AtomicU32::new(NIL),
-            body: UnsafeCell::new(Body::EMPTY),
+            data: UnsafeCell::new(JobData::EMPTY),
             payload: UnsafeCell::new(None),
         }
     }
 
-    /// Reads or changes the body.
+    /// Reads or changes the data.
     ///
     /// # Safety
-    /// The caller owns the body: it holds the lease, or took the slot out of the stock and has not
+    /// The caller owns the data: it holds the guard, or took the slot out of the stock and has not
     /// pushed its note; and it is not in another call of this for the same slot.
-    pub(crate) unsafe fn body<R>(&self, f: impl FnOnce(&mut Body) -> R) -> R {
-        self.body.with_mut(|body| {
+    pub(crate) unsafe fn data<R>(&self, f: impl FnOnce(&mut JobData) -> R) -> R {
+        self.data.with_mut(|data| {
             // SAFETY: the caller owns it, and there is one call at a time.
-            f(unsafe { &mut *body })
+            f(unsafe { &mut *data })
         })
     }
 
@@ -179,23 +179,23 @@ impl<P> Slot<P> {
 }
 
 /// The slots of one shard.
-pub(crate) struct Slots<P> {
-    segments: [AtomicPtr<Slot<P>>; SEGMENTS],
+pub(crate) struct JobSlots<P> {
+    segments: [AtomicPtr<JobSlot<P>>; SEGMENTS],
 }
 
 // SAFETY: words and links are made for sharing. Bodies and payloads have one owner at a time, by
-// the rules of the module; who becomes the owner does so by the lease, by an exchange of the word
+// the rules of the module; who becomes the owner does so by the guard, by an exchange of the word
 // or by the stack of notes, all of which acquire and release. Payloads move between threads, so `P:
 // Send` is needed, and enough: no two threads see one at a time.
-unsafe impl<P: Send> Sync for Slots<P> {}
+unsafe impl<P: Send> Sync for JobSlots<P> {}
 // SAFETY: as above: the segments are owned, and so are the payloads in them.
-unsafe impl<P: Send> Send for Slots<P> {}
+unsafe impl<P: Send> Send for JobSlots<P> {}
 
 const fn segment_len(segment: usize) -> usize {
     1 << (FIRST_BITS as usize + segment)
 }
 
-/// The segment of a slot, and its place there. Slots are less than 2^30.
+/// The segment of a slot, and its place there. JobSlots are less than 2^30.
 #[inline(always)]
 const fn locate(slot: u32) -> (usize, usize) {
     let shifted = slot + (1 << FIRST_BITS);
@@ -208,16 +208,16 @@ const fn first_of(segment: usize) -> u32 {
     (1 << (segment + FIRST_BITS as usize)) - (1 << FIRST_BITS)
 }
 
-impl<P> Slots<P> {
+impl<P> JobSlots<P> {
     pub(crate) fn new() -> Self {
         Self { segments: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    /// A slot that the caller has a pin on, or that is the caller's by the lease or the stock.
+    /// A slot that the caller has a pin on, or that is the caller's by the guard or the stock.
     #[inline(always)]
-    pub(crate) fn get(&self, slot: u32) -> &Slot<P> {
+    pub(crate) fn get(&self, slot: u32) -> &JobSlot<P> {
         let (segment, place) = locate(slot);
-        // Acquire: pairs with the store in `grow`; a caller without the lease has heard of the slot
+        // Acquire: pairs with the store in `grow`; a caller without the guard has heard of the slot
         // by something that came after that, so Relaxed would do, but for loom's books.
         let slots = self.segments[segment].load(Ordering::Acquire);
         assert!(!slots.is_null(), "a slot is pinned, so its segment is there");
@@ -229,8 +229,8 @@ impl<P> Slots<P> {
     }
 
     fn grow(&self, segment: usize) {
-        let slots: Box<[Slot<P>]> = (0..segment_len(segment)).map(|_| Slot::new()).collect();
-        let slots = Box::into_raw(slots).cast::<Slot<P>>();
+        let slots: Box<[JobSlot<P>]> = (0..segment_len(segment)).map(|_| JobSlot::new()).collect();
+        let slots = Box::into_raw(slots).cast::<JobSlot<P>>();
         // Release: pairs with the load in `get`.
         self.segments[segment].store(slots, Ordering::Release);
     }
@@ -238,7 +238,7 @@ impl<P> Slots<P> {
     /// Frees a segment.
     ///
     /// # Safety
-    /// All its slots are free, and the caller holds the lease or is the only one.
+    /// All its slots are free, and the caller holds the guard or is the only one.
     unsafe fn free(&self, segment: usize) {
         // Relaxed: nobody else has anything to do with this segment.
         let slots = self.segments[segment].swap(ptr::null_mut(), Ordering::Relaxed);
@@ -252,7 +252,7 @@ impl<P> Slots<P> {
     }
 }
 
-impl<P> Links for Slots<P> {
+impl<P> Links for JobSlots<P> {
     fn set_next(&self, index: u32, next: u32) {
         // Relaxed: the head of the stack publishes it.
         self.get(index).link.store(next, Ordering::Relaxed);
@@ -264,7 +264,7 @@ impl<P> Links for Slots<P> {
     }
 }
 
-impl<P> Drop for Slots<P> {
+impl<P> Drop for JobSlots<P> {
     fn drop(&mut self) {
         for segment in 0..SEGMENTS {
             // SAFETY: `&mut self`: nobody else is there. Payloads that are left are dropped with
@@ -274,20 +274,20 @@ impl<P> Drop for Slots<P> {
     }
 }
 
-impl<P> fmt::Debug for Slots<P> {
+impl<P> fmt::Debug for JobSlots<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slots").finish_non_exhaustive()
+        f.debug_struct("JobSlots").finish_non_exhaustive()
     }
 }
 
 /// Which slots are free: the holder's. They stand in stacks of their own, so that a slot that was
 /// not used for long is written and not read when it is taken.
 #[derive(Debug)]
-pub(crate) struct Free {
+pub(crate) struct FreeSlots {
     /// The free slots of each segment.
     stacks: [Vec<u32>; SEGMENTS],
     /// A bit for each segment that has a free slot.
-    open: u32,
+    nonempty: u32,
     /// How many segments there are.
     n_segments: usize,
     /// How many slots there may be.
@@ -300,11 +300,11 @@ pub(crate) struct Free {
     has_shrunk: bool,
 }
 
-impl Free {
+impl FreeSlots {
     pub(crate) fn new(slots_max: u32) -> Self {
         Self {
             stacks: [const { Vec::new() }; SEGMENTS],
-            open: 0,
+            nonempty: 0,
             n_segments: 0,
             slots_max,
             n_kept: 1,
@@ -314,7 +314,7 @@ impl Free {
     }
 
     /// Makes room for so many slots at once, which is kept for good.
-    pub(crate) fn reserve<P>(&mut self, slots: &Slots<P>, n: u32) {
+    pub(crate) fn reserve<P>(&mut self, slots: &JobSlots<P>, n: u32) {
         while self.n_segments < SEGMENTS && first_of(self.n_segments) < n {
             self.add_segment(slots);
         }
@@ -322,42 +322,42 @@ impl Free {
     }
 
     #[cold]
-    fn add_segment<P>(&mut self, slots: &Slots<P>) {
+    fn add_segment<P>(&mut self, slots: &JobSlots<P>) {
         let segment = self.n_segments;
         slots.grow(segment);
         let end = first_of(segment + 1).min(self.slots_max);
         // The lowest on top.
         self.stacks[segment] = (first_of(segment)..end).rev().collect();
-        self.open |= 1 << segment;
+        self.nonempty |= 1 << segment;
         self.n_segments += 1;
         self.empty_since = None;
     }
 
     /// A free slot, with a cleared word. By the holder.
     #[inline(always)]
-    pub(crate) fn take<P>(&mut self, slots: &Slots<P>) -> Option<u32> {
-        if self.open == 0 {
+    pub(crate) fn take<P>(&mut self, slots: &JobSlots<P>) -> Option<u32> {
+        if self.nonempty == 0 {
             if self.n_segments == SEGMENTS || first_of(self.n_segments) >= self.slots_max {
                 return None;
             }
             self.add_segment(slots);
         }
-        let segment = self.open.trailing_zeros() as usize;
+        let segment = self.nonempty.trailing_zeros() as usize;
         let stack = &mut self.stacks[segment];
         let slot = stack.pop();
         if stack.is_empty() {
-            self.open &= !(1 << segment);
+            self.nonempty &= !(1 << segment);
         }
         slot
     }
 
     /// Gives a slot back that nobody pins. By the holder.
     #[inline(always)]
-    pub(crate) fn give<P>(&mut self, slots: &Slots<P>, slot: u32) {
+    pub(crate) fn give<P>(&mut self, slots: &JobSlots<P>, slot: u32) {
         let (segment, _) = locate(slot);
-        slots.get(slot).word.clear();
+        slots.get(slot).state.clear();
         self.stacks[segment].push(slot);
-        self.open |= 1 << segment;
+        self.nonempty |= 1 << segment;
     }
 
     /// How many slots of a segment are in use.
@@ -366,10 +366,15 @@ impl Free {
         (end - first_of(segment)) as usize - self.stacks[segment].len()
     }
 
-    /// Frees the last segment if it was empty for `patience` ticks, and so is half of the one
+    /// Frees the last segment if it was empty for `retention` ticks, and so is half of the one
     /// before: a load that goes up and down does not allocate each time. When to look again, if
     /// ever.
-    pub(crate) fn tidy<P>(&mut self, slots: &Slots<P>, now: Tick, patience: u64) -> Option<Tick> {
+    pub(crate) fn shrink<P>(
+        &mut self,
+        slots: &JobSlots<P>,
+        now: Tick,
+        retention: u64,
+    ) -> Option<Tick> {
         while self.n_segments > self.n_kept {
             let last = self.n_segments - 1;
             let is_busy = self.used_of(last - 1) > segment_len(last - 1) / 2;
@@ -377,14 +382,14 @@ impl Free {
                 break;
             }
             let since = *self.empty_since.get_or_insert(now);
-            if now.saturating_since(since).get() < patience {
-                return Some(since.saturating_add(TickSpan::new(patience)));
+            if now.saturating_since(since).get() < retention {
+                return Some(since.saturating_add(TickSpan::new(retention)));
             }
-            self.open &= !(1 << last);
+            self.nonempty &= !(1 << last);
             self.stacks[last] = Vec::new();
             self.n_segments = last;
             self.has_shrunk = true;
-            // SAFETY: no slot of it is in use, and the caller holds the lease.
+            // SAFETY: no slot of it is in use, and the caller holds the guard.
             unsafe { slots.free(last) };
         }
         self.empty_since = None;
@@ -406,22 +411,22 @@ impl Free {
         self.has_shrunk
     }
 
-    pub(crate) fn forget_shrunk(&mut self) {
+    pub(crate) fn clear_shrunk(&mut self) {
         self.has_shrunk = false;
     }
 
     /// Whether the last segment is kept for so few slots that it may be the stock that keeps it.
     pub(crate) fn is_sparse(&self) -> bool {
         let last = self.n_segments.saturating_sub(1);
-        self.n_segments > self.n_kept && (1..=STOCK_LEN as usize).contains(&self.used_of(last))
+        self.n_segments > self.n_kept && (1..=RESERVED_SLOTS as usize).contains(&self.used_of(last))
     }
 
     /// Whether a slot in stock keeps a segment in which there is little else, while there is a free
     /// one below that.
-    pub(crate) fn wants_back(&self, slot: u32) -> bool {
+    pub(crate) fn should_replace(&self, slot: u32) -> bool {
         let (segment, _) = locate(slot);
-        let is_low = (self.open.trailing_zeros() as usize) < segment;
-        is_low && self.used_of(segment) <= STOCK_LEN as usize
+        let is_low = (self.nonempty.trailing_zeros() as usize) < segment;
+        is_low && self.used_of(segment) <= RESERVED_SLOTS as usize
     }
 
     /// How many slots are in use.

@@ -2,10 +2,10 @@
 //!
 //! Nothing here reads a clock, waits or calls what is the user's. A host schedules and cancels,
 //! hands in `now`, and is handed what is due; when the handler has returned, it says so. Everything
-//! takes `&mut self`, which on several threads only the holder of a shard's lease has; what other
+//! takes `&mut self`, which on several threads only the holder of a shard's guard has; what other
 //! threads may do without it goes by the words of the jobs (see `shard.md`).
 //!
-//! # Runs that are owed
+//! # Runs that are pending_runs
 //!
 //! A job at a fixed rate has one timer, at its next due time, and counts the runs that are due and
 //! not handed over. When its timer expires, all runs that time has passed are added at once, and
@@ -13,11 +13,11 @@
 //! adds up. At most one run is handed over at a time: the next follows when it is completed.
 
 mod access;
+mod delivery;
 mod due;
 mod expiry;
-mod look;
-mod notes;
-mod parcel;
+mod inspect;
+mod remote_ops;
 mod shared;
 
 use core::{fmt, time::Duration};
@@ -29,9 +29,9 @@ use clockjack_time::{
 
 use self::due::DueList;
 pub(crate) use self::{
-    look::{Counts, Spread},
-    parcel::Returned,
-    shared::Shared,
+    delivery::ReturnedDelivery,
+    inspect::{Counts, TimeHistogram},
+    shared::TableShared,
 };
 use crate::{
     BatchMode, CatchUp, DiagnosticEvent, EventKinds, ExecutionBatch, HandlerError, JobId,
@@ -39,9 +39,9 @@ use crate::{
     SchedulerLog, Warning,
     drift::{DriftMonitor, TickRate},
     job::{Plan, edge_after},
-    quota::Purse,
-    slots::{Body, Free, Mark, Slots},
-    word::{JobState, Won},
+    quota::PermitCache,
+    slots::{Condition, FreeSlots, JobData, JobSlots},
+    state::{CancelWon, JobState},
 };
 
 /// The jobs of one shard, over a wheel that the caller hands in. `P` is what is delivered; it is
@@ -78,35 +78,35 @@ use crate::{
 /// # Ok::<(), clockjack_sched::ScheduleError<&str>>(())
 /// ```
 pub struct JobTable<P> {
-    slots: Counted<Slots<P>>,
-    free: Free,
+    slots: Counted<JobSlots<P>>,
+    free: FreeSlots,
     shard: u32,
     resolution: Resolution,
     is_strict: bool,
     is_closed: bool,
     /// More ticks behind than this are a leap of the clock.
-    leap_ticks: u64,
+    jump_ticks: u64,
     catch_up_limit: u32,
     /// For how long memory that is not used is kept.
-    patience_ticks: u64,
+    retention_ticks: u64,
     overflow_warn_pct: u8,
     /// Whether the driver tells which ticks are made up for, so that no guess is needed.
-    is_told_of_ticks: bool,
+    driver_reports_ticks: bool,
     /// Whether it was told that time was not moved for long, and that is not over.
-    is_late_told: bool,
+    is_lateness_reported: bool,
     /// The same of a leap of the clock.
-    is_leap_told: bool,
+    is_jump_reported: bool,
     /// How far the last leap went: what was due by then is folded, in however many looks.
-    leap_to: Option<Tick>,
+    jump_to: Option<Tick>,
     /// Whether the overflow was told to be nearly full, and has not emptied since.
-    overflow_told: bool,
+    is_overflow_reported: bool,
     due: DueList,
     /// The latest tick that was handed in.
     now: Tick,
     /// The number that the last job got.
     number: u64,
-    shared: Shared,
-    purse: Purse,
+    shared: TableShared,
+    permits: PermitCache,
     log: SchedulerLog,
     drift: DriftMonitor,
     rate: TickRate,
@@ -114,7 +114,7 @@ pub struct JobTable<P> {
     jitter: Duration,
     counts: Counts,
     /// Jobs with a fixed delay that are due or run: a place in the wheel is kept for each.
-    unseated: usize,
+    reserved_timers: usize,
 }
 
 /// A run that is handed over.
@@ -155,21 +155,21 @@ pub(crate) struct Run<P> {
 }
 
 /// What comes next off the list of those that are due.
-pub(crate) enum Next<P> {
+pub(crate) enum DueItem<P> {
     /// Run it, and complete it.
     Run(Run<P>),
-    /// Send it as a parcel, which completes it. The flag says whether runs that come due before it
+    /// Send it as a delivery, which completes it. The flag says whether runs that come due before it
     /// is opened are folded into it.
     Send(Run<P>, bool),
     /// It was cancelled and wants to be told.
-    Tell(P),
+    NotifyCancelled(P),
     /// It was cancelled, and is to be dropped.
     Drop(P),
 }
 
 /// When what a cancelled job was to deliver is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drops {
+enum PayloadDrop {
     /// By the caller, who gets it.
     Now,
     /// By the next who takes it off the list.
@@ -177,7 +177,7 @@ enum Drops {
 }
 
 /// A hand-over without what is delivered.
-struct Handed {
+struct HandOver {
     number: JobNumber,
     batch: ExecutionBatch,
     due: Tick,
@@ -188,21 +188,21 @@ impl<P> JobTable<P> {
     /// A table without jobs, with a quota and a diagnostics stream of its own.
     #[must_use]
     pub fn new(config: &SchedulerConfig, shard: u32, kind: ClockKind) -> Self {
-        Self::with_shared(config, shard, kind, Shared::new(config))
+        Self::with_shared(config, shard, kind, TableShared::new(config))
     }
 
     pub(crate) fn with_shared(
         config: &SchedulerConfig,
         shard: u32,
         kind: ClockKind,
-        shared: Shared,
+        shared: TableShared,
     ) -> Self {
-        let slots = Counted::new(Slots::new());
+        let slots = Counted::new(JobSlots::new());
         // A handle that is kept keeps its slot, so in a store that grows there may be more slots
         // than jobs.
         let fixed = u32::try_from(config.capacity).unwrap_or(u32::MAX);
-        let fixed = fixed.saturating_add(STOCK_LEN + SPARE_LEN);
-        let mut free = Free::new(if config.is_fixed { fixed } else { u32::MAX });
+        let fixed = fixed.saturating_add(RESERVED_SLOTS + SPARE_SLOTS);
+        let mut free = FreeSlots::new(if config.is_fixed { fixed } else { u32::MAX });
         let mut due = DueList::new();
         if config.is_fixed {
             free.reserve(&slots, fixed);
@@ -217,26 +217,26 @@ impl<P> JobTable<P> {
             resolution: config.resolution,
             is_strict: config.strict_delays,
             is_closed: false,
-            leap_ticks: ticks(config.clock_jump),
+            jump_ticks: ticks(config.clock_jump),
             catch_up_limit: config.catch_up_limit,
-            patience_ticks: ticks(PATIENCE),
+            retention_ticks: ticks(RETENTION),
             overflow_warn_pct: config.overflow_warn_pct,
-            is_told_of_ticks: false,
-            is_late_told: false,
-            is_leap_told: false,
-            leap_to: None,
-            overflow_told: false,
+            driver_reports_ticks: false,
+            is_lateness_reported: false,
+            is_jump_reported: false,
+            jump_to: None,
+            is_overflow_reported: false,
             due,
             now: config.start,
             number: 0,
             shared,
-            purse: Purse::new(config.shards),
+            permits: PermitCache::new(config.shards),
             log: SchedulerLog::with_capacity(config.log_capacity),
             drift: DriftMonitor::new(config.resolution, config.drift_budget_pct, kind),
             rate: TickRate::new(config.resolution, config.start),
             jitter: Duration::ZERO,
             counts: Counts::new(),
-            unseated: 0,
+            reserved_timers: 0,
         }
     }
 
@@ -275,71 +275,71 @@ impl<P> JobTable<P> {
         if self.is_closed {
             return Err(self.refuse(ScheduleErrorKind::Closed, payload));
         }
-        let Self { purse, shared, .. } = self;
-        let mut pay = || purse.take(&shared.quota, job.policy.priority);
-        if let Err(kind) = pay()
-            && let Err(kind) = shared.pay_again(kind, plan.at, pay)
+        let Self { permits, shared, .. } = self;
+        let mut acquire = || permits.acquire(&shared.quota, job.policy.priority);
+        if let Err(kind) = acquire()
+            && let Err(kind) = shared.retry_acquire(kind, plan.at, acquire)
         {
             return Err(self.refuse(kind, payload));
         }
         let Some(slot) = self.free.take(&self.slots) else {
-            self.purse.give_back(&self.shared.quota);
+            self.permits.release(&self.shared.quota);
             return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
         };
         let id = JobId { shard: self.shard, slot };
         let Some(timer) = self.insert(wheel, plan.due, job.policy.priority, id) else {
             self.free.give(&self.slots, slot);
-            self.purse.give_back(&self.shared.quota);
+            self.permits.release(&self.shared.quota);
             return Err(self.refuse(ScheduleErrorKind::CapacityExceeded, payload));
         };
-        let mut body = fill(job, plan);
-        body.timer = Some(timer);
-        self.place(slot, body, payload);
-        self.word(slot).publish(plan.mode != BatchMode::OneShot, job, false);
-        self.accept(slot, plan.at);
+        let mut data = job_data(job, plan);
+        data.timer = Some(timer);
+        self.fill_slot(slot, data, payload);
+        self.job_state(slot).publish(plan.mode != BatchMode::OneShot, job, false);
+        self.count_accepted(slot, plan.at);
         Ok((id, plan.due))
     }
 
     #[cold]
     fn refuse(&mut self, kind: ScheduleErrorKind, payload: P) -> ScheduleError<P> {
-        self.shared.note_refusal(kind);
+        self.shared.report_refusal(kind);
         ScheduleError::new(kind, payload)
     }
 
     /// A job that is in its slot counts from now on.
-    fn accept(&mut self, slot: u32, at: Tick) {
+    fn count_accepted(&mut self, slot: u32, at: Tick) {
         self.now = self.now.max(at);
         self.number += 1;
         let number = self.number;
-        let mode = self.body(slot, |body| {
-            body.number = number;
-            body.is_live = true;
-            body.mode
+        let mode = self.data(slot, |data| {
+            data.number = number;
+            data.is_live = true;
+            data.mode
         });
         self.counts.accepted += 1;
         self.counts.active += 1;
         if mode != BatchMode::OneShot {
             self.counts.periodic += 1;
         }
-        if self.is_logging() || self.shared.hub.wants(EventKinds::SCHEDULE) {
-            self.tell_scheduled(slot, at);
+        if self.is_logging() || self.shared.bus.wants(EventKinds::SCHEDULE) {
+            self.report_scheduled(slot, at);
         }
     }
 
     #[cold]
-    fn tell_scheduled(&mut self, slot: u32, at: Tick) {
-        let body = self.body(slot, |body| *body);
+    fn report_scheduled(&mut self, slot: u32, at: Tick) {
+        let data = self.data(slot, |data| *data);
         if self.is_logging() {
-            self.write_log(LogKind::Schedule, &body, at, 0, 0);
+            self.write_log(LogKind::Schedule, &data, at, 0, 0);
         }
-        let (job, due, mode) = (self.number_of(&body), body.due, body.mode);
+        let (job, due, mode) = (self.number_of(&data), data.due, data.mode);
         self.publish(DiagnosticEvent::Scheduled { job, at, due, mode });
     }
 
     /// Tells who wants to know.
     pub(super) fn publish(&self, event: DiagnosticEvent) {
-        if self.shared.hub.wants(event.kind()) {
-            self.shared.hub.publish(event);
+        if self.shared.bus.wants(event.kind()) {
+            self.shared.bus.publish(event);
         }
     }
 
@@ -352,30 +352,30 @@ impl<P> JobTable<P> {
         class: Class,
         job: JobId,
     ) -> Option<TimerId> {
-        if self.unseated > 0 && !self.has_seat(wheel, due, class) {
+        if self.reserved_timers > 0 && !self.has_unreserved_room(wheel, due, class) {
             return None;
         }
         match wheel.insert_class(due, class, job) {
             Ok(timer) => {
                 if wheel.overflow_len() > 0 {
-                    self.watch_overflow(wheel);
+                    self.check_overflow(wheel);
                 }
                 Some(timer)
             }
-            Err(_) => self.insert_by_force(wheel, due, class, job),
+            Err(_) => self.insert_or_evict(wheel, due, class, job),
         }
     }
 
     /// Whether there is room beside the places that are kept for jobs with a fixed delay that run;
     /// one of a lower class goes for it.
     #[cold]
-    fn has_seat<S: Storage<JobId>>(
+    fn has_unreserved_room<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         due: Tick,
         class: Class,
     ) -> bool {
-        if wheel.len() + self.unseated < wheel.capacity() {
+        if wheel.len() + self.reserved_timers < wheel.capacity() {
             return true;
         }
         if wheel.is_overflow_full_for(due) && !mutant!("jobs-shed-for-nothing") {
@@ -387,21 +387,21 @@ impl<P> JobTable<P> {
             return false;
         }
         let Some(evicted) = wheel.shed(SHED_SCAN_MAX) else { return false };
-        self.give_up(wheel, evicted.value.slot, evicted.class);
+        self.evict(wheel, evicted.value.slot, evicted.class);
         true
     }
 
     /// A place is kept for a job without a timer no longer.
-    fn take_seat(&mut self, slot: u32) {
-        let is_kept = self.body(slot, |body| body.mark == Mark::Unseated);
+    fn release_reserved_timer(&mut self, slot: u32) {
+        let is_kept = self.data(slot, |data| data.condition == Condition::TimerReserved);
         if is_kept {
-            self.body(slot, |body| body.mark = Mark::None);
-            self.unseated -= 1;
+            self.data(slot, |data| data.condition = Condition::None);
+            self.reserved_timers -= 1;
         }
     }
 
     #[cold]
-    fn insert_by_force<S: Storage<JobId>>(
+    fn insert_or_evict<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         due: Tick,
@@ -410,41 +410,41 @@ impl<P> JobTable<P> {
     ) -> Option<TimerId> {
         let admitted = wheel.insert_or_evict(due, class, job).ok()?;
         if let Some(evicted) = admitted.evicted {
-            self.give_up(wheel, evicted.value.slot, evicted.class);
+            self.evict(wheel, evicted.value.slot, evicted.class);
         }
         Some(admitted.id)
     }
 
     /// A job whose timer was taken out for want of room.
-    fn give_up<S: Storage<JobId>>(
+    fn evict<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         slot: u32,
         priority: Class,
     ) {
-        let body = self.body(slot, |body| {
-            body.timer = None;
-            *body
+        let data = self.data(slot, |data| {
+            data.timer = None;
+            *data
         });
         // Somebody may have cancelled it just now: then it is theirs.
-        let Some(won) = self.word(slot).cancel(false) else { return };
+        let Some(won) = self.job_state(slot).cancel(false) else { return };
         self.counts.dropped += 1;
-        self.warn(Warning::DroppedLowPriority { job: self.number_of(&body), priority });
-        if won != Won::HandedOver {
+        self.warn(Warning::DroppedLowPriority { job: self.number_of(&data), priority });
+        if won != CancelWon::HandedOver {
             self.reap_later(wheel, slot);
         }
     }
 
     /// Tells of an overflow that fills up, once for each time.
     #[cold]
-    fn watch_overflow<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>) {
+    fn check_overflow<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>) {
         let (len, capacity) = (wheel.overflow_len(), wheel.overflow_capacity());
         let is_near = len * 100 >= capacity * usize::from(self.overflow_warn_pct);
-        if is_near && !self.overflow_told {
+        if is_near && !self.is_overflow_reported {
             let shard = self.shard;
             self.warn(Warning::OverflowNearCapacity { shard, len, capacity });
         }
-        self.overflow_told = is_near;
+        self.is_overflow_reported = is_near;
     }
 
     /// Cancels a job: true exactly once, and then no run of it begins any more. False for a
@@ -463,83 +463,85 @@ impl<P> JobTable<P> {
     ) -> (bool, Option<P>) {
         // The exchange below waits for the first line of the slot; what it delivers is in the
         // second.
-        self.warm(job.slot);
-        match self.word(job.slot).cancel(false) {
+        self.prefetch(job.slot);
+        match self.job_state(job.slot).cancel(false) {
             None => (false, None),
-            Some(Won::HandedOver) => (true, None),
+            Some(CancelWon::HandedOver) => (true, None),
             // A job that was posted and is not taken up yet is dealt with when it is.
-            Some(Won::Waiting { .. }) if !self.body(job.slot, |body| body.is_live) => (true, None),
-            Some(Won::Waiting { .. }) => (true, self.reap(wheel, job.slot)),
+            Some(CancelWon::Waiting { .. }) if !self.data(job.slot, |data| data.is_live) => {
+                (true, None)
+            }
+            Some(CancelWon::Waiting { .. }) => (true, self.reap(wheel, job.slot)),
         }
     }
 
     /// A cancelled job goes: out of the wheel, the counts and the log. Gives what it was to
     /// deliver, unless that wants to be told: then it is put on the list.
     fn reap<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) -> Option<P> {
-        self.unarm(wheel, slot);
-        self.reap_unarmed(slot, Drops::Now)
+        self.disarm(wheel, slot);
+        self.reap_disarmed(slot, PayloadDrop::Now)
     }
 
     /// Takes a job's timer out of the wheel.
-    fn unarm<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        if let Some(timer) = self.body(slot, |body| body.timer.take()) {
+    fn disarm<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        if let Some(timer) = self.data(slot, |data| data.timer.take()) {
             wheel.cancel(timer);
         }
     }
 
-    fn reap_unarmed(&mut self, slot: u32, drops: Drops) -> Option<P> {
-        let (mode, tells_cancel) = self.body(slot, |body| {
-            debug_assert!(body.is_live, "a job is reaped once");
-            body.is_live = false;
-            (body.mode, body.tells_cancel)
+    fn reap_disarmed(&mut self, slot: u32, drops: PayloadDrop) -> Option<P> {
+        let (mode, notifies_cancel) = self.data(slot, |data| {
+            debug_assert!(data.is_live, "a job is reaped once");
+            data.is_live = false;
+            (data.mode, data.notifies_cancel)
         });
         self.counts.cancelled += 1;
-        self.uncount(slot, mode);
+        self.count_finished(slot, mode);
         if self.wants_time() {
-            self.tell_cancelled(slot);
+            self.report_cancelled(slot);
         }
-        let is_listed = tells_cancel || drops == Drops::Later;
+        let is_listed = notifies_cancel || drops == PayloadDrop::Later;
         if is_listed && self.payload(slot, |payload| payload.is_some()) {
-            self.list(slot);
+            self.push_due(slot);
             return None;
         }
         let payload = self.payload(slot, Option::take);
-        self.unpin(slot);
+        self.release_handles(slot);
         payload
     }
 
     #[cold]
-    fn tell_cancelled(&mut self, slot: u32) {
-        let body = self.body(slot, |body| *body);
-        let (job, at) = (self.number_of(&body), self.now);
+    fn report_cancelled(&mut self, slot: u32) {
+        let data = self.data(slot, |data| *data);
+        let (job, at) = (self.number_of(&data), self.now);
         if self.is_logging() {
-            self.write_log(LogKind::Cancel, &body, at, 0, 0);
+            self.write_log(LogKind::Cancel, &data, at, 0, 0);
         }
         self.publish(DiagnosticEvent::Cancelled { job, at });
     }
 
     /// As [`reap`](Self::reap), where nothing can be dropped: it is put on the list for that.
     fn reap_later<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        self.unarm(wheel, slot);
-        let payload = self.reap_unarmed(slot, Drops::Later);
+        self.disarm(wheel, slot);
+        let payload = self.reap_disarmed(slot, PayloadDrop::Later);
         debug_assert!(payload.is_none(), "it is on the list");
     }
 
-    /// Gives credits back that no job has been paid with, if none lives: others may want them.
-    pub(crate) fn settle_if_idle(&mut self) {
+    /// Gives permits back that no job has been paid with, if none lives: others may want them.
+    pub(crate) fn flush_permits_if_idle(&mut self) {
         if self.is_empty() {
-            self.purse.settle(&self.shared.quota);
+            self.permits.flush(&self.shared.quota);
         }
     }
 
     /// A job lives no more.
-    fn uncount(&mut self, slot: u32, mode: BatchMode) {
+    fn count_finished(&mut self, slot: u32, mode: BatchMode) {
         self.counts.active -= 1;
         if mode != BatchMode::OneShot {
             self.counts.periodic -= 1;
-            self.take_seat(slot);
+            self.release_reserved_timer(slot);
         }
-        self.purse.give_back(&self.shared.quota);
+        self.permits.release(&self.shared.quota);
     }
 
     /// The handler of a periodic job that was delivered [again](Delivery::Again) has returned, at
@@ -550,61 +552,61 @@ impl<P> JobTable<P> {
         job: JobId,
         at: TimerInstant,
     ) {
-        drop(self.go_on(wheel, job.slot, at));
+        drop(self.reschedule(wheel, job.slot, at));
     }
 
     /// As [`completed`](Self::completed), with what was delivered, and whether that went well.
     pub(crate) fn complete<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
-        done: Done<P>,
+        done: CompletedRun<P>,
     ) -> Option<P> {
-        let Done { slot, payload, batch, outcome, at } = done;
-        let body = self.body(slot, |body| *body);
+        let CompletedRun { slot, payload, batch, outcome, at } = done;
+        let data = self.data(slot, |data| *data);
         if let Err(error) = outcome {
             self.counts.failed += 1;
-            self.warn(Warning::HandlerFailed { job: self.number_of(&body), error, batch });
-            return self.end(wheel, slot, Some(payload));
+            self.warn(Warning::HandlerFailed { job: self.number_of(&data), error, batch });
+            return self.finish_job(wheel, slot, Some(payload));
         }
-        if body.mode == BatchMode::OneShot {
-            return self.end(wheel, slot, Some(payload));
+        if data.mode == BatchMode::OneShot {
+            return self.finish_job(wheel, slot, Some(payload));
         }
         self.payload(slot, |place| *place = Some(payload));
-        self.go_on(wheel, slot, at)
+        self.reschedule(wheel, slot, at)
     }
 
     /// A periodic job waits for its next run, or is queued for it, or was cancelled meanwhile.
     /// Gives what is to be dropped.
     #[inline(always)]
-    fn go_on<S: Storage<JobId>>(
+    fn reschedule<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         slot: u32,
         at: TimerInstant,
     ) -> Option<P> {
-        let body = self.body(slot, |body| *body);
+        let data = self.data(slot, |data| *data);
         if self.is_closed {
             // Nothing goes on after the close; a cancel from outside has the same effect.
-            self.word(slot).cancel(false);
+            self.job_state(slot).cancel(false);
         }
-        match self.word(slot).peek().state() {
+        match self.job_state(slot).load_relaxed().state() {
             JobState::Executing | JobState::Sent => {}
-            JobState::Cancelled if body.is_live && !body.is_listed => {
+            JobState::Cancelled if data.is_live && !data.is_listed => {
                 return self.reap(wheel, slot);
             }
             _ => return None,
         }
-        if body.mode == BatchMode::FixedDelay && !self.arm_after(wheel, slot, &body, at) {
+        if data.mode == BatchMode::FixedDelay && !self.arm_after(wheel, slot, &data, at) {
             return None;
         }
-        let is_owed = body.owed > 0;
-        let to = if is_owed { JobState::Queued } else { JobState::Scheduled };
-        if !self.word(slot).leave(to) {
+        let has_pending_run = data.pending_runs > 0;
+        let to = if has_pending_run { JobState::Queued } else { JobState::Scheduled };
+        if !self.job_state(slot).finish_run(to) {
             // Cancelled while it ran.
             return self.reap(wheel, slot);
         }
-        if is_owed {
-            self.list(slot);
+        if has_pending_run {
+            self.push_due(slot);
         }
         None
     }
@@ -614,74 +616,74 @@ impl<P> JobTable<P> {
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         slot: u32,
-        body: &Body,
+        data: &JobData,
         at: TimerInstant,
     ) -> bool {
-        let ticks = self.resolution.duration(TickSpan::new(u64::from(body.period)));
-        let delay = ticks.saturating_sub(Duration::from_nanos(u64::from(body.rest_ns)));
+        let ticks = self.resolution.duration(TickSpan::new(u64::from(data.period)));
+        let delay = ticks.saturating_sub(Duration::from_nanos(u64::from(data.excess_ns)));
         let Some(due) = edge_after(at, delay, self.resolution) else {
             // Beyond the end of the count: it waits for ever.
-            self.body(slot, |body| body.due = Tick::MAX);
+            self.data(slot, |data| data.due = Tick::MAX);
             return true;
         };
         let job = JobId { shard: self.shard, slot };
-        self.take_seat(slot);
-        match self.insert(wheel, due, body.class, job) {
+        self.release_reserved_timer(slot);
+        match self.insert(wheel, due, data.class, job) {
             Some(timer) => {
-                self.body(slot, |body| {
-                    body.timer = Some(timer);
-                    body.due = due;
+                self.data(slot, |data| {
+                    data.timer = Some(timer);
+                    data.due = due;
                 });
                 true
             }
             None => {
-                self.give_up(wheel, slot, body.class);
-                self.go_on_cancelled(wheel, slot);
+                self.evict(wheel, slot, data.class);
+                self.reap_if_live(wheel, slot);
                 false
             }
         }
     }
 
     /// A job that was given up while it was handed over.
-    fn go_on_cancelled<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        let body = self.body(slot, |body| *body);
-        if body.is_live && !body.is_listed {
+    fn reap_if_live<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let data = self.data(slot, |data| *data);
+        if data.is_live && !data.is_listed {
             self.reap_later(wheel, slot);
         }
     }
 
     /// A job that has run for the last time. Gives what is to be dropped.
     #[inline]
-    fn end<S: Storage<JobId>>(
+    fn finish_job<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         slot: u32,
         payload: Option<P>,
     ) -> Option<P> {
-        if !self.word(slot).leave(JobState::Completed) {
-            // A periodic job that was cancelled while it ran, or a parcel while it was sent.
+        if !self.job_state(slot).finish_run(JobState::Completed) {
+            // A periodic job that was cancelled while it ran, or a delivery while it was sent.
             self.payload(slot, |place| *place = payload);
             return self.reap(wheel, slot);
         }
-        self.unarm(wheel, slot);
-        let mode = self.body(slot, |body| {
-            body.is_live = false;
-            body.mode
+        self.disarm(wheel, slot);
+        let mode = self.data(slot, |data| {
+            data.is_live = false;
+            data.mode
         });
         self.counts.executed += 1;
-        self.uncount(slot, mode);
-        self.unpin(slot);
+        self.count_finished(slot, mode);
+        self.release_handles(slot);
         payload
     }
 
     /// Lets go of a job's id: it names nothing any more. The job itself goes on.
     pub fn release(&mut self, job: JobId) {
-        self.unpin(job.slot);
+        self.release_handles(job.slot);
     }
 
     /// One pin less.
-    fn unpin(&mut self, slot: u32) {
-        if self.word(slot).unpin(1) {
+    fn release_handles(&mut self, slot: u32) {
+        if self.job_state(slot).release_handles(1) {
             self.free_slot(slot);
         }
     }
@@ -693,48 +695,48 @@ impl<P> JobTable<P> {
     /// Whether a job was cancelled.
     #[must_use]
     pub fn is_cancelled(&self, job: JobId) -> bool {
-        self.word(job.slot).look().state() == JobState::Cancelled
+        self.job_state(job.slot).load().state() == JobState::Cancelled
     }
 
     /// Where a job is in its life.
     #[must_use]
     pub fn state(&self, job: JobId) -> JobState {
-        self.word(job.slot).look().state()
+        self.job_state(job.slot).load().state()
     }
 
-    fn number_of(&self, body: &Body) -> JobNumber {
-        JobNumber { shard: self.shard, number: body.number }
+    fn number_of(&self, data: &JobData) -> JobNumber {
+        JobNumber { shard: self.shard, number: data.number }
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
         self.shared.warn(warning);
     }
 
-    fn write_log(&mut self, kind: LogKind, body: &Body, at: Tick, runs: u32, executor: u16) {
-        let job = self.number_of(body);
-        let (scheduled_at, deadline) = (body.scheduled_at, body.due);
+    fn write_log(&mut self, kind: LogKind, data: &JobData, at: Tick, runs: u32, executor: u16) {
+        let job = self.number_of(data);
+        let (scheduled_at, deadline) = (data.scheduled_at, data.due);
         self.log.push(LogRecord { kind, job, scheduled_at, deadline, at, runs, executor });
     }
 }
 
 /// For how long memory that is not used is kept.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RETENTION: Duration = Duration::from_secs(1);
 
 /// How many timers are looked at to find one of a lower class.
 const SHED_SCAN_MAX: usize = 256;
 
-/// How many slots are kept ready for threads without the lease.
-pub(crate) const STOCK_LEN: u32 = match (cfg!(loom), prim::IS_SMALL) {
+/// How many slots are kept ready for threads without the guard.
+pub(crate) const RESERVED_SLOTS: u32 = match (cfg!(loom), prim::IS_SMALL) {
     (true, _) => 1,
     (false, true) => 4,
     (false, false) => 32,
 };
 /// How many slots a fixed store has beyond its jobs: a job that is given up for another leaves its
 /// slot only when it is told or dropped, and the other needs one before that.
-const SPARE_LEN: u32 = STOCK_LEN;
+const SPARE_SLOTS: u32 = RESERVED_SLOTS;
 
 /// What a run has come to.
-pub(crate) struct Done<P> {
+pub(crate) struct CompletedRun<P> {
     pub(crate) slot: u32,
     pub(crate) payload: P,
     pub(crate) batch: ExecutionBatch,
@@ -744,19 +746,19 @@ pub(crate) struct Done<P> {
 
 /// What a job's slot says at first.
 #[inline]
-pub(crate) fn fill(job: &JobSpec, plan: Plan) -> Body {
-    Body {
+pub(crate) fn job_data(job: &JobSpec, plan: Plan) -> JobData {
+    JobData {
         due: plan.due,
         scheduled_at: plan.at,
         period: u32::try_from(plan.period).unwrap_or(u32::MAX),
-        rest_ns: plan.rest_ns,
+        excess_ns: plan.excess_ns,
         backlog_limit: job.policy.backlog_limit.unwrap_or(u32::MAX),
         burst_threshold: job.policy.burst_threshold,
         class: job.policy.priority,
         mode: plan.mode,
         folds: job.policy.catch_up == CatchUp::Folded,
-        tells_cancel: job.tell_cancel,
-        ..Body::EMPTY
+        notifies_cancel: job.notify_cancel,
+        ..JobData::EMPTY
     }
 }
 

@@ -7,10 +7,10 @@
 //!
 //! # Which fallback
 //!
-//! * [`Fallback::ReportOnly`]: the silence is told, and time stands still until ticks come. Right
+//! * [`Failover::ReportOnly`]: the timeout is told, and time stands still until ticks come. Right
 //!   if the clock is not the driver's count but runs by itself; if somebody restarts the driver, or
 //!   the board, on the warning; if to run late is safer than to run by another clock.
-//! * [`Fallback::UseReference`]: the silence is told, and time goes on by the reference, in the
+//! * [`Failover::UseReference`]: the timeout is told, and time goes on by the reference, in the
 //!   steps that it has. Right if the jobs matter more than their precision: a watchdog to be fed, a
 //!   heater to be switched off.
 //!
@@ -23,23 +23,23 @@ use core::{fmt, time::Duration};
 
 use clockjack_time::{MonotonicClock, TickSpan, TimerInstant};
 
-pub use self::clock::FallbackClock;
-use self::clock::Steering;
+use self::clock::ClockWriter;
+pub use self::clock::FailoverClock;
 use crate::LoopError;
 
 /// What happens while a driver is silent, and by which reference that is found out; see the module
 /// `watch` for the choice.
 #[derive(Clone, Copy)]
-pub enum Fallback {
+pub enum Failover {
     /// It is told, and nothing else is done.
     ReportOnly(&'static (dyn MonotonicClock + Sync)),
     /// It is told, and the clock, which must be the scheduler's, goes by its reference until ticks
-    /// have come again for twice as long as a silence must last to be told: those that were held
+    /// have come again for twice as long as a timeout must last to be told: those that were held
     /// back have come by then.
-    UseReference(&'static FallbackClock),
+    UseReference(&'static FailoverClock),
 }
 
-impl fmt::Debug for Fallback {
+impl fmt::Debug for Failover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ReportOnly(_) => "ReportOnly",
@@ -54,20 +54,20 @@ impl fmt::Debug for Fallback {
 /// It waits for nothing and has no interrupt of its own: it looks when it is
 /// [asked](Self::observe), which for a `RunnerLoop` is at each poll. So the board sees to it that
 /// the loop is polled without the driver too, by a watchdog's interrupt or by a limit to its sleep.
-/// A silence is told at the first look at which it has lasted for longer than `silence`, as far as
+/// A timeout is told at the first look at which it has lasted for longer than `silence`, as far as
 /// the reference can tell: with a look each `p`, at the latest `silence`, two ticks of the
 /// reference and 2 `p` after the last tick. A loop that was away itself does not take that for a
-/// silence: the ticks that came meanwhile are there.
+/// timeout: the ticks that came meanwhile are there.
 pub struct DriverWatch {
     reference: &'static (dyn MonotonicClock + Sync),
-    silence: Duration,
+    timeout: Duration,
     /// The ticks that were there at the last look.
     ticks: u64,
     /// When that changed.
     ticked_at: TimerInstant,
-    is_told: bool,
+    is_reported: bool,
     silences: u32,
-    steering: Option<Steering>,
+    writer: Option<ClockWriter>,
 }
 
 impl DriverWatch {
@@ -76,45 +76,45 @@ impl DriverWatch {
     ///
     /// # Errors
     ///
-    /// If the clock of [`Fallback::UseReference`] has another watch.
-    pub fn new(silence: Duration, fallback: Fallback) -> Result<Self, LoopError> {
-        let (reference, steering) = match fallback {
-            Fallback::ReportOnly(reference) => (reference, None),
-            Fallback::UseReference(clock) => {
-                let silence = measurable(silence, clock.reference());
-                let steering = Steering::new(clock, silence).ok_or(LoopError::WATCHED)?;
-                (clock.reference(), Some(steering))
+    /// If the clock of [`Failover::UseReference`] has another watch.
+    pub fn new(timeout: Duration, fallback: Failover) -> Result<Self, LoopError> {
+        let (reference, writer) = match fallback {
+            Failover::ReportOnly(reference) => (reference, None),
+            Failover::UseReference(clock) => {
+                let timeout = measurable(timeout, clock.reference());
+                let writer = ClockWriter::new(clock, timeout).ok_or(LoopError::WATCHED)?;
+                (clock.reference(), Some(writer))
             }
         };
         Ok(Self {
             reference,
-            silence: measurable(silence, reference),
+            timeout: measurable(timeout, reference),
             ticks: 0,
             ticked_at: reference.now(),
-            is_told: false,
+            is_reported: false,
             silences: 0,
-            steering,
+            writer,
         })
     }
 
     /// Looks: `ticks` is how many ticks the driver has supplied so far. Gives for how long it has
-    /// been silent, once for each silence.
+    /// been silent, once for each timeout.
     pub fn observe(&mut self, ticks: u64) -> Option<Duration> {
-        if let Some(steering) = &mut self.steering {
-            steering.look();
+        if let Some(writer) = &mut self.writer {
+            writer.update();
         }
         let now = self.reference.now();
         if ticks != self.ticks {
             self.ticks = ticks;
             self.ticked_at = now;
-            self.is_told = false;
+            self.is_reported = false;
             return None;
         }
         let silent_for = now.since(self.ticked_at);
-        if silent_for <= self.silence || self.is_told {
+        if silent_for <= self.timeout || self.is_reported {
             return None;
         }
-        self.is_told = true;
+        self.is_reported = true;
         self.silences = self.silences.saturating_add(1);
         Some(silent_for)
     }
@@ -122,7 +122,7 @@ impl DriverWatch {
     /// Whether the driver was silent at the last look.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
-        self.is_told
+        self.is_reported
     }
 
     /// How many silences there were.
@@ -133,24 +133,24 @@ impl DriverWatch {
 
     /// Whether time goes by the reference at present.
     #[must_use]
-    pub fn is_fallen_back(&self) -> bool {
-        self.steering.as_ref().is_some_and(Steering::is_fallen_back)
+    pub fn is_failed_over(&self) -> bool {
+        self.writer.as_ref().is_some_and(ClockWriter::is_failed_over)
     }
 }
 
 /// What a clock that rounds down must have passed so that really `silence` has.
-fn measurable(silence: Duration, reference: &dyn MonotonicClock) -> Duration {
-    silence.saturating_add(reference.resolution().duration(TickSpan::ONE))
+fn measurable(timeout: Duration, reference: &dyn MonotonicClock) -> Duration {
+    timeout.saturating_add(reference.resolution().duration(TickSpan::ONE))
 }
 
 impl fmt::Debug for DriverWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DriverWatch")
-            .field("silence", &self.silence)
+            .field("silence", &self.timeout)
             .field("ticks", &self.ticks)
-            .field("is_silent", &self.is_told)
+            .field("is_silent", &self.is_reported)
             .field("silences", &self.silences)
-            .field("is_fallen_back", &self.is_fallen_back())
+            .field("is_failed_over", &self.is_failed_over())
             .finish_non_exhaustive()
     }
 }

@@ -52,13 +52,13 @@ fn load(scheduler: &Scheduler, host: &Host, timers: usize) {
             parts.into_iter().map(|part| scope.spawn(move || cancel_half(part))).collect();
         while !cancelling.iter().all(ScopedJoinHandle::is_finished) {
             host.now.fetch_add(1, SeqCst);
-            scheduler.turn(0, 0, usize::MAX);
+            scheduler.poll_shard(0, 0, usize::MAX);
         }
     });
     // The second time, because memory is kept for a while in case that it is needed again.
     for _ in 0..2 {
         host.now.fetch_add(1 << 22, SeqCst);
-        while scheduler.turn(0, 0, usize::MAX).is_more {}
+        while scheduler.poll_shard(0, 0, usize::MAX).is_more {}
     }
     assert_eq!(scheduler.metrics().active_total, 0);
 }

@@ -52,7 +52,7 @@ impl SchedulerHost for Host {
         "test-host"
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.calls.fetch_add(1, SeqCst);
     }
 }
@@ -153,7 +153,7 @@ fn in_manual_mode_what_is_due_at_once_runs_at_once_and_elsewhere_the_runner_is_c
         let job = job.expect("there is room");
         assert_eq!(job.is_completed(), mode == RunnerMode::Manual);
         assert!(calls.load(SeqCst) > 0);
-        scheduler.turn(0, 0, 10);
+        scheduler.poll_shard(0, 0, 10);
         assert!(job.is_completed());
     }
 }

@@ -46,7 +46,7 @@ fn scheduler(capacity: usize) -> (Scheduler, Host) {
 
 /// Takes turns until nothing is due any more.
 fn run_out(scheduler: &Scheduler) {
-    while scheduler.turn(0, 0, usize::MAX).is_more {}
+    while scheduler.poll_shard(0, 0, usize::MAX).is_more {}
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn start_runners<'scope>(
     let turn = move |executor| {
         while !stop.load(SeqCst) {
             host.now.fetch_add(1, SeqCst);
-            scheduler.turn(0, executor, 64);
+            scheduler.poll_shard(0, executor, 64);
             thread::yield_now();
         }
     };
@@ -185,7 +185,7 @@ fn close_under_fire(round: u64) {
     assert_eq!(metrics.cancelled_total, report.cancelled, "as the report had said");
     assert_eq!(metrics.active_total, 0);
     let left = held(&scheduler);
-    assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0), "round {round}");
+    assert_eq!((left.slots, left.permits, left.due), (0, 0, 0), "round {round}");
     assert_eq!(Arc::strong_count(&token), 1, "round {round}: a payload was not dropped");
 }
 
@@ -228,7 +228,7 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
         start.wait();
         while !cancellers.iter().all(ScopedJoinHandle::is_finished) {
             host.now.fetch_add(1, SeqCst);
-            scheduler.turn(0, 0, usize::MAX);
+            scheduler.poll_shard(0, 0, usize::MAX);
         }
         cancellers.into_iter().map(|one| one.join().expect("no panic")).sum()
     });
@@ -240,7 +240,7 @@ fn of_a_million_timers_each_is_delivered_or_cancelled_once() {
     assert_eq!(metrics.executed_total, delivered);
     assert_eq!(metrics.cancelled_total, cancelled);
     let left = held(&scheduler);
-    assert_eq!((left.slots, left.credits, left.garbage), (0, 0, 0));
+    assert_eq!((left.slots, left.permits, left.due), (0, 0, 0));
     assert!(left.room <= 64 + 128, "room for {} slots is left", left.room);
 }
 

@@ -41,7 +41,7 @@ fn drift_exceeded() {
     for fire in 1..=130 {
         scheduler.schedule_once_fn(ms(10), HERE, |_| ()).unwrap();
         host.clock.advance(ms(11));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         host.clock.advance(ms(9));
         let told = warnings(&mut stream);
         let (observed, budget) = (ms(1), Duration::from_micros(500));

@@ -10,7 +10,7 @@ pub(super) fn write(dump: &SchedulerDump, out: &mut dyn fmt::Write) -> fmt::Resu
     write!(
         out,
         "scheduler mode={} clock={clock} resolution_ns={} ",
-        Word(mode),
+        Name(mode),
         resolution.nanos()
     )?;
     write!(out, "now={now} is_closed={is_closed} quota_limit={quota_limit} active={active} ")?;
@@ -36,7 +36,7 @@ fn write_shard(dump: &ShardDump, out: &mut dyn fmt::Write) -> fmt::Result {
 
 fn write_job(job: &JobDump, out: &mut dyn fmt::Write) -> fmt::Result {
     let JobDump { job, state, mode, due, period_ticks, backlog, last_fire, priority } = job;
-    write!(out, "job shard={} job={} state={} mode={mode} ", job.shard, job.number, Word(state))?;
+    write!(out, "job shard={} job={} state={} mode={mode} ", job.shard, job.number, Name(state))?;
     write!(out, "due={due} period_ticks={period_ticks} backlog={backlog} last_fire=")?;
     match last_fire {
         Some(tick) => write!(out, "{tick}")?,
@@ -46,9 +46,9 @@ fn write_job(job: &JobDump, out: &mut dyn fmt::Write) -> fmt::Result {
 }
 
 /// A name in which each blank is an underscore: blanks divide.
-struct Word<'w>(&'w str);
+struct Name<'w>(&'w str);
 
-impl fmt::Display for Word<'_> {
+impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = self.0.split_whitespace();
         f.write_str(parts.next().unwrap_or("-"))?;

@@ -5,20 +5,20 @@ use core::fmt;
 
 /// To which side a column is pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Align {
     Left,
     Right,
 }
 
 /// A table of `N` columns.
-pub(super) struct Table<const N: usize> {
-    columns: [(Side, &'static str); N],
+pub(super) struct TextTable<const N: usize> {
+    columns: [(Align, &'static str); N],
     rows: Vec<[String; N]>,
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> TextTable<N> {
     pub(super) fn new(
-        columns: [(Side, &'static str); N],
+        columns: [(Align, &'static str); N],
         rows: impl Iterator<Item = [String; N]>,
     ) -> Self {
         Self { columns, rows: rows.collect() }
@@ -36,8 +36,8 @@ impl<const N: usize> Table<N> {
             for ((cell, width), (side, _)) in cells.iter().zip(widths).zip(self.columns) {
                 let blanks = " ".repeat(width - cell.chars().count());
                 let (before, behind) = match side {
-                    Side::Left => ("", &*blanks),
-                    Side::Right => (&*blanks, ""),
+                    Align::Left => ("", &*blanks),
+                    Align::Right => (&*blanks, ""),
                 };
                 text.extend(["  ", before, cell, behind]);
             }

@@ -11,8 +11,8 @@ use clockjack_time::{Tick, TickSpan};
 use super::{
     JobDump, SchedulerDump, ShardDump,
     table::{
-        Side::{Left, Right},
-        Table,
+        Align::{Left, Right},
+        TextTable,
     },
 };
 use crate::BatchMode;
@@ -46,7 +46,7 @@ pub(super) fn write(dump: &SchedulerDump, out: &mut dyn fmt::Write) -> fmt::Resu
     }
 }
 
-fn shards(dump: &SchedulerDump) -> Table<8> {
+fn shards(dump: &SchedulerDump) -> TextTable<8> {
     let columns = [
         (Right, "shard"),
         (Right, "wheel at"),
@@ -69,10 +69,10 @@ fn shards(dump: &SchedulerDump) -> Table<8> {
             shard.jobs_left_out.to_string(),
         ]
     };
-    Table::new(columns, dump.shards.iter().map(row))
+    TextTable::new(columns, dump.shards.iter().map(row))
 }
 
-fn periodic<'d>(jobs: impl Iterator<Item = &'d JobDump>) -> Table<8> {
+fn periodic<'d>(jobs: impl Iterator<Item = &'d JobDump>) -> TextTable<8> {
     let columns = [
         (Left, "job"),
         (Left, "state"),
@@ -95,14 +95,14 @@ fn periodic<'d>(jobs: impl Iterator<Item = &'d JobDump>) -> Table<8> {
             job.last_fire.map_or_else(|| String::from("never"), |tick: Tick| tick.to_string()),
         ]
     };
-    Table::new(columns, jobs.map(row))
+    TextTable::new(columns, jobs.map(row))
 }
 
-fn one_shots<'d>(jobs: impl Iterator<Item = &'d JobDump>) -> Table<4> {
+fn one_shots<'d>(jobs: impl Iterator<Item = &'d JobDump>) -> TextTable<4> {
     let columns = [(Left, "job"), (Left, "state"), (Left, "class"), (Right, "due")];
     let row = |job: &JobDump| {
         let state = String::from(job.state);
         [job.job.to_string(), state, job.priority.to_string(), job.due.to_string()]
     };
-    Table::new(columns, jobs.map(row))
+    TextTable::new(columns, jobs.map(row))
 }

@@ -11,13 +11,13 @@ use crate::JobNumber;
 pub enum LogKind {
     /// It was accepted.
     Schedule,
-    /// It was handed over to run, or sent as a parcel.
+    /// It was handed over to run, or sent as a delivery.
     Fire,
     /// It was cancelled.
     Cancel,
-    /// A parcel of it was opened, and runs that had come due since it was sent were folded into it.
+    /// A delivery of it was opened, and runs that had come due since it was sent were folded into it.
     Fold,
-    /// A parcel of it came back that nobody has opened.
+    /// A delivery of it came back that nobody has opened.
     Discard,
 }
 

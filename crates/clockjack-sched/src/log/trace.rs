@@ -110,34 +110,34 @@ impl ReplayTrace {
     ///
     /// The line that is not as it should be, and why. Permanent.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
-        let mut lines = Lines { lines: text.lines(), line: 0 };
+        let mut lines = LineReader { lines: text.lines(), line: 0 };
         let version = lines.header(MAGIC).map_err(|error| match error.kind {
             TraceErrorKind::BadNumber(_) => error,
             _ => error.because(TraceErrorKind::NotATrace),
         })?;
         if version != VERSION {
-            return Err(lines.fault(TraceErrorKind::UnknownVersion(version)));
+            return Err(lines.error_at(TraceErrorKind::UnknownVersion(version)));
         }
         let resolution = lines.header("resolution_ns")?;
         let resolution = u32::try_from(resolution).ok().and_then(Resolution::from_nanos);
         let bad = TraceErrorKind::BadNumber("resolution_ns");
-        let resolution = resolution.ok_or_else(|| lines.fault(bad))?;
+        let resolution = resolution.ok_or_else(|| lines.error_at(bad))?;
         let lost = lines.header("lost")?;
         let n_records = lines.header("records")?;
         // Not reserved ahead: the number is only a claim.
         let mut records = Vec::new();
         for _ in 0..n_records {
             let Some(line) = lines.next() else {
-                return Err(lines.fault(TraceErrorKind::TooShort));
+                return Err(lines.error_at(TraceErrorKind::TooShort));
             };
-            records.push(record(line).map_err(|kind| lines.fault(kind))?);
+            records.push(record(line).map_err(|kind| lines.error_at(kind))?);
         }
         if !text.ends_with('\n') {
             // It was cut, perhaps within a number.
-            return Err(lines.fault(TraceErrorKind::Unfinished));
+            return Err(lines.error_at(TraceErrorKind::Unfinished));
         }
         match lines.next() {
-            Some(_) => Err(lines.fault(TraceErrorKind::TooLong)),
+            Some(_) => Err(lines.error_at(TraceErrorKind::TooLong)),
             None => Ok(Self { resolution, lost, records }),
         }
     }
@@ -248,7 +248,7 @@ pub struct TraceError {
 }
 
 impl TraceError {
-    /// The line at fault, from one on; the one behind the last if something is missing.
+    /// The line at error_at, from one on; the one behind the last if something is missing.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.line
@@ -319,27 +319,27 @@ impl fmt::Display for TraceError {
 impl Error for TraceError {}
 
 /// The lines of a text, counted.
-struct Lines<'t> {
+struct LineReader<'t> {
     lines: core::str::Lines<'t>,
     /// The number of the line that was given last; behind the last line, one more.
     line: usize,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineReader<'t> {
     fn next(&mut self) -> Option<&'t str> {
         self.line += 1;
         self.lines.next()
     }
 
-    const fn fault(&self, kind: TraceErrorKind) -> TraceError {
+    const fn error_at(&self, kind: TraceErrorKind) -> TraceError {
         TraceError { line: self.line, kind }
     }
 
     /// The number behind a name.
     fn header(&mut self, name: &'static str) -> Result<u64, TraceError> {
         let number = self.next().and_then(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        let number = number.ok_or_else(|| self.fault(TraceErrorKind::MissingHeader(name)))?;
-        digits(number).ok_or_else(|| self.fault(TraceErrorKind::BadNumber(name)))
+        let number = number.ok_or_else(|| self.error_at(TraceErrorKind::MissingHeader(name)))?;
+        digits(number).ok_or_else(|| self.error_at(TraceErrorKind::BadNumber(name)))
     }
 }
 

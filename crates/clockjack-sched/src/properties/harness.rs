@@ -50,13 +50,13 @@ struct Job {
     number: JobNumber,
     handle: Cancellable,
     repeat: Repeat,
-    tally: Counted<Tally>,
+    counter: Counted<RunCounter>,
     /// Runs at the time of the cancel that succeeded.
     cancelled_at_runs: Option<u32>,
 }
 
 /// What a handler counts.
-struct Tally {
+struct RunCounter {
     runs: AtomicU32,
 }
 
@@ -92,7 +92,7 @@ impl SchedulerHarness {
     }
 
     /// The scheduler, for whatever the harness does not do. Jobs that are scheduled there are
-    /// judged by the log only.
+    /// checked by the log only.
     #[must_use]
     pub fn scheduler(&self) -> &Scheduler {
         self.runner.scheduler()
@@ -130,13 +130,13 @@ impl SchedulerHarness {
         spec: JobSpec,
         takes: Duration,
     ) -> Result<JobNumber, ScheduleError<()>> {
-        let tally = Counted::new(Tally { runs: AtomicU32::new(0) });
-        let counter = tally.clone();
+        let counter = Counted::new(RunCounter { runs: AtomicU32::new(0) });
+        let of_task = counter.clone();
         // The harness closes its scheduler in the end, so that what the handler holds is let go.
         let slow = (!takes.is_zero()).then(|| self.runner.clone());
         let task = Task::every(move |fire: &crate::FireContext| {
             // Relaxed: one thread.
-            counter.runs.fetch_add(fire.batch().runs.get(), Ordering::Relaxed);
+            of_task.runs.fetch_add(fire.batch().runs.get(), Ordering::Relaxed);
             if let Some(runner) = &slow {
                 runner.clock().advance(takes);
             }
@@ -149,10 +149,10 @@ impl SchedulerHarness {
         let handle = handle.map_err(ScheduleError::discard)?;
         if spec.delay.is_zero() {
             // It ran within the call, behind all that was due.
-            self.settle(now);
+            self.mark_settled(now);
         }
         let (repeat, cancelled_at_runs) = (spec.repeat, None);
-        self.jobs.borrow_mut().push(Job { number, handle, repeat, tally, cancelled_at_runs });
+        self.jobs.borrow_mut().push(Job { number, handle, repeat, counter, cancelled_at_runs });
         Ok(number)
     }
 
@@ -198,7 +198,7 @@ impl SchedulerHarness {
         // Whole ticks: whether what is left below one has completed another is not known here.
         let span = self.runner.clock().resolution().ticks_ceil(duration).unwrap_or(TickSpan::MAX);
         let to = begun.saturating_add(span);
-        self.settle(if self.ticks(span.get()) > duration {
+        self.mark_settled(if self.ticks(span.get()) > duration {
             to.saturating_sub(TickSpan::ONE)
         } else {
             to
@@ -215,7 +215,7 @@ impl SchedulerHarness {
     pub fn run_due(&self) -> usize {
         let now = self.now();
         let ran = self.runner.run_due();
-        self.settle(now);
+        self.mark_settled(now);
         ran
     }
 
@@ -313,7 +313,7 @@ impl SchedulerHarness {
         let records = self.records()?;
         for job in &*self.jobs.borrow() {
             let Repeat::FixedRate(period) = job.repeat else { continue };
-            self.judge_rate(job, period, &records)?;
+            self.check_rate(job, period, &records)?;
         }
         Ok(())
     }
@@ -329,7 +329,7 @@ impl SchedulerHarness {
         self.assert_fixed_rate_grid()
     }
 
-    fn judge_rate(
+    fn check_rate(
         &self,
         job: &Job,
         period: Duration,
@@ -358,7 +358,7 @@ impl SchedulerHarness {
         Ok(records)
     }
 
-    fn settle(&self, tick: Tick) {
+    fn mark_settled(&self, tick: Tick) {
         self.settled.set(self.settled.get().max(tick));
     }
 
@@ -374,7 +374,7 @@ impl SchedulerHarness {
 impl Job {
     fn runs(&self) -> u32 {
         // Relaxed: one thread.
-        self.tally.runs.load(Ordering::Relaxed)
+        self.counter.runs.load(Ordering::Relaxed)
     }
 
     fn cancel(&mut self) -> bool {

@@ -39,15 +39,15 @@ impl Scheduler {
         if inner.is_shutting_down.swap(true, Ordering::AcqRel) {
             return inner.report(inner.close_stats(), None);
         }
-        let driver = inner.common.host.stop_driver();
+        let driver = inner.shared.host.stop_driver();
         self.run_due();
         let tasks = inner.run_close_tasks();
         inner.close();
         inner.run_listed();
         inner.cancel_rest();
-        for index in 0..inner.stations.len() {
+        for index in 0..inner.shards.len() {
             // So that runners find out that there is nothing left.
-            inner.common.host.call_runner(index);
+            inner.shared.host.wake_poller(index);
         }
         inner.report(tasks, driver)
     }
@@ -56,36 +56,36 @@ impl Scheduler {
 impl Inner {
     /// From here on nothing is accepted; what is marked for it is listed to be run.
     fn close(&self) {
-        for station in &self.stations {
-            let mut lease = station.jobs.close(&self.common.relax());
-            let core = lease.core();
-            core.table.list_marked(&mut core.wheel);
+        for shard in &self.shards {
+            let mut guard = shard.jobs.close(&self.shared.relax());
+            let locked = guard.locked();
+            locked.table.list_marked(&mut locked.wheel);
         }
     }
 
     /// Cancels what is left, and tells those who want to know.
     fn cancel_rest(&self) {
-        for station in &self.stations {
-            let mut lease = station.jobs.lease_wait(&self.common.relax());
-            let core = lease.core();
-            core.table.cancel_rest(&mut core.wheel);
+        for shard in &self.shards {
+            let mut guard = shard.jobs.lock(&self.shared.relax());
+            let locked = guard.locked();
+            locked.table.cancel_rest(&mut locked.wheel);
         }
         self.run_listed();
     }
 
     fn run_close_tasks(&self) -> TaskRunReport {
-        let begun = self.common.host.now();
+        let begun = self.shared.host.now();
         let mut report = TaskRunReport::default();
         for task in self.tasks.close() {
             match self.run_close_task(task) {
                 Ok(()) => report.succeeded += 1,
                 Err((number, error)) => {
                     report.failed += 1;
-                    self.common.warn(Warning::TaskRunFailed { task: number, error });
+                    self.shared.warn(Warning::TaskRunFailed { task: number, error });
                 }
             }
         }
-        report.duration = self.common.host.now().since(begun);
+        report.duration = self.shared.host.now().since(begun);
         let stats = &self.close_stats;
         let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         // Relaxed: statistics.
@@ -100,7 +100,7 @@ impl Inner {
         let number = task.number();
         let mut task = Some(task);
         let run = &mut || task.take().map_or(Ok(()), CloseTask::run);
-        self.common.call(run).map_err(|error| (number, error))
+        self.shared.call(run).map_err(|error| (number, error))
     }
 
     /// What has become of all jobs. Exact when all shards are closed.
@@ -110,10 +110,10 @@ impl Inner {
         driver: Option<clockjack_time::DriverStatus>,
     ) -> CloseReport {
         let mut report = CloseReport { close_tasks, driver, ..CloseReport::default() };
-        for station in &self.stations {
-            station.look(|core| {
-                let (executing, cancelled) = core.table.running();
-                let counts = core.table.counts();
+        for shard in &self.shards {
+            shard.with_guard(|locked| {
+                let (executing, cancelled) = locked.table.running();
+                let counts = locked.table.counts();
                 report.accepted += counts.accepted;
                 report.executed += counts.executed + executing;
                 report.cancelled += counts.cancelled + cancelled;
@@ -133,17 +133,17 @@ impl Drop for Inner {
     /// Nobody can take a turn any more. What is left is cancelled, visibly for who has handles, and
     /// its payloads go under the host's guard; close tasks and marks are for a shutdown.
     fn drop(&mut self) {
-        for station in &self.stations {
-            let mut lease = station.jobs.close(&self.common.relax());
-            let core = lease.core();
-            core.table.cancel_rest(&mut core.wheel);
-            core.table.cancel_due();
+        for shard in &self.shards {
+            let mut guard = shard.jobs.close(&self.shared.relax());
+            let locked = guard.locked();
+            locked.table.cancel_rest(&mut locked.wheel);
+            locked.table.cancel_due();
         }
         self.run_listed();
         for task in self.tasks.close() {
-            self.common.discard(task);
+            self.shared.discard(task);
         }
-        self.common.hub().close();
-        self.common.ring();
+        self.shared.bus().close();
+        self.shared.wake_readers();
     }
 }

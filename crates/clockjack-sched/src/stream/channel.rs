@@ -15,14 +15,14 @@ const CAPACITY_MAX: usize = usize::MAX >> 2;
 
 /// An event, and how many were lost before it.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedEvent {
     pub(super) lost_before: usize,
     pub(super) event: DiagnosticEvent,
 }
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pushed {
+pub(super) enum PushResult {
     /// It is in the queue.
     Kept,
     /// There was no room.
@@ -34,7 +34,7 @@ pub(super) enum Pushed {
 /// The side of a subscription that publishers see.
 #[derive(Debug)]
 pub(super) struct Channel {
-    producer: BoxProducer<Entry>,
+    producer: BoxProducer<QueuedEvent>,
     /// Lost and not yet told, nor on the way with an event.
     lost: AtomicUsize,
     /// Lost since the beginning.
@@ -44,7 +44,7 @@ pub(super) struct Channel {
 
 impl Channel {
     /// Both sides of a queue of `capacity` events, or the next number that is possible.
-    pub(super) fn new(capacity: usize) -> (Self, BoxConsumer<Entry>) {
+    pub(super) fn new(capacity: usize) -> (Self, BoxConsumer<QueuedEvent>) {
         let (producer, consumer) = mpsc::bounded(capacity.clamp(1, CAPACITY_MAX));
         let channel = Self {
             producer,
@@ -56,23 +56,23 @@ impl Channel {
     }
 
     /// Appends an event, or counts it as lost.
-    pub(super) fn push(&self, event: DiagnosticEvent) -> Pushed {
+    pub(super) fn push(&self, event: DiagnosticEvent) -> PushResult {
         let lost_before = self.take_lost();
-        let Err(refused) = self.producer.push_value(Entry { lost_before, event }) else {
-            return Pushed::Kept;
+        let Err(refused) = self.producer.push_value(QueuedEvent { lost_before, event }) else {
+            return PushResult::Kept;
         };
         let is_lost = refused.is_full();
         if mutant!("stream-gap-forgotten") {
-            self.give_lost(usize::from(is_lost));
+            self.return_lost(usize::from(is_lost));
         } else {
-            self.give_lost(lost_before.wrapping_add(usize::from(is_lost)));
+            self.return_lost(lost_before.wrapping_add(usize::from(is_lost)));
         }
         if !is_lost {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         // Relaxed: a count.
         self.lost_total.fetch_add(1, Relaxed);
-        Pushed::Lost
+        PushResult::Lost
     }
 
     /// Takes what was lost and not yet told.
@@ -83,7 +83,7 @@ impl Channel {
         if self.lost.load(Relaxed) == 0 { 0 } else { self.lost.swap(0, Relaxed) }
     }
 
-    fn give_lost(&self, n: usize) {
+    fn return_lost(&self, n: usize) {
         if n > 0 {
             // Relaxed: as for taking.
             self.lost.fetch_add(n, Relaxed);

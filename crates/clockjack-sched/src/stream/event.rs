@@ -104,7 +104,7 @@ impl fmt::Display for DiagnosticEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventKinds(u8);
 
-/// The bits of one count in the word of listeners.
+/// The bits of one count in the word of subscriber_counts.
 const FIELD_BITS: u32 = 5;
 
 impl EventKinds {

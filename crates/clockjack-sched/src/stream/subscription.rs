@@ -14,28 +14,28 @@ use clockjack_sync::{
 };
 
 use super::{
-    DiagnosticEvent, EventKinds, Hub,
-    channel::{Channel, Entry},
+    Bus, DiagnosticEvent, EventKinds,
+    channel::{Channel, QueuedEvent},
 };
 use crate::Warning;
 
-/// Reads the events of a [`Hub`]; ends when dropped.
+/// Reads the events of a [`Bus`]; ends when dropped.
 ///
 /// If events were dropped because the queue was full, then a
 /// [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in their place, whatever kinds were
 /// asked for.
 pub struct Subscription {
-    hub: Counted<Hub>,
+    bus: Counted<Bus>,
     slot: usize,
     kinds: EventKinds,
     channel: Counted<Channel>,
-    consumer: BoxConsumer<Entry>,
+    consumer: BoxConsumer<QueuedEvent>,
     /// The event behind a loss that was told just now.
     held: Option<DiagnosticEvent>,
 }
 
 /// What a look at the queue gave.
-enum Look {
+enum ReadResult {
     Event(DiagnosticEvent),
     Nothing,
     End,
@@ -43,24 +43,24 @@ enum Look {
 
 impl Subscription {
     pub(super) fn new(
-        hub: Counted<Hub>,
+        bus: Counted<Bus>,
         slot: usize,
         kinds: EventKinds,
         channel: Counted<Channel>,
-        consumer: BoxConsumer<Entry>,
+        consumer: BoxConsumer<QueuedEvent>,
     ) -> Self {
-        Self { hub, slot, kinds, channel, consumer, held: None }
+        Self { bus, slot, kinds, channel, consumer, held: None }
     }
 
     /// The next event, if there is one now.
     pub fn try_next(&mut self) -> Option<DiagnosticEvent> {
-        match self.look() {
-            Look::Event(event) => Some(event),
-            Look::Nothing | Look::End => None,
+        match self.read() {
+            ReadResult::Event(event) => Some(event),
+            ReadResult::Nothing | ReadResult::End => None,
         }
     }
 
-    /// Waits for the next event; `None` when the hub was closed and everything was read.
+    /// Waits for the next event; `None` when the bus was closed and everything was read.
     ///
     /// Nothing is lost if the future is dropped.
     pub const fn next(&mut self) -> Next<'_> {
@@ -70,17 +70,17 @@ impl Subscription {
     /// The next event, or the promise to wake when there is one; `None` as for
     /// [`next`](Self::next).
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<DiagnosticEvent>> {
-        if let Look::Event(event) = self.look() {
+        if let ReadResult::Event(event) = self.read() {
             return Poll::Ready(Some(event));
         }
         self.channel.waker.register(cx.waker());
         if mutant!("stream-registers-last") {
             return Poll::Pending;
         }
-        match self.look() {
-            Look::Event(event) => Poll::Ready(Some(event)),
-            Look::Nothing => Poll::Pending,
-            Look::End => Poll::Ready(None),
+        match self.read() {
+            ReadResult::Event(event) => Poll::Ready(Some(event)),
+            ReadResult::Nothing => Poll::Pending,
+            ReadResult::End => Poll::Ready(None),
         }
     }
 
@@ -96,23 +96,23 @@ impl Subscription {
         self.kinds
     }
 
-    fn look(&mut self) -> Look {
+    fn read(&mut self) -> ReadResult {
         if let Some(event) = self.held.take() {
-            return Look::Event(event);
+            return ReadResult::Event(event);
         }
         // Before the pop: an empty queue is final only if it was closed before.
         let is_closed = self.consumer.queue().is_closed();
         match self.consumer.pop_value() {
-            Pop::Item(Entry { lost_before: 0, event }) => Look::Event(event),
-            Pop::Item(Entry { lost_before, event }) => {
+            Pop::Item(QueuedEvent { lost_before: 0, event }) => ReadResult::Event(event),
+            Pop::Item(QueuedEvent { lost_before, event }) => {
                 self.held = Some(event);
-                Look::Event(dropped(lost_before))
+                ReadResult::Event(dropped(lost_before))
             }
-            Pop::Busy => Look::Nothing,
+            Pop::Busy => ReadResult::Nothing,
             Pop::Empty => match self.channel.take_lost() {
-                0 if is_closed => Look::End,
-                0 => Look::Nothing,
-                n => Look::Event(dropped(n)),
+                0 if is_closed => ReadResult::End,
+                0 => ReadResult::Nothing,
+                n => ReadResult::Event(dropped(n)),
             },
         }
     }
@@ -125,8 +125,8 @@ const fn dropped(n: usize) -> DiagnosticEvent {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.unsubscribe(self.slot, self.kinds);
-        // A visitor may keep the channel alive in its slot: what it holds goes now.
+        self.bus.unsubscribe(self.slot, self.kinds);
+        // A active publisher may keep the channel alive in its slot: what it holds goes now.
         self.consumer.close();
         while let Pop::Item(entry) = self.consumer.pop_value() {
             drop(entry);

@@ -2,12 +2,12 @@
 
 use alloc::collections::VecDeque;
 
-use super::{Handed, JobTable, Next, Run};
+use super::{DueItem, HandOver, JobTable, Run};
 use crate::{
     BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind,
     job::{late_by, tick_of},
-    slots::Mark,
-    word::Taken,
+    slots::Condition,
+    state::Taken,
 };
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
@@ -18,18 +18,18 @@ pub(super) type DueList = VecDeque<u32>;
 impl<P> JobTable<P> {
     /// Puts a job at the end of the list.
     #[inline]
-    pub(super) fn list(&mut self, slot: u32) {
-        self.body(slot, |body| {
-            debug_assert!(!body.is_listed, "a job is in the list once");
-            body.is_listed = true;
+    pub(super) fn push_due(&mut self, slot: u32) {
+        self.data(slot, |data| {
+            debug_assert!(!data.is_listed, "a job is in the list once");
+            data.is_listed = true;
         });
         self.due.push_back(slot);
     }
 
     #[inline]
-    fn unlist_first(&mut self) -> Option<u32> {
+    fn pop_due(&mut self) -> Option<u32> {
         let slot = self.due.pop_front()?;
-        self.body(slot, |body| body.is_listed = false);
+        self.data(slot, |data| data.is_listed = false);
         Some(slot)
     }
 
@@ -41,7 +41,7 @@ impl<P> JobTable<P> {
     /// Whether the first job of the list was due only after `at`, and is not there to be told only.
     pub(crate) fn is_due_after(&mut self, at: Tick) -> bool {
         let first = self.due.front().copied();
-        first.is_some_and(|slot| self.body(slot, |body| body.due > at && body.is_live))
+        first.is_some_and(|slot| self.data(slot, |data| data.due > at && data.is_live))
     }
 
     /// The first job of the list that is not cancelled, taken; or one that was and wants to be
@@ -51,72 +51,80 @@ impl<P> JobTable<P> {
         wheel: &mut Wheel<JobId, S>,
         now: TimerInstant,
         executor: u16,
-    ) -> Option<Next<P>> {
+    ) -> Option<DueItem<P>> {
         loop {
-            let slot = self.unlist_first()?;
-            if let Some(taken) = self.word(slot).take(self.is_closed) {
+            let slot = self.pop_due()?;
+            if let Some(taken) = self.job_state(slot).take(self.is_closed) {
                 let handed = self.hand_over(slot, now, executor);
                 let payload = self.payload(slot, Option::take);
                 let Some(payload) = payload else {
                     unreachable!("a job that waits has its payload")
                 };
-                let Handed { number, batch, due, late } = handed;
+                let HandOver { number, batch, due, late } = handed;
                 let run = Run { slot, number, batch, due, late, payload };
                 return Some(match taken {
-                    Taken::Run => Next::Run(run),
-                    Taken::Send => Next::Send(run, self.body(slot, |body| body.folds)),
+                    Taken::Run => DueItem::Run(run),
+                    Taken::Send => DueItem::Send(run, self.data(slot, |data| data.folds)),
                 });
             }
             // Cancelled, and listed for one of three reasons: it was due, it wants to be told, or
             // who cancelled it could not drop it.
-            let (is_live, is_told) = self.body(slot, |body| (body.is_live, body.tells_cancel));
+            let (is_live, is_reported) =
+                self.data(slot, |data| (data.is_live, data.notifies_cancel));
             if is_live {
                 if let Some(payload) = self.reap(wheel, slot) {
-                    return Some(Next::Drop(payload));
+                    return Some(DueItem::Drop(payload));
                 }
             } else if let Some(payload) = self.payload(slot, Option::take) {
-                self.unpin(slot);
-                return Some(if is_told { Next::Tell(payload) } else { Next::Drop(payload) });
+                self.release_handles(slot);
+                return Some(if is_reported {
+                    DueItem::NotifyCancelled(payload)
+                } else {
+                    DueItem::Drop(payload)
+                });
             }
         }
     }
 
     /// Counts and logs a hand-over, and says what it stands for.
-    pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> Handed {
+    pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> HandOver {
         // Another thread may have read the clock later than this one, and been first.
         let at = self.now.max(tick_of(now, self.resolution));
         self.now = at;
         let resolution = self.resolution;
-        let (body, batch) = self.body(slot, |body| {
-            let mut handed = *body;
-            let grid = body.grid(resolution);
-            let batch = match body.mode {
+        let (data, batch) = self.data(slot, |data| {
+            let mut handed = *data;
+            let grid = data.grid(resolution);
+            let batch = match data.mode {
                 BatchMode::FixedRate => {
-                    let runs =
-                        if body.folds || body.mark == Mark::Leap { body.owed.max(1) } else { 1 };
-                    body.owed -= runs.min(body.owed);
-                    let next = grid.later(body.due, body.phase_ns, runs);
-                    (body.due, body.phase_ns) = next.unwrap_or((Tick::MAX, 0));
-                    body.mark = Mark::None;
-                    body.is_burst_told &= body.owed > 0;
-                    ExecutionBatch::folded(runs - 1, body.mode)
+                    let runs = if data.folds || data.condition == Condition::ClockJump {
+                        data.pending_runs.max(1)
+                    } else {
+                        1
+                    };
+                    data.pending_runs -= runs.min(data.pending_runs);
+                    let next = grid.later(data.due, data.phase_ns, runs);
+                    (data.due, data.phase_ns) = next.unwrap_or((Tick::MAX, 0));
+                    data.condition = Condition::None;
+                    data.is_burst_reported &= data.pending_runs > 0;
+                    ExecutionBatch::folded(runs - 1, data.mode)
                 }
                 mode => ExecutionBatch::single(mode),
             };
-            body.last_fire = at;
-            handed.owed = body.owed;
+            data.last_fire = at;
+            handed.pending_runs = data.pending_runs;
             (handed, batch)
         });
         self.counts.fired += 1;
-        let late = late_by(now, body.due, self.resolution);
-        let number = self.number_of(&body);
+        let late = late_by(now, data.due, self.resolution);
+        let number = self.number_of(&data);
         if self.is_logging() {
-            self.write_log(LogKind::Fire, &body, at, batch.runs.get(), executor);
+            self.write_log(LogKind::Fire, &data, at, batch.runs.get(), executor);
         }
         self.counts.last_batch = Some((number, batch));
-        if self.shared.hub.wants(EventKinds::FIRE) {
-            let due = body.due;
-            self.shared.hub.publish(DiagnosticEvent::Fired {
+        if self.shared.bus.wants(EventKinds::FIRE) {
+            let due = data.due;
+            self.shared.bus.publish(DiagnosticEvent::Fired {
                 job: number,
                 due,
                 at,
@@ -124,7 +132,7 @@ impl<P> JobTable<P> {
                 executor,
             });
         }
-        Handed { number, batch, due: body.due, late }
+        HandOver { number, batch, due: data.due, late }
     }
 
     /// The tick that time stands at.

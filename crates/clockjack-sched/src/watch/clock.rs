@@ -2,24 +2,24 @@
 //!
 //! # Roles and state
 //!
-//! Any thread, and any interrupt, reads. The one *steersman*, which belongs to a watch, changes by
-//! what time goes. That is a mode with a few numbers, each mode in a place of its own; the *epoch*
+//! Any thread, and any interrupt, reads. The one *writer*, which belongs to a watch, changes by
+//! what time goes. That is a mode with a few numbers, each mode in a index of its own; the *version*
 //! counts changes, and its remainder by three is the mode:
 //!
 //! ```text
 //!               the clock stood still            it has run for long          the reference has
-//!               for too long                     enough again                 reached the cap
+//!               for too long                     enough again                 reached the upper_bound
 //!   0 Following ─────────────────► 1 Fallen back ─────────────► 2 Returning ──────────────► 0 ..
 //!
-//!   0   max(clock + offset, floor)
+//!   0   max(clock + offset, lower_bound)
 //!   1   max(clock + offset, from + what the reference has passed since)
-//!   2   as 1, but at most `cap`
+//!   2   as 1, but at most `upper_bound`
 //! ```
 //!
 //! # Rules
 //!
-//! 1. The steersman fences, writes the numbers of the next mode, and then the epoch with release. A
-//!    reader loads the epoch with acquire, reads numbers and clocks, fences, and loads the epoch
+//! 1. The writer fences, writes the numbers of the next mode, and then the version with release. A
+//!    reader loads the version with acquire, reads numbers and clocks, fences, and loads the version
 //!    again: if it has changed, it reads anew. The numbers that it read stay as they are for two
 //!    more changes.
 //! 2. *Never early.* `clock + offset` never is: ticks are lost or late, not early. The reference
@@ -30,16 +30,16 @@
 //!    may have been held back, and will come. (A driver that holds ticks back at every look of a
 //!    return and lets them come afterwards cannot be told from one that has lost them.)
 //! 3. *Never back.* 0 to 1: the reference has passed where the clock stands, and the clock still
-//!    counts if it is ahead. 1 to 2: the cap lies as far ahead as a silence is long, which is more
-//!    than any reader sees before the change, unless the steersman is held up between two
-//!    statements for so long. 2 to 0: the floor is the cap.
-//! 4. Ticks that were held back and come at once after a silence count for nothing while the
+//!    counts if it is ahead. 1 to 2: the upper_bound lies as far ahead as a timeout is long, which is more
+//!    than any reader sees before the change, unless the writer is held up between two
+//!    statements for so long. 2 to 0: the lower_bound is the upper_bound.
+//! 4. Ticks that were held back and come at once after a timeout count for nothing while the
 //!    reference is ahead. So the return waits until the clock has run for as long as it must stand
 //!    to be left.
 //!
-//! Why it cannot hang: a reader repeats only if the steersman has changed the mode meanwhile, which
-//! it does at most twice in the time of a silence. An interrupt that reads on the steersman's core
-//! sees no change at all. The steersman has no loop.
+//! Why it cannot hang: a reader repeats only if the writer has changed the mode meanwhile, which
+//! it does at most twice in the time of a timeout. An interrupt that reads on the writer's core
+//! sees no change at all. The writer has no loop.
 
 use core::{fmt, time::Duration};
 
@@ -50,11 +50,11 @@ use clockjack_sync::{
 use clockjack_time::{ClockKind, MonotonicClock, Resolution, Tick, TickSpan, TimerInstant};
 
 const FOLLOWING: u32 = 0;
-const FALLEN_BACK: u32 = 1;
-const RETURNING: u32 = 2;
+const FAILED_OVER: u32 = 1;
+const FAILING_BACK: u32 = 2;
 const MODES: u32 = 3;
-/// Where the epoch begins anew, which must not change the mode.
-const EPOCHS: u32 = MODES << 30;
+/// Where the version begins anew, which must not change the mode.
+const VERSIONS: u32 = MODES << 30;
 
 /// A clock that goes on by a reference while it stands still, and never back or early for that. A
 /// [`DriverWatch`](crate::DriverWatch) decides when; without one it is the clock itself.
@@ -62,37 +62,37 @@ const EPOCHS: u32 = MODES << 30;
 /// # Examples
 ///
 /// ```
-/// use clockjack_sched::{Fallback, FallbackClock, RunnerLoop, SchedulerConfig};
+/// use clockjack_sched::{Failover, FailoverClock, RunnerLoop, SchedulerConfig};
 /// use clockjack_time::{InterruptDriver, ManualClock, MonotonicClock, Resolution};
 /// use core::{task::Waker, time::Duration};
 ///
 /// static TICKS: InterruptDriver = InterruptDriver::new(Resolution::TEN_MILLIS);
 /// // On a board: a counter that runs by itself.
 /// static COUNTER: ManualClock = ManualClock::new(Resolution::MILLI);
-/// static CLOCK: FallbackClock = FallbackClock::new(&TICKS, &COUNTER);
+/// static CLOCK: FailoverClock = FailoverClock::new(&TICKS, &COUNTER);
 ///
 /// let waker = Waker::noop().clone();
 /// let mut runner = RunnerLoop::start(SchedulerConfig::DEFAULT, &CLOCK, &TICKS, waker)?;
-/// runner.watch(Fallback::UseReference(&CLOCK))?;
+/// runner.watch(Failover::UseReference(&CLOCK))?;
 ///
 /// COUNTER.advance(Duration::from_millis(1_500)); // And no tick has come.
 /// runner.poll();
 /// assert_eq!(CLOCK.now().ticks, 149); // Rounded such that it is never early.
 /// # Ok::<(), clockjack_sched::LoopError>(())
 /// ```
-pub struct FallbackClock {
+pub struct FailoverClock {
     clock: &'static (dyn MonotonicClock + Sync),
     reference: &'static (dyn MonotonicClock + Sync),
-    epoch: AtomicU32,
-    is_steered: AtomicBool,
+    version: AtomicU32,
+    has_writer: AtomicBool,
     offset: [Halves; MODES as usize],
-    floor: Halves,
+    lower_bound: Halves,
     from: [Halves; MODES as usize],
     since: [Halves; MODES as usize],
-    cap: Halves,
+    upper_bound: Halves,
 }
 
-/// A number in two halves, for targets without wide atomics. The epoch says whether they belong
+/// A number in two halves, for targets without wide atomics. The version says whether they belong
 /// together.
 struct Halves {
     high: AtomicU32,
@@ -107,7 +107,7 @@ impl Halves {
     }
 
     fn load(&self) -> u64 {
-        // Relaxed, twice: the epoch and its fences order them (rule 1).
+        // Relaxed, twice: the version and its fences order them (rule 1).
         let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
         u64::from(high) << 32 | u64::from(low)
     }
@@ -121,7 +121,7 @@ impl Halves {
     }
 }
 
-impl FallbackClock {
+impl FailoverClock {
     const_unless_loom! {
         /// The time of `clock`, or of `reference` while that stands still. Its tick and kind are
         /// those of `clock`.
@@ -133,13 +133,13 @@ impl FallbackClock {
             Self {
                 clock,
                 reference,
-                epoch: AtomicU32::new(FOLLOWING),
-                is_steered: AtomicBool::new(false),
+                version: AtomicU32::new(FOLLOWING),
+                has_writer: AtomicBool::new(false),
                 offset: [Halves::new(), Halves::new(), Halves::new()],
-                floor: Halves::new(),
+                lower_bound: Halves::new(),
                 from: [Halves::new(), Halves::new(), Halves::new()],
                 since: [Halves::new(), Halves::new(), Halves::new()],
-                cap: Halves::new(),
+                upper_bound: Halves::new(),
             }
         }
     }
@@ -155,28 +155,28 @@ impl FallbackClock {
     }
 
     fn read(&self, mode: u32) -> u64 {
-        let place = mode as usize;
-        let own = self.clock.now().ticks.saturating_add(self.offset[place].load());
+        let index = mode as usize;
+        let own = self.clock.now().ticks.saturating_add(self.offset[index].load());
         if mode == FOLLOWING {
-            return own.max(self.floor.load());
+            return own.max(self.lower_bound.load());
         }
-        let passed = self.reference_tick().saturating_sub(self.since[place].load());
-        let other = self.from[place].load().saturating_add(passed);
+        let passed = self.reference_tick().saturating_sub(self.since[index].load());
+        let other = self.from[index].load().saturating_add(passed);
         let both = own.max(other);
-        if mode == RETURNING { both.min(self.cap.load()) } else { both }
+        if mode == FAILING_BACK { both.min(self.upper_bound.load()) } else { both }
     }
 }
 
-impl MonotonicClock for FallbackClock {
+impl MonotonicClock for FailoverClock {
     fn now(&self) -> TimerInstant {
         loop {
-            // Acquire: pairs with the release of the steersman (rule 1).
-            let epoch = self.epoch.load(Ordering::Acquire);
-            let tick = self.read(epoch % MODES);
-            // Pairs with the fence of the steersman: numbers of a later epoch show that epoch.
+            // Acquire: pairs with the release of the writer (rule 1).
+            let version = self.version.load(Ordering::Acquire);
+            let tick = self.read(version % MODES);
+            // Pairs with the fence of the writer: numbers of a later version show that version.
             fence(Ordering::Acquire);
             // Relaxed: ordered by the fence.
-            if self.epoch.load(Ordering::Relaxed) == epoch {
+            if self.version.load(Ordering::Relaxed) == version {
                 return TimerInstant::new(Tick::new(tick), self.clock.resolution());
             }
         }
@@ -191,18 +191,18 @@ impl MonotonicClock for FallbackClock {
     }
 }
 
-impl fmt::Debug for FallbackClock {
+impl fmt::Debug for FailoverClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FallbackClock").field("now", &self.now()).finish_non_exhaustive()
+        f.debug_struct("FailoverClock").field("now", &self.now()).finish_non_exhaustive()
     }
 }
 
 /// The one who changes by what a clock goes.
-pub(super) struct Steering {
-    clock: &'static FallbackClock,
+pub(super) struct ClockWriter {
+    clock: &'static FailoverClock,
     /// What is longer is a pause; a tick of the reference included.
-    silence: Duration,
-    epoch: u32,
+    timeout: Duration,
+    version: u32,
     /// What the clock itself said at the last look.
     own: u64,
     /// When that changed, by the reference; read after it.
@@ -212,56 +212,56 @@ pub(super) struct Steering {
     /// Since then: how many ticks the clock has lacked at the least.
     slack: u64,
     offset: u64,
-    floor: u64,
+    lower_bound: u64,
     from: u64,
     since: u64,
-    cap: u64,
+    upper_bound: u64,
 }
 
-impl Steering {
+impl ClockWriter {
     /// `None` if the clock has another.
-    pub(super) fn new(clock: &'static FallbackClock, silence: Duration) -> Option<Self> {
+    pub(super) fn new(clock: &'static FailoverClock, timeout: Duration) -> Option<Self> {
         // Acquire: pairs with the release of the one before, whose numbers are continued.
-        if clock.is_steered.swap(true, Ordering::Acquire) {
+        if clock.has_writer.swap(true, Ordering::Acquire) {
             return None;
         }
         // Relaxed: nobody else writes it now.
-        let epoch = clock.epoch.load(Ordering::Relaxed);
-        let place = (epoch % MODES) as usize;
+        let version = clock.version.load(Ordering::Relaxed);
+        let index = (version % MODES) as usize;
         Some(Self {
             clock,
-            silence,
-            epoch,
+            timeout,
+            version,
             own: clock.clock.now().ticks,
             moved_at: clock.reference.now(),
             runs_since: None,
             slack: u64::MAX,
-            offset: clock.offset[place].load(),
-            floor: clock.floor.load(),
-            from: clock.from[place].load(),
-            since: clock.since[place].load(),
-            cap: clock.cap.load(),
+            offset: clock.offset[index].load(),
+            lower_bound: clock.lower_bound.load(),
+            from: clock.from[index].load(),
+            since: clock.since[index].load(),
+            upper_bound: clock.upper_bound.load(),
         })
     }
 
     fn mode(&self) -> u32 {
-        self.epoch % MODES
+        self.version % MODES
     }
 
-    pub(super) fn is_fallen_back(&self) -> bool {
+    pub(super) fn is_failed_over(&self) -> bool {
         self.mode() != FOLLOWING
     }
 
     /// Looks at both clocks, and changes what has to be.
-    pub(super) fn look(&mut self) {
+    pub(super) fn update(&mut self) {
         // In this order, for rule 2.
         let own = self.clock.clock.now().ticks;
         let now = self.clock.reference.now();
-        let is_pause = now.since(self.moved_at) > self.silence;
+        let is_pause = now.since(self.moved_at) > self.timeout;
         let has_moved = own != self.own;
         match self.mode() {
-            FOLLOWING if is_pause && !has_moved => self.fall_back(),
-            FALLEN_BACK => {
+            FOLLOWING if is_pause && !has_moved => self.fail_over(),
+            FAILED_OVER => {
                 if is_pause {
                     self.runs_since = None;
                     self.slack = u64::MAX;
@@ -269,14 +269,14 @@ impl Steering {
                 if has_moved {
                     let since = *self.runs_since.get_or_insert(now);
                     self.measure();
-                    if now.since(since) >= self.silence || mutant!("fallback-return-at-once") {
-                        self.begin_return();
+                    if now.since(since) >= self.timeout || mutant!("fallback-return-at-once") {
+                        self.begin_failback();
                     }
                 }
             }
-            RETURNING => {
+            FAILING_BACK => {
                 self.measure();
-                return self.end_return(own);
+                return self.finish_failback(own);
             }
             _ => {}
         }
@@ -286,8 +286,8 @@ impl Steering {
         }
     }
 
-    fn fall_back(&mut self) {
-        self.from = self.own.saturating_add(self.offset).max(self.floor);
+    fn fail_over(&mut self) {
+        self.from = self.own.saturating_add(self.offset).max(self.lower_bound);
         // A clock rounds down: when it was read, its next tick had not come.
         let read_by = self.moved_at + Duration::from_nanos(1);
         let read_by = if mutant!("fallback-reading-not-rounded") { self.moved_at } else { read_by };
@@ -295,31 +295,31 @@ impl Steering {
         self.since = since.map_or(u64::MAX, Tick::get);
         self.runs_since = None;
         self.slack = u64::MAX;
-        self.change();
+        self.publish();
     }
 
     /// How many ticks the clock lacks: what it has lost, and what is held back at the moment.
     fn measure(&mut self) {
-        let seen = self.clock.read(FALLEN_BACK);
+        let seen = self.clock.read(FAILED_OVER);
         // After that, so that a tick that comes between the two is not lacking.
         let own = self.clock.clock.now().ticks;
         self.slack = self.slack.min(seen.saturating_sub(own));
     }
 
-    fn begin_return(&mut self) {
-        let seen = self.clock.read(FALLEN_BACK);
-        let ahead = self.clock.resolution().ticks_ceil(self.silence);
-        self.cap = seen.saturating_add(ahead.map_or(u64::MAX, TickSpan::get));
-        self.change();
+    fn begin_failback(&mut self) {
+        let seen = self.clock.read(FAILED_OVER);
+        let ahead = self.clock.resolution().ticks_ceil(self.timeout);
+        self.upper_bound = seen.saturating_add(ahead.map_or(u64::MAX, TickSpan::get));
+        self.publish();
     }
 
-    fn end_return(&mut self, own: u64) {
-        // Without the cap: the numbers of that mode are still there.
-        let seen = self.clock.read(FALLEN_BACK);
-        if seen < self.cap {
+    fn finish_failback(&mut self, own: u64) {
+        // Without the upper_bound: the numbers of that mode are still there.
+        let seen = self.clock.read(FAILED_OVER);
+        if seen < self.upper_bound {
             return;
         }
-        self.floor = self.cap;
+        self.lower_bound = self.upper_bound;
         let lost = if mutant!("fallback-return-early") {
             seen.saturating_sub(own)
         } else {
@@ -329,32 +329,32 @@ impl Steering {
         // The clock says this from now on, and not since it has moved.
         self.own = own;
         self.moved_at = self.clock.reference.now();
-        self.change();
+        self.publish();
     }
 
     /// Rule 1.
-    fn change(&mut self) {
-        let epoch = (self.epoch + 1) % EPOCHS;
-        let place = (epoch % MODES) as usize;
-        // Pairs with the fence of a reader: who sees a number below sees the epoch before it.
+    fn publish(&mut self) {
+        let version = (self.version + 1) % VERSIONS;
+        let index = (version % MODES) as usize;
+        // Pairs with the fence of a reader: who sees a number below sees the version before it.
         fence(Ordering::Release);
-        self.clock.offset[place].store(self.offset);
-        self.clock.from[place].store(self.from);
-        self.clock.since[place].store(self.since);
-        match epoch % MODES {
-            FOLLOWING => self.clock.floor.store(self.floor),
-            RETURNING => self.clock.cap.store(self.cap),
+        self.clock.offset[index].store(self.offset);
+        self.clock.from[index].store(self.from);
+        self.clock.since[index].store(self.since);
+        match version % MODES {
+            FOLLOWING => self.clock.lower_bound.store(self.lower_bound),
+            FAILING_BACK => self.clock.upper_bound.store(self.upper_bound),
             _ => {}
         }
         // Release: pairs with the acquire of a reader.
-        self.clock.epoch.store(epoch, Ordering::Release);
-        self.epoch = epoch;
+        self.clock.version.store(version, Ordering::Release);
+        self.version = version;
     }
 }
 
-impl Drop for Steering {
+impl Drop for ClockWriter {
     fn drop(&mut self) {
         // Release: pairs with the acquire of the next.
-        self.clock.is_steered.store(false, Ordering::Release);
+        self.clock.has_writer.store(false, Ordering::Release);
     }
 }

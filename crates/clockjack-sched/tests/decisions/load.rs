@@ -30,13 +30,13 @@ fn a24_who_is_evicted_is_dropped_soon_and_not_when_something_is_due() {
     let token = Arc::new(());
     let held = Arc::clone(&token);
     let low = scheduler.schedule_once_fn(secs(1800), ELSEWHERE, move |_| drop(held)).unwrap();
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     host.take_calls();
     scheduler.schedule_once_fn(secs(3600), HERE, |_| ()).unwrap();
     assert!(low.is_cancelled());
     // The job comes after what the runner sleeps for, but there is something to be dropped.
     assert_eq!(host.take_calls(), 1);
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(Arc::strong_count(&token), 1);
 }
 
@@ -172,7 +172,7 @@ fn a08_a_dispatcher_that_refuses_is_pressure() {
     for (refuses, limit) in [(true, 4), (true, 4), (false, 9)] {
         host.refuses.store(refuses, SeqCst);
         host.clock.advance(ms(10));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         assert_eq!(scheduler.metrics().quota_limit, limit);
     }
     let told = [true, false].map(|engaged| Warning::BackpressureState { engaged, reason });
@@ -189,7 +189,7 @@ fn a08_a_refusal_of_a_dispatcher_does_not_shut_out_its_jobs_for_ever() {
     assert_eq!(kind(&scheduler, ELSEWHERE), None);
     host.refuses.store(true, SeqCst);
     host.clock.advance(secs(1));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     host.refuses.store(false, SeqCst);
     assert_eq!(kind(&scheduler, ELSEWHERE), backpressured);
     host.clock.advance(ms(990));

@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 use core::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use clockjack_sched::{
-    BatchMode, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, Hub, JobSpec, JobState,
+    BatchMode, Bus, CatchUp, Delivery, EventKinds, ExecutionBatch, FireContext, JobSpec, JobState,
     JobTable, Policy, PolicyRegistry, PressureReason, SchedulerConfig, Warning,
 };
 use clockjack_time::{ClockKind, GrowingWheel, Resolution, Tick, TimerInstant, WheelConfig};
@@ -70,7 +70,7 @@ fn a21_a_periodic_job_does_not_die_when_its_run_is_dropped() {
     let once = scheduler.schedule_once_fn(ms(10), ELSEWHERE, diary.writer("once")).unwrap();
     let turn = || {
         host.clock.advance(ms(10));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         host.take_work()
     };
     drop(turn());
@@ -207,7 +207,7 @@ fn a02_batches_say_what_a_call_stands_for() {
 fn a02_a_burst_is_told_once_until_it_is_caught_up_with() {
     let mut wheel = GrowingWheel::new(WheelConfig::DEFAULT);
     let mut jobs = JobTable::new(&SchedulerConfig::DEFAULT, 0, ClockKind::Deterministic);
-    let mut stream = Hub::subscribe(jobs.hub(), EventKinds::WARNING, 64).unwrap();
+    let mut stream = Bus::subscribe(jobs.bus(), EventKinds::WARNING, 64).unwrap();
     let spec = JobSpec::fixed_rate(ms(10), ms(10)).policy(Policy::DEFAULT.burst_threshold(3));
     let job = jobs.schedule(&mut wheel, at(0), spec, ()).unwrap();
     // It runs from tick 1 to tick 9; then each run takes a tick, so it hovers; then none does.
@@ -332,7 +332,7 @@ fn a21_what_comes_due_while_a_run_is_out_is_counted() {
     let mut out = Vec::new();
     for _ in 0..5 {
         host.clock.advance(ms(10));
-        scheduler.turn(0, 0, usize::MAX);
+        scheduler.poll_shard(0, 0, usize::MAX);
         out.extend(host.take_work());
     }
     assert_eq!(out.len(), 1);
@@ -340,7 +340,7 @@ fn a21_what_comes_due_while_a_run_is_out_is_counted() {
     host.take_calls();
     out.remove(0).run();
     assert_eq!(host.take_calls(), 1, "the rest is due at once");
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     for work in host.take_work() {
         work.run();
     }

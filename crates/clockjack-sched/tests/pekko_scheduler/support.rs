@@ -35,7 +35,7 @@ impl Bench {
     }
 
     pub(crate) fn with(config: SchedulerConfig) -> Self {
-        Self(ManualRunner::with_guard(config, guard).expect("it is not for production"))
+        Self(ManualRunner::with_catch_unwind(config, guard).expect("it is not for production"))
     }
 
     pub(crate) fn runner(&self) -> ManualRunner {

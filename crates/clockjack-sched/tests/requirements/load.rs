@@ -92,11 +92,11 @@ fn r4_2_a_job_that_several_threads_run_for_runs_once() {
     let cancelled = thread::scope(|scope| {
         for executor in 0..2 {
             let scheduler = &scheduler;
-            scope.spawn(move || while scheduler.turn(0, executor, 10).is_more {});
+            scope.spawn(move || while scheduler.poll_shard(0, executor, 10).is_more {});
         }
         jobs.iter().rev().filter(|job| job.cancel()).count()
     });
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(ran.load(SeqCst) + cancelled, 1000);
 }
 
@@ -231,7 +231,7 @@ fn r4_7_active_jobs_periodic_ones_and_drops_are_counted() {
     scheduler.schedule_once_fn(secs(1), HERE, |_| ()).unwrap();
     assert_eq!(count(), (3, 1, 1));
     host.clock.advance(ms(10));
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(count(), (2, 1, 1));
     assert_eq!(diary.names(), ["once", "rate"]);
     rate.cancel();

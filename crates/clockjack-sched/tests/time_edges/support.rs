@@ -27,9 +27,9 @@ pub(crate) fn ticks(n: u64) -> core::time::Duration {
 
 /// What handlers were told: due, now, runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told(Arc<Mutex<Vec<(u64, u64, u32)>>>);
+pub(crate) struct CountingTask(Arc<Mutex<Vec<(u64, u64, u32)>>>);
 
-impl Told {
+impl CountingTask {
     /// A handler that writes down what it is told.
     pub(crate) fn handler(&self) -> impl FnMut(&FireContext) + Send + use<> {
         let told = self.clone();
@@ -90,8 +90,8 @@ impl Fine {
         self.calls.swap(0, Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn turn(&self) -> clockjack_sched::Turn {
-        self.scheduler.turn(0, 0, usize::MAX)
+    pub(crate) fn turn(&self) -> clockjack_sched::PollResult {
+        self.scheduler.poll_shard(0, 0, usize::MAX)
     }
 }
 
@@ -108,7 +108,7 @@ impl SchedulerHost for FineHost {
         "fine"
     }
 
-    fn call_runner(&self, _shard: usize) {
+    fn wake_poller(&self, _shard: usize) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,18 +1,18 @@
-//! One-shots, and what holds for all parcels.
+//! One-shots, and what holds for all deliveries.
 
 use core::time::Duration;
 
 use clockjack_sched::{
-    Courier, DiagnosticEvent, EventKinds, JobSpec, JobState, LogKind, Parcel, ParcelTask,
-    ScheduleErrorKind, Warning, model::held,
+    DeliverySink, DeliveryTask, DiagnosticEvent, EventKinds, JobSpec, JobState, LogKind,
+    PendingDelivery, ScheduleErrorKind, Warning, model::held,
 };
 
 use crate::support::{Mailbox, advance, manual, ms, scheduler, text, told};
 
 #[test]
-fn a_message_arrives_when_its_parcel_is_opened() {
+fn a_message_arrives_when_its_delivery_is_accepted() {
     let (manual, mailbox) = (manual(), Mailbox::default());
-    let job = manual.scheduler().schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it"));
+    let job = manual.scheduler().schedule_delivery(JobSpec::once(ms(5)), mailbox.letter("it"));
     let job = job.expect("open");
     assert_eq!(manual.advance(ms(4)), 0);
     assert_eq!((manual.advance(ms(1)), mailbox.len()), (1, 1));
@@ -20,27 +20,27 @@ fn a_message_arrives_when_its_parcel_is_opened() {
     assert!(!job.is_completed() && !job.is_cancelled());
 
     manual.advance(ms(3));
-    let mut parcel = mailbox.open().expect("not cancelled");
-    assert_eq!((text(&mut parcel), told(&parcel)), ("it", (5, 8, 1)));
+    let mut delivery = mailbox.accept().expect("not cancelled");
+    assert_eq!((text(&mut delivery), told(&delivery)), ("it", (5, 8, 1)));
     assert_eq!((job.state(), job.is_completed()), (JobState::Executing, false));
     assert!(!job.cancel(), "its run has begun");
-    drop(parcel);
+    drop(delivery);
     assert!(job.is_completed());
     assert_eq!(mailbox.letters(), 0);
     assert_eq!(manual.scheduler().metrics().discarded_total, 0);
 }
 
 #[test]
-fn a_cancel_wins_over_a_parcel_that_lies_in_the_mailbox() {
+fn a_cancel_wins_over_a_delivery_that_lies_in_the_mailbox() {
     for spec in [JobSpec::once(ms(5)), JobSpec::fixed_rate(ms(5), ms(5))] {
         let (manual, mailbox) = (manual(), Mailbox::default());
-        let job = manual.scheduler().schedule_parcel(spec, mailbox.letter("it")).expect("open");
+        let job = manual.scheduler().schedule_delivery(spec, mailbox.letter("it")).expect("open");
         manual.advance(ms(5));
         assert!(job.cancel() && job.is_cancelled() && !job.cancel());
         manual.advance(ms(50));
         assert_eq!((mailbox.len(), mailbox.told_cancelled()), (1, 0));
 
-        assert!(mailbox.open().is_none(), "it was cancelled");
+        assert!(mailbox.accept().is_none(), "it was cancelled");
         manual.run_due();
         assert_eq!((mailbox.told_cancelled(), mailbox.letters()), (1, 0));
         let metrics = manual.scheduler().metrics();
@@ -54,20 +54,20 @@ fn a_cancel_wins_over_a_parcel_that_lies_in_the_mailbox() {
 #[test]
 fn a_cancel_of_one_that_waits_tells_its_task() {
     let (manual, mailbox) = (manual(), Mailbox::default());
-    let job = manual.scheduler().schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it"));
+    let job = manual.scheduler().schedule_delivery(JobSpec::once(ms(5)), mailbox.letter("it"));
     assert!(job.expect("open").cancel());
     manual.advance(ms(10));
     assert_eq!((mailbox.told_cancelled(), mailbox.letters(), mailbox.len()), (1, 0, 0));
 }
 
 #[test]
-fn a_parcel_that_is_dropped_unopened_is_complete_and_counted() {
+fn a_delivery_that_is_dropped_unaccepted_is_complete_and_counted() {
     let (manual, mailbox) = (manual(), Mailbox::default());
-    let job = manual.scheduler().schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it"));
+    let job = manual.scheduler().schedule_delivery(JobSpec::once(ms(5)), mailbox.letter("it"));
     manual.advance(ms(5));
-    let parcel = mailbox.take().expect("it was sent");
-    assert!(!parcel.is_cancelled());
-    drop(parcel);
+    let delivery = mailbox.take().expect("it was sent");
+    assert!(!delivery.is_cancelled());
+    drop(delivery);
     assert!(job.expect("open").is_completed());
     let metrics = manual.scheduler().metrics();
     assert_eq!((metrics.discarded_total, metrics.executed_total, metrics.failed_total), (1, 1, 0));
@@ -77,39 +77,40 @@ fn a_parcel_that_is_dropped_unopened_is_complete_and_counted() {
 #[test]
 fn a_receiver_that_is_gone_takes_the_message_for_dead_letters_and_ends_the_job() {
     let (manual, mailbox) = (manual(), Mailbox::default());
-    let job = manual.scheduler().schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it"));
+    let job = manual.scheduler().schedule_delivery(JobSpec::once(ms(5)), mailbox.letter("it"));
     manual.advance(ms(5));
-    let mut parcel = mailbox.open().expect("not cancelled");
-    assert_eq!(text(&mut parcel), "it");
-    parcel.end_job();
+    let mut delivery = mailbox.accept().expect("not cancelled");
+    assert_eq!(text(&mut delivery), "it");
+    delivery.complete_job();
     assert!(job.expect("open").is_completed());
 }
 
 #[test]
-fn parcels_that_are_due_in_one_tick_are_sent_in_the_order_of_registration() {
+fn deliveries_that_are_due_in_one_tick_are_sent_in_the_order_of_registration() {
     let (manual, mailbox) = (manual(), Mailbox::default());
     let texts = ["a", "b", "c", "d", "e"];
     for letter in texts {
-        let job = manual.scheduler().schedule_parcel(JobSpec::once(ms(5)), mailbox.letter(letter));
+        let job =
+            manual.scheduler().schedule_delivery(JobSpec::once(ms(5)), mailbox.letter(letter));
         drop(job.expect("open"));
     }
     manual.advance(ms(5));
-    assert_eq!(texts.map(|_| text(&mut mailbox.open().expect("not cancelled"))), texts);
+    assert_eq!(texts.map(|_| text(&mut mailbox.accept().expect("not cancelled"))), texts);
 }
 
 #[test]
 fn a_job_without_delay_is_sent_within_the_call_that_schedules_it() {
     let (manual, mailbox) = (manual(), Mailbox::default());
     let spec = JobSpec::once(Duration::ZERO);
-    drop(manual.scheduler().schedule_parcel(spec, mailbox.letter("it")).expect("open"));
-    assert_eq!(told(&mailbox.open().expect("not cancelled")), (0, 0, 1));
+    drop(manual.scheduler().schedule_delivery(spec, mailbox.letter("it")).expect("open"));
+    assert_eq!(told(&mailbox.accept().expect("not cancelled")), (0, 0, 1));
 }
 
 #[test]
 fn a_refused_task_comes_back() {
     let (manual, mailbox) = (manual(), Mailbox::default());
     manual.scheduler().shutdown();
-    let refused = manual.scheduler().schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it"));
+    let refused = manual.scheduler().schedule_delivery(JobSpec::once(ms(5)), mailbox.letter("it"));
     let refused = refused.expect_err("closed");
     assert_eq!(refused.kind(), ScheduleErrorKind::Closed);
     assert_eq!(refused.into_inner().text, "it");
@@ -120,9 +121,10 @@ fn the_log_tells_when_it_was_sent_and_by_whom_and_that_it_was_discarded() {
     let (scheduler, host) = scheduler(1);
     let mailbox = Mailbox::default();
     scheduler.diagnostics().enable_log(100);
-    let job = scheduler.schedule_parcel(JobSpec::once(ms(5)), mailbox.letter("it")).expect("open");
+    let job =
+        scheduler.schedule_delivery(JobSpec::once(ms(5)), mailbox.letter("it")).expect("open");
     advance(&host, 7);
-    scheduler.turn(0, 3, 10);
+    scheduler.poll_shard(0, 3, 10);
     advance(&host, 2);
     assert!(job.cancel());
     drop(mailbox.take());
@@ -142,16 +144,16 @@ fn the_log_tells_when_it_was_sent_and_by_whom_and_that_it_was_discarded() {
     );
 }
 
-/// Opens its parcels at once, on the thread of the turn, or panics with them in its hands.
+/// Opens its deliveries at once, on the thread of the turn, or panics with them in its hands.
 struct AtOnce {
     panics: bool,
 }
 
-impl Courier for AtOnce {
-    fn carry(self, parcel: Parcel) {
-        let parcel = parcel.open().expect("nobody cancels it");
+impl DeliverySink for AtOnce {
+    fn deliver(self, delivery: PendingDelivery) {
+        let delivery = delivery.accept().expect("nobody cancels it");
         assert!(!self.panics, "as it was asked to");
-        drop(parcel);
+        drop(delivery);
     }
 }
 
@@ -159,12 +161,12 @@ struct Hasty {
     panics: bool,
 }
 
-impl ParcelTask for Hasty {
-    type Courier = AtOnce;
+impl DeliveryTask for Hasty {
+    type Sink = AtOnce;
 
-    const TELLS_CANCEL: bool = false;
+    const NOTIFY_CANCEL: bool = false;
 
-    fn courier(&self) -> AtOnce {
+    fn sink(&self) -> AtOnce {
         AtOnce { panics: self.panics }
     }
 
@@ -174,10 +176,10 @@ impl ParcelTask for Hasty {
 }
 
 #[test]
-fn a_parcel_may_be_opened_and_dropped_before_the_courier_returns() {
+fn a_delivery_may_be_accepted_and_dropped_before_the_sink_returns() {
     let manual = manual();
     let spec = JobSpec::fixed_delay(ms(5), ms(5));
-    let job = manual.scheduler().schedule_parcel(spec, Hasty { panics: false }).expect("open");
+    let job = manual.scheduler().schedule_delivery(spec, Hasty { panics: false }).expect("open");
     assert_eq!(manual.advance(ms(20)), 4);
     assert!(job.cancel());
     manual.advance(ms(5));
@@ -185,12 +187,12 @@ fn a_parcel_may_be_opened_and_dropped_before_the_courier_returns() {
 }
 
 #[test]
-fn a_courier_that_panics_is_told_and_its_job_goes_on() {
+fn a_sink_that_panics_is_told_and_its_job_goes_on() {
     let manual = manual();
     let warnings = manual.scheduler().diagnostics().subscribe(EventKinds::WARNING, 8);
     let mut warnings = warnings.expect("one is not too many");
     let spec = JobSpec::fixed_rate(ms(5), ms(5));
-    let job = manual.scheduler().schedule_parcel(spec, Hasty { panics: true }).expect("open");
+    let job = manual.scheduler().schedule_delivery(spec, Hasty { panics: true }).expect("open");
     manual.advance(ms(5));
     let event = warnings.try_next();
     assert!(

@@ -19,11 +19,11 @@ use clockjack_time::{
 };
 
 use crate::{
+    counting_task::CountingTask,
     support::{
         DEFAULT, Interrupted, MILLIS, Mark, board, interrupts, leak, ms, next_warning, once,
         warnings,
     },
-    told::Told,
 };
 
 fn start(driver: &'static InterruptDriver) -> Result<RunnerLoop, DriverError> {
@@ -231,7 +231,7 @@ fn who_schedules_something_due_soon_ends_the_sleep() {
 #[test]
 fn a_job_that_is_given_up_for_room_ends_the_sleep_to_be_told() {
     let (_, mut runner, mark) = board(SchedulerConfig { capacity: 2, ..MILLIS });
-    let task = Told::default();
+    let task = CountingTask::default();
     let schedule = |runner: &RunnerLoop, delay, class| {
         let job = JobSpec::once(delay).policy(Policy::DEFAULT.priority(class));
         runner.scheduler().schedule(job, DEFAULT, Task::new(task.clone())).expect("there is room")
@@ -403,7 +403,7 @@ fn a_panic_is_caught_where_the_host_can_and_the_loop_goes_on() {
             .map_err(|_| HandlerError::panic("caught"))
     }
     let ticks = leak(InterruptDriver::new(Resolution::MILLI));
-    let host = HardwareHost::new(ticks, ticks, Waker::noop().clone()).with_guard(guard);
+    let host = HardwareHost::new(ticks, ticks, Waker::noop().clone()).with_catch_unwind(guard);
     let scheduler = Scheduler::new(MILLIS, host).expect("a mode that can be");
     let mut runner = RunnerLoop::new(scheduler, ticks, Waker::noop().clone()).expect("fresh");
     let mut told = warnings(&runner);

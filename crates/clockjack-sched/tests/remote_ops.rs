@@ -1,12 +1,12 @@
-//! What is left as a note while another has the lease, one step at a time on one thread.
+//! What is left as a note while another has the guard, one step at a time on one thread.
 #![cfg(not(loom))]
 
 extern crate alloc;
 
+#[path = "support/counting_task.rs"]
+mod counting_task;
 #[path = "support/host.rs"]
 mod host;
-#[path = "support/told.rs"]
-mod told;
 
 use alloc::sync::Arc;
 use core::{
@@ -16,14 +16,14 @@ use core::{
 use std::{sync::Mutex, thread};
 
 use clockjack_sched::{
-    Affinity, Cancellable, Class, DiagnosticEvent, DispatcherId, EventKinds, FireContext,
-    HandlerError, JobState, Policy, PolicyRegistry, ScheduleErrorKind, Scheduler, SchedulerConfig,
-    SchedulerTask, Warning, Work,
-    model::{held, while_leased},
+    Affinity, Cancellable, Class, DiagnosticEvent, DispatchedRun, DispatcherId, EventKinds,
+    FireContext, HandlerError, JobState, Policy, PolicyRegistry, ScheduleErrorKind, Scheduler,
+    SchedulerConfig, SchedulerTask, Warning,
+    model::{held, while_locked},
 };
 use clockjack_time::{Resolution, Tick};
+use counting_task::CountingTask;
 use host::Host;
-use told::Told;
 
 const D: DispatcherId = DispatcherId::DEFAULT;
 
@@ -35,7 +35,7 @@ struct World {
     scheduler: Scheduler,
     host: Host,
     /// What was handed to dispatchers.
-    works: Arc<Mutex<Vec<Work>>>,
+    works: Arc<Mutex<Vec<DispatchedRun>>>,
     order: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -56,7 +56,7 @@ impl World {
     /// Takes a turn at a tick, and says when the runner wakes.
     fn turn_at(&self, tick: u64) -> Option<Tick> {
         self.host.now.store(tick, SeqCst);
-        self.scheduler.turn(0, 0, usize::MAX).next_wake
+        self.scheduler.poll_shard(0, 0, usize::MAX).next_wake
     }
 
     fn once(&self, delay: u64, name: u32) -> Cancellable {
@@ -79,7 +79,7 @@ impl World {
 fn jobs_that_were_posted_run_in_the_order_of_their_posts() {
     let world = World::new();
     drop(world.once(5, 0));
-    while_leased(&world.scheduler, || {
+    while_locked(&world.scheduler, || {
         for name in 1..=20 {
             drop(world.once(5, name));
         }
@@ -98,7 +98,7 @@ fn a_posted_job_that_is_cancelled_before_it_is_taken_up_calls_the_runner() {
     world.calls();
     let token = Arc::new(());
     let inside = token.clone();
-    while_leased(&world.scheduler, || {
+    while_locked(&world.scheduler, || {
         let run = move |_: &_| drop(inside);
         let job = world.scheduler.schedule_once_fn(ticks(100), D, run).expect("open");
         assert_eq!(world.calls(), 0, "the runner wakes before it is due");
@@ -134,7 +134,7 @@ fn a_posted_job_that_finds_no_quota_leaves_no_trace() {
     let world = World::with(SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT });
     let job = world.once(5, 0);
     let before = held(&world.scheduler);
-    let refused = while_leased(&world.scheduler, || {
+    let refused = while_locked(&world.scheduler, || {
         world.scheduler.schedule_once_fn(ticks(5), D, |_| ()).expect_err("one is all there may be")
     });
     assert_eq!(refused.kind(), ScheduleErrorKind::QuotaExceeded);
@@ -143,12 +143,12 @@ fn a_posted_job_that_finds_no_quota_leaves_no_trace() {
     assert!(job.cancel());
     drop(job);
     let after = held(&world.scheduler);
-    assert_eq!((after.slots, after.credits), (0, 0));
-    while_leased(&world.scheduler, || drop(world.once(5, 1)));
+    assert_eq!((after.slots, after.permits), (0, 0));
+    while_locked(&world.scheduler, || drop(world.once(5, 1)));
     world.turn_at(9);
     assert_eq!(world.order(), [1]);
     let after = held(&world.scheduler);
-    assert_eq!((after.slots, after.credits), (0, 0));
+    assert_eq!((after.slots, after.permits), (0, 0));
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn handles_that_are_dropped_during_a_lease_give_their_slots_back() {
     world.turn_at(5);
     assert!(jobs.iter().all(|job| job.state() == JobState::Completed));
     assert_eq!(held(&world.scheduler).slots, 50, "a handle keeps its slot");
-    while_leased(&world.scheduler, || drop(jobs));
+    while_locked(&world.scheduler, || drop(jobs));
     assert_eq!(held(&world.scheduler).slots, 50);
-    while_leased(&world.scheduler, || drop(second));
+    while_locked(&world.scheduler, || drop(second));
     assert_eq!(held(&world.scheduler).slots, 0);
 }
 
@@ -170,7 +170,7 @@ fn a_posted_job_that_finds_no_quota_is_told_as_any_other() {
     let world = World::with(SchedulerConfig { quota: 1, ..SchedulerConfig::DEFAULT });
     let mut events = world.scheduler.diagnostics().subscribe(EventKinds::WARNING, 8).expect("room");
     let _job = world.once(5, 0);
-    while_leased(&world.scheduler, || {
+    while_locked(&world.scheduler, || {
         world.scheduler.schedule_once_fn(ticks(5), D, |_| ()).expect_err("one is all there may be")
     });
     let told = events.try_next().expect("the first refusal is told");
@@ -202,7 +202,7 @@ fn a_post_spends_credits_that_its_shard_has_before_it_is_refused() {
     drop(world.once(5, 1));
     world.host.shard.store(0, SeqCst);
     thread::scope(|scope| {
-        let poster = while_leased(&world.scheduler, || {
+        let poster = while_locked(&world.scheduler, || {
             let poster = scope.spawn(|| world.once(5, 2));
             while world.host.waits.load(SeqCst) == 0 && !poster.is_finished() {
                 thread::yield_now();
@@ -218,7 +218,7 @@ fn a_post_spends_credits_that_its_shard_has_before_it_is_refused() {
 /// Shuts its scheduler down while it runs, if it has one.
 struct Closing {
     scheduler: Option<Scheduler>,
-    told: Told,
+    told: CountingTask,
 }
 
 impl SchedulerTask for Closing {
@@ -238,10 +238,10 @@ impl SchedulerTask for Closing {
 fn a_periodic_task_on_another_dispatcher_is_told_of_a_close_before_it_runs_or_while_it_does() {
     for runs in [0, 1] {
         let world = World::new();
-        let told = Told::default();
+        let told = CountingTask::default();
         let scheduler = (runs == 1).then(|| world.scheduler.clone());
         let task = Closing { scheduler, told: told.clone() };
-        let Told { ran, told } = told;
+        let CountingTask { ran, told } = told;
         let schedule = Scheduler::schedule_at_fixed_rate_task;
         let job = schedule(&world.scheduler, ticks(5), ticks(5), DispatcherId(1), task);
         let job = job.expect("open");
@@ -267,8 +267,8 @@ fn a_task_that_goes_for_one_of_a_higher_class_calls_the_runner_to_be_told() {
     let policies = PolicyRegistry::new().set(Affinity::Dispatcher(DispatcherId(1)), low);
     let config = SchedulerConfig { capacity: 1, policies, ..SchedulerConfig::DEFAULT };
     let world = World::with(config);
-    let task = Told::default();
-    let Told { ran, told } = task.clone();
+    let task = CountingTask::default();
+    let CountingTask { ran, told } = task.clone();
     let schedule = Scheduler::schedule_once_task;
     let job = schedule(&world.scheduler, ticks(50), DispatcherId(1), task).expect("open");
     world.turn_at(0);
@@ -284,7 +284,7 @@ fn a_task_that_goes_for_one_of_a_higher_class_calls_the_runner_to_be_told() {
 fn slots_that_were_put_in_stock_among_many_jobs_keep_no_room() {
     let world = World::new();
     let jobs: Vec<_> = (0..1_000).map(|name| world.once(5, name)).collect();
-    while_leased(&world.scheduler, || (0..20).for_each(|name| drop(world.once(5, name))));
+    while_locked(&world.scheduler, || (0..20).for_each(|name| drop(world.once(5, name))));
     assert!(held(&world.scheduler).room >= 1_020);
     world.turn_at(5);
     drop(jobs);
@@ -294,7 +294,7 @@ fn slots_that_were_put_in_stock_among_many_jobs_keep_no_room() {
     let left = held(&world.scheduler);
     assert_eq!(left.slots, 0);
     assert!(left.room <= 64 + 128, "room for {} slots is left", left.room);
-    while_leased(&world.scheduler, || (0..20).for_each(|name| drop(world.once(5, name))));
+    while_locked(&world.scheduler, || (0..20).for_each(|name| drop(world.once(5, name))));
     world.turn_at(11 + 2_000);
     assert_eq!(world.order().len(), 1_040);
 }
@@ -312,7 +312,7 @@ fn a_close_runs_nothing_that_others_make_due_while_it_flushes() {
             if runs.fetch_add(1, SeqCst) < RUNS_MAX && is_outer {
                 // Another runner, to which each run takes longer than its period.
                 host.now.fetch_add(5, SeqCst);
-                scheduler.turn(0, 1, 1);
+                scheduler.poll_shard(0, 1, 1);
             }
             depth.fetch_sub(1, SeqCst);
         };

@@ -10,7 +10,8 @@ use core::{
 use std::{sync::Barrier, thread};
 
 use clockjack_sched::{
-    Cancellable, CloseReport, Courier, JobSpec, Parcel, ParcelTask, Scheduler, model::held,
+    Cancellable, CloseReport, DeliverySink, DeliveryTask, JobSpec, PendingDelivery, Scheduler,
+    model::held,
 };
 
 use crate::support::{Mailbox, advance, folded, ms, scheduler};
@@ -34,16 +35,16 @@ struct Letter {
 
 struct ToMailbox(Mailbox);
 
-impl Courier for ToMailbox {
-    fn carry(self, parcel: Parcel) {
-        self.0.carry(parcel);
+impl DeliverySink for ToMailbox {
+    fn deliver(self, delivery: PendingDelivery) {
+        self.0.deliver(delivery);
     }
 }
 
-impl ParcelTask for Letter {
-    type Courier = ToMailbox;
+impl DeliveryTask for Letter {
+    type Sink = ToMailbox;
 
-    fn courier(&self) -> ToMailbox {
+    fn sink(&self) -> ToMailbox {
         ToMailbox(self.to.clone())
     }
 
@@ -81,7 +82,7 @@ fn receive(mailbox: &Mailbox, seed: u64, is_over: &AtomicBool) {
     let random = random(seed);
     loop {
         let ends = is_over.load(SeqCst);
-        let Some(parcel) = mailbox.take() else {
+        let Some(delivery) = mailbox.take() else {
             if ends {
                 return;
             }
@@ -89,17 +90,17 @@ fn receive(mailbox: &Mailbox, seed: u64, is_over: &AtomicBool) {
             continue;
         };
         match random(8) {
-            0 => drop(parcel),
-            1 => parcel.end_job(),
-            2 => receive_one(parcel, thread::yield_now),
-            _ => receive_one(parcel, || ()),
+            0 => drop(delivery),
+            1 => delivery.complete_job(),
+            2 => receive_one(delivery, thread::yield_now),
+            _ => receive_one(delivery, || ()),
         }
     }
 }
 
-fn receive_one(parcel: Parcel, work: impl FnOnce()) {
-    let Some(mut parcel) = parcel.open() else { return };
-    let letter = parcel.task_mut::<Letter>().expect("it was made of one");
+fn receive_one(delivery: PendingDelivery, work: impl FnOnce()) {
+    let Some(mut delivery) = delivery.accept() else { return };
+    let letter = delivery.task_mut::<Letter>().expect("it was made of one");
     letter.fate.opened.fetch_add(1, SeqCst);
     work();
 }
@@ -110,7 +111,7 @@ fn round(seed: u64, shards: u32) {
     let fates: Vec<_> = (0..JOBS).map(|_| Arc::new(Fate::default())).collect();
     let letter = |n: usize| Letter { to: mailbox.clone(), fate: Arc::clone(&fates[n]) };
     let jobs: Vec<_> = (0..JOBS)
-        .map(|n| scheduler.schedule_parcel(spec(n), letter(n)).map_err(|refused| refused.kind()))
+        .map(|n| scheduler.schedule_delivery(spec(n), letter(n)).map_err(|refused| refused.kind()))
         .map(|job| job.expect("open"))
         .collect();
     let (start, is_over) = (Barrier::new(4), AtomicBool::new(false));
@@ -124,7 +125,7 @@ fn round(seed: u64, shards: u32) {
             while !scheduler.is_closed() {
                 advance(&host, 1);
                 for shard in 0..shards as usize {
-                    scheduler.turn(shard, 1, 16);
+                    scheduler.poll_shard(shard, 1, 16);
                 }
             }
         });
@@ -146,7 +147,7 @@ fn round(seed: u64, shards: u32) {
     judge(&scheduler, &report, &jobs, &fates);
     drop((jobs, letter));
     let left = held(&scheduler);
-    assert_eq!((left.slots, left.garbage, left.notes), (0, 0, 0), "something is left");
+    assert_eq!((left.slots, left.due, left.remote_ops), (0, 0, 0), "something is left");
     assert!(fates.iter().all(|fate| Arc::strong_count(fate) == 1), "a letter was not dropped");
 }
 
@@ -185,7 +186,7 @@ fn judge(scheduler: &Scheduler, report: &CloseReport, jobs: &[Cancellable], fate
 }
 
 #[test]
-fn each_of_a_thousand_closes_under_parcels_counts_exactly() {
+fn each_of_a_thousand_closes_under_deliveries_counts_exactly() {
     for seed in 0..1_000 {
         round(seed, if seed % 4 == 0 { 2 } else { 1 });
     }

@@ -9,56 +9,56 @@
 //!    takes one, and moves with the first that somebody takes.
 //! 2. A watcher that finds a shard wanting notes where its wheel stands, and when it saw that. A
 //!    later look that finds the wheel in the same place, and the shard still wanting, tells of a
-//!    silence if the driver was given long enough in between. Two that look at the same time may
+//!    timeout if the driver was given long enough in between. Two that look at the same time may
 //!    tell it twice.
-//! 3. It tells once for each place of the wheel, so once for each silence, and calls the runner.
+//! 3. It tells once for each place of the wheel, so once for each timeout, and calls the runner.
 //!
-//! *How soon*: within two spans of [`driver_silence`](crate::SchedulerConfig::driver_silence) after
-//! the deadline, if the watcher comes back when it is told to. A shard whose lease is held by
+//! *How soon*: within two spans of [`driver_timeout`](crate::SchedulerConfig::driver_timeout) after
+//! the deadline, if the watcher comes back when it is told to. A shard whose guard is held by
 //! another thread is looked at the next time.
 
 use clockjack_sync::prim::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use clockjack_time::{Tick, TickSpan};
 
-use super::{Scheduler, Station};
+use super::{Scheduler, SchedulerShard};
 use crate::Warning;
 
 /// What watchers have seen of a shard. Relaxed all of it: what is decided by it is only told.
 #[derive(Debug)]
-pub(crate) struct Silence {
+pub(crate) struct StallDetector {
     /// The low bits of the tick at which the wheel stood, plus one.
-    stands_at: AtomicU32,
+    stopped_at: AtomicU32,
     /// The low bits of the tick at which it was first seen there.
     since: AtomicU32,
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
-impl Silence {
+impl StallDetector {
     pub(super) fn new() -> Self {
         let never = || AtomicU32::new(0);
         // As if it was told: nothing has been seen.
-        Self { stands_at: never(), since: never(), is_told: AtomicBool::new(true) }
+        Self { stopped_at: never(), since: never(), is_reported: AtomicBool::new(true) }
     }
 
     /// A shard wants a turn now, and its wheel stands still. When to look again, and for how long
     /// that is so, if that is news.
-    fn note(&self, stands_at: Tick, now: Tick, silence: TickSpan) -> (TickSpan, Option<TickSpan>) {
-        let (place, at) = (low(stands_at).wrapping_add(1), low(now));
-        if self.stands_at.load(Relaxed) != place {
+    fn note(&self, stopped_at: Tick, now: Tick, timeout: TickSpan) -> (TickSpan, Option<TickSpan>) {
+        let (place, at) = (low(stopped_at).wrapping_add(1), low(now));
+        if self.stopped_at.load(Relaxed) != place {
             self.since.store(at, Relaxed);
-            self.stands_at.store(place, Relaxed);
-            self.is_told.store(false, Relaxed);
-            return (silence, None);
+            self.stopped_at.store(place, Relaxed);
+            self.is_reported.store(false, Relaxed);
+            return (timeout, None);
         }
-        if self.is_told.load(Relaxed) {
-            return (silence, None);
+        if self.is_reported.load(Relaxed) {
+            return (timeout, None);
         }
         let passed = u64::from(at.wrapping_sub(self.since.load(Relaxed)));
-        if passed < silence.get() {
-            return (TickSpan::new(silence.get() - passed), None);
+        if passed < timeout.get() {
+            return (TickSpan::new(timeout.get() - passed), None);
         }
-        self.is_told.store(true, Relaxed);
-        (silence, Some(TickSpan::new(passed)))
+        self.is_reported.store(true, Relaxed);
+        (timeout, Some(TickSpan::new(passed)))
     }
 }
 
@@ -70,7 +70,7 @@ fn low(tick: Tick) -> u32 {
 
 impl Scheduler {
     /// Looks whether turns are taken, for a thread of the host that is not the one that takes them;
-    /// a driver that is silent is told as a [`Warning::DriverSilent`], once for each silence, and
+    /// a driver that is silent is told as a [`Warning::DriverSilent`], once for each timeout, and
     /// its runner is called. Says when to look again; `None` if nothing is scheduled, or the
     /// scheduler is closed.
     pub fn check_driver(&self) -> Option<Tick> {
@@ -78,18 +78,18 @@ impl Scheduler {
         if self.is_closed() {
             return None;
         }
-        let resolution = inner.common.resolution;
-        let silence = resolution.ticks_ceil(inner.driver_silence);
-        let silence = silence.unwrap_or(TickSpan::new(u64::MAX)).max(TickSpan::ONE);
+        let resolution = inner.shared.resolution;
+        let timeout = resolution.ticks_ceil(inner.driver_timeout);
+        let timeout = timeout.unwrap_or(TickSpan::new(u64::MAX)).max(TickSpan::ONE);
         let now = self.now().elapsed_tick(resolution);
         let mut next: Option<Tick> = None;
-        for (index, station) in inner.stations.iter().enumerate() {
-            let (look, silent) = look_at(station, now, silence);
+        for (index, shard) in inner.shards.iter().enumerate() {
+            let (look, silent) = check_shard(shard, now, timeout);
             next = look.into_iter().chain(next).min();
             if let Some(ticks) = silent {
                 let silent_for = resolution.duration(ticks);
-                inner.common.warn(Warning::DriverSilent { silent_for });
-                inner.common.host.call_runner(index);
+                inner.shared.warn(Warning::DriverSilent { silent_for });
+                inner.shared.host.wake_poller(index);
             }
         }
         next
@@ -97,19 +97,24 @@ impl Scheduler {
 }
 
 /// When to look again, and for how long nobody came, if that is news.
-fn look_at(station: &Station, now: Tick, silence: TickSpan) -> (Option<Tick>, Option<TickSpan>) {
-    let Some(mut lease) = station.jobs.lease() else {
-        return (Some(now.saturating_add(silence)), None);
+fn check_shard(
+    shard: &SchedulerShard,
+    now: Tick,
+    timeout: TickSpan,
+) -> (Option<Tick>, Option<TickSpan>) {
+    let Some(mut guard) = shard.jobs.try_lock() else {
+        return (Some(now.saturating_add(timeout)), None);
     };
-    let core = lease.core();
-    let stands_at = core.wheel.elapsed();
-    let wanted = if core.table.n_due() > 0 { Some(stands_at) } else { core.wheel.next_deadline() };
-    drop(lease);
-    station.settle();
+    let locked = guard.locked();
+    let stopped_at = locked.wheel.elapsed();
+    let wanted =
+        if locked.table.n_due() > 0 { Some(stopped_at) } else { locked.wheel.next_deadline() };
+    drop(guard);
+    shard.flush();
     let Some(wanted) = wanted else { return (None, None) };
     if wanted > now {
-        return (Some(wanted.saturating_add(silence)), None);
+        return (Some(wanted.saturating_add(timeout)), None);
     }
-    let (rest, silent) = station.silence.note(stands_at, now, silence);
+    let (rest, silent) = shard.stall_detector.note(stopped_at, now, timeout);
     (Some(now.saturating_add(rest)), silent)
 }

@@ -7,12 +7,12 @@ use clockjack_sched::{FireContext, HandlerError, SchedulerTask};
 
 /// Counts how often it ran, and how often it was told of its cancel.
 #[derive(Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct CountingTask {
     pub(crate) ran: Arc<AtomicU32>,
     pub(crate) told: Arc<AtomicU32>,
 }
 
-impl SchedulerTask for Told {
+impl SchedulerTask for CountingTask {
     fn run(&mut self, _fire: &FireContext) -> Result<(), HandlerError> {
         self.ran.fetch_add(1, SeqCst);
         Ok(())

@@ -8,30 +8,30 @@ use clockjack_time::{Storage, Wheel};
 use super::JobTable;
 use crate::{
     BatchMode, JobId,
-    slots::Body,
-    word::{Closing, JobState},
+    slots::JobData,
+    state::{CloseAction, JobState},
 };
 
 impl<P> JobTable<P> {
     /// Takes up a slot that was on the stack of notes.
-    pub(crate) fn take_up<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+    pub(crate) fn apply<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let seen = if self.is_closed {
-            self.word(slot).take_up_closed()
+            self.job_state(slot).clear_remote_op_closed()
         } else {
-            self.word(slot).take_up()
+            self.job_state(slot).clear_remote_op()
         };
-        if !seen.is_pinned() {
+        if !seen.has_handles() {
             return self.free_slot(slot);
         }
         match seen.state() {
-            JobState::Scheduled if !self.is_closed => self.enter(wheel, slot),
+            JobState::Scheduled if !self.is_closed => self.insert_remote(wheel, slot),
             JobState::Cancelled => {
-                let body = self.body(slot, |body| *body);
-                if body.number == 0 {
+                let data = self.data(slot, |data| *data);
+                if data.number == 0 {
                     // Cancelled before anybody has taken it up.
-                    self.accept(slot, body.scheduled_at);
+                    self.count_accepted(slot, data.scheduled_at);
                     self.reap_later(wheel, slot);
-                } else if body.is_live && !body.is_listed {
+                } else if data.is_live && !data.is_listed {
                     self.reap_later(wheel, slot);
                 }
             }
@@ -40,13 +40,13 @@ impl<P> JobTable<P> {
     }
 
     /// Enters a job that was posted.
-    fn enter<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        let body = self.body(slot, |body| *body);
-        self.accept(slot, body.scheduled_at);
+    fn insert_remote<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
+        let data = self.data(slot, |data| *data);
+        self.count_accepted(slot, data.scheduled_at);
         let job = JobId { shard: self.shard, slot };
-        match self.insert(wheel, body.due, body.class, job) {
-            Some(timer) => self.body(slot, |body| body.timer = Some(timer)),
-            None => self.give_up(wheel, slot, body.class),
+        match self.insert(wheel, data.due, data.class, job) {
+            Some(timer) => self.data(slot, |data| data.timer = Some(timer)),
+            None => self.evict(wheel, slot, data.class),
         }
     }
 
@@ -60,15 +60,15 @@ impl<P> JobTable<P> {
     pub(crate) fn list_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
         let mut marked = Vec::new();
         for slot in self.free.all() {
-            let seen = self.word(slot).look();
+            let seen = self.job_state(slot).load();
             let is_marked = seen.state() == JobState::Scheduled && seen.runs_on_close();
-            if is_marked && !seen.is_noted() {
-                marked.push(self.body(slot, |body| (body.due, body.number, slot)));
+            if is_marked && !seen.has_remote_op() {
+                marked.push(self.data(slot, |data| (data.due, data.number, slot)));
             }
         }
         marked.sort_unstable();
         for (_, _, slot) in marked {
-            if self.word(slot).expire() {
+            if self.job_state(slot).expire() {
                 self.list_one_marked(wheel, slot);
             }
         }
@@ -82,34 +82,34 @@ impl<P> JobTable<P> {
     }
 
     fn cancel_one<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        match self.word(slot).close() {
-            Closing::Queued => self.list_one_marked(wheel, slot),
-            Closing::Cancelled => self.reap_later(wheel, slot),
-            Closing::WasCancelled => self.reap_closed(wheel, slot),
-            Closing::Left => {}
+        match self.job_state(slot).close() {
+            CloseAction::Queued => self.list_one_marked(wheel, slot),
+            CloseAction::Cancelled => self.reap_later(wheel, slot),
+            CloseAction::WasCancelled => self.reap_closed(wheel, slot),
+            CloseAction::Left => {}
         }
     }
 
     /// A job that is queued because it is to be run at the close.
     fn list_one_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        self.unarm(wheel, slot);
+        self.disarm(wheel, slot);
         self.counts.run_on_close += 1;
-        self.list(slot);
+        self.push_due(slot);
     }
 
     /// Cancels what is due and was not taken, when nobody is left to run it. It is reaped when it
     /// is taken off the list.
     pub(crate) fn cancel_due(&mut self) {
         for slot in &self.due {
-            self.slots.get(*slot).word.cancel(false);
+            self.slots.get(*slot).state.cancel(false);
         }
     }
 
     /// Reaps a job that was cancelled from outside and whose note has not come yet. One that runs,
     /// whose payload is out, is left to its completion.
     fn reap_closed<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
-        let body = self.body(slot, |body| *body);
-        if body.is_live && !body.is_listed && self.payload(slot, |payload| payload.is_some()) {
+        let data = self.data(slot, |data| *data);
+        if data.is_live && !data.is_listed && self.payload(slot, |payload| payload.is_some()) {
             self.reap_later(wheel, slot);
         }
     }
@@ -118,12 +118,12 @@ impl<P> JobTable<P> {
     /// executed, and those that will count as cancelled.
     pub(crate) fn running(&mut self) -> (u64, u64) {
         let mut running = (0, 0);
-        let handed = |(_, _, body): &(_, _, Body)| body.is_live && !body.is_listed;
-        for (_, state, body) in self.jobs().filter(handed) {
-            // A one-shot that runs cannot be cancelled any more, a parcel may have been; and a
+        let handed = |(_, _, data): &(_, _, JobData)| data.is_live && !data.is_listed;
+        for (_, state, data) in self.jobs().filter(handed) {
+            // A one-shot that runs cannot be cancelled any more, a delivery may have been; and a
             // periodic job is.
             let is_cancelled = state == JobState::Cancelled && !mutant!("parcel-cancelled-as-run");
-            if body.mode == BatchMode::OneShot && !is_cancelled {
+            if data.mode == BatchMode::OneShot && !is_cancelled {
                 running.0 += 1;
             } else {
                 running.1 += 1;

@@ -8,14 +8,14 @@ use clockjack_time::{GrowingWheel, Storage, Tick, TimerInstant, Wheel};
 
 use super::JobTable;
 use crate::{
-    BatchMode, ExecutionBatch, Hub, JobDump, JobId, JobNumber, SchedulerLog, ShardDump,
+    BatchMode, Bus, ExecutionBatch, JobDump, JobId, JobNumber, SchedulerLog, ShardDump,
     job::tick_of,
 };
 use clockjack_sync::{Counted, prim};
 
 /// How times are spread: to an eighth, in 4 KiB. On a microcontroller to a half, in one: there two
 /// of them would be half of a small one's memory.
-pub(crate) type Spread = Snapshot<{ prim::scaled(8, 2, 8) }>;
+pub(crate) type TimeHistogram = Snapshot<{ prim::scaled(8, 2, 8) }>;
 
 /// What a table has counted.
 #[derive(Clone, Debug)]
@@ -33,9 +33,9 @@ pub(crate) struct Counts {
     pub(crate) drift_compensations: u64,
     pub(crate) last_batch: Option<(JobNumber, ExecutionBatch)>,
     /// In nanoseconds.
-    pub(crate) lateness: Box<Spread>,
+    pub(crate) lateness: Box<TimeHistogram>,
     /// In nanoseconds, of windows that were beyond the budget.
-    pub(crate) drift: Box<Spread>,
+    pub(crate) drift: Box<TimeHistogram>,
 }
 
 impl Counts {
@@ -53,16 +53,16 @@ impl Counts {
             run_on_close: 0,
             drift_compensations: 0,
             last_batch: None,
-            lateness: spread(),
-            drift: spread(),
+            lateness: new_histogram(),
+            drift: new_histogram(),
         }
     }
 }
 
 // It is made on the stack: in a frame of its own, not in that of who makes a scheduler.
 #[inline(never)]
-fn spread() -> Box<Spread> {
-    Box::new(Spread::new())
+fn new_histogram() -> Box<TimeHistogram> {
+    Box::new(TimeHistogram::new())
 }
 
 impl<P> JobTable<P> {
@@ -87,8 +87,8 @@ impl<P> JobTable<P> {
 
     /// The stream of events of this table, to be subscribed to.
     #[must_use]
-    pub fn hub(&self) -> &Counted<Hub> {
-        &self.shared.hub
+    pub fn bus(&self) -> &Counted<Bus> {
+        &self.shared.bus
     }
 
     /// Tells how late the driver itself was at its last tick: that is no drift of the scheduler's.
@@ -97,8 +97,8 @@ impl<P> JobTable<P> {
     }
 
     /// Whether ticks that are made up for are counted, and told, by who takes them off the driver.
-    pub(crate) fn set_is_told_of_ticks(&mut self, is_told: bool) {
-        self.is_told_of_ticks = is_told;
+    pub(crate) fn set_driver_reports_ticks(&mut self, is_reported: bool) {
+        self.driver_reports_ticks = is_reported;
     }
 
     /// Counts ticks that were made up for. Gives how many may be without being told of.
@@ -125,7 +125,7 @@ impl<P> JobTable<P> {
 
     /// Whether somebody wants to know when a cancel is made, so that the time has to be handed in.
     pub(crate) fn wants_time(&self) -> bool {
-        self.is_logging() || self.shared.hub.wants(crate::EventKinds::CANCEL)
+        self.is_logging() || self.shared.bus.wants(crate::EventKinds::CANCEL)
     }
 
     pub(crate) fn observe(&mut self, now: TimerInstant) {
@@ -133,13 +133,13 @@ impl<P> JobTable<P> {
     }
 
     /// When something is due next, or memory can be given back.
-    pub(crate) fn next_look(&mut self, wheel: &mut GrowingWheel<JobId>) -> Option<Tick> {
-        let patience = if self.is_closed { 0 } else { self.patience_ticks };
-        let tidy = self.free.tidy(&self.slots, self.now, patience);
+    pub(crate) fn next_wake(&mut self, wheel: &mut GrowingWheel<JobId>) -> Option<Tick> {
+        let retention = if self.is_closed { 0 } else { self.retention_ticks };
+        let shrink_at = self.free.shrink(&self.slots, self.now, retention);
         self.shrink_wheel(wheel);
-        match (wheel.next_deadline(), tidy) {
-            (Some(next), Some(tidy)) => Some(next.min(tidy)),
-            (next, tidy) => next.or(tidy),
+        match (wheel.next_deadline(), shrink_at) {
+            (Some(next), Some(shrink_at)) => Some(next.min(shrink_at)),
+            (next, shrink_at) => next.or(shrink_at),
         }
     }
 
@@ -164,16 +164,16 @@ impl<P> JobTable<P> {
         let shard = self.shard;
         let mut jobs: Vec<JobDump> = self
             .jobs()
-            .filter(|(_, _, body)| body.is_live)
-            .map(|(_, state, body)| JobDump {
-                job: JobNumber { shard, number: body.number },
+            .filter(|(_, _, data)| data.is_live)
+            .map(|(_, state, data)| JobDump {
+                job: JobNumber { shard, number: data.number },
                 state: state.name(),
-                mode: body.mode,
-                due: body.due,
-                period_ticks: u64::from(body.period),
-                backlog: body.owed,
-                last_fire: (body.last_fire != Tick::MAX).then_some(body.last_fire),
-                priority: body.class,
+                mode: data.mode,
+                due: data.due,
+                period_ticks: u64::from(data.period),
+                backlog: data.pending_runs,
+                last_fire: (data.last_fire != Tick::MAX).then_some(data.last_fire),
+                priority: data.class,
             })
             .collect();
         jobs.sort_by_key(|job| (job.mode == BatchMode::OneShot, job.due, job.job));

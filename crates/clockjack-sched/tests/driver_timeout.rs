@@ -20,7 +20,7 @@ fn scheduler() -> (Scheduler, Host, Subscription) {
     let host = Host::default();
     let config = SchedulerConfig {
         resolution: Resolution::MILLI,
-        driver_silence: Duration::from_millis(100),
+        driver_timeout: Duration::from_millis(100),
         // Coming back late is another warning.
         catch_up_limit: u32::MAX,
         ..SchedulerConfig::DEFAULT
@@ -61,7 +61,7 @@ fn a_driver_that_takes_no_turn_is_told_of_once_for_each_silence() {
     assert_eq!(silent_for(&mut warnings), None, "it was told");
 
     // It comes back, and goes again.
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(scheduler.check_driver(), Some(Tick::new(500)));
     at(500);
     scheduler.check_driver();
@@ -82,7 +82,7 @@ fn a_wheel_that_stood_still_with_nothing_due_is_no_silence() {
         host.now.store(3_600_000 + ms, SeqCst);
         scheduler.check_driver();
     }
-    scheduler.turn(0, 0, usize::MAX);
+    scheduler.poll_shard(0, 0, usize::MAX);
     host.now.store(3_700_000, SeqCst);
     assert_eq!(scheduler.check_driver(), None);
     assert_eq!(silent_for(&mut warnings), None);

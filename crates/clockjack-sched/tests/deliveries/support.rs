@@ -8,8 +8,8 @@ use core::{
 use std::sync::Mutex;
 
 use clockjack_sched::{
-    CatchUp, Courier, JobSpec, ManualRunner, OpenParcel, Parcel, ParcelTask, Policy, Scheduler,
-    SchedulerConfig,
+    AcceptedDelivery, CatchUp, DeliverySink, DeliveryTask, JobSpec, ManualRunner, PendingDelivery,
+    Policy, Scheduler, SchedulerConfig,
 };
 use clockjack_time::Resolution;
 
@@ -26,13 +26,13 @@ pub(crate) fn manual() -> ManualRunner {
         log_capacity: 1_000,
         ..SchedulerConfig::DEFAULT
     };
-    ManualRunner::with_guard(config, guard).expect("it is not for production")
+    ManualRunner::with_catch_unwind(config, guard).expect("it is not for production")
 }
 
-/// Where parcels lie until somebody takes them.
+/// Where deliveries lie until somebody takes them.
 #[derive(Clone, Default)]
 pub(crate) struct Mailbox {
-    parcels: Arc<Mutex<VecDeque<Parcel>>>,
+    deliveries: Arc<Mutex<VecDeque<PendingDelivery>>>,
     /// How many letters were told that they were cancelled.
     cancelled: Arc<AtomicU32>,
     /// Counts what refers to it: letters that were not dropped.
@@ -44,17 +44,17 @@ impl Mailbox {
         Letter { text, to: self.clone(), token: Arc::clone(&self.token) }
     }
 
-    pub(crate) fn take(&self) -> Option<Parcel> {
-        self.parcels.lock().expect("no holder panics").pop_front()
+    pub(crate) fn take(&self) -> Option<PendingDelivery> {
+        self.deliveries.lock().expect("no holder panics").pop_front()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.parcels.lock().expect("no holder panics").len()
+        self.deliveries.lock().expect("no holder panics").len()
     }
 
-    /// Takes a parcel out that is there, and opens it if it was not cancelled.
-    pub(crate) fn open(&self) -> Option<OpenParcel> {
-        self.take().expect("a parcel lies in the mailbox").open()
+    /// Takes a delivery out that is there, and opens it if it was not cancelled.
+    pub(crate) fn accept(&self) -> Option<AcceptedDelivery> {
+        self.take().expect("a delivery lies in the mailbox").accept()
     }
 
     pub(crate) fn told_cancelled(&self) -> u32 {
@@ -64,7 +64,7 @@ impl Mailbox {
     /// Letters that live.
     pub(crate) fn letters(&self) -> usize {
         // Each letter has its own, and one in the mailbox that it knows.
-        let mailboxes = Arc::strong_count(&self.parcels);
+        let mailboxes = Arc::strong_count(&self.deliveries);
         Arc::strong_count(&self.token) - mailboxes
     }
 }
@@ -76,16 +76,16 @@ pub(crate) struct Letter {
     token: Arc<()>,
 }
 
-impl Courier for Mailbox {
-    fn carry(self, parcel: Parcel) {
-        self.parcels.lock().expect("no holder panics").push_back(parcel);
+impl DeliverySink for Mailbox {
+    fn deliver(self, delivery: PendingDelivery) {
+        self.deliveries.lock().expect("no holder panics").push_back(delivery);
     }
 }
 
-impl ParcelTask for Letter {
-    type Courier = Mailbox;
+impl DeliveryTask for Letter {
+    type Sink = Mailbox;
 
-    fn courier(&self) -> Mailbox {
+    fn sink(&self) -> Mailbox {
         self.to.clone()
     }
 
@@ -94,13 +94,13 @@ impl ParcelTask for Letter {
     }
 }
 
-pub(crate) fn text(parcel: &mut OpenParcel) -> &'static str {
-    parcel.task_mut::<Letter>().expect("it was made of one").text
+pub(crate) fn text(delivery: &mut AcceptedDelivery) -> &'static str {
+    delivery.task_mut::<Letter>().expect("it was made of one").text
 }
 
 /// Due, opened at, runs.
-pub(crate) fn told(parcel: &OpenParcel) -> (u64, u64, u32) {
-    let fire = parcel.fire();
+pub(crate) fn told(delivery: &AcceptedDelivery) -> (u64, u64, u32) {
+    let fire = delivery.fire();
     let late = u64::try_from(fire.late().as_millis()).expect("not so late");
     assert_eq!(fire.now().ticks, fire.due().get() + late, "lateness is that of the opening");
     (fire.due().get(), fire.now().ticks, fire.batch().runs.get())

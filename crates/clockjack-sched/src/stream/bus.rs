@@ -16,14 +16,14 @@ use clockjack_sync::{
 
 use super::{
     DiagnosticEvent, EventKinds, Subscription,
-    channel::{Channel, Pushed},
-    slot::Slot,
+    channel::{Channel, PushResult},
+    slot::SubscriberSlot,
 };
 
-/// How many subscriptions a hub has room for.
+/// How many subscriptions a bus has room for.
 pub const SUBSCRIPTIONS_MAX: usize = if IS_MODEL { 2 } else { 16 };
 
-/// In the word of listeners: nothing will be published any more.
+/// In the word of subscriber_counts: nothing will be published any more.
 const CLOSED: u32 = 1 << 31;
 
 /// Where events are published, and to whom; see the [module](super).
@@ -31,44 +31,44 @@ const CLOSED: u32 = 1 << 31;
 /// # Examples
 ///
 /// ```
-/// use clockjack_sched::{Warning, stream::{DiagnosticEvent, EventKinds, Hub}};
+/// use clockjack_sched::{Warning, stream::{DiagnosticEvent, EventKinds, Bus}};
 /// use clockjack_sync::Counted;
 ///
-/// let hub = Counted::new(Hub::new());
-/// assert!(!hub.wants(EventKinds::ALL));
+/// let bus = Counted::new(Bus::new());
+/// assert!(!bus.wants(EventKinds::ALL));
 ///
-/// let mut warnings = Hub::subscribe(&hub, EventKinds::WARNING, 8)?;
-/// assert!(hub.wants(EventKinds::WARNING));
-/// assert!(!hub.wants(EventKinds::FIRE));
+/// let mut warnings = Bus::subscribe(&bus, EventKinds::WARNING, 8)?;
+/// assert!(bus.wants(EventKinds::WARNING));
+/// assert!(!bus.wants(EventKinds::FIRE));
 ///
 /// let event = DiagnosticEvent::Warned(Warning::QuotaReached { limit: 10, adaptive: false });
-/// hub.publish(event.clone());
-/// hub.ring();
+/// bus.publish(event.clone());
+/// bus.wake_readers();
 /// assert_eq!(warnings.try_next(), Some(event));
 /// assert_eq!(warnings.try_next(), None);
 /// # Ok::<(), clockjack_sched::stream::TooManySubscriptions>(())
 /// ```
 #[derive(Debug)]
-pub struct Hub {
-    /// How many want each kind, five bits each, and whether the hub was closed.
-    listeners: AtomicU32,
+pub struct Bus {
+    /// How many want each kind, five bits each, and whether the bus was closed.
+    subscriber_counts: AtomicU32,
     /// A bit for each slot whose reader is to be woken.
-    due: AtomicU32,
+    wake_mask: AtomicU32,
     /// Events that a reader has lost, for all readers.
     dropped: AtomicUsize,
-    slots: [Slot; SUBSCRIPTIONS_MAX],
+    slots: [SubscriberSlot; SUBSCRIPTIONS_MAX],
 }
 
-impl Hub {
+impl Bus {
     const_unless_loom! {
         /// Nobody listens.
         #[must_use]
         pub const fn new() -> Self {
             Self {
-                listeners: AtomicU32::new(0),
-                due: AtomicU32::new(0),
+                subscriber_counts: AtomicU32::new(0),
+                wake_mask: AtomicU32::new(0),
                 dropped: AtomicUsize::new(0),
-                slots: prim_array![Slot::new(); SUBSCRIPTIONS_MAX],
+                slots: prim_array![SubscriberSlot::new(); SUBSCRIPTIONS_MAX],
             }
         }
     }
@@ -78,11 +78,11 @@ impl Hub {
     #[inline(always)]
     pub fn wants(&self, kinds: EventKinds) -> bool {
         // Relaxed: a hint. Whoever has subscribed before, in the order of this thread, is seen.
-        self.listeners.load(Relaxed) & kinds.fields() != 0
+        self.subscriber_counts.load(Relaxed) & kinds.fields() != 0
     }
 
-    /// Gives an event to all who want it. Never waits and calls no foreign code, so that a lease
-    /// may be held; [`ring`](Self::ring) is to be called when it no longer is.
+    /// Gives an event to all who want it. Never waits and calls no foreign code, so that a guard
+    /// may be held; [`wake_readers`](Self::wake_readers) is to be called when it no longer is.
     ///
     /// Each reader that wants it costs a node on the heap and a copy.
     pub fn publish(&self, event: DiagnosticEvent) {
@@ -92,59 +92,59 @@ impl Hub {
         }
         for (index, slot) in self.slots.iter().enumerate() {
             if mutant!("stream-mark-before-push") {
-                self.mark(index);
-                slot.visit(kind, |channel| channel.push(event.clone()));
+                self.mark_for_wake(index);
+                slot.with_channel(kind, |channel| channel.push(event.clone()));
                 continue;
             }
-            match slot.visit(kind, |channel| channel.push(event.clone())) {
-                Some(Pushed::Kept) => self.mark(index),
-                Some(Pushed::Lost) => {
+            match slot.with_channel(kind, |channel| channel.push(event.clone())) {
+                Some(PushResult::Kept) => self.mark_for_wake(index),
+                Some(PushResult::Lost) => {
                     // Relaxed: a count.
                     self.dropped.fetch_add(1, Relaxed);
-                    self.mark(index);
+                    self.mark_for_wake(index);
                 }
-                Some(Pushed::Refused) | None => (),
+                Some(PushResult::Refused) | None => (),
             }
         }
     }
 
-    /// Wakes the readers to whom something was published. Calls their wakers, so no lease and no
+    /// Wakes the readers to whom something was published. Calls their wakers, so no guard and no
     /// lock may be held. One load if there is none to wake.
     #[inline]
-    pub fn ring(&self) {
+    pub fn wake_readers(&self) {
         // Relaxed, in it: what this thread has marked is seen; others ring for their own.
-        if self.is_due() {
-            self.ring_due();
+        if self.has_pending_wakes() {
+            self.wake_marked();
         }
     }
 
     /// Whether a reader is to be woken.
-    pub(crate) fn is_due(&self) -> bool {
-        // Relaxed: as in `ring`.
-        self.due.load(Relaxed) != 0
+    pub(crate) fn has_pending_wakes(&self) -> bool {
+        // Relaxed: as in `wake_readers`.
+        self.wake_mask.load(Relaxed) != 0
     }
 
     #[cold]
-    fn ring_due(&self) {
+    fn wake_marked(&self) {
         /// Puts marks back if a waker panics: the next ring has them.
-        struct Rest<'h>(&'h Hub, u32);
-        impl Drop for Rest<'_> {
+        struct UnwokenMarks<'h>(&'h Bus, u32);
+        impl Drop for UnwokenMarks<'_> {
             fn drop(&mut self) {
                 if self.1 != 0 {
                     // Release: continues what the marks published.
-                    self.0.due.fetch_or(self.1, Release);
+                    self.0.wake_mask.fetch_or(self.1, Release);
                 }
             }
         }
         // Acquire: pairs with the marks (rule 4).
-        let mut rest = Rest(self, self.due.swap(0, AcqRel));
+        let mut rest = UnwokenMarks(self, self.wake_mask.swap(0, AcqRel));
         for (index, slot) in self.slots.iter().enumerate() {
             if rest.1 & 1 << index == 0 {
                 continue;
             }
             rest.1 &= !(1 << index);
             // Taken in the slot, woken outside of it: foreign code holds nothing.
-            if let Some(waker) = slot.visit_any(|channel| channel.waker.take()).flatten() {
+            if let Some(waker) = slot.with_any_channel(|channel| channel.waker.take()).flatten() {
                 waker.wake();
             }
         }
@@ -158,14 +158,14 @@ impl Hub {
     }
 
     /// Ends all subscriptions: their readers get what is queued, and then nothing. To be followed
-    /// by a [`ring`](Self::ring).
+    /// by a [`wake_readers`](Self::wake_readers).
     pub fn close(&self) {
         // Acquire: pairs with the addition of a subscriber that came before: its slot is seen.
         // Release: pairs with a subscriber that comes later, and with `is_closed`.
-        self.listeners.fetch_or(CLOSED, AcqRel);
+        self.subscriber_counts.fetch_or(CLOSED, AcqRel);
         for (index, slot) in self.slots.iter().enumerate() {
-            if slot.visit_any(Channel::close).is_some() {
-                self.mark(index);
+            if slot.with_any_channel(Channel::close).is_some() {
+                self.mark_for_wake(index);
             }
         }
     }
@@ -188,7 +188,7 @@ impl Hub {
         let slot = slot.ok_or(TooManySubscriptions { _private: () })?;
         // Release: pairs with the closing, which then finds the slot. Acquire: pairs with an
         // earlier closing (rule 7).
-        let before = this.listeners.fetch_add(kinds.ones(), AcqRel);
+        let before = this.subscriber_counts.fetch_add(kinds.ones(), AcqRel);
         if before & CLOSED != 0 && !mutant!("stream-close-unseen") {
             channel.close();
         }
@@ -198,24 +198,24 @@ impl Hub {
     /// Rule 3, called once by each subscription.
     pub(super) fn unsubscribe(&self, slot: usize, kinds: EventKinds) {
         // Relaxed: the slot orders the next subscriber behind this.
-        self.listeners.fetch_sub(kinds.ones(), Relaxed);
+        self.subscriber_counts.fetch_sub(kinds.ones(), Relaxed);
         self.slots[slot].take();
     }
 
-    fn mark(&self, slot: usize) {
+    fn mark_for_wake(&self, slot: usize) {
         // Release: pairs with the swap of a ringer: what was pushed is seen by what it wakes.
-        self.due.fetch_or(1 << slot, Release);
+        self.wake_mask.fetch_or(1 << slot, Release);
     }
 
     /// Whether [`close`](Self::close) was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         // Acquire: pairs with the closing.
-        self.listeners.load(Acquire) & CLOSED != 0
+        self.subscriber_counts.load(Acquire) & CLOSED != 0
     }
 }
 
-impl Default for Hub {
+impl Default for Bus {
     fn default() -> Self {
         Self::new()
     }

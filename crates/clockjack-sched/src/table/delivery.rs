@@ -1,0 +1,75 @@
+//! Deliveries that come back, or are opened.
+
+use clockjack_sync::mutant;
+use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
+
+use super::JobTable;
+use crate::{
+    BatchMode, JobId, LogKind,
+    slots::{Condition, JobData},
+    state::JobState,
+};
+
+/// A delivery that has come back.
+pub(crate) struct ReturnedDelivery<P> {
+    pub(crate) slot: u32,
+    pub(crate) payload: P,
+    /// When its run was due.
+    pub(crate) due: Tick,
+    pub(crate) runs: u32,
+    pub(crate) was_accepted: bool,
+    /// Whether no other is to be sent.
+    pub(crate) is_last: bool,
+    /// When it came back.
+    pub(crate) at: TimerInstant,
+}
+
+impl<P> JobTable<P> {
+    /// The run of a delivery is complete. Gives what is to be dropped, and when the job is due next,
+    /// if it waits.
+    pub(crate) fn complete_delivery<S: Storage<JobId>>(
+        &mut self,
+        wheel: &mut Wheel<JobId, S>,
+        returned: ReturnedDelivery<P>,
+    ) -> (Option<P>, Option<Tick>) {
+        let ReturnedDelivery { slot, payload, due, runs, was_accepted, is_last, at } = returned;
+        self.observe(at);
+        if !was_accepted {
+            self.counts.discarded += 1;
+            if self.is_logging() {
+                let data = self.data(slot, |data| JobData { due, ..*data });
+                self.write_log(LogKind::Discard, &data, self.now, runs, 0);
+            }
+        }
+        if is_last || self.data(slot, |data| data.mode == BatchMode::OneShot) {
+            return (self.finish_job(wheel, slot, Some(payload)), None);
+        }
+        self.payload(slot, |place| *place = Some(payload));
+        let ended = self.reschedule(wheel, slot, at);
+        // If it has gone, its slot is free or somebody's who looks at the word only.
+        let waits = self.job_state(slot).load_relaxed().state() == JobState::Scheduled;
+        let due = if waits { Some(self.data(slot, |data| data.due)) } else { None };
+        (ended, due)
+    }
+
+    /// A delivery was opened: the runs that have come due since it was sent are its own too.
+    pub(crate) fn fold(&mut self, slot: u32, now: TimerInstant) -> u32 {
+        self.observe(now);
+        let resolution = self.resolution;
+        let before = self.data(slot, |data| {
+            let before = *data;
+            let next = data.grid(resolution).later(data.due, data.phase_ns, data.pending_runs);
+            (data.due, data.phase_ns) = next.unwrap_or((Tick::MAX, 0));
+            if !mutant!("parcel-folds-twice") {
+                data.pending_runs = 0;
+            }
+            data.condition = Condition::None;
+            data.is_burst_reported = false;
+            before
+        });
+        if before.pending_runs > 0 && self.is_logging() {
+            self.write_log(LogKind::Fold, &before, self.now, before.pending_runs, 0);
+        }
+        before.pending_runs
+    }
+}
