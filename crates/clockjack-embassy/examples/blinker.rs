@@ -1,4 +1,4 @@
-//! A supervised lamp as a task of Embassy, beside a task of Embassy's own.
+//! A supervised lamp as a task of Embassy, next to a plain Embassy task.
 //!
 //! `cargo run -p clockjack-embassy --example blinker` runs it on Embassy's std platform. On a board
 //! only `main` differs: the HAL is set up there, and the last two lines are not reached.
@@ -22,7 +22,7 @@ enum Msg {
     Button,
 }
 
-/// Toggles by the clock and by a button; every fifth time it fails, and is made anew.
+/// Toggles by the clock and by a button; every fifth time it fails, and is restarted.
 #[derive(Default)]
 struct Lamp {
     n_toggles: u32,
