@@ -1,41 +1,42 @@
-//! How many jobs may live, and how that shrinks under pressure.
+//! The limit of live jobs, and how it shrinks under pressure: a semaphore with cached permits.
 //!
 //! # Roles
 //!
-//! All shards share one [`Quota`]. Each has a [`PermitCache`], which only the holder of the shard's guard
-//! touches: it borrows *permits* from the quota by the block, spends one for each job, and so goes
-//! to the shared word once in 64 jobs. Threads without a guard take and give single permits.
-//! [`BackpressureLink`]s say when the runtime is under pressure.
+//! All shards share one [`Quota`]. Each shard has a [`PermitCache`], which only the holder of the
+//! shard guard touches. The cache acquires *permits* from the quota in blocks and uses one per job,
+//! so it accesses the shared word once per 64 jobs. Threads without a guard acquire and release
+//! single permits. [`BackpressureLink`]s say when the runtime is under pressure.
 //!
-//! # States
+//! # State
 //!
-//! One word has it all, so that each decision is one exchange that sees all it depends on:
+//! One word contains everything, so that each decision is one exchange on all that it depends on:
 //!
 //! ```text
-//!   | permits granted ... | told | host | dispatcher | mailboxes |
-//!                                  `---- pressed: any of them ---'
+//!   | granted permits ... | reported | host | dispatcher | mailboxes |
+//!                                      `-- pressure: any of them ---'
 //! ```
 //!
 //! # Rules
 //!
-//! 1. Permits are granted by a compare-exchange that succeeds only if the word is still the one by
-//!    which room was found: so the limit that was in force at the grant is never exceeded.
-//! 2. A permit is in a permits or pays for a job that lives, never both: granted = available + live.
-//! 3. A permits keeps one block at most. So a refusal comes at most 64 permits early for each *other*
-//!    shard: who is refused has none left. With one shard the permits keeps nothing and all is exact.
-//! 4. Under pressure a permits that is used gives back what it has not spent, and each take is one
-//!    exact grant by the smaller limit. The class [`Low`](Class::Low) is refused at once. What has
-//!    been granted stays granted: jobs are never taken back.
-//! 5. That the quota was reached is told once: the mark is set by the first refusal at the limit
-//!    and cleared by the next grant.
-//! 6. A dispatcher that refuses a job has no level that could fall. Its pressure ends when one
-//!    takes a job again; but if requests are refused for it, there may never be another. So who is
-//!    refused under pressure looks when the last such refusal was, and if that is long ago, it ends
-//!    the pressure and asks again.
+//! 1. A compare-exchange grants permits. It succeeds only if the word has not changed since the
+//!    room was computed, so grants never exceed the limit that was in force at that moment.
+//! 2. A permit is in a cache or belongs to a live job, never both: granted = available + live.
+//! 3. A cache keeps at most one block. So a refusal comes at most 64 permits early per *other*
+//!    shard; the cache of the refused shard is empty. With one shard, the cache keeps nothing and
+//!    the limit is exact.
+//! 4. Under pressure, a cache that is used returns its permits, and each acquisition is one exact
+//!    grant with the smaller limit. The class [`Low`](Class::Low) is refused at once. Granted
+//!    permits stay granted: jobs are never revoked.
+//! 5. Reaching the quota is reported once: the first refusal at the limit sets the bit `reported`,
+//!    and the next grant clears it.
+//! 6. A dispatcher that refuses a job has no level that could fall. Its pressure ends when a
+//!    dispatcher accepts a job again. But while requests are refused for that pressure, there may
+//!    never be such a job. So a request that is refused under pressure checks when the last refusal
+//!    of a dispatcher was; if that is long ago, the request ends the pressure and tries again.
 //!
-//! A thread repeats an exchange only if another one has changed the word, so some thread always
-//! gets on. Nothing is published by this word: all accesses are relaxed, and what a job consists of
-//! is handed over by the shard's guard.
+//! A thread repeats an exchange only if another thread has changed the word, so the quota is
+//! lock-free. The word publishes no other data: all accesses are relaxed, and the shard guard
+//! publishes the content of a job.
 
 use core::fmt;
 
@@ -51,30 +52,30 @@ use clockjack_time::{Tick, TickSpan};
 
 use crate::{Class, PressureReason, ScheduleErrorKind, Warning};
 
-/// Permits that a permits borrows at a time where there are several shards.
+/// How many permits a cache acquires at a time if there are several shards.
 const BLOCK: usize = if IS_MODEL { 2 } else { 64 };
 
 const PRESSURE_MASK: usize = 0b0111;
 const REPORTED: usize = 0b1000;
 const ONE_PERMIT: usize = 0b1_0000;
-/// In place of the time of a refusal: none, or there is pressure for another cause.
+/// Instead of the time of a refusal: there was none, or the pressure has another cause.
 const NOT_REFUSED: u32 = 0;
-/// The largest count of permits that the word can hold.
+/// The largest number of permits that the word can hold.
 const PERMITS_MAX: usize = usize::MAX / ONE_PERMIT;
 
-/// How many jobs may live in all shards together; the protocol is at the head of the file.
+/// The limit of live jobs in all shards together. The protocol is at the top of the file.
 pub struct Quota {
     word: AtomicUsize,
     full_limit: usize,
     pressure_limit: usize,
-    /// The low bits of the tick at which a dispatcher has refused a job the last time, and a mark.
+    /// The low bits of the tick of the last refusal by a dispatcher, with the lowest bit set.
     refused_at: AtomicU32,
 }
 
 impl Quota {
     const_unless_loom! {
-        /// So many jobs, and so many under pressure. The second is at most the first, and the first
-        /// at most a sixteenth of what a `usize` can count.
+        /// Creates a quota with the normal limit and the limit under pressure. The second limit is
+        /// capped to the first, and the first to a sixteenth of `usize::MAX`.
         #[must_use]
         pub const fn new(limit: usize, pressure_limit: usize) -> Self {
             let full_limit = if limit < PERMITS_MAX { limit } else { PERMITS_MAX };
@@ -84,16 +85,16 @@ impl Quota {
         }
     }
 
-    /// Takes one permit without a permits.
+    /// Acquires one permit without a cache.
     ///
     /// # Errors
     ///
-    /// As [`PermitCache::take`].
+    /// As [`PermitCache::acquire`].
     pub fn acquire_one(&self, class: Class) -> Result<(), ScheduleErrorKind> {
         self.grant(1, class).map(|_one| ())
     }
 
-    /// Gives one permit back without a permits.
+    /// Releases one permit without a cache.
     pub fn release_one(&self) {
         self.return_permits(1);
     }
@@ -110,16 +111,16 @@ impl Quota {
         self.load() & PRESSURE_MASK != 0
     }
 
-    /// How many permits are granted: no more jobs than that live.
+    /// How many permits are granted. There are at most so many live jobs.
     #[must_use]
     pub fn granted(&self) -> usize {
         self.load() / ONE_PERMIT
     }
 
-    /// Whether the refusal that the caller just got should be told as
-    /// [`QuotaReached`](Warning::QuotaReached): it came at the limit, and is the first since
-    /// permits were last granted. One caller is told so. A request that was refused for its class
-    /// alone is no news, nor is one after which another thread has already made room.
+    /// Whether the caller should report the refusal that it just got as
+    /// [`QuotaReached`](Warning::QuotaReached): the refusal came at the limit and is the first since
+    /// the last grant. Exactly one caller gets true. False for a request that was refused only for
+    /// its class, and if another thread has already made room.
     #[must_use]
     pub fn should_report_refusal(&self) -> bool {
         let mut word = self.load();
@@ -134,8 +135,8 @@ impl Quota {
         }
     }
 
-    /// Rule 6: ends the pressure of dispatchers if none has refused a job for this long. Gives the
-    /// change that this made.
+    /// Ends the pressure of dispatchers if none has refused a job for `lasts`. Returns the change.
+    /// Rule 6.
     #[cold]
     pub(crate) fn expire_refusal_pressure(
         &self,
@@ -143,8 +144,8 @@ impl Quota {
         lasts: TickSpan,
     ) -> Option<PressureChange> {
         let refused_at = self.refused_at.load(Relaxed);
-        // Both have the mark, which is lost in the difference: twice the ticks are left.
-        let passed = u64::from(mark(now).wrapping_sub(refused_at) / 2);
+        // Both values have the lowest bit set, so it cancels out in the difference.
+        let passed = u64::from(low_bits(now).wrapping_sub(refused_at) / 2);
         let is_over = refused_at != NOT_REFUSED && passed >= lasts.get();
         if !is_over || mutant!("quota-refusal-for-ever") {
             return None;
@@ -153,8 +154,8 @@ impl Quota {
     }
 
     fn engage(&self, reason: PressureReason) -> Option<PressureChange> {
-        // Relaxed: as the module says. Changes have one order, that of the word; two threads that
-        // tell of theirs may do that in another.
+        // Relaxed: see the module. All changes are ordered by the word, but two threads may report
+        // theirs in another order.
         let before = self.word.fetch_or(bit(reason), Relaxed);
         (before & PRESSURE_MASK == 0).then_some(PressureChange { engaged: true, reason })
     }
@@ -170,7 +171,7 @@ impl Quota {
         let first = self.load();
         let mut word = first;
         loop {
-            // The limit belongs to the word that is exchanged (rule 1).
+            // The limit must belong to the word that is exchanged (rule 1).
             let seen = if mutant!("quota-limit-once") { first } else { word };
             let granted = word / ONE_PERMIT;
             let is_under_pressure = seen & PRESSURE_MASK != 0;
@@ -202,7 +203,7 @@ impl Quota {
         let before = self.word.fetch_sub(permits * ONE_PERMIT, Relaxed);
         debug_assert!(
             before / ONE_PERMIT >= permits,
-            "{permits} permits came back, and {} were granted",
+            "{permits} permits were returned, and {} were granted",
             before / ONE_PERMIT
         );
     }
@@ -217,7 +218,7 @@ impl Quota {
     }
 
     fn load(&self) -> usize {
-        // Relaxed: as the module says, nothing is published here.
+        // Relaxed: see the module; this word publishes nothing.
         self.word.load(Relaxed)
     }
 }
@@ -232,8 +233,8 @@ impl fmt::Debug for Quota {
     }
 }
 
-/// The permits that one shard has borrowed. It must be used with one quota only, and be
-/// [settled](Self::settle) before it is dropped: what it has not spent is lost to the others else.
+/// The cached permits of one shard. Use it with one quota only, and [flush](Self::flush) it before
+/// dropping it; otherwise its permits are lost.
 #[derive(Debug)]
 pub struct PermitCache {
     available: usize,
@@ -242,20 +243,20 @@ pub struct PermitCache {
 }
 
 impl PermitCache {
-    /// An empty permits, for one of so many shards.
+    /// Creates an empty cache for one of `shards` shards.
     #[must_use]
     pub const fn new(shards: u32) -> Self {
         let (block, keep_max) = if shards > 1 { (BLOCK, BLOCK) } else { (1, 0) };
         Self { available: 0, block, keep_max }
     }
 
-    /// Pays for one job of this class.
+    /// Acquires a permit for one job of this class.
     ///
     /// # Errors
     ///
-    /// [`QuotaExceeded`](ScheduleErrorKind::QuotaExceeded) if as many live as ever may;
-    /// [`Backpressured`](ScheduleErrorKind::Backpressured) if as many live as may under pressure,
-    /// or if there is pressure and the class is low.
+    /// [`QuotaExceeded`](ScheduleErrorKind::QuotaExceeded) at the normal limit;
+    /// [`Backpressured`](ScheduleErrorKind::Backpressured) at the limit under pressure, or if there
+    /// is pressure and the class is low.
     #[inline]
     pub fn acquire(&mut self, quota: &Quota, class: Class) -> Result<(), ScheduleErrorKind> {
         if quota.is_under_pressure() {
@@ -271,14 +272,15 @@ impl PermitCache {
         Ok(())
     }
 
-    /// Takes the permit of a job back that has ended.
+    /// Releases the permit of a job that is not live any more.
     #[inline]
     pub fn release(&mut self, quota: &Quota) {
         self.available += 1;
         if quota.is_under_pressure() {
             self.flush(quota);
         } else if self.available > self.keep_max {
-            // Half a block stays, so that neither the next take nor the next give needs the quota.
+            // Keep half a block, so that neither the next acquire nor the next release needs the
+            // quota.
             let surplus = self.available - self.keep_max / 2;
             self.available -= surplus;
             if !mutant!("quota-surplus-lost") {
@@ -287,7 +289,7 @@ impl PermitCache {
         }
     }
 
-    /// Gives back what is not spent: when the shard goes idle, and before the permits is dropped.
+    /// Returns all cached permits: when the shard becomes idle, and before the drop.
     pub fn flush(&mut self, quota: &Quota) {
         if self.available > 0 {
             quota.return_permits(self.available);
@@ -295,7 +297,7 @@ impl PermitCache {
         }
     }
 
-    /// How many permits it has and has not spent.
+    /// How many permits are cached.
     #[must_use]
     pub const fn available(&self) -> usize {
         self.available
@@ -304,11 +306,11 @@ impl PermitCache {
 
 /// Pressure began or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "a change of pressure is to be told"]
+#[must_use = "a change of pressure should be reported"]
 pub struct PressureChange {
     /// Whether there is pressure now.
     pub engaged: bool,
-    /// Why there is, or why there was to the last.
+    /// The reason for the pressure, or the last reason that ended.
     pub reason: PressureReason,
 }
 
@@ -318,11 +320,12 @@ impl From<PressureChange> for Warning {
     }
 }
 
-/// Tells a scheduler that the runtime is under pressure, from any thread.
+/// Reports to a scheduler, from any thread, that the runtime is under pressure.
 ///
-/// There is pressure as long as there is a reason for it. A reason is engaged and released by
-/// itself, or by a level in percent that engages it at a threshold and releases it at half of that:
-/// so a level that trembles about the threshold changes nothing.
+/// There is pressure as long as there is at least one reason. A reason is engaged and released
+/// directly, or by a level in percent that engages it at a threshold and releases it at half the
+/// threshold. This hysteresis keeps a level that fluctuates around the threshold from causing
+/// changes.
 #[derive(Clone)]
 pub struct BackpressureLink {
     quota: Counted<Quota>,
@@ -330,24 +333,24 @@ pub struct BackpressureLink {
 }
 
 impl BackpressureLink {
-    /// The level that engages unless another is asked for, in percent.
+    /// The default threshold, in percent.
     pub const THRESHOLD_PCT: u8 = 80;
 
-    /// For the scheduler of this quota.
+    /// Creates a link to the scheduler of this quota.
     #[doc(hidden)]
     #[must_use]
     pub const fn new(quota: Counted<Quota>) -> Self {
         Self { quota, threshold_pct: Self::THRESHOLD_PCT }
     }
 
-    /// The same with another level that engages, at least 1.
+    /// Sets another threshold, at least 1.
     #[must_use]
     pub fn threshold(mut self, percent: u8) -> Self {
         self.threshold_pct = percent.max(1);
         self
     }
 
-    /// The level of a reason is now so many percent. Gives the change of pressure that this made.
+    /// Sets the level of a reason in percent. Returns the change of pressure, if there was one.
     pub fn set(&self, reason: PressureReason, percent: u8) -> Option<PressureChange> {
         if percent >= self.threshold_pct {
             self.engage(reason)
@@ -358,25 +361,25 @@ impl BackpressureLink {
         }
     }
 
-    /// There is this reason. Gives the change of pressure that this made: none if there was one
-    /// already.
+    /// Engages a reason. Returns the change of pressure: `None` if there was pressure already.
     pub fn engage(&self, reason: PressureReason) -> Option<PressureChange> {
         if reason == PressureReason::Dispatcher {
-            // Relaxed: as the module says. Who says so takes it back.
+            // Relaxed: see the module. The caller itself must release this pressure.
             self.quota.refused_at.store(NOT_REFUSED, Relaxed);
         }
         self.quota.engage(reason)
     }
 
-    /// A dispatcher has refused a job (rule 6). Gives the change of pressure that this made.
+    /// Records that a dispatcher has refused a job (rule 6). Returns the change of pressure.
     pub(crate) fn refuse(&self, now: Tick) -> Option<PressureChange> {
-        // Relaxed: as the module says. Before the pressure, so that it is not taken for an old one.
-        self.quota.refused_at.store(mark(now), Relaxed);
+        // Relaxed: see the module. Stored before the pressure is engaged, so that the pressure is
+        // not taken for an old one.
+        self.quota.refused_at.store(low_bits(now), Relaxed);
         self.quota.engage(PressureReason::Dispatcher)
     }
 
-    /// This reason is gone. Gives the change of pressure that this made: none if there is another,
-    /// or was none.
+    /// Releases a reason. Returns the change of pressure: `None` if another reason remains or there
+    /// was none.
     pub fn release(&self, reason: PressureReason) -> Option<PressureChange> {
         self.quota.release(reason)
     }
@@ -397,8 +400,8 @@ impl fmt::Debug for BackpressureLink {
     }
 }
 
-/// The low bits of a tick, with the lowest set so that it is not [`NOT_REFUSED`].
-const fn mark(tick: Tick) -> u32 {
+/// The low bits of a tick, shifted, with the lowest bit set so that it is not [`NOT_REFUSED`].
+const fn low_bits(tick: Tick) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is compared")]
     let low = tick.get() as u32;
     low << 1 | 1

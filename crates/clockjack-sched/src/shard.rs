@@ -1,6 +1,6 @@
-//! A table of jobs that several threads share.
+//! A job table that several threads share.
 #![doc = include_str!("shard.md")]
-#![expect(unsafe_code, reason = "wheel and table stand in a cell that the guard guards")]
+#![expect(unsafe_code, reason = "the shard lock protects the cell with wheel and table")]
 
 use core::fmt;
 
@@ -29,39 +29,39 @@ const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
 
 const NO_WAKES: u32 = 0;
-/// In `pending_wakes`: something was listed that only a turn tells or drops, and nobody was called.
+/// In `pending_wakes`: the list of due jobs grew, and the poller was not woken for it.
 const WAKE_POLLER: u32 = 1;
-/// In `pending_wakes`: something was published, and no reader was woken.
+/// In `pending_wakes`: an event was published, and no reader was woken.
 const WAKE_READERS: u32 = 1 << 1;
 
-/// Bits of a tick that `next_wake` keeps.
+/// How many bits of a tick `next_wake` keeps.
 const WAKE_BITS: u32 = 31;
-/// How far ahead `next_wake` can lie: what is further is looked at again then.
+/// How far ahead `next_wake` can be. For a later deadline, the poller wakes then and sleeps again.
 const WAKE_MAX: u64 = 1 << (WAKE_BITS - 2);
-/// `next_wake` of a runner that sleeps until it is called.
+/// `next_wake` of a poller that sleeps until it is woken.
 const NEVER: u32 = 0;
 
-/// How many tries of the guard come before other threads are let run.
+/// How often a thread tries to lock before it lets other threads run.
 const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
 
 /// A job that was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AcceptedJob {
     pub(crate) slot: u32,
-    /// Whether the runner sleeps longer than until it is due.
+    /// Whether the caller must wake the poller, which would sleep beyond the deadline.
     pub(crate) wakes_poller: bool,
 }
 
-/// A won or lost cancel.
+/// The result of a cancel.
 pub(crate) struct CancelOutcome<P> {
     pub(crate) won: bool,
-    /// To be dropped.
+    /// The caller drops it.
     pub(crate) payload: Option<P>,
-    /// Whether the runner has something to do.
+    /// Whether the caller must wake the poller, which has something to do.
     pub(crate) wakes_poller: bool,
 }
 
-/// What is to be done without the guard for what was taken up with it.
+/// Wake-ups that are due after the guard is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingWakes(u32);
 
@@ -70,23 +70,23 @@ impl PendingWakes {
         self.0 == NO_WAKES
     }
 
-    /// The runner is to be called.
+    /// Whether the poller must be woken.
     pub(crate) const fn wakes_poller(self) -> bool {
         self.0 & WAKE_POLLER != 0
     }
 
-    /// The readers of diagnostics are to be woken.
+    /// Whether the readers of diagnostics must be woken.
     pub(crate) const fn wakes_readers(self) -> bool {
         self.0 & WAKE_READERS != 0
     }
 }
 
-/// The jobs of one shard, shared by threads.
+/// The jobs of one shard, shared by threads. See the [module](self) for the protocol.
 pub(crate) struct JobShard<P> {
-    guard: Padded<AtomicU32>,
+    lock_word: Padded<AtomicU32>,
     next_wake: AtomicU32,
     closed: AtomicBool,
-    /// What a holder owes to others for the remote_ops that it took up: [`WAKE_POLLER`] and [`WAKE_READERS`].
+    /// The wake-ups for applied remote operations: [`WAKE_POLLER`] and [`WAKE_READERS`].
     pending_wakes: AtomicU32,
     remote_ops: ReturnStack,
     reserved_slots: [AtomicU32; RESERVED_SLOTS as usize],
@@ -98,17 +98,18 @@ pub(crate) struct JobShard<P> {
     locked: UnsafeCell<LockedShard<P>>,
 }
 
-/// What only the holder touches.
+/// The state that the lock protects.
 pub(crate) struct LockedShard<P> {
     pub(crate) wheel: GrowingWheel<JobId>,
     pub(crate) table: JobTable<P>,
 }
 
-// SAFETY: all parts but `core` are made for sharing. `core` is touched only by the thread that has
-// the guard, which is taken with acquire and given back with release (rule 1). Payloads move
-// between threads with it, so `P: Send` is needed, and enough: no two threads see one at a time.
+// SAFETY: all fields except `locked` are made for sharing. Only the thread that holds the guard
+// touches `locked`; it takes the lock with acquire and returns it with release (rule 1). Payloads
+// move between threads this way, so `P: Send` is needed. It is also enough, because no two threads
+// access a payload at the same time.
 unsafe impl<P: Send> Sync for JobShard<P> {}
-// SAFETY: it owns all that it has, and the payloads in it may be sent.
+// SAFETY: the shard owns everything in it, and the payloads are `Send`.
 unsafe impl<P: Send> Send for JobShard<P> {}
 
 impl<P> JobShard<P> {
@@ -130,7 +131,7 @@ impl<P> JobShard<P> {
         }
         let table = JobTable::with_shared(config, id, kind, shared.clone());
         let shard = Self {
-            guard: Padded(AtomicU32::new(UNLOCKED)),
+            lock_word: Padded(AtomicU32::new(UNLOCKED)),
             next_wake: AtomicU32::new(NEVER),
             closed: AtomicBool::new(false),
             pending_wakes: AtomicU32::new(NO_WAKES),
@@ -152,39 +153,39 @@ impl<P> JobShard<P> {
         self.id
     }
 
-    /// The right to touch wheel and table; `None` if another thread has it.
+    /// Takes the guard and applies all remote operations; `None` if another thread holds the guard.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<JobShardGuard<'_, P>> {
         if mutant!("jobs-lease-by-store") {
-            if self.guard.load(Ordering::Acquire) == LOCKED {
+            if self.lock_word.load(Ordering::Acquire) == LOCKED {
                 return None;
             }
-            self.guard.store(LOCKED, Ordering::Release);
+            self.lock_word.store(LOCKED, Ordering::Release);
         } else {
             // Acquire pairs with the release in the drop of a guard (rule 1).
-            self.guard
+            self.lock_word
                 .compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed)
                 .ok()?;
         }
         let mut guard = JobShardGuard { shard: self };
         if !self.remote_ops.is_empty() {
-            let left = guard.locked().table.n_due();
+            let n_due_before = guard.locked().table.n_due();
             guard.apply_remote_ops();
-            guard.add_pending_wakes(left);
+            guard.add_pending_wakes(n_due_before);
         }
         Some(guard)
     }
 
-    /// The guard, waited for: the holder does bounded work. `relax` lets other threads run.
+    /// Waits for the guard; its holder does bounded work. `relax` lets other threads run.
     pub(crate) fn lock(&self, relax: &dyn Fn()) -> JobShardGuard<'_, P> {
         let guard = self.lock_while(&|| {
             relax();
             true
         });
-        guard.expect("it is waited for until it is there")
+        guard.expect("`waits` never returns false")
     }
 
-    /// The guard, waited for as long as `waits` does and says so; `None` then.
+    /// Waits for the guard; `None` when `waits` returns false. `waits` lets other threads run.
     fn lock_while(&self, waits: &dyn Fn() -> bool) -> Option<JobShardGuard<'_, P>> {
         let mut spins = SPINS_MAX;
         loop {
@@ -200,8 +201,8 @@ impl<P> JobShard<P> {
         }
     }
 
-    /// Accepts a job from any thread. `waits` lets other threads run, or says by false that this
-    /// one must not wait for them.
+    /// Schedules a job from any thread. `waits` lets other threads run and returns true, or returns
+    /// false if the caller must not wait for them.
     #[inline]
     pub(crate) fn schedule(
         &self,
@@ -216,7 +217,7 @@ impl<P> JobShard<P> {
         self.schedule_remote(job, plan, payload, waits)
     }
 
-    /// As [`schedule`](Self::schedule), with the guard and not by a note.
+    /// As [`schedule`](Self::schedule), but always with the guard.
     fn schedule_locked(
         &self,
         job: &JobSpec,
@@ -230,7 +231,7 @@ impl<P> JobShard<P> {
         }
     }
 
-    /// Rule 3.
+    /// Schedules a job without the guard (rule 3).
     #[cold]
     fn schedule_remote(
         &self,
@@ -239,7 +240,7 @@ impl<P> JobShard<P> {
         payload: P,
         waits: &dyn Fn() -> bool,
     ) -> Result<AcceptedJob, ScheduleError<P>> {
-        // Relaxed: what is missed here is found below.
+        // Relaxed: only a shortcut; the load after the fence below decides.
         if self.closed.load(Ordering::Relaxed) {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
         }
@@ -252,7 +253,7 @@ impl<P> JobShard<P> {
         {
             self.return_reserved_slot(slot);
             if self.has_siblings {
-                // This shard may have permits of its own left, which the holder spends.
+                // This shard may have cached permits, which only a guard holder can use.
                 return self.schedule_locked(job, plan, payload, waits);
             }
             self.shared.report_refusal(kind);
@@ -260,26 +261,26 @@ impl<P> JobShard<P> {
         }
         let at = self.slots.get(slot);
         let data = job_data(job, plan);
-        // SAFETY: the slot came out of the reserved_slots by a swap, so it is this thread's alone until the
-        // push; one call at a time.
-        unsafe { at.data(|reserved| *reserved = data) };
+        // SAFETY: this thread took the reserved slot by a swap, so no other thread touches it until
+        // the push; the two calls do not nest.
+        unsafe { at.data(|place| *place = data) };
         // SAFETY: as above.
-        unsafe { at.payload(|reserved| *reserved = Some(payload)) };
+        unsafe { at.payload(|place| *place = Some(payload)) };
         at.state.publish(plan.mode != BatchMode::OneShot, job, true);
         self.remote_ops.push(slot, &*self.slots);
-        // Pairs with the fences of the closer and of the runner (rules 5 and 6).
+        // Pairs with the fences of the poller (rule 5) and of the closer (rule 6).
         if !mutant!("jobs-post-no-fence") {
             fence(Ordering::SeqCst);
         }
-        // Relaxed: the fence has ordered it.
+        // Relaxed: the fence orders this load after the push.
         let is_closed = self.closed.load(Ordering::Relaxed) && !mutant!("jobs-post-no-recheck");
         if is_closed && at.state.withdraw() {
-            // SAFETY: the job was not accepted, and nobody takes it up any more: the payload is
-            // this thread's again.
+            // SAFETY: the job was not accepted and no thread applies it any more, so the payload
+            // belongs to this thread again.
             let payload = unsafe { at.payload(Option::take) };
             self.shared.quota.release_one();
             self.release_handles(slot, 2);
-            let Some(payload) = payload else { unreachable!("it was put there above") };
+            let Some(payload) = payload else { unreachable!("the payload was put there above") };
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, payload));
         }
         Ok(AcceptedJob { slot, wakes_poller: self.is_before_wake(plan.due) })
@@ -287,7 +288,7 @@ impl<P> JobShard<P> {
 
     fn take_reserved_slot(&self) -> Option<u32> {
         self.reserved_slots.iter().find_map(|reserved| {
-            // Relaxed: a hint that spares the swap.
+            // Relaxed: a hint that avoids a useless swap.
             if reserved.load(Ordering::Relaxed) == NIL {
                 return None;
             }
@@ -296,19 +297,19 @@ impl<P> JobShard<P> {
                 reserved.store(NIL, Ordering::Release);
                 return (slot != NIL).then_some(slot);
             }
-            // Acquire: pairs with the store of the holder that put it there.
+            // Acquire: pairs with the swap by which a guard holder put the slot here.
             Some(reserved.swap(NIL, Ordering::Acquire)).filter(|slot| *slot != NIL)
         })
     }
 
-    /// A slot that was not used goes where freed ones go.
+    /// Returns an unused reserved slot, in the same way as a freed one.
     #[cold]
     fn return_reserved_slot(&self, slot: u32) {
         self.slots.get(slot).state.mark_for_free();
         self.remote_ops.push(slot, &*self.slots);
     }
 
-    /// Cancels a job that the caller has a handle of. Rule 4.
+    /// Cancels a job of which the caller has a handle. Rule 4.
     pub(crate) fn cancel(&self, slot: u32, now: &dyn Fn() -> TimerInstant) -> CancelOutcome<P> {
         if let Some(mut guard) = self.try_lock() {
             return guard.cancel(slot, now);
@@ -317,7 +318,8 @@ impl<P> JobShard<P> {
         if won == Some(CancelWon::Waiting { push: true }) {
             self.remote_ops.push(slot, &*self.slots);
         }
-        // Also if the note of its post is there still: the poster may not have called.
+        // Wake the poller also if the remote operation of the schedule is still on the stack: the
+        // remote scheduler may not have woken it yet.
         let wakes_poller = match won {
             Some(CancelWon::Waiting { push }) => push || !mutant!("jobs-cancelled-post-uncalled"),
             _ => false,
@@ -325,12 +327,12 @@ impl<P> JobShard<P> {
         CancelOutcome { won: won.is_some(), payload: None, wakes_poller }
     }
 
-    /// Decides whether a delivery that the caller has is opened, or was cancelled.
+    /// Accepts a delivery that the caller has; false if it was cancelled.
     pub(crate) fn accept(&self, slot: u32) -> bool {
         self.slots.get(slot).state.accept()
     }
 
-    /// Where a job is that the caller has a handle or a delivery of.
+    /// The state of a job of which the caller has a handle or a delivery.
     pub(crate) fn state(&self, slot: u32) -> JobState {
         self.slots.get(slot).state.load().state()
     }
@@ -339,14 +341,14 @@ impl<P> JobShard<P> {
         self.slots.get(slot).state.mark_run_on_close()
     }
 
-    /// One more handle of a job that the caller has one of.
+    /// Adds a handle to a job of which the caller has one.
     pub(crate) fn add_handle(&self, slot: u32) {
         self.slots.get(slot).state.add_handle();
     }
 
-    /// Handles fewer. Rule 7.
-    pub(crate) fn release_handles(&self, slot: u32, pins: u32) {
-        if !self.slots.get(slot).state.release_handles(pins) {
+    /// Releases `n` handles. Rule 7.
+    pub(crate) fn release_handles(&self, slot: u32, n: u32) {
+        if !self.slots.get(slot).state.release_handles(n) {
             return;
         }
         if let Some(mut guard) = self.try_lock() {
@@ -357,11 +359,11 @@ impl<P> JobShard<P> {
         }
     }
 
-    /// Rule 6: from here on nothing is accepted.
+    /// Closes the shard: from here on no job is accepted. Rule 6.
     pub(crate) fn close(&self, relax: &dyn Fn()) -> JobShardGuard<'_, P> {
-        // Relaxed: the fence orders it.
+        // Relaxed: the fence below orders it.
         self.closed.store(true, Ordering::Relaxed);
-        // Pairs with the fence of a poster.
+        // Pairs with the fence of a remote scheduler.
         if !mutant!("jobs-close-no-fence") {
             fence(Ordering::SeqCst);
         }
@@ -371,27 +373,27 @@ impl<P> JobShard<P> {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        // Relaxed: who must know exactly has the guard.
+        // Relaxed: a caller that needs the exact value holds the guard.
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Whether remote_ops were left since the guard was last taken. To be asked after a fence (rule 5).
+    /// Whether there are remote operations. A poller asks after a full fence (rule 5).
     pub(crate) fn has_remote_ops(&self) -> bool {
         !self.remote_ops.is_empty()
     }
 
-    /// What holders owe, which is the caller's to do from here on.
+    /// Takes the pending wake-ups. The caller must perform them.
     #[inline]
     pub(crate) fn take_pending_wakes(&self) -> PendingWakes {
-        // Relaxed, twice: who owes it asks behind its guard, and if another is faster then that
-        // one does it.
+        // Relaxed, twice: a thread that added wake-ups calls this after it released the guard. If
+        // another thread takes them first, then that thread performs them.
         if self.pending_wakes.load(Ordering::Relaxed) == NO_WAKES {
             return PendingWakes(NO_WAKES);
         }
         PendingWakes(self.pending_wakes.swap(NO_WAKES, Ordering::Relaxed))
     }
 
-    /// How many slots are in reserved_slots.
+    /// How many slots are reserved.
     pub(crate) fn n_reserved_slots(&self) -> usize {
         // Relaxed: a count.
         self.reserved_slots
@@ -404,23 +406,23 @@ impl<P> JobShard<P> {
         self.remote_ops.depth()
     }
 
-    /// Whether a deadline comes before the runner wakes by itself.
+    /// Whether a deadline is earlier than the time at which the poller wakes by itself.
     fn is_before_wake(&self, due: Tick) -> bool {
-        // Relaxed: the caller has the guard, or a fence behind its push.
+        // Relaxed: the caller holds the guard, or issued a fence after its push.
         let wake = self.next_wake.load(Ordering::Relaxed);
-        wake == NEVER || wake_behind(wake, due) > 0
+        wake == NEVER || wake_minus_due(wake, due) > 0
     }
 
-    /// Publishes when the runner wakes, with the guard held; and says it.
+    /// Publishes when the poller wakes. The caller holds the guard.
     fn set_next_wake(&self, next: Option<Tick>, now: Tick) {
         let wake = next.map_or(NEVER, |next| wake_of(next, now));
-        // Relaxed: the fence behind it orders it (rule 5).
+        // Relaxed: the fence after the unlock orders it (rule 5).
         self.next_wake.store(wake, Ordering::Relaxed);
     }
 }
 
-/// The low bits of a tick and a mark, so that it is not NEVER; a tick that is far ahead of `now` is
-/// cut.
+/// The low bits of a tick, shifted, with the lowest bit set so that the value is not NEVER. A tick
+/// that is far ahead of `now` is capped.
 fn wake_of(next: Tick, now: Tick) -> u32 {
     let ahead = next.saturating_since(now).get().min(WAKE_MAX);
     let bits = now.get().wrapping_add(ahead) & ((1 << WAKE_BITS) - 1);
@@ -428,15 +430,15 @@ fn wake_of(next: Tick, now: Tick) -> u32 {
     (bits << 1) | 1
 }
 
-/// By how much a wake lies behind a tick, which lies not more than `WAKE_MAX` before or behind it,
-/// or is taken for that: a far one is behind.
-fn wake_behind(wake: u32, due: Tick) -> i32 {
+/// How many ticks a wake is later than `due`, modulo 2^31: exact if the two are less than 2^30 ticks
+/// apart.
+fn wake_minus_due(wake: u32, due: Tick) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is compared")]
     let due = (due.get() as u32) << 1;
     (wake & !1).wrapping_sub(due).cast_signed() >> 1
 }
 
-/// The right to touch the wheel and the table of a shard.
+/// Exclusive access to the wheel and the table of a shard. Dropping it unlocks the shard.
 pub(crate) struct JobShardGuard<'s, P> {
     shard: &'s JobShard<P>,
 }
@@ -445,14 +447,16 @@ impl<P> JobShardGuard<'_, P> {
     #[inline(always)]
     pub(crate) fn locked(&mut self) -> &mut LockedShard<P> {
         let locked = self.shard.locked.with_mut(|locked| locked);
-        // SAFETY: this thread has the guard, so no other has a reference into the core, and
-        // `&mut self` makes this the only one that came from this guard.
+        // SAFETY: this thread holds the guard, so no other thread has a reference into the cell,
+        // and `&mut self` makes this the only reference that came from this guard.
         unsafe { &mut *locked }
     }
 
-    /// Notes that a call is pending_wakes if more is listed than was, and a ring if a reader waits for one.
-    fn add_pending_wakes(&mut self, left: usize) {
-        let is_listed = self.locked().table.n_due() > left && !mutant!("jobs-listed-uncalled");
+    /// Records that the poller must be woken if the list of due jobs grew, and the readers of
+    /// diagnostics if one of them waits for events.
+    fn add_pending_wakes(&mut self, n_due_before: usize) {
+        let is_listed =
+            self.locked().table.n_due() > n_due_before && !mutant!("jobs-listed-uncalled");
         let has_readers =
             self.shard.shared.bus.has_pending_wakes() && !mutant!("jobs-taken-up-in-silence");
         let pending_wakes = if is_listed { WAKE_POLLER } else { NO_WAKES }
@@ -463,7 +467,7 @@ impl<P> JobShardGuard<'_, P> {
         }
     }
 
-    /// Rule 2.
+    /// Applies all remote operations, oldest first (rule 2).
     fn apply_remote_ops(&mut self) {
         let slots = &self.shard.slots;
         if mutant!("jobs-notes-newest-first") {
@@ -473,7 +477,7 @@ impl<P> JobShardGuard<'_, P> {
             }
             return self.refill_reserved_slots();
         }
-        // The stack gives the newest first.
+        // The stack yields the newest first: reverse it.
         let mut oldest = NIL;
         for slot in self.shard.remote_ops.drain(&**slots) {
             slots.set_next(slot, oldest);
@@ -488,18 +492,17 @@ impl<P> JobShardGuard<'_, P> {
         self.refill_reserved_slots();
     }
 
-    /// JobSlots that were put in reserved_slots when many jobs lived keep the segments that were made for
-    /// those: they are traded for lower ones.
+    /// Swaps reserved slots in high segments for low ones, so that the high segments can be freed.
     #[cold]
     fn lower_reserved_slots(&mut self) {
         let shard = self.shard;
         for reserved in &shard.reserved_slots {
-            // Relaxed: a hint that spares the swap.
+            // Relaxed: a hint that avoids a useless swap.
             let slot = reserved.load(Ordering::Relaxed);
             if slot == NIL || !self.locked().table.free().should_replace(slot) {
                 continue;
             }
-            // Acquire: as a poster takes it, and one may have been faster.
+            // Acquire: as when a remote scheduler takes the slot; one may have been faster.
             let slot = reserved.swap(NIL, Ordering::Acquire);
             if slot != NIL {
                 self.locked().table.free_slot(slot);
@@ -508,16 +511,16 @@ impl<P> JobShardGuard<'_, P> {
         }
     }
 
-    /// Fills the reserved_slots up.
+    /// Refills the reserved slots.
     fn refill_reserved_slots(&mut self) {
         let shard = self.shard;
         for reserved in &shard.reserved_slots {
-            // Relaxed: only the holder puts in, so what is empty stays so.
+            // Relaxed: only the guard holder fills, so an empty place stays empty.
             if reserved.load(Ordering::Relaxed) == NIL
                 && let Some(slot) = self.locked().table.take_slot()
             {
-                // Release: the slot is free as its taker sees it. A swap, though a store would do:
-                // the model checker orders a store beside swaps that found nothing in no way.
+                // Release: the thread that takes the slot sees it free. A store would be enough,
+                // but loom does not order a store after failed swaps of the same atomic.
                 let before = reserved.swap(slot, Ordering::Release);
                 debug_assert_eq!(before, NIL, "only the holder puts in");
             }
@@ -533,11 +536,11 @@ impl<P> JobShardGuard<'_, P> {
     ) -> Result<AcceptedJob, ScheduleError<P>> {
         let shard = self.shard;
         let LockedShard { wheel, table } = self.locked();
-        let left = table.n_due();
+        let n_due_before = table.n_due();
         let (job, due) = match table.schedule_planned(wheel, job, plan, payload) {
             Ok(accepted) => accepted,
             Err(refused) => {
-                self.add_pending_wakes(left);
+                self.add_pending_wakes(n_due_before);
                 return Err(refused);
             }
         };
@@ -545,8 +548,8 @@ impl<P> JobShardGuard<'_, P> {
         if is_earlier {
             shard.set_next_wake(Some(due), table.now());
         }
-        // One that had to go for this one is to be told, or dropped.
-        let wakes_poller = is_earlier || table.n_due() > left;
+        // A job that was evicted for this one must be notified or dropped by the poller.
+        let wakes_poller = is_earlier || table.n_due() > n_due_before;
         Ok(AcceptedJob { slot: job.slot, wakes_poller })
     }
 
@@ -556,42 +559,42 @@ impl<P> JobShardGuard<'_, P> {
         if table.wants_time() {
             table.observe(now());
         }
-        let left = table.n_due();
+        let n_due_before = table.n_due();
         let (won, payload) = table.cancel_take(wheel, JobId { shard: id, slot });
-        // Its post may lie on the stack still.
-        let wakes_poller = table.n_due() > left || (won && self.shard.has_remote_ops());
+        // The remote operation that scheduled it may still be on the stack.
+        let wakes_poller = table.n_due() > n_due_before || (won && self.shard.has_remote_ops());
         CancelOutcome { won, payload, wakes_poller }
     }
 
-    /// Completes a run. Gives what is to be dropped.
+    /// Completes a run. Returns the payload if the caller must drop it.
     pub(crate) fn complete(&mut self, done: CompletedRun<P>) -> Option<P> {
         let LockedShard { wheel, table } = self.locked();
         table.complete(wheel, done)
     }
 
-    /// A delivery has come back, which completes its run. Gives what is to be dropped, and whether
-    /// the runner sleeps longer than it may now.
+    /// Completes the run of a delivery. Returns the payload if the caller must drop it, and whether
+    /// the poller must be woken.
     pub(crate) fn complete_delivery(&mut self, returned: ReturnedDelivery<P>) -> (Option<P>, bool) {
         let shard = self.shard;
         let LockedShard { wheel, table } = self.locked();
-        let left = table.n_due();
+        let n_due_before = table.n_due();
         let (ended, due) = table.complete_delivery(wheel, returned);
         // Rule 5.
         let is_earlier = due.is_some_and(|due| shard.is_before_wake(due));
         if is_earlier {
             shard.set_next_wake(due, table.now());
         }
-        (ended, (is_earlier || table.n_due() > left) && !mutant!("parcel-back-uncalled"))
+        (ended, (is_earlier || table.n_due() > n_due_before) && !mutant!("parcel-back-uncalled"))
     }
 
-    /// A delivery was opened: how many further runs of its job have come due, which it stands for
-    /// too.
+    /// Folds into an accepted delivery the runs that have come due since it was sent, and returns
+    /// their number.
     pub(crate) fn fold(&mut self, slot: u32, now: TimerInstant) -> u32 {
         self.locked().table.fold(slot, now)
     }
 
-    /// Moves time to `to`, and gives what is due next, if anything is. The flag says that there is
-    /// more to be moved.
+    /// Advances time to `to` and returns the next due item, if there is one. The flag says that the
+    /// budget ended before `to` was reached.
     pub(crate) fn advance(
         &mut self,
         to: TimerInstant,
@@ -604,14 +607,14 @@ impl<P> JobShardGuard<'_, P> {
         (table.next_due(wheel, now, executor), more)
     }
 
-    /// What is due next, without moving time.
+    /// The next due item, without advancing time.
     pub(crate) fn next_due(&mut self, now: TimerInstant, executor: u16) -> Option<DueItem<P>> {
         let LockedShard { wheel, table } = self.locked();
         table.next_due(wheel, now, executor)
     }
 
-    /// Publishes when the runner wakes, and opens the guard. The caller looks at the remote_ops then
-    /// ([`has_remote_ops`](JobShard::has_remote_ops)).
+    /// Publishes when the poller wakes, and releases the guard. The caller then checks
+    /// [`has_remote_ops`](JobShard::has_remote_ops).
     pub(crate) fn unlock_for_sleep(mut self) -> Option<Tick> {
         if self.locked().table.free().is_sparse() && !mutant!("jobs-stock-kept-high") {
             self.lower_reserved_slots();
@@ -619,18 +622,19 @@ impl<P> JobShardGuard<'_, P> {
         let LockedShard { wheel, table } = self.locked();
         table.flush_permits_if_idle();
         let now = table.now();
-        // Cut as it is published: posters count on the runner to be awake then.
+        // Capped to what `next_wake` can represent: remote schedulers rely on the poller being
+        // awake at the published tick.
         let far = Tick::new(now.get().saturating_add(WAKE_MAX));
         let next = table.next_wake(wheel);
         let next = if mutant!("jobs-wake-uncut") { next } else { next.map(|next| next.min(far)) };
         self.shard.set_next_wake(next, now);
         if self.locked().table.n_due() == 0 {
-            // Relaxed: the guard is held, nothing is left to be called for, and a turn ends with a
-            // ring.
+            // Relaxed: the guard is held. No due job is left to wake the poller for, and every poll
+            // ends with waking the readers.
             self.shard.pending_wakes.store(NO_WAKES, Ordering::Relaxed);
         }
         drop(self);
-        // Pairs with the fence of a poster (rule 5).
+        // Pairs with the fence of a remote scheduler (rule 5).
         if !mutant!("jobs-retire-no-fence") {
             fence(Ordering::SeqCst);
         }
@@ -641,8 +645,8 @@ impl<P> JobShardGuard<'_, P> {
 impl<P> Drop for JobShardGuard<'_, P> {
     #[inline]
     fn drop(&mut self) {
-        // Release pairs with the acquire in `guard` (rule 1).
-        self.shard.guard.store(UNLOCKED, Ordering::Release);
+        // Release pairs with the acquire in `try_lock` (rule 1).
+        self.shard.lock_word.store(UNLOCKED, Ordering::Release);
     }
 }
 

@@ -1,14 +1,16 @@
-//! Where jobs live: slots that stay where they are, in segments of doubling size.
+//! The slots of one shard's jobs: a slab with stable addresses, in segments of doubling size.
 //!
 //! # Who touches what
 //!
-//! The *holder* of the shard's guard makes and frees segments, takes and gives slots. Everybody who
-//! has a pin on a slot may reach its word and its link, without the guard: a segment is freed only
-//! when all its slots are free, and a pinned slot is not. The data belongs to the holder, but for a
-//! slot out of the stock, which is its poster's until the note is pushed. The payload goes with the
-//! job: it is the holder's while the job waits, and the runner's while it runs, or its delivery's
-//! while it is sent; both have moved it out of the slot.
-#![expect(unsafe_code, reason = "slots are shared, their parts have one owner at a time")]
+//! The thread that holds the shard guard allocates and frees segments, and takes and returns slots.
+//! A thread that has a handle to a slot may access its state and its link without the guard: a
+//! segment is freed only when all its slots are free, and a slot with a handle is not free.
+//!
+//! The data of a slot belongs to the guard holder, except for a reserved slot, which belongs to the
+//! remote scheduler that took it until that pushes its remote operation. The payload moves with the
+//! job: it belongs to the guard holder while the job waits, to the poller while the job runs, and
+//! to the delivery while the job is sent. Pollers and deliveries have moved it out of the slot.
+#![expect(unsafe_code, reason = "threads share slots; each part has one owner at a time")]
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, ptr};
@@ -24,59 +26,59 @@ use clockjack_time::{Class, Resolution, Tick, TickSpan, TimerId};
 
 use crate::{BatchMode, job::Grid, state::AtomicJobState, table::RESERVED_SLOTS};
 
-/// JobSlots of the first segment; each further one has twice as many as the one before it.
+/// The first segment has 2^FIRST_BITS slots; each further segment has twice as many.
 const FIRST_BITS: u32 = match (cfg!(loom), prim::IS_SMALL) {
     (true, _) => 2,
     (false, true) => 3,
     (false, false) => 6,
 };
-/// Segments there may be: enough for 2^30 slots, and on a microcontroller for 2^27.
+/// The most segments: enough for 2^30 slots, and on a microcontroller for 2^27.
 const SEGMENTS: usize = if cfg!(loom) { 2 } else { 24 };
 
-/// What is so with a job for the time being. Each is of one way to repeat, so there is one at most.
+/// A temporary condition of a job. Each belongs to one kind of repetition, so at most one applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Nothing.
     None,
-    /// The clock has jumped, so the runs of its fixed rate are folded this time.
+    /// The clock has jumped, so the pending runs at a fixed rate are folded this time.
     ClockJump,
-    /// It has no timer and will want one again after its fixed delay: a place is kept for it.
+    /// A job with a fixed delay that has no timer now and needs one later: room is reserved for it.
     TimerReserved,
 }
 
-/// What only the owner of a slot reads and writes.
+/// The data of a job, which only the owner of the slot reads and writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct JobData {
-    /// Its timer, while it is in the wheel.
+    /// The timer, while it is in the wheel.
     pub(crate) timer: Option<TimerId>,
-    /// When it is due next; while it is handed over, when it was due.
+    /// When the job is due next; while a run is handed over, when that was due.
     pub(crate) due: Tick,
     pub(crate) scheduled_at: Tick,
     pub(crate) number: u64,
     /// In ticks, rounded up; zero for a one-shot.
     pub(crate) period: u32,
-    /// Runs that are due and not handed over.
+    /// Runs that are due and were not handed over yet.
     pub(crate) pending_runs: u32,
     pub(crate) class: Class,
     pub(crate) mode: BatchMode,
     pub(crate) folds: bool,
     pub(crate) notifies_cancel: bool,
-    /// Whether it counts as a job of the table.
+    /// Whether it counts as a live job of the table.
     pub(crate) is_live: bool,
-    /// Whether it is in the list of those that are due.
+    /// Whether it is in the list of due jobs.
     pub(crate) is_listed: bool,
     pub(crate) condition: Condition,
-    /// Whether it was told that many of its runs were missed, and it has not caught up since.
+    /// Whether a burst of missed runs was reported and the job has not caught up since.
     pub(crate) is_burst_reported: bool,
-    /// When it was handed over last; the end of time if never.
+    /// When a run was last handed over; `Tick::MAX` if never.
     pub(crate) last_fire: Tick,
     /// `u32::MAX` for none.
     pub(crate) backlog_limit: u32,
     pub(crate) burst_threshold: u32,
-    /// By how much the period is shorter than its ticks.
+    /// How much longer the rounded period is than the requested one.
     pub(crate) excess_ns: u32,
-    /// How long before `due` it would be due, if that were not rounded up to a tick.
+    /// How long before `due` the job would be due without the rounding up to a tick.
     pub(crate) phase_ns: u32,
 }
 
@@ -103,7 +105,7 @@ impl JobData {
         is_burst_reported: false,
     };
 
-    /// The due times of a job at a fixed rate.
+    /// The due times of the job at a fixed rate.
     #[inline]
     pub(crate) fn grid(&self, resolution: Resolution) -> Grid {
         let (period, excess_ns) = (self.period, self.excess_ns);
@@ -111,12 +113,12 @@ impl JobData {
     }
 }
 
-/// What has this begins with a cache line.
+/// Aligns the struct that contains it to a cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct CacheLine;
 
-/// With what a slot begins, on a microcontroller or elsewhere.
+/// The alignment of a slot, on a microcontroller or elsewhere.
 trait Alignment {
     type Marker: Default;
 }
@@ -127,12 +129,12 @@ impl Alignment for Target<false> {
     type Marker = CacheLine;
 }
 
-/// There are no cache lines, and room counts.
+/// Microcontrollers have no cache lines, and memory is scarce.
 impl Alignment for Target<true> {
     type Marker = ();
 }
 
-/// A slot begins with a cache line, if there are any: what a job of a closure needs is two of them.
+/// A slot starts at a cache line, if there are any: a job with a closure fits in two of them.
 #[repr(C)]
 pub(crate) struct JobSlot<P> {
     _align: <Target<{ prim::IS_SMALL }> as Alignment>::Marker,
@@ -156,11 +158,11 @@ impl<P> JobSlot<P> {
     /// Reads or changes the data.
     ///
     /// # Safety
-    /// The caller owns the data: it holds the guard, or took the slot out of the stock and has not
-    /// pushed its note; and it is not in another call of this for the same slot.
+    /// The caller owns the data: it holds the guard, or took the reserved slot and has not pushed
+    /// its remote operation. It must not nest two calls for the same slot.
     pub(crate) unsafe fn data<R>(&self, f: impl FnOnce(&mut JobData) -> R) -> R {
         self.data.with_mut(|data| {
-            // SAFETY: the caller owns it, and there is one call at a time.
+            // SAFETY: the caller owns the data, and calls do not nest.
             f(unsafe { &mut *data })
         })
     }
@@ -168,11 +170,11 @@ impl<P> JobSlot<P> {
     /// Reads or changes the payload.
     ///
     /// # Safety
-    /// The caller owns the payload: see the [module](self); and it is not in another call of this
-    /// for the same slot.
+    /// The caller owns the payload, see the [module](self), and must not nest two calls for the
+    /// same slot.
     pub(crate) unsafe fn payload<R>(&self, f: impl FnOnce(&mut Option<P>) -> R) -> R {
         self.payload.with_mut(|payload| {
-            // SAFETY: the caller owns it, and there is one call at a time.
+            // SAFETY: the caller owns the payload, and calls do not nest.
             f(unsafe { &mut *payload })
         })
     }
@@ -183,19 +185,20 @@ pub(crate) struct JobSlots<P> {
     segments: [AtomicPtr<JobSlot<P>>; SEGMENTS],
 }
 
-// SAFETY: words and links are made for sharing. Bodies and payloads have one owner at a time, by
-// the rules of the module; who becomes the owner does so by the guard, by an exchange of the word
-// or by the stack of notes, all of which acquire and release. Payloads move between threads, so `P:
-// Send` is needed, and enough: no two threads see one at a time.
+// SAFETY: states and links are made for sharing. By the rules of the module, data and payload have
+// one owner at a time. A thread becomes the owner by the guard, by an exchange of the job state or
+// by the stack of remote operations, all of which acquire and release. Payloads move between
+// threads, so `P: Send` is needed. It is also enough, because no two threads access a payload at
+// the same time.
 unsafe impl<P: Send> Sync for JobSlots<P> {}
-// SAFETY: as above: the segments are owned, and so are the payloads in them.
+// SAFETY: as above; the segments and the payloads in them are owned.
 unsafe impl<P: Send> Send for JobSlots<P> {}
 
 const fn segment_len(segment: usize) -> usize {
     1 << (FIRST_BITS as usize + segment)
 }
 
-/// The segment of a slot, and its place there. JobSlots are less than 2^30.
+/// The segment of a slot and its index there. Slot numbers are less than 2^30.
 #[inline(always)]
 const fn locate(slot: u32) -> (usize, usize) {
     let shifted = slot + (1 << FIRST_BITS);
@@ -213,18 +216,18 @@ impl<P> JobSlots<P> {
         Self { segments: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    /// A slot that the caller has a pin on, or that is the caller's by the guard or the stock.
+    /// A slot of which the caller has a handle, or that it owns by the guard or as a reserved slot.
     #[inline(always)]
     pub(crate) fn get(&self, slot: u32) -> &JobSlot<P> {
         let (segment, place) = locate(slot);
-        // Acquire: pairs with the store in `grow`; a caller without the guard has heard of the slot
-        // by something that came after that, so Relaxed would do, but for loom's books.
+        // Acquire: pairs with the store in `grow`. A caller without the guard learned of the slot
+        // by an operation that came after that store, so Relaxed would do, but loom needs Acquire.
         let slots = self.segments[segment].load(Ordering::Acquire);
-        assert!(!slots.is_null(), "a slot is pinned, so its segment is there");
+        assert!(!slots.is_null(), "a slot in use is in an allocated segment");
         // SAFETY: the segment has 2^(FIRST_BITS + segment) slots and `place` is less, by `locate`.
         let slot = unsafe { slots.add(place) };
-        // SAFETY: the segment is freed only when all its slots are free, and this one is not. Of
-        // its parts only cells are written to.
+        // SAFETY: the segment is freed only when all its slots are free, and this one is in use.
+        // Only the cells and atomics in a slot are written to.
         unsafe { &*slot }
     }
 
@@ -238,28 +241,28 @@ impl<P> JobSlots<P> {
     /// Frees a segment.
     ///
     /// # Safety
-    /// All its slots are free, and the caller holds the guard or is the only one.
+    /// All its slots are free, and the caller holds the guard or has exclusive access.
     unsafe fn free(&self, segment: usize) {
-        // Relaxed: nobody else has anything to do with this segment.
+        // Relaxed: no other thread uses this segment.
         let slots = self.segments[segment].swap(ptr::null_mut(), Ordering::Relaxed);
         if slots.is_null() {
             return;
         }
         let slots = ptr::slice_from_raw_parts_mut(slots, segment_len(segment));
-        // SAFETY: it came from `Box::into_raw` of a slice of this length in `grow`, is taken out of
-        // the table by the swap, and nobody has a slot of it.
+        // SAFETY: the pointer came from `Box::into_raw` of a slice of this length in `grow`, the
+        // swap removed it from the table, and no thread uses a slot of it.
         drop(unsafe { Box::from_raw(slots) });
     }
 }
 
 impl<P> Links for JobSlots<P> {
     fn set_next(&self, index: u32, next: u32) {
-        // Relaxed: the head of the stack publishes it.
+        // Relaxed: the push, which stores the head of the stack, publishes it.
         self.get(index).link.store(next, Ordering::Relaxed);
     }
 
     fn next(&self, index: u32) -> u32 {
-        // Relaxed: the drain has acquired it.
+        // Relaxed: the drain has acquired the head.
         self.get(index).link.load(Ordering::Relaxed)
     }
 }
@@ -267,8 +270,7 @@ impl<P> Links for JobSlots<P> {
 impl<P> Drop for JobSlots<P> {
     fn drop(&mut self) {
         for segment in 0..SEGMENTS {
-            // SAFETY: `&mut self`: nobody else is there. Payloads that are left are dropped with
-            // their slots.
+            // SAFETY: `&mut self` is exclusive. Remaining payloads are dropped with their slots.
             unsafe { self.free(segment) };
         }
     }
@@ -280,23 +282,23 @@ impl<P> fmt::Debug for JobSlots<P> {
     }
 }
 
-/// Which slots are free: the holder's. They stand in stacks of their own, so that a slot that was
-/// not used for long is written and not read when it is taken.
+/// The free list: one stack of slot numbers per segment. Only the guard holder uses it. The numbers
+/// are not linked through the slots, so that taking a cold slot does not read its memory.
 #[derive(Debug)]
 pub(crate) struct FreeSlots {
     /// The free slots of each segment.
     stacks: [Vec<u32>; SEGMENTS],
-    /// A bit for each segment that has a free slot.
+    /// A bit per segment that has a free slot.
     nonempty: u32,
     /// How many segments there are.
     n_segments: usize,
-    /// How many slots there may be.
+    /// The most slots there may be.
     slots_max: u32,
-    /// Segments below this one are kept for good.
+    /// Segments below this number are never freed.
     n_kept: usize,
-    /// Since when the last segment was seen to be empty.
+    /// Since when the last segment has been empty.
     empty_since: Option<Tick>,
-    /// Whether a segment was freed since this was asked last.
+    /// Whether a segment was freed since `clear_shrunk`.
     has_shrunk: bool,
 }
 
@@ -313,7 +315,7 @@ impl FreeSlots {
         }
     }
 
-    /// Makes room for so many slots at once, which is kept for good.
+    /// Allocates at least `n` slots at once, and never frees them.
     pub(crate) fn reserve<P>(&mut self, slots: &JobSlots<P>, n: u32) {
         while self.n_segments < SEGMENTS && first_of(self.n_segments) < n {
             self.add_segment(slots);
@@ -326,14 +328,14 @@ impl FreeSlots {
         let segment = self.n_segments;
         slots.grow(segment);
         let end = first_of(segment + 1).min(self.slots_max);
-        // The lowest on top.
+        // The lowest number is on top.
         self.stacks[segment] = (first_of(segment)..end).rev().collect();
         self.nonempty |= 1 << segment;
         self.n_segments += 1;
         self.empty_since = None;
     }
 
-    /// A free slot, with a cleared word. By the holder.
+    /// Takes a free slot, whose state is cleared. Called by the guard holder.
     #[inline(always)]
     pub(crate) fn take<P>(&mut self, slots: &JobSlots<P>) -> Option<u32> {
         if self.nonempty == 0 {
@@ -351,7 +353,7 @@ impl FreeSlots {
         slot
     }
 
-    /// Gives a slot back that nobody pins. By the holder.
+    /// Returns a slot without handles. Called by the guard holder.
     #[inline(always)]
     pub(crate) fn give<P>(&mut self, slots: &JobSlots<P>, slot: u32) {
         let (segment, _) = locate(slot);
@@ -366,9 +368,9 @@ impl FreeSlots {
         (end - first_of(segment)) as usize - self.stacks[segment].len()
     }
 
-    /// Frees the last segment if it was empty for `retention` ticks, and so is half of the one
-    /// before: a load that goes up and down does not allocate each time. When to look again, if
-    /// ever.
+    /// Frees the last segment if it has been empty for `retention` ticks and at least half of the
+    /// one before is free, so that a load that goes up and down does not allocate each time.
+    /// Returns when to try again, if ever.
     pub(crate) fn shrink<P>(
         &mut self,
         slots: &JobSlots<P>,
@@ -389,24 +391,24 @@ impl FreeSlots {
             self.stacks[last] = Vec::new();
             self.n_segments = last;
             self.has_shrunk = true;
-            // SAFETY: no slot of it is in use, and the caller holds the guard.
+            // SAFETY: no slot of the segment is in use, and the caller holds the guard.
             unsafe { slots.free(last) };
         }
         self.empty_since = None;
         None
     }
 
-    /// Every slot that may be in use, for who frees none meanwhile.
+    /// Every slot that may be in use. The caller must free no segment while it iterates.
     pub(crate) fn all(&self) -> impl Iterator<Item = u32> + use<> {
         0..self.end()
     }
 
-    /// The slot behind the last that may be in use. It comes nearer when segments are freed.
+    /// One more than the last slot that may be in use. Freeing a segment lowers it.
     pub(crate) fn end(&self) -> u32 {
         first_of(self.n_segments).min(self.slots_max)
     }
 
-    /// Whether many jobs have lived, and few are left.
+    /// Whether a segment was freed: there were many jobs, and few are left.
     pub(crate) fn has_shrunk(&self) -> bool {
         self.has_shrunk
     }
@@ -415,14 +417,14 @@ impl FreeSlots {
         self.has_shrunk = false;
     }
 
-    /// Whether the last segment is kept for so few slots that it may be the stock that keeps it.
+    /// Whether the last segment has so few used slots that all of them may be reserved ones.
     pub(crate) fn is_sparse(&self) -> bool {
         let last = self.n_segments.saturating_sub(1);
         self.n_segments > self.n_kept && (1..=RESERVED_SLOTS as usize).contains(&self.used_of(last))
     }
 
-    /// Whether a slot in stock keeps a segment in which there is little else, while there is a free
-    /// one below that.
+    /// Whether a reserved slot may be what keeps its segment alive, while a lower segment has a
+    /// free slot.
     pub(crate) fn should_replace(&self, slot: u32) -> bool {
         let (segment, _) = locate(slot);
         let is_low = (self.nonempty.trailing_zeros() as usize) < segment;

@@ -1,36 +1,38 @@
-//! The word of a job: its state, its pins and a few flags, changed together.
+//! The atomic state of a job: its state, its handle count and a few flags in one word.
 //!
 //! ```text
 //!            publish            expire            take              complete
 //!  Pending ──────────► Scheduled ─────► Queued ─────────► Executing ─────────► Completed
 //!     ▲                 │  │  ▲            │                │  │  ▲
-//!     │ withdraw        │  │  └────────────┼── go on ───────┘  │  │  a periodic job: to Scheduled,
-//!     └─────────────────┘  │               │                   │  └  to Queued if a run is owed
+//!     │ withdraw        │  │  └────────────┼─ finish run ───┘  │  │  a periodic job: to Scheduled,
+//!     └─────────────────┘  │               │                   │  └  to Queued if a run is pending
 //!                          └─ cancel ──────┴─► Cancelled ◄─────┘ cancel, of a periodic job
 //!
 //!  a job whose runs are sent as deliveries:
 //!
-//!            take           open
-//!  Queued ─────────► Sent ─────────► Executing       from Sent, too: cancel; and when the delivery
-//!                                                    is dropped, all that follows Executing
+//!            take           accept
+//!  Queued ─────────► Sent ─────────► Executing       also from Sent: cancel; and the drop of the
+//!                                                    delivery, with the transitions of Executing
 //! ```
 //!
 //! # Rules
 //!
-//! 1. What decides between a run and a cancel is one compare-exchange on this word; everybody who
-//!    loses it leaves the job to the winner.
-//! 2. A *pin* keeps the slot from being used again. The table has one while the job lives, each
-//!    handle has one. A slot is free when it has no pin and no note lies on it.
-//! 3. REMOTE_OP says that the slot lies on the stack of notes, or is on its way there. Who sets it
-//!    pushes; who takes the slot off the stack clears it, and does what then is to be done. So a
-//!    slot is on the stack once at the most.
-//! 4. A job that was posted without the guard is accepted when its note is taken up. Until then its
-//!    poster may withdraw it, which puts it back to Pending by an exchange that fails once REMOTE_OP is
-//!    gone; and whoever takes the note up after the close refuses it in the same way.
-//! 5. A delivery that was sent is cancelled as if it still waited, and opened by an exchange that
-//!    fails then. At the close it is cancelled; but one of a job that is marked to be run then is
-//!    put to Executing in its stead: it counts as run, no cancel wins any more, and its opening
-//!    finds that it need not be decided.
+//! 1. One compare-exchange on this word decides between a run and a cancel. It is the linearization
+//!    point of both. A thread that loses it leaves the job to the winner.
+//! 2. The *handle count* keeps the slot from being reused. The table counts as one handle while the
+//!    job is live, and each [`Cancellable`](crate::Cancellable) counts as one. A slot is free when
+//!    its handle count is zero and REMOTE_OP is clear.
+//! 3. REMOTE_OP says that the slot is on the stack of remote operations, or about to be pushed. The
+//!    thread that sets it pushes the slot. The guard holder that pops the slot clears the flag and
+//!    applies the operation. So a slot is on the stack at most once.
+//! 4. A job that was scheduled without the guard is accepted when a guard holder applies its remote
+//!    operation. Until then its remote scheduler may withdraw it: a compare-exchange sets it back
+//!    to Pending, and fails once REMOTE_OP is clear. A guard holder that applies the operation
+//!    after the close refuses the job in the same way.
+//! 5. A sent delivery can be cancelled like a waiting job, and accepted by a compare-exchange that
+//!    fails after a cancel. The close cancels it. But if the job is marked to be run at the close,
+//!    the close sets it to Executing instead: it counts as run, no cancel succeeds any more, and
+//!    accepting it always succeeds.
 
 use core::fmt;
 
@@ -49,24 +51,24 @@ const DELIVERY: u32 = 1 << 6;
 const HANDLE: u32 = 1 << 8;
 const HANDLES_MAX: u32 = u32::MAX >> 8;
 
-/// Where a job is in its life.
+/// The state of a job in its life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum JobState {
     /// Not accepted yet, or not at all.
     Pending = 0,
-    /// Waits for its time.
+    /// Waits for its deadline.
     Scheduled = 1,
-    /// Its time has come, and nobody has taken it yet: a cancel still wins.
+    /// Due, but no poller has taken it yet: a cancel still succeeds.
     Queued = 2,
     /// Its handler runs.
     Executing = 3,
-    /// It has run for the last time.
+    /// Has run for the last time.
     Completed = 4,
-    /// A cancel won.
+    /// Was cancelled.
     Cancelled = 5,
-    /// Its run is on its way as a [delivery](crate::PendingDelivery) that nobody has opened yet: a cancel
-    /// still wins.
+    /// Its run was sent as a [delivery](crate::PendingDelivery) that was not accepted yet: a cancel
+    /// still succeeds.
     Sent = 6,
 }
 
@@ -83,12 +85,12 @@ impl JobState {
         }
     }
 
-    /// Whether a run of it is in somebody's hands, who completes it.
+    /// Whether a run is in the hands of a poller, dispatcher or receiver that completes it.
     pub(crate) const fn is_handed_over(self) -> bool {
         matches!(self, Self::Executing | Self::Sent)
     }
 
-    /// The name as it is printed.
+    /// The printed name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,7 +111,7 @@ impl fmt::Display for JobState {
     }
 }
 
-/// What a word says at some moment.
+/// One value of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobSnapshot(u32);
 
@@ -143,38 +145,38 @@ impl JobSnapshot {
     }
 }
 
-/// A won cancel: what the winner has to do.
+/// A cancel that succeeded: what the canceller must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CancelWon {
-    /// It waited: somebody has to take it out of the wheel.
+    /// The job was waiting: a guard holder must remove it from the wheel.
     Waiting {
-        /// The winner must push the slot on the stack of notes, or clear REMOTE_OP under the guard;
-        /// otherwise it is there already.
+        /// The canceller must push the slot as a remote operation, or clear REMOTE_OP under the
+        /// guard. If false, the slot is already on the stack.
         push: bool,
     },
-    /// It was handed over, or runs: who has it finds out.
+    /// The job is due, sent or running: the thread that has it finds the cancelled state.
     HandedOver,
 }
 
-/// How a job that was taken is to be delivered.
+/// How a job that was taken is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// By the one who has taken it.
+    /// By the thread that has taken it.
     Run,
-    /// By a delivery.
+    /// As a delivery.
     Send,
 }
 
-/// What the close has made of a job.
+/// What the close did with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseAction {
-    /// It waited and is marked to be run: it is queued, and the caller lists it.
+    /// It waited and is marked to be run: it is Queued now, and the caller adds it to the due list.
     Queued,
-    /// It waited, and is cancelled: the caller reaps it.
+    /// It waited and is cancelled now: the caller reaps it.
     Cancelled,
-    /// Somebody else has cancelled it, and may not have left a note yet.
+    /// Another thread has cancelled it, and may not have pushed its remote operation yet.
     WasCancelled,
-    /// Nothing is to be done: it has ended, was not accepted, or is in hands that find out.
+    /// Nothing to do: it has completed, was not accepted, or the thread that has its run reacts.
     Left,
 }
 
@@ -185,7 +187,7 @@ impl AtomicJobState {
         Self(AtomicU32::new(0))
     }
 
-    /// Relaxed: who acts on it has the guard or wins an exchange.
+    /// Relaxed: a caller that acts on the value holds the guard or wins a compare-exchange.
     pub(crate) fn load_relaxed(&self) -> JobSnapshot {
         JobSnapshot(self.0.load(Ordering::Relaxed))
     }
@@ -195,23 +197,22 @@ impl AtomicJobState {
         JobSnapshot(self.0.load(Ordering::Acquire))
     }
 
-    /// Pending → Scheduled with a pin of the table and one of a handle. By the owner of a free
-    /// slot, which nobody else touches.
+    /// Pending → Scheduled, with two handles: one of the table and one of the caller. Called by the
+    /// owner of a free slot, which no other thread touches.
     pub(crate) fn publish(&self, is_periodic: bool, job: &JobSpec, has_remote_op: bool) {
         let mut word = JobState::Scheduled as u32 | (2 * HANDLE);
         word |= if is_periodic { PERIODIC } else { 0 };
         word |= if job.run_on_close && !is_periodic { RUN_ON_CLOSE } else { 0 };
         word |= if job.is_delivery { DELIVERY } else { 0 };
         word |= if has_remote_op { REMOTE_OP } else { 0 };
-        // Release: what was written to the slot is visible to who wins a transition.
+        // Release: the thread that wins the next transition sees the content of the slot.
         self.0.store(word, Ordering::Release);
     }
 
-    /// Every transition that is decided by an exchange: `step` gives the word that follows the one
-    /// seen and what the winner says, or by its error what is said where nothing changes. Whoever
-    /// comes second asks again.
+    /// A compare-exchange loop. `step` maps the current value to the new value and the result of
+    /// the winner, or returns as its error the result for a value that is left unchanged.
     ///
-    /// What is seen is read by `read`, also after a loss.
+    /// `read` is the ordering of the loads, including those after a failed exchange.
     #[inline(always)]
     fn update<T>(&self, read: Ordering, step: impl Fn(JobSnapshot) -> Result<(u32, T), T>) -> T {
         let mut seen = JobSnapshot(self.0.load(read));
@@ -220,7 +221,7 @@ impl AtomicJobState {
                 Ok(step) => step,
                 Err(stays) => return stays,
             };
-            // AcqRel: the winner sees what the last one did, and the next sees what this one did.
+            // AcqRel: the winner sees what the previous winner did, and the next one sees this.
             match self.0.compare_exchange_weak(seen.0, new, Ordering::AcqRel, read) {
                 Ok(_) => return won,
                 Err(now) => seen = JobSnapshot(now),
@@ -228,9 +229,9 @@ impl AtomicJobState {
         }
     }
 
-    /// Rule 1: from exactly one state to another, whatever flags and pins there are meanwhile.
+    /// Rule 1: from one state to another. Flags and handle count may change concurrently.
     fn transition(&self, from: JobState, to: JobState) -> bool {
-        // Relaxed: who does not win does nothing.
+        // Relaxed: a thread that loses does nothing.
         self.update(Ordering::Relaxed, |seen| {
             if seen.state() == from { Ok((seen.with(to), true)) } else { Err(false) }
         })
@@ -246,10 +247,10 @@ impl AtomicJobState {
         self.transition(JobState::Scheduled, JobState::Queued)
     }
 
-    /// Queued → Executing, or Sent: the caller, and nobody else, runs it or sends it.
+    /// Queued → Executing or Sent: the caller, and no other thread, runs it or sends it.
     #[inline]
     pub(crate) fn take(&self, is_closed: bool) -> Option<Taken> {
-        // Which of both it is does not change while the job lives.
+        // This flag does not change while the job is live.
         let seen = self.load_relaxed();
         if seen.is_delivery() {
             return self.take_delivery(is_closed);
@@ -261,8 +262,9 @@ impl AtomicJobState {
         self.transition(JobState::Queued, JobState::Executing).then_some(Taken::Run)
     }
 
-    /// Rule 5: what is sent because it is marked to be run at the close is Executing at once. By
-    /// the holder of the guard, and the mark is for those that wait: it does not change either.
+    /// Rule 5: a delivery that is sent because of its mark at the close is Executing at once. The
+    /// caller holds the guard, and only waiting jobs can be marked, so the mark does not change
+    /// either.
     #[inline(never)]
     fn take_delivery(&self, is_closed: bool) -> Option<Taken> {
         let is_marked =
@@ -272,8 +274,8 @@ impl AtomicJobState {
         self.transition(JobState::Queued, to).then_some(Taken::Send)
     }
 
-    /// Sent → Executing, by the owner of the delivery; or rule 5 has it there already. False if it
-    /// was cancelled.
+    /// Sent → Executing, by the owner of the delivery; also true if it is Executing by rule 5.
+    /// False if it was cancelled.
     pub(crate) fn accept(&self) -> bool {
         if mutant!("parcel-open-by-store") {
             let seen = self.load();
@@ -283,12 +285,12 @@ impl AtomicJobState {
             }
             return is_sent;
         }
-        // Acquire: as of an exchange that is not needed any more.
+        // Acquire: as the exchange that is not needed in this case.
         self.transition(JobState::Sent, JobState::Executing)
             || self.load().state() == JobState::Executing
     }
 
-    /// Executing, or Sent if the delivery was not opened → the state in which it goes on, or
+    /// Executing, or Sent if the delivery was not accepted → `to`: the state of the next run, or
     /// Completed. False if it was cancelled.
     pub(crate) fn finish_run(&self, to: JobState) -> bool {
         if mutant!("job-go-on-by-store") && to != JobState::Completed {
@@ -302,30 +304,30 @@ impl AtomicJobState {
         })
     }
 
-    /// Any state from which a cancel wins → Cancelled, with a note if the job waits and `note` says
-    /// so. `None` if it is too late, or was done before.
-    pub(crate) fn cancel(&self, note: bool) -> Option<CancelWon> {
+    /// Any state in which a cancel succeeds → Cancelled. Sets REMOTE_OP if the job waits and
+    /// `push_remote_op` is true. `None` if it is too late or was already cancelled.
+    pub(crate) fn cancel(&self, push_remote_op: bool) -> Option<CancelWon> {
         // Relaxed: as in `transition`.
         self.update(Ordering::Relaxed, |seen| {
-            let (won, noted) = match seen.state() {
+            let (won, flag) = match seen.state() {
                 JobState::Scheduled => {
-                    let push = note && !seen.has_remote_op();
+                    let push = push_remote_op && !seen.has_remote_op();
                     (CancelWon::Waiting { push }, if push { REMOTE_OP } else { 0 })
                 }
                 JobState::Queued | JobState::Sent => (CancelWon::HandedOver, 0),
                 JobState::Executing if seen.is_periodic() => (CancelWon::HandedOver, 0),
                 _ => return Err(None),
             };
-            Ok((seen.with(JobState::Cancelled) | noted, Some(won)))
+            Ok((seen.with(JobState::Cancelled) | flag, Some(won)))
         })
     }
 
-    /// At the close, what waits is queued if it is marked and cancelled else, and a periodic job
-    /// that is due or runs is cancelled; so is a delivery that is not opened or not sent yet, unless
-    /// it is marked (rule 5). One exchange decides also between the mark and the cancel: a mark
-    /// that was granted is kept.
+    /// The close. A waiting job becomes Queued if it is marked, and Cancelled otherwise. A periodic
+    /// job that is due or running is cancelled. So is a delivery that was not accepted or not sent
+    /// yet, unless it is marked (rule 5). One compare-exchange also decides between setting the
+    /// mark and the cancel: a mark that was granted is honoured.
     pub(crate) fn close(&self) -> CloseAction {
-        // Acquire: what is left alone is looked at by the caller.
+        // Acquire: the caller looks at jobs that are left unchanged.
         self.update(Ordering::Acquire, |seen| {
             let (to, closing) = match seen.state() {
                 JobState::Scheduled if seen.has_remote_op() => return Err(CloseAction::Left),
@@ -354,16 +356,16 @@ impl AtomicJobState {
         })
     }
 
-    /// Rule 3: the slot was taken off the stack. What the word said then, REMOTE_OP included.
+    /// Rule 3: the slot was popped from the stack. Returns the value before, with REMOTE_OP set.
     pub(crate) fn clear_remote_op(&self) -> JobSnapshot {
-        // AcqRel: pairs with whoever pushed, and with whoever lets go of the last pin.
+        // AcqRel: pairs with the thread that pushed, and with the release of the last handle.
         JobSnapshot(self.0.fetch_and(!REMOTE_OP, Ordering::AcqRel))
     }
 
-    /// Rule 4: as [`clear_remote_op`](Self::clear_remote_op), but a job that is not accepted yet is put back to
-    /// Pending, for its poster.
+    /// As [`clear_remote_op`](Self::clear_remote_op), but sets a job that is not accepted yet back
+    /// to Pending, for its remote scheduler. Rule 4.
     pub(crate) fn clear_remote_op_closed(&self) -> JobSnapshot {
-        // Relaxed: it changes the word in any case, and what counts is what it was then.
+        // Relaxed: the exchange always changes the word, and its AcqRel orders it.
         self.update(Ordering::Relaxed, |seen| {
             let new = if seen.state() == JobState::Scheduled {
                 seen.with(JobState::Pending) & !REMOTE_OP
@@ -374,10 +376,10 @@ impl AtomicJobState {
         })
     }
 
-    /// Rule 4, by the poster after the close: true if the job was not accepted, and all that is in
-    /// the slot is the poster's again.
+    /// Called by the remote scheduler after the close: true if the job was not accepted, so that
+    /// the content of the slot belongs to the caller again. Rule 4.
     pub(crate) fn withdraw(&self) -> bool {
-        // Acquire: what is in the slot is touched next, also if another has put it back.
+        // Acquire: the caller touches the slot next, also if a guard holder set it back.
         self.update(Ordering::Acquire, |seen| match seen.state() {
             JobState::Pending => Err(true),
             JobState::Scheduled if seen.has_remote_op() || mutant!("job-withdraw-late") => {
@@ -387,21 +389,21 @@ impl AtomicJobState {
         })
     }
 
-    /// Marks a one-shot that waits to be run at the close. False if it waits no more.
+    /// Marks a waiting one-shot to be run at the close. False if it is not waiting any more.
     pub(crate) fn mark_run_on_close(&self) -> bool {
-        // Relaxed: the holder that closes reads the mark by an exchange of this word.
+        // Relaxed: the closer reads the mark by an exchange of this word.
         self.update(Ordering::Relaxed, |seen| {
             let waits = seen.state() == JobState::Scheduled && !seen.is_periodic();
             if waits { Ok((seen.0 | RUN_ON_CLOSE, true)) } else { Err(false) }
         })
     }
 
-    /// One more handle.
+    /// Adds a handle.
     ///
     /// # Panics
     /// At the sixteen millionth handle of one job.
     pub(crate) fn add_handle(&self) {
-        // Relaxed: the new handle is made from one that holds the slot.
+        // Relaxed: the caller already has a handle, which keeps the slot in use.
         let before = self.0.fetch_add(HANDLE, Ordering::Relaxed);
         if before >> 8 == HANDLES_MAX - 1 {
             self.0.fetch_sub(HANDLE, Ordering::Relaxed);
@@ -409,25 +411,25 @@ impl AtomicJobState {
         }
     }
 
-    /// Pins fewer. True if that was the last, nothing lies on the stack, and so the caller must see
-    /// to it that the slot is freed: with the guard, or by [`mark_for_free`](Self::mark_for_free).
+    /// Releases `n` handles. True if they were the last and the slot is not on the stack: then the
+    /// caller must free the slot with the guard, or by [`mark_for_free`](Self::mark_for_free).
     #[must_use = "true means that the caller has to free the slot"]
-    pub(crate) fn release_handles(&self, pins: u32) -> bool {
-        // AcqRel: what was done with the slot happens before it is used again.
-        let before = self.0.fetch_sub(pins * HANDLE, Ordering::AcqRel);
-        let after = JobSnapshot(before - pins * HANDLE);
+    pub(crate) fn release_handles(&self, n: u32) -> bool {
+        // AcqRel: all uses of the slot happen before its reuse.
+        let before = self.0.fetch_sub(n * HANDLE, Ordering::AcqRel);
+        let after = JobSnapshot(before - n * HANDLE);
         !after.has_handles() && (!after.has_remote_op() || mutant!("job-unpin-over-note"))
     }
 
-    /// REMOTE_OP on a slot that nobody pins, by who let go of it last, who pushes it then.
+    /// Sets REMOTE_OP on a slot without handles. The caller released the last one, and pushes it.
     pub(crate) fn mark_for_free(&self) {
         // Relaxed: the push publishes it.
         self.0.fetch_or(REMOTE_OP, Ordering::Relaxed);
     }
 
-    /// The slot is free.
+    /// Resets the word of a free slot.
     pub(crate) fn clear(&self) {
-        // Relaxed: by the holder of the guard; whoever gets the slot gets it from the holder.
+        // Relaxed: the caller holds the guard; the next owner gets the slot from a guard holder.
         self.0.store(0, Ordering::Relaxed);
     }
 }

@@ -1,16 +1,17 @@
-//! The jobs of one shard: what becomes of them as time is handed in.
+//! The job table of one shard: the state of its jobs and how time changes it.
 //!
-//! Nothing here reads a clock, waits or calls what is the user's. A host schedules and cancels,
-//! hands in `now`, and is handed what is due; when the handler has returned, it says so. Everything
-//! takes `&mut self`, which on several threads only the holder of a shard's guard has; what other
-//! threads may do without it goes by the words of the jobs (see `shard.md`).
+//! Nothing here reads a clock, waits or calls user code. A host schedules and cancels jobs, passes
+//! in `now`, receives due runs, and reports when a handler has returned. All methods take
+//! `&mut self`; with several threads, only the holder of the shard guard has that. What other
+//! threads do without the guard is decided by the atomic states of the jobs (see `shard.md`).
 //!
-//! # Runs that are pending_runs
+//! # Pending runs
 //!
-//! A job at a fixed rate has one timer, at its next due time, and counts the runs that are due and
-//! not handed over. When its timer expires, all runs that time has passed are added at once, and
-//! the timer goes to the first one that lies ahead; the grid is that of the first run, so nothing
-//! adds up. At most one run is handed over at a time: the next follows when it is completed.
+//! A job at a fixed rate has one timer, at its next due time, and counts its pending runs: the runs
+//! that are due and were not handed over. When its timer expires, all runs up to the current time
+//! are added at once, and the timer is armed for the first run after it. All due times are
+//! multiples of the period after the first run, so rounding errors do not accumulate. At most one
+//! run is handed over at a time: the next one follows when that is completed.
 
 mod access;
 mod delivery;
@@ -44,8 +45,8 @@ use crate::{
     state::{CancelWon, JobState},
 };
 
-/// The jobs of one shard, over a wheel that the caller hands in. `P` is what is delivered; it is
-/// never looked into.
+/// The jobs of one shard, over a wheel that the caller passes in. `P` is the payload that a run
+/// delivers; the table never looks into it.
 ///
 /// # Examples
 ///
@@ -67,12 +68,12 @@ use crate::{
 /// jobs.schedule(&mut wheel, clock.now(), JobSpec::once(Duration::from_millis(20)), "once")?;
 ///
 /// clock.advance(Duration::from_millis(20));
-/// let mut told = Vec::new();
+/// let mut received = Vec::new();
 /// jobs.advance(&mut wheel, clock.now(), 100, |fire| match fire.delivery {
-///     Delivery::Last(text) => told.push(text),
-///     Delivery::Again(text) => told.push(*text),
+///     Delivery::Last(text) => received.push(text),
+///     Delivery::Again(text) => received.push(*text),
 /// });
-/// assert_eq!(told, ["beat", "once"]);
+/// assert_eq!(received, ["beat", "once"]);
 /// jobs.completed(&mut wheel, beat, clock.now());
 /// assert!(jobs.cancel(&mut wheel, beat));
 /// # Ok::<(), clockjack_sched::ScheduleError<&str>>(())
@@ -84,67 +85,68 @@ pub struct JobTable<P> {
     resolution: Resolution,
     is_strict: bool,
     is_closed: bool,
-    /// More ticks behind than this are a leap of the clock.
+    /// The table treats a delay of more ticks than this as a jump of the clock.
     jump_ticks: u64,
     catch_up_limit: u32,
-    /// For how long memory that is not used is kept.
+    /// How long unused memory is kept.
     retention_ticks: u64,
     overflow_warn_pct: u8,
-    /// Whether the driver tells which ticks are made up for, so that no guess is needed.
+    /// Whether the driver counts the ticks that are caught up with, so that the table need not
+    /// guess them.
     driver_reports_ticks: bool,
-    /// Whether it was told that time was not moved for long, and that is not over.
+    /// Whether a long delay without an advance was reported and is not over yet.
     is_lateness_reported: bool,
-    /// The same of a leap of the clock.
+    /// The same for a jump of the clock.
     is_jump_reported: bool,
-    /// How far the last leap went: what was due by then is folded, in however many looks.
+    /// The end of the last clock jump: runs that were due by then are folded, whenever they expire.
     jump_to: Option<Tick>,
-    /// Whether the overflow was told to be nearly full, and has not emptied since.
+    /// Whether the overflow was reported as nearly full and has not emptied since.
     is_overflow_reported: bool,
     due: DueList,
-    /// The latest tick that was handed in.
+    /// The latest tick that was passed in.
     now: Tick,
-    /// The number that the last job got.
+    /// The number of the last accepted job.
     number: u64,
     shared: TableShared,
     permits: PermitCache,
     log: SchedulerLog,
     drift: DriftMonitor,
     rate: TickRate,
-    /// What the driver has reported of its own lateness.
+    /// The lateness that the driver has reported of itself.
     jitter: Duration,
     counts: Counts,
-    /// Jobs with a fixed delay that are due or run: a place in the wheel is kept for each.
+    /// Jobs with a fixed delay that are due or running. Room in the wheel is reserved for each.
     reserved_timers: usize,
 }
 
 /// A run that is handed over.
 #[derive(Debug)]
 pub struct Fire<'s, P> {
-    /// The job, to be named in [`completed`](JobTable::completed) if it is delivered
-    /// [again](Delivery::Again).
+    /// The job, for [`completed`](JobTable::completed) if the delivery is
+    /// [`Again`](Delivery::Again).
     pub job: JobId,
-    /// The job, as logs name it.
+    /// The number of the job in logs.
     pub number: JobNumber,
-    /// What the run stands for.
+    /// How many runs this call represents.
     pub batch: ExecutionBatch,
     /// When it was due.
     pub due: Tick,
     /// How late it is handed over.
     pub late: Duration,
-    /// What is delivered.
+    /// The payload.
     pub delivery: Delivery<'s, P>,
 }
 
-/// What is delivered: a one-shot gives it away, a periodic job lends it.
+/// The payload of a run: a one-shot gives it away, a periodic job lends it.
 #[derive(Debug)]
 pub enum Delivery<'s, P> {
-    /// The last run: the job has ended.
+    /// The last run: the job is completed.
     Last(P),
-    /// There will be others, once this one is [completed](JobTable::completed).
+    /// Further runs follow once this one is [completed](JobTable::completed).
     Again(&'s mut P),
 }
 
-/// A run in the hands of who runs it. What it delivers comes back with its completion.
+/// A run that was handed over. Its completion returns the payload.
 pub(crate) struct Run<P> {
     pub(crate) slot: u32,
     pub(crate) number: JobNumber,
@@ -154,29 +156,29 @@ pub(crate) struct Run<P> {
     pub(crate) payload: P,
 }
 
-/// What comes next off the list of those that are due.
+/// The next item of the due list, and what the caller must do with it.
 pub(crate) enum DueItem<P> {
-    /// Run it, and complete it.
+    /// Run the handler, and complete the run.
     Run(Run<P>),
-    /// Send it as a delivery, which completes it. The flag says whether runs that come due before it
-    /// is opened are folded into it.
+    /// Send it as a delivery, which completes the run. The flag says whether runs that come due
+    /// before the delivery is accepted are folded into it.
     Send(Run<P>, bool),
-    /// It was cancelled and wants to be told.
+    /// The job was cancelled: call `cancelled` of the payload and drop it.
     NotifyCancelled(P),
-    /// It was cancelled, and is to be dropped.
+    /// The job was cancelled: drop the payload.
     Drop(P),
 }
 
-/// When what a cancelled job was to deliver is dropped.
+/// When the payload of a cancelled job is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PayloadDrop {
-    /// By the caller, who gets it.
+    /// Now, by the caller that receives it.
     Now,
-    /// By the next who takes it off the list.
+    /// Later, by the poller that takes it from the due list.
     Later,
 }
 
-/// A hand-over without what is delivered.
+/// A run that was handed over, without its payload.
 struct HandOver {
     number: JobNumber,
     batch: ExecutionBatch,
@@ -185,7 +187,7 @@ struct HandOver {
 }
 
 impl<P> JobTable<P> {
-    /// A table without jobs, with a quota and a diagnostics stream of its own.
+    /// Creates an empty table with its own quota and diagnostics stream.
     #[must_use]
     pub fn new(config: &SchedulerConfig, shard: u32, kind: ClockKind) -> Self {
         Self::with_shared(config, shard, kind, TableShared::new(config))
@@ -198,8 +200,7 @@ impl<P> JobTable<P> {
         shared: TableShared,
     ) -> Self {
         let slots = Counted::new(JobSlots::new());
-        // A handle that is kept keeps its slot, so in a store that grows there may be more slots
-        // than jobs.
+        // A handle keeps its slot in use, so in a growing store there may be more slots than jobs.
         let fixed = u32::try_from(config.capacity).unwrap_or(u32::MAX);
         let fixed = fixed.saturating_add(RESERVED_SLOTS + SPARE_SLOTS);
         let mut free = FreeSlots::new(if config.is_fixed { fixed } else { u32::MAX });
@@ -240,15 +241,15 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Accepts a job, or refuses it and leaves no trace.
+    /// Schedules a job. A refused job leaves no trace.
     ///
-    /// The id names the job until [`release`](Self::release): keep it for that, or release it at
-    /// once.
+    /// The id names the job until [`release`](Self::release). Release it at once if you do not
+    /// need it.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], which holds what was to be delivered: for a delay or period that cannot
-    /// be, at the quota, under pressure, without room, and after the close.
+    /// [`ScheduleError`], which contains the payload: for an invalid delay or period, at the quota,
+    /// under pressure, without room, and after the close.
     pub fn schedule<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -263,7 +264,7 @@ impl<P> JobTable<P> {
         self.schedule_planned(wheel, &job, plan, payload).map(|(job, _)| job)
     }
 
-    /// As [`schedule`](Self::schedule); says also when the job is due.
+    /// As [`schedule`](Self::schedule), and also returns when the job is due.
     #[inline]
     pub(crate) fn schedule_planned<S: Storage<JobId>>(
         &mut self,
@@ -306,7 +307,7 @@ impl<P> JobTable<P> {
         ScheduleError::new(kind, payload)
     }
 
-    /// A job that is in its slot counts from now on.
+    /// Counts and reports a job that was put into its slot.
     fn count_accepted(&mut self, slot: u32, at: Tick) {
         self.now = self.now.max(at);
         self.number += 1;
@@ -336,14 +337,14 @@ impl<P> JobTable<P> {
         self.publish(DiagnosticEvent::Scheduled { job, at, due, mode });
     }
 
-    /// Tells who wants to know.
+    /// Publishes an event if a subscriber wants it.
     pub(super) fn publish(&self, event: DiagnosticEvent) {
         if self.shared.bus.wants(event.kind()) {
             self.shared.bus.publish(event);
         }
     }
 
-    /// Enters a timer; if there is no room, one of a lower class goes for it.
+    /// Inserts a timer. If there is no room, evicts one of a lower class.
     #[inline]
     fn insert<S: Storage<JobId>>(
         &mut self,
@@ -366,8 +367,8 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Whether there is room beside the places that are kept for jobs with a fixed delay that run;
-    /// one of a lower class goes for it.
+    /// Whether there is room besides the room that is reserved for jobs with a fixed delay. If
+    /// there is none, evicts a timer of a lower class.
     #[cold]
     fn has_unreserved_room<S: Storage<JobId>>(
         &mut self,
@@ -379,7 +380,7 @@ impl<P> JobTable<P> {
             return true;
         }
         if wheel.is_overflow_full_for(due) && !mutant!("jobs-shed-for-nothing") {
-            // Only a far one can go for it, by whose place there is room here too.
+            // Only a timer in the overflow can be evicted for this one, which also makes room here.
             return true;
         }
         let is_lower = |lower: &Class| *lower < class && wheel.len_of(*lower) > 0;
@@ -391,7 +392,7 @@ impl<P> JobTable<P> {
         true
     }
 
-    /// A place is kept for a job without a timer no longer.
+    /// Releases the room that was reserved for a job without a timer.
     fn release_reserved_timer(&mut self, slot: u32) {
         let is_kept = self.data(slot, |data| data.condition == Condition::TimerReserved);
         if is_kept {
@@ -415,7 +416,7 @@ impl<P> JobTable<P> {
         Some(admitted.id)
     }
 
-    /// A job whose timer was taken out for want of room.
+    /// Cancels a job whose timer was removed for lack of room.
     fn evict<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -426,7 +427,7 @@ impl<P> JobTable<P> {
             data.timer = None;
             *data
         });
-        // Somebody may have cancelled it just now: then it is theirs.
+        // A canceller may have been faster; then the canceller reaps it.
         let Some(won) = self.job_state(slot).cancel(false) else { return };
         self.counts.dropped += 1;
         self.warn(Warning::DroppedLowPriority { job: self.number_of(&data), priority });
@@ -435,7 +436,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Tells of an overflow that fills up, once for each time.
+    /// Warns of a nearly full overflow, once each time it fills up.
     #[cold]
     fn check_overflow<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>) {
         let (len, capacity) = (wheel.overflow_len(), wheel.overflow_capacity());
@@ -447,27 +448,27 @@ impl<P> JobTable<P> {
         self.is_overflow_reported = is_near;
     }
 
-    /// Cancels a job: true exactly once, and then no run of it begins any more. False for a
-    /// one-shot that is handed over, and for what has ended.
+    /// Cancels a job. Returns true exactly once, and then no run of it begins any more. False for a
+    /// one-shot that was handed over, and for a job that is completed or cancelled.
     pub fn cancel<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, job: JobId) -> bool {
         let (won, payload) = self.cancel_take(wheel, job);
         drop(payload);
         won
     }
 
-    /// As [`cancel`](Self::cancel); gives what is to be dropped.
+    /// As [`cancel`](Self::cancel), but returns the payload for the caller to drop.
     pub(crate) fn cancel_take<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
         job: JobId,
     ) -> (bool, Option<P>) {
-        // The exchange below waits for the first line of the slot; what it delivers is in the
-        // second.
+        // The exchange below waits for the first cache line of the slot. The payload is in the
+        // second one, so start loading that too.
         self.prefetch(job.slot);
         match self.job_state(job.slot).cancel(false) {
             None => (false, None),
             Some(CancelWon::HandedOver) => (true, None),
-            // A job that was posted and is not taken up yet is dealt with when it is.
+            // A remotely scheduled job that was not applied yet is reaped when it is applied.
             Some(CancelWon::Waiting { .. }) if !self.data(job.slot, |data| data.is_live) => {
                 (true, None)
             }
@@ -475,14 +476,14 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// A cancelled job goes: out of the wheel, the counts and the log. Gives what it was to
-    /// deliver, unless that wants to be told: then it is put on the list.
+    /// Removes a cancelled job from the wheel, the counts and the log. Returns the payload for the
+    /// caller to drop, unless it must be notified: then the job is added to the due list.
     fn reap<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) -> Option<P> {
         self.disarm(wheel, slot);
         self.reap_disarmed(slot, PayloadDrop::Now)
     }
 
-    /// Takes a job's timer out of the wheel.
+    /// Removes the timer of a job from the wheel.
     fn disarm<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         if let Some(timer) = self.data(slot, |data| data.timer.take()) {
             wheel.cancel(timer);
@@ -506,7 +507,7 @@ impl<P> JobTable<P> {
             return None;
         }
         let payload = self.payload(slot, Option::take);
-        self.release_handles(slot);
+        self.release_handle(slot);
         payload
     }
 
@@ -520,21 +521,22 @@ impl<P> JobTable<P> {
         self.publish(DiagnosticEvent::Cancelled { job, at });
     }
 
-    /// As [`reap`](Self::reap), where nothing can be dropped: it is put on the list for that.
+    /// As [`reap`](Self::reap) where the caller can drop nothing: adds the job to the due list.
     fn reap_later<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         self.disarm(wheel, slot);
         let payload = self.reap_disarmed(slot, PayloadDrop::Later);
-        debug_assert!(payload.is_none(), "it is on the list");
+        debug_assert!(payload.is_none(), "the payload is in the due list");
     }
 
-    /// Gives permits back that no job has been paid with, if none lives: others may want them.
+    /// Returns the cached permits to the quota if there is no live job, so that other shards can
+    /// use them.
     pub(crate) fn flush_permits_if_idle(&mut self) {
         if self.is_empty() {
             self.permits.flush(&self.shared.quota);
         }
     }
 
-    /// A job lives no more.
+    /// Counts a job that is not live any more, and releases its permit.
     fn count_finished(&mut self, slot: u32, mode: BatchMode) {
         self.counts.active -= 1;
         if mode != BatchMode::OneShot {
@@ -544,8 +546,9 @@ impl<P> JobTable<P> {
         self.permits.release(&self.shared.quota);
     }
 
-    /// The handler of a periodic job that was delivered [again](Delivery::Again) has returned, at
-    /// this time: a fixed delay counts from there. Nothing happens if the job is not handed over.
+    /// Reports that the handler of a periodic job that was delivered [again](Delivery::Again) has
+    /// returned at time `at`; a fixed delay counts from then. Does nothing if no run of the job was
+    /// handed over.
     pub fn completed<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -555,7 +558,7 @@ impl<P> JobTable<P> {
         drop(self.reschedule(wheel, job.slot, at));
     }
 
-    /// As [`completed`](Self::completed), with what was delivered, and whether that went well.
+    /// As [`completed`](Self::completed), with the payload and the result of the handler.
     pub(crate) fn complete<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -575,8 +578,8 @@ impl<P> JobTable<P> {
         self.reschedule(wheel, slot, at)
     }
 
-    /// A periodic job waits for its next run, or is queued for it, or was cancelled meanwhile.
-    /// Gives what is to be dropped.
+    /// After a run of a periodic job: waits for its next run, queues it for a pending one, or reaps
+    /// it if it was cancelled meanwhile. Returns the payload if the caller must drop it.
     #[inline(always)]
     fn reschedule<S: Storage<JobId>>(
         &mut self,
@@ -586,7 +589,7 @@ impl<P> JobTable<P> {
     ) -> Option<P> {
         let data = self.data(slot, |data| *data);
         if self.is_closed {
-            // Nothing goes on after the close; a cancel from outside has the same effect.
+            // No periodic job continues after the close. A canceller may have been faster.
             self.job_state(slot).cancel(false);
         }
         match self.job_state(slot).load_relaxed().state() {
@@ -602,7 +605,7 @@ impl<P> JobTable<P> {
         let has_pending_run = data.pending_runs > 0;
         let to = if has_pending_run { JobState::Queued } else { JobState::Scheduled };
         if !self.job_state(slot).finish_run(to) {
-            // Cancelled while it ran.
+            // It was cancelled while it ran.
             return self.reap(wheel, slot);
         }
         if has_pending_run {
@@ -611,7 +614,8 @@ impl<P> JobTable<P> {
         None
     }
 
-    /// Arms a job for a fixed delay after `at`. False if there was no room, and so the job is gone.
+    /// Arms the timer of a job for a fixed delay after `at`. False if there was no room and the job
+    /// was evicted.
     fn arm_after<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -622,7 +626,7 @@ impl<P> JobTable<P> {
         let ticks = self.resolution.duration(TickSpan::new(u64::from(data.period)));
         let delay = ticks.saturating_sub(Duration::from_nanos(u64::from(data.excess_ns)));
         let Some(due) = edge_after(at, delay, self.resolution) else {
-            // Beyond the end of the count: it waits for ever.
+            // Beyond the last tick: the job waits forever.
             self.data(slot, |data| data.due = Tick::MAX);
             return true;
         };
@@ -644,7 +648,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// A job that was given up while it was handed over.
+    /// Reaps a job that was evicted while it was handed over.
     fn reap_if_live<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let data = self.data(slot, |data| *data);
         if data.is_live && !data.is_listed {
@@ -652,7 +656,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// A job that has run for the last time. Gives what is to be dropped.
+    /// Completes a job after its last run. Returns the payload if the caller must drop it.
     #[inline]
     fn finish_job<S: Storage<JobId>>(
         &mut self,
@@ -661,7 +665,7 @@ impl<P> JobTable<P> {
         payload: Option<P>,
     ) -> Option<P> {
         if !self.job_state(slot).finish_run(JobState::Completed) {
-            // A periodic job that was cancelled while it ran, or a delivery while it was sent.
+            // A periodic job was cancelled while it ran, or a delivery after it was sent.
             self.payload(slot, |place| *place = payload);
             return self.reap(wheel, slot);
         }
@@ -672,17 +676,17 @@ impl<P> JobTable<P> {
         });
         self.counts.executed += 1;
         self.count_finished(slot, mode);
-        self.release_handles(slot);
+        self.release_handle(slot);
         payload
     }
 
-    /// Lets go of a job's id: it names nothing any more. The job itself goes on.
+    /// Releases the id of a job, which then names nothing any more. The job itself continues.
     pub fn release(&mut self, job: JobId) {
-        self.release_handles(job.slot);
+        self.release_handle(job.slot);
     }
 
-    /// One pin less.
-    fn release_handles(&mut self, slot: u32) {
+    /// Releases one handle.
+    fn release_handle(&mut self, slot: u32) {
         if self.job_state(slot).release_handles(1) {
             self.free_slot(slot);
         }
@@ -698,7 +702,7 @@ impl<P> JobTable<P> {
         self.job_state(job.slot).load().state() == JobState::Cancelled
     }
 
-    /// Where a job is in its life.
+    /// The state of a job.
     #[must_use]
     pub fn state(&self, job: JobId) -> JobState {
         self.job_state(job.slot).load().state()
@@ -719,23 +723,23 @@ impl<P> JobTable<P> {
     }
 }
 
-/// For how long memory that is not used is kept.
+/// How long unused memory is kept.
 const RETENTION: Duration = Duration::from_secs(1);
 
-/// How many timers are looked at to find one of a lower class.
+/// How many timers are examined to find one of a lower class.
 const SHED_SCAN_MAX: usize = 256;
 
-/// How many slots are kept ready for threads without the guard.
+/// How many slots are reserved for threads that do not hold the guard.
 pub(crate) const RESERVED_SLOTS: u32 = match (cfg!(loom), prim::IS_SMALL) {
     (true, _) => 1,
     (false, true) => 4,
     (false, false) => 32,
 };
-/// How many slots a fixed store has beyond its jobs: a job that is given up for another leaves its
-/// slot only when it is told or dropped, and the other needs one before that.
+/// How many more slots than jobs a fixed store has. An evicted job keeps its slot until a poller
+/// has notified or dropped it, and the job that evicted it needs a slot before that.
 const SPARE_SLOTS: u32 = RESERVED_SLOTS;
 
-/// What a run has come to.
+/// The result of a run.
 pub(crate) struct CompletedRun<P> {
     pub(crate) slot: u32,
     pub(crate) payload: P,
@@ -744,7 +748,7 @@ pub(crate) struct CompletedRun<P> {
     pub(crate) at: TimerInstant,
 }
 
-/// What a job's slot says at first.
+/// The initial data of a job.
 #[inline]
 pub(crate) fn job_data(job: &JobSpec, plan: Plan) -> JobData {
     JobData {

@@ -1,5 +1,5 @@
-//! Reaching into slots, with the exclusive borrow of the table as the right to do so.
-#![expect(unsafe_code, reason = "the holder of the guard owns bodies and payloads that wait")]
+//! Access to slots, which the exclusive borrow of the table permits.
+#![expect(unsafe_code, reason = "the guard holder owns data and waiting payloads")]
 
 use clockjack_sync::Counted;
 use clockjack_time::GrowingWheel;
@@ -11,7 +11,7 @@ use crate::{
     state::{AtomicJobState, JobState},
 };
 
-/// For how many jobs the list of those that are due keeps room.
+/// How many entries the due list keeps allocated when it shrinks.
 const DUE_KEPT: usize = 1024;
 
 impl<P> JobTable<P> {
@@ -19,7 +19,7 @@ impl<P> JobTable<P> {
         &self.slots
     }
 
-    /// A free slot, for the stock.
+    /// Takes a free slot, to be reserved.
     pub(crate) fn take_slot(&mut self) -> Option<u32> {
         self.free.take(&self.slots)
     }
@@ -28,7 +28,7 @@ impl<P> JobTable<P> {
         &self.free
     }
 
-    /// Gives the memory of an empty wheel back, if it was made for many more jobs than there are.
+    /// Frees the memory of an empty wheel that was allocated for many more jobs.
     pub(super) fn shrink_wheel(&mut self, wheel: &mut GrowingWheel<JobId>) {
         if self.free.has_shrunk() && wheel.is_empty() {
             self.free.clear_shrunk();
@@ -47,51 +47,51 @@ impl<P> JobTable<P> {
         &self.slot(slot).state
     }
 
-    /// Reads or changes the data of a slot that is not in the stock, and not in the hands of a
-    /// poster.
+    /// Reads or changes the data of a slot that is neither reserved nor owned by a remote
+    /// scheduler.
     #[inline(always)]
     pub(super) fn data<R>(&mut self, slot: u32, f: impl FnOnce(&mut JobData) -> R) -> R {
-        // SAFETY: `&mut self` is had by one thread at a time, which holds the guard if there are
-        // several; a poster's slot is not touched before its word is published. `f` has no way to
+        // SAFETY: one thread at a time has `&mut self`; with several threads it holds the guard. A
+        // remote scheduler's slot is not touched before its state is published. `f` cannot reach
         // the table, so calls do not nest.
         unsafe { self.slot(slot).data(f) }
     }
 
-    /// Reads or changes the payload of a job that waits, or that this call takes out or puts back.
+    /// Reads or changes the payload of a waiting job, or takes it out or puts it back.
     #[inline(always)]
     pub(super) fn payload<R>(&mut self, slot: u32, f: impl FnOnce(&mut Option<P>) -> R) -> R {
-        // SAFETY: as in `data`. The runner of a job has moved its payload out, so it touches the
-        // slot's no more.
+        // SAFETY: as in `data`. The poller or receiver of a job has moved the payload out, so it
+        // does not touch the slot.
         unsafe { self.slot(slot).payload(f) }
     }
 
-    /// Reads a little of a slot that is needed soon. Such reads do not depend on one another, so
-    /// for several slots memory is waited for once.
+    /// Reads a little of a slot that is needed soon. These reads are independent of each other, so
+    /// for several slots their cache misses overlap.
     #[inline(always)]
     pub(super) fn prefetch(&mut self, slot: u32) {
         core::hint::black_box(self.job_state(slot).load_relaxed());
         core::hint::black_box(self.payload(slot, |payload| payload.is_some()));
     }
 
-    /// A free slot becomes a job's.
+    /// Puts a job into a free slot.
     #[inline(always)]
     pub(super) fn fill_slot(&mut self, slot: u32, data: JobData, payload: P) {
         self.data(slot, |place| *place = data);
         self.payload(slot, |place| *place = Some(payload));
     }
 
-    /// The jobs whose slots are in use, with their state; posted ones that were not taken up yet
-    /// are left out.
+    /// The jobs whose slots are in use, with their states, except for remotely scheduled ones that
+    /// were not applied yet.
     pub(super) fn jobs(&mut self) -> impl Iterator<Item = (u32, JobState, JobData)> + '_ {
         let all = self.free.all();
         all.filter_map(|slot| {
-            // Acquire, so that what a poster wrote is there.
+            // Acquire: the data that a remote scheduler wrote is visible.
             let seen = self.slots.get(slot).state.load();
             let is_posted = seen.state() == JobState::Scheduled && seen.has_remote_op();
             if seen.state() == JobState::Pending || is_posted {
                 return None;
             }
-            // SAFETY: `&mut self` is held by this iterator; the word says that no poster has it.
+            // SAFETY: this iterator borrows `&mut self`; by its state no remote scheduler owns it.
             let data = unsafe { self.slots.get(slot).data(|data| *data) };
             Some((slot, seen.state(), data))
         })

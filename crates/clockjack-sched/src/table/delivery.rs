@@ -1,4 +1,4 @@
-//! Deliveries that come back, or are opened.
+//! Accepting and completing deliveries.
 
 use clockjack_sync::mutant;
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
@@ -10,7 +10,7 @@ use crate::{
     state::JobState,
 };
 
-/// A delivery that has come back.
+/// A delivery that was dropped.
 pub(crate) struct ReturnedDelivery<P> {
     pub(crate) slot: u32,
     pub(crate) payload: P,
@@ -18,15 +18,15 @@ pub(crate) struct ReturnedDelivery<P> {
     pub(crate) due: Tick,
     pub(crate) runs: u32,
     pub(crate) was_accepted: bool,
-    /// Whether no other is to be sent.
+    /// Whether the job is completed by this run.
     pub(crate) is_last: bool,
-    /// When it came back.
+    /// When the delivery was dropped.
     pub(crate) at: TimerInstant,
 }
 
 impl<P> JobTable<P> {
-    /// The run of a delivery is complete. Gives what is to be dropped, and when the job is due next,
-    /// if it waits.
+    /// Completes the run of a delivery. Returns the payload if the caller must drop it, and when
+    /// the job is due next, if it waits.
     pub(crate) fn complete_delivery<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -46,13 +46,13 @@ impl<P> JobTable<P> {
         }
         self.payload(slot, |place| *place = Some(payload));
         let ended = self.reschedule(wheel, slot, at);
-        // If it has gone, its slot is free or somebody's who looks at the word only.
+        // If the job was removed, its slot is free or kept by handles, which only read the state.
         let waits = self.job_state(slot).load_relaxed().state() == JobState::Scheduled;
         let due = if waits { Some(self.data(slot, |data| data.due)) } else { None };
         (ended, due)
     }
 
-    /// A delivery was opened: the runs that have come due since it was sent are its own too.
+    /// Adds to an accepted delivery the runs that have come due since it was sent.
     pub(crate) fn fold(&mut self, slot: u32, now: TimerInstant) -> u32 {
         self.observe(now);
         let resolution = self.resolution;

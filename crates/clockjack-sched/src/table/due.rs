@@ -1,4 +1,4 @@
-//! The list of jobs whose time has come, in the order of their deadlines.
+//! The list of due jobs, in the order of their deadlines.
 
 use alloc::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use crate::{
 };
 use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
-/// The list. A job is in it once at the most, so it needs no bound of its own. It does not go
-/// through the slots: those that were not looked at for long would be waited for one by one.
+/// The due list. It contains a job at most once, so it needs no bound of its own. It is not linked
+/// through the slots, because following links through cold slots costs a cache miss each.
 pub(super) type DueList = VecDeque<u32>;
 
 impl<P> JobTable<P> {
-    /// Puts a job at the end of the list.
+    /// Appends a job to the list.
     #[inline]
     pub(super) fn push_due(&mut self, slot: u32) {
         self.data(slot, |data| {
@@ -33,19 +33,18 @@ impl<P> JobTable<P> {
         Some(slot)
     }
 
-    /// How many jobs wait to be handed over, told or dropped: what only a turn does.
+    /// How many jobs wait for a poller to hand them over, notify them or drop them.
     pub(crate) fn n_due(&self) -> usize {
         self.due.len()
     }
 
-    /// Whether the first job of the list was due only after `at`, and is not there to be told only.
+    /// Whether the first job of the list is live and was due only after `at`.
     pub(crate) fn is_due_after(&mut self, at: Tick) -> bool {
         let first = self.due.front().copied();
         first.is_some_and(|slot| self.data(slot, |data| data.due > at && data.is_live))
     }
 
-    /// The first job of the list that is not cancelled, taken; or one that was and wants to be
-    /// told.
+    /// Takes the next item from the list: a run, or a cancelled job to be notified or dropped.
     pub(crate) fn next_due<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -67,17 +66,16 @@ impl<P> JobTable<P> {
                     Taken::Send => DueItem::Send(run, self.data(slot, |data| data.folds)),
                 });
             }
-            // Cancelled, and listed for one of three reasons: it was due, it wants to be told, or
-            // who cancelled it could not drop it.
-            let (is_live, is_reported) =
-                self.data(slot, |data| (data.is_live, data.notifies_cancel));
+            // It was cancelled, and is in the list for one of three reasons: it was due, it must be
+            // notified, or its canceller could not drop it.
+            let (is_live, notifies) = self.data(slot, |data| (data.is_live, data.notifies_cancel));
             if is_live {
                 if let Some(payload) = self.reap(wheel, slot) {
                     return Some(DueItem::Drop(payload));
                 }
             } else if let Some(payload) = self.payload(slot, Option::take) {
-                self.release_handles(slot);
-                return Some(if is_reported {
+                self.release_handle(slot);
+                return Some(if notifies {
                     DueItem::NotifyCancelled(payload)
                 } else {
                     DueItem::Drop(payload)
@@ -86,9 +84,9 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Counts and logs a hand-over, and says what it stands for.
+    /// Counts and logs a run that is handed over, and determines its batch.
     pub(super) fn hand_over(&mut self, slot: u32, now: TimerInstant, executor: u16) -> HandOver {
-        // Another thread may have read the clock later than this one, and been first.
+        // Another thread may have read the clock later than this one but acted earlier.
         let at = self.now.max(tick_of(now, self.resolution));
         self.now = at;
         let resolution = self.resolution;
@@ -135,7 +133,7 @@ impl<P> JobTable<P> {
         HandOver { number, batch, due: data.due, late }
     }
 
-    /// The tick that time stands at.
+    /// The latest tick that the table has seen.
     pub(crate) fn now(&self) -> Tick {
         self.now
     }

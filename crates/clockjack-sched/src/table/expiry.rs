@@ -1,4 +1,4 @@
-//! Time moves: timers expire, runs come due, and what is late is noticed.
+//! Advancing time: timers expire, runs become due, and delays are detected.
 
 use core::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::{
     state::{CancelWon, JobState},
 };
 
-/// How many expired timers are looked at together: what they need comes from memory at once.
+/// How many expired timers are processed together, so that their cache misses overlap.
 const EXPIRY_BATCH: usize = 32;
 
-/// What a periodic job delivers, while it is lent: it comes back also if who has it panics.
+/// The payload of a periodic job while it is lent. It is put back also if the borrower panics.
 struct LentPayload<'t, P> {
     table: &'t mut JobTable<P>,
     slot: u32,
@@ -31,15 +31,15 @@ impl<P> Drop for LentPayload<'_, P> {
     }
 }
 
-/// A timer that goes back into the wheel.
+/// A timer that is armed again.
 struct Rearm {
     due: Tick,
     class: Class,
 }
 
 impl<P> JobTable<P> {
-    /// Moves time to `now` and hands over what has come due, in order of deadline and registration:
-    /// at most `budget` units of work. True if that ended it.
+    /// Advances time to `now` and hands over due runs in the order of deadline and registration.
+    /// Does at most `budget` units of work. True if there is more to do.
     ///
     /// A periodic job is handed over again only after it is [completed](Self::completed).
     pub fn advance<S: Storage<JobId>>(
@@ -78,7 +78,7 @@ impl<P> JobTable<P> {
         let job = JobId { shard: self.shard, slot };
         if batch.mode == BatchMode::OneShot {
             let ended = self.finish_job(wheel, slot, None);
-            debug_assert!(ended.is_none(), "what it delivers was moved out");
+            debug_assert!(ended.is_none(), "the payload was moved out");
             let delivery = Delivery::Last(payload);
             return fire(Fire { job, number, batch, due, late, delivery });
         }
@@ -89,7 +89,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Moves time to `now` and lists what has come due. True if the budget ended it.
+    /// Advances time to `now` and adds due jobs to the due list. True if the budget was too small.
     pub(crate) fn expire_due<S: Storage<JobId>>(
         &mut self,
         wheel: &mut Wheel<JobId, S>,
@@ -131,12 +131,12 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Notices that nobody has moved time for long, or that the clock has jumped.
+    /// Detects that time was not advanced for long, or that the clock has jumped.
     fn check_delay<S: Storage<JobId>>(&mut self, wheel: &Wheel<JobId, S>, to: Tick) {
         let limit = u64::from(self.catch_up_limit).min(self.jump_ticks);
         let mut behind = to.saturating_since(wheel.elapsed()).get();
         if behind > limit {
-            // Time may stand still for as long as nothing is due.
+            // The wheel need not be advanced as long as nothing is due.
             behind = wheel.next_deadline().map_or(0, |next| to.saturating_since(next).get());
         }
         if behind > limit {
@@ -167,7 +167,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// A timer has expired. What it says if it is to be armed again.
+    /// Handles an expired timer. Returns how to arm it again, if it must be.
     fn expire(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
         let (mode, due, scheduled_at) = self.data(slot, |data| {
             data.timer = None;
@@ -190,7 +190,7 @@ impl<P> JobTable<P> {
         self.expire_rate(slot, now, to)
     }
 
-    /// Adds the runs of a job at a fixed rate that time has passed.
+    /// Adds the pending runs of a job at a fixed rate up to the current time.
     fn expire_rate(&mut self, slot: u32, now: TimerInstant, to: Tick) -> Option<Rearm> {
         let (jump_to, resolution) = (self.jump_to, self.resolution);
         let state = self.job_state(slot).load_relaxed().state();
@@ -212,7 +212,7 @@ impl<P> JobTable<P> {
         if before.pending_runs == 0 {
             self.record_lateness(now, data.due, data.scheduled_at);
         }
-        // The run that is about to be handed over is not missed.
+        // The run that is about to be handed over does not count as missed.
         let backlog =
             if is_running { data.pending_runs } else { data.pending_runs.saturating_sub(1) };
         let job = self.number_of(&data);
@@ -226,9 +226,9 @@ impl<P> JobTable<P> {
             if let Some(won) = self.job_state(slot).cancel(false) {
                 self.warn(Warning::BacklogExceeded { job, backlog, limit });
                 if won != CancelWon::HandedOver {
-                    // It has no timer any more, so no wheel is needed.
+                    // It has no timer any more, so the wheel is not needed.
                     let payload = self.reap_disarmed(slot, PayloadDrop::Later);
-                    debug_assert!(payload.is_none(), "it is on the list");
+                    debug_assert!(payload.is_none(), "the payload is in the due list");
                 }
             }
             return None;
@@ -236,7 +236,7 @@ impl<P> JobTable<P> {
         if self.job_state(slot).expire() {
             self.push_due(slot);
         }
-        // None at the end of the count: then there is no next run, and the job waits for ever.
+        // `None` after the last tick: there is no next run, and the job waits forever.
         let (due, _) = data.grid(resolution).later(data.due, data.phase_ns, data.pending_runs)?;
         Some(Rearm { due, class: data.class })
     }
@@ -255,10 +255,10 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// How late a run has come due, for the histogram and the drift monitor.
+    /// Records the lateness of a run in the histogram and the drift monitor.
     #[inline]
     fn record_lateness(&mut self, now: TimerInstant, due: Tick, scheduled_at: Tick) {
-        // What was due when it was scheduled cannot be on time.
+        // A job that was due when it was scheduled cannot be on time.
         if scheduled_at >= due {
             return;
         }

@@ -1,4 +1,4 @@
-//! Looking at a table: counts, the log, and a picture of its jobs.
+//! Inspecting a table: counts, the log, and a dump of its jobs.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::time::Duration;
@@ -13,11 +13,11 @@ use crate::{
 };
 use clockjack_sync::{Counted, prim};
 
-/// How times are spread: to an eighth, in 4 KiB. On a microcontroller to a half, in one: there two
-/// of them would be half of a small one's memory.
+/// A histogram of times with 8 buckets per power of two, in 4 KiB. On a microcontroller it has 2,
+/// in 1 KiB, because two large histograms would take half of a small one's memory.
 pub(crate) type TimeHistogram = Snapshot<{ prim::scaled(8, 2, 8) }>;
 
-/// What a table has counted.
+/// The counters of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) active: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Counts {
     pub(crate) last_batch: Option<(JobNumber, ExecutionBatch)>,
     /// In nanoseconds.
     pub(crate) lateness: Box<TimeHistogram>,
-    /// In nanoseconds, of windows that were beyond the budget.
+    /// In nanoseconds, of windows that exceeded the budget.
     pub(crate) drift: Box<TimeHistogram>,
 }
 
@@ -59,7 +59,7 @@ impl Counts {
     }
 }
 
-// It is made on the stack: in a frame of its own, not in that of who makes a scheduler.
+// Not inlined: the histogram is built on the stack, and would enlarge the frame of the caller.
 #[inline(never)]
 fn new_histogram() -> Box<TimeHistogram> {
     Box::new(TimeHistogram::new())
@@ -70,7 +70,7 @@ impl<P> JobTable<P> {
         &self.counts
     }
 
-    /// What was logged, if the configuration asked for a log.
+    /// The log, which is empty unless the configuration asks for one.
     #[must_use]
     pub fn log(&self) -> &SchedulerLog {
         &self.log
@@ -85,23 +85,23 @@ impl<P> JobTable<P> {
         self.log = log;
     }
 
-    /// The stream of events of this table, to be subscribed to.
+    /// The event bus of this table, for subscriptions.
     #[must_use]
     pub fn bus(&self) -> &Counted<Bus> {
         &self.shared.bus
     }
 
-    /// Tells how late the driver itself was at its last tick: that is no drift of the scheduler's.
+    /// Sets how late the driver was at its last tick. This lateness does not count as drift.
     pub fn set_jitter(&mut self, jitter: Duration) {
         self.jitter = jitter;
     }
 
-    /// Whether ticks that are made up for are counted, and told, by who takes them off the driver.
-    pub(crate) fn set_driver_reports_ticks(&mut self, is_reported: bool) {
-        self.driver_reports_ticks = is_reported;
+    /// Sets whether the driver's caller counts and reports the ticks that are caught up with.
+    pub(crate) fn set_driver_reports_ticks(&mut self, reports: bool) {
+        self.driver_reports_ticks = reports;
     }
 
-    /// Counts ticks that were made up for. Gives how many may be without being told of.
+    /// Counts ticks that were caught up with. Returns how many may be without a warning.
     pub(crate) fn count_catch_up(&mut self, ticks: u64) -> u32 {
         self.counts.drift_compensations = self.counts.drift_compensations.saturating_add(ticks);
         self.catch_up_limit
@@ -111,19 +111,19 @@ impl<P> JobTable<P> {
         self.jitter
     }
 
-    /// How many jobs live.
+    /// The number of live jobs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.active
     }
 
-    /// Whether no job lives.
+    /// Whether there is no live job.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether somebody wants to know when a cancel is made, so that the time has to be handed in.
+    /// Whether the time of a cancel is needed, for the log or for a subscriber.
     pub(crate) fn wants_time(&self) -> bool {
         self.is_logging() || self.shared.bus.wants(crate::EventKinds::CANCEL)
     }
@@ -132,7 +132,7 @@ impl<P> JobTable<P> {
         self.now = self.now.max(tick_of(now, self.resolution));
     }
 
-    /// When something is due next, or memory can be given back.
+    /// When the next job is due or memory can be freed.
     pub(crate) fn next_wake(&mut self, wheel: &mut GrowingWheel<JobId>) -> Option<Tick> {
         let retention = if self.is_closed { 0 } else { self.retention_ticks };
         let shrink_at = self.free.shrink(&self.slots, self.now, retention);
@@ -143,18 +143,17 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// How many slots are in use, those that only a handle keeps included.
+    /// How many slots are in use, including those that only a handle keeps.
     pub(crate) fn slots_used(&self) -> usize {
         self.free.used()
     }
 
-    /// How many slots there is room for.
+    /// How many slots are allocated.
     pub(crate) fn slots_room(&self) -> usize {
         self.free.end() as usize
     }
 
-    /// A picture of the table, with at most so many jobs in it, periodic ones first and then by
-    /// due time.
+    /// A dump of the table with at most `jobs_max` jobs, periodic ones first, then by due time.
     #[must_use]
     pub fn dump<S: Storage<JobId>>(
         &mut self,

@@ -1,4 +1,4 @@
-//! What other threads have left: jobs that were posted, cancels, slots to be freed. And the close.
+//! Applying remote operations (scheduled jobs, cancels, slots to free), and the close.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl<P> JobTable<P> {
-    /// Takes up a slot that was on the stack of notes.
+    /// Applies the remote operation of a slot that was popped from the stack.
     pub(crate) fn apply<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let seen = if self.is_closed {
             self.job_state(slot).clear_remote_op_closed()
@@ -28,7 +28,7 @@ impl<P> JobTable<P> {
             JobState::Cancelled => {
                 let data = self.data(slot, |data| *data);
                 if data.number == 0 {
-                    // Cancelled before anybody has taken it up.
+                    // It was cancelled before its schedule was applied.
                     self.count_accepted(slot, data.scheduled_at);
                     self.reap_later(wheel, slot);
                 } else if data.is_live && !data.is_listed {
@@ -39,7 +39,7 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Enters a job that was posted.
+    /// Inserts a remotely scheduled job.
     fn insert_remote<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let data = self.data(slot, |data| *data);
         self.count_accepted(slot, data.scheduled_at);
@@ -50,13 +50,13 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// From here on nothing is accepted.
+    /// From here on no job is accepted.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }
 
-    /// Lists one-shots that wait and are marked to be run at the close, in the order in which they
-    /// would have been due.
+    /// Adds waiting one-shots that are marked to be run at the close to the due list, in the order
+    /// of their deadlines.
     pub(crate) fn list_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
         let mut marked = Vec::new();
         for slot in self.free.all() {
@@ -74,7 +74,8 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// Cancels, after the close, what waits and what would go on; lists what was marked since.
+    /// After the close: cancels waiting and periodic jobs. One-shots that were marked since are
+    /// added to the due list instead.
     pub(crate) fn cancel_rest<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>) {
         for slot in self.free.all() {
             self.cancel_one(wheel, slot);
@@ -90,23 +91,23 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// A job that is queued because it is to be run at the close.
+    /// Adds a job that runs at the close to the due list.
     fn list_one_marked<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         self.disarm(wheel, slot);
         self.counts.run_on_close += 1;
         self.push_due(slot);
     }
 
-    /// Cancels what is due and was not taken, when nobody is left to run it. It is reaped when it
-    /// is taken off the list.
+    /// Cancels due jobs that no poller will run any more. They are reaped when they are taken from
+    /// the due list.
     pub(crate) fn cancel_due(&mut self) {
         for slot in &self.due {
             self.slots.get(*slot).state.cancel(false);
         }
     }
 
-    /// Reaps a job that was cancelled from outside and whose note has not come yet. One that runs,
-    /// whose payload is out, is left to its completion.
+    /// Reaps a job that a canceller has cancelled without having pushed its remote operation yet.
+    /// If the job runs, its payload is out of the slot and its completion reaps it.
     fn reap_closed<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, slot: u32) {
         let data = self.data(slot, |data| *data);
         if data.is_live && !data.is_listed && self.payload(slot, |payload| payload.is_some()) {
@@ -114,14 +115,14 @@ impl<P> JobTable<P> {
         }
     }
 
-    /// After the close: how many jobs are handed over and not completed: those that will count as
-    /// executed, and those that will count as cancelled.
+    /// After the close: how many handed-over runs are not completed, as those that will count as
+    /// executed and those that will count as cancelled.
     pub(crate) fn running(&mut self) -> (u64, u64) {
         let mut running = (0, 0);
         let handed = |(_, _, data): &(_, _, JobData)| data.is_live && !data.is_listed;
         for (_, state, data) in self.jobs().filter(handed) {
-            // A one-shot that runs cannot be cancelled any more, a delivery may have been; and a
-            // periodic job is.
+            // A running one-shot cannot be cancelled any more; a delivery may have been cancelled;
+            // a periodic job has been.
             let is_cancelled = state == JobState::Cancelled && !mutant!("parcel-cancelled-as-run");
             if data.mode == BatchMode::OneShot && !is_cancelled {
                 running.0 += 1;

@@ -1,4 +1,4 @@
-//! What all shards of a scheduler have in common: how many jobs may live, and who is told.
+//! The state that all tables of a scheduler share: the quota and the event bus.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     Bus, DiagnosticEvent, EventKinds, ScheduleErrorKind, SchedulerConfig, Warning, quota::Quota,
 };
 
-/// For how long the refusal of a dispatcher is pressure, if no other follows.
+/// How long the refusal of a dispatcher counts as pressure, if no other refusal follows.
 const REFUSAL_EXPIRY: Duration = Duration::from_secs(1);
 
 /// What the tables of one scheduler share.
@@ -17,7 +17,7 @@ const REFUSAL_EXPIRY: Duration = Duration::from_secs(1);
 pub(crate) struct TableShared {
     pub(crate) quota: Counted<Quota>,
     pub(crate) bus: Counted<Bus>,
-    /// For how long the refusal of a dispatcher is pressure.
+    /// How long the refusal of a dispatcher counts as pressure.
     refusal_expiry: TickSpan,
 }
 
@@ -28,7 +28,7 @@ impl TableShared {
         Self { quota: Counted::new(quota), bus: Counted::new(Bus::new()), refusal_expiry }
     }
 
-    /// A request was not paid for. Asks again if that was for a pressure that is over.
+    /// Called when no permit was available: tries again if the reason was a pressure that is over.
     #[cold]
     pub(crate) fn retry_acquire(
         &self,
@@ -46,7 +46,7 @@ impl TableShared {
         acquire()
     }
 
-    /// Tells of the quota, once for each time that it is met.
+    /// Reports that the quota was reached, once each time.
     pub(crate) fn report_refusal(&self, kind: ScheduleErrorKind) {
         use ScheduleErrorKind::{Backpressured, QuotaExceeded};
         if matches!(kind, QuotaExceeded | Backpressured) && self.quota.should_report_refusal() {
