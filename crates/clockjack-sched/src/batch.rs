@@ -1,15 +1,15 @@
-//! What one call of a handler stands for.
+//! How many runs one call of a handler represents.
 
 use core::{fmt, num::NonZeroU32};
 
-/// How a job repeats, as its handler is told.
+/// How a job repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchMode {
     /// Once.
     OneShot,
-    /// At multiples of a period from its first run on.
+    /// At multiples of a period after its first run.
     FixedRate,
-    /// A delay after each run has ended.
+    /// With a delay after the end of each run.
     FixedDelay,
 }
 
@@ -23,17 +23,17 @@ impl fmt::Display for BatchMode {
     }
 }
 
-/// How many runs one call of a handler stands for.
+/// How many runs one call of a handler represents.
 ///
-/// A one-shot, a job with a fixed delay, and a job with [`CatchUp::Individually`] are always told
-/// of one run and none missed. With [`CatchUp::Folded`] all runs that have come due since the last
-/// call are one call: `runs` of them, of which `missed_runs` came too late for a call of their own.
+/// For a one-shot, a job with a fixed delay, and a job with [`CatchUp::Individually`] this is
+/// always one run and none missed. With [`CatchUp::Folded`] all runs that have become due since the
+/// last call are one call: `runs` of them, of which `missed_runs` were too late for their own call.
 ///
 /// [`CatchUp::Individually`]: crate::CatchUp::Individually
 /// [`CatchUp::Folded`]: crate::CatchUp::Folded
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExecutionBatch {
-    /// Runs that this call stands for: one more than `missed_runs`.
+    /// Runs that this call represents: one more than `missed_runs`.
     pub runs: NonZeroU32,
     /// Runs that were folded into this call.
     pub missed_runs: u32,

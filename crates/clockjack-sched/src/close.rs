@@ -26,11 +26,12 @@
 //!
 //! 1. Only who has moved a slot from Free to Busy writes its content, until it publishes. Only who
 //!    has moved it from Ready to Taking moves the content out, until it sets Free.
-//! 2. A registration claims its slot *before* it gets its number by an exchange of the registration_word. If the
-//!    registration_word is closed it gets none, frees the slot and is refused.
-//! 3. A close sets the closed bit of the registration_word by one read-modify-write and *then* looks at every
-//!    slot. By rule 2 each registration has either found the registration_word closed, or its claim is seen: the
-//!    close acquires what the exchange released.
+//! 2. A registration claims its slot *before* it gets its number by an exchange of the
+//!    registration_word. If the registration_word is closed it gets none, frees the slot and is
+//!    refused.
+//! 3. A close sets the closed bit of the registration_word by one read-modify-write and *then*
+//!    looks at every slot. By rule 2 each registration has either found the registration_word
+//!    closed, or its claim is seen: the close acquires what the exchange released.
 //! 4. The closer takes what is Ready. What is Busy it moves to Refused: that registration fails to
 //!    publish, takes its content back and is refused. So after a close nothing becomes Ready that
 //!    the closer will not take.
@@ -44,10 +45,10 @@
 //!
 //! # Why it cannot hang
 //!
-//! The one loop that repeats an exchange is that of the registration_word, and it repeats only if another thread
-//! got a number. A scan looks at each slot once; the closer looks a second and third time only at a
-//! slot that went from Busy to Ready or on under its eyes. A thread that stops in the middle keeps
-//! its one slot from being used and nothing else.
+//! The one loop that repeats an exchange is that of the registration_word, and it repeats only if
+//! another thread got a number. A scan looks at each slot once; the closer looks a second and third
+//! time only at a slot that went from Busy to Ready or on under its eyes. A thread that stops in
+//! the middle keeps its one slot from being used and nothing else.
 //!
 //! A registration is refused for want of room if it has seen each slot in use, one after the other.
 #![expect(unsafe_code, reason = "moves tasks in and out of slots that threads share")]
@@ -440,8 +441,8 @@ fn chunk_at(chunk_ptr: &AtomicPtr<TaskChunk>) -> Option<&TaskChunk> {
     // Acquire: pairs with the exchange in `grow`.
     let chunk = chunk_ptr.load(Acquire);
     // SAFETY: a pointer that is not null came from `Box::into_raw` in `grow`. It is freed when the
-    // whole is dropped, which is not before the borrow of the chunk_ptr ends; until then only shared
-    // references to the chunk are made.
+    // whole is dropped, which is not before the borrow of the chunk_ptr ends; until then only
+    // shared references to the chunk are made.
     unsafe { chunk.as_ref() }
 }
 
@@ -513,8 +514,8 @@ impl TaskSlot {
 
     /// Busy to Refused, or Ready to Taking with the task's number.
     fn refuse_or_begin_take(&self) -> Option<usize> {
-        // Relaxed: the claims that must be seen were acquired from the registration_word; the content is
-        // acquired when it is taken.
+        // Relaxed: the claims that must be seen were acquired from the registration_word; the
+        // content is acquired when it is taken.
         let mut state = self.state.load(Relaxed);
         loop {
             if state == BUSY {
@@ -528,7 +529,8 @@ impl TaskSlot {
                 if self.begin_take(number) {
                     return Some(number);
                 }
-                // A canceller has it. Should the slot be claimed once more, the registration_word refuses that.
+                // A canceller has it. Should the slot be claimed once more, the registration_word
+                // refuses that.
                 return None;
             } else {
                 return None;

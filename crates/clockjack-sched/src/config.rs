@@ -1,4 +1,4 @@
-//! The limits and choices of a scheduler.
+//! The configuration of a scheduler.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use clockjack_time::{Resolution, Tick};
 
 use crate::PolicyRegistry;
 
-/// The limits and choices of a scheduler; fixed once it is made.
+/// The configuration of a scheduler. It does not change after the start.
 ///
 /// # Examples
 ///
@@ -23,52 +23,52 @@ use crate::PolicyRegistry;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SchedulerConfig {
-    /// The length of a tick: no run is sooner after another than that.
+    /// The length of a tick: the shortest time between two runs.
     pub resolution: Resolution,
-    /// The tick at which time stands at first.
+    /// The first tick.
     pub start: Tick,
-    /// How many shards there are. One gives one order over all jobs; more let threads register side
-    /// by side, and then jobs of one tick run in order by shard.
+    /// The number of shards. With one shard all jobs are in one order. With more, threads can
+    /// schedule concurrently, and jobs of one tick are ordered only within a shard.
     pub shards: u32,
-    /// How many jobs may live at a time, in all shards together.
+    /// How many jobs may be live at a time, in all shards together.
     pub quota: usize,
-    /// How many jobs may live while the runtime is under pressure; half the quota if `None`.
+    /// How many jobs may be live while the runtime is under pressure; half the quota if `None`.
     pub adaptive_quota: Option<usize>,
-    /// How many jobs one shard may have. An insert beyond it gives up one of a lower class, or is
-    /// refused.
+    /// How many jobs one shard may have. An insert beyond it evicts a job of a lower class, or
+    /// fails.
     pub capacity: usize,
-    /// Whether the room for `capacity` jobs is made at the start, and nothing later: for hosts that
-    /// must not allocate once they run.
+    /// Whether memory for `capacity` jobs is allocated at the start, and none later: for hosts that
+    /// must not allocate while they run.
     pub is_fixed: bool,
-    /// How many jobs of a shard may lie further ahead than 2^20 ticks.
+    /// How many jobs of a shard may be due more than 2^20 ticks ahead.
     pub overflow_capacity: usize,
-    /// At how many percent of that an
-    /// [`OverflowNearCapacity`](crate::Warning::OverflowNearCapacity) is told.
+    /// At which percentage of that an
+    /// [`OverflowNearCapacity`](crate::Warning::OverflowNearCapacity) is reported.
     pub overflow_warn_pct: u8,
-    /// How many jobs return from the overflow at one tick. Those beyond it run on time all the
-    /// same.
+    /// How many jobs move from the overflow to the wheel per tick. Jobs beyond this limit run on
+    /// time nevertheless.
     pub reinsertion_batch_limit: u32,
     /// Whether a delay of zero is refused. Otherwise it runs at once.
     pub strict_delays: bool,
     /// Policies by affinity.
     pub policies: PolicyRegistry,
-    /// How much of a tick the least late of 64 fires may be late, in percent.
+    /// How late the least late of 64 runs may be, in percent of a tick.
     pub drift_budget_pct: u8,
-    /// How many ticks one advance may make up for before that is told.
+    /// How many ticks one advance may catch up with before a warning.
     pub catch_up_limit: u32,
-    /// By how much the clock may go forward at once before that is told as a jump, and the runs
-    /// that it has passed are folded.
+    /// How far the clock may advance at once. A larger step is reported as a clock jump, and the
+    /// runs that it has passed are folded.
     pub clock_jump: Duration,
-    /// After how long a driver that supplies no ticks while some are wanted is called silent.
+    /// How long a driver may supply no ticks, while some are needed, before a warning.
     pub driver_timeout: Duration,
     /// How many records the log of a shard keeps; zero for no log.
     pub log_capacity: usize,
-    /// Whether a clock that is moved by hand is refused.
+    /// Whether a manual clock is refused.
     pub is_production: bool,
 }
 
 impl SchedulerConfig {
-    /// Ticks of 10 ms, one shard, a million jobs.
+    /// Ticks of 10 ms, one shard, 2^20 jobs.
     pub const DEFAULT: Self = Self {
         resolution: Resolution::TEN_MILLIS,
         start: Tick::ZERO,
@@ -90,8 +90,8 @@ impl SchedulerConfig {
         is_production: false,
     };
 
-    /// For a small processor: as [`DEFAULT`](Self::DEFAULT) with 10,000 jobs, room for which is
-    /// made at the start.
+    /// For a small processor: as [`DEFAULT`](Self::DEFAULT) with 10,000 jobs, whose memory is
+    /// allocated at the start.
     pub const SMALL: Self = {
         let mut small = Self::DEFAULT;
         small.quota = 10_000;
@@ -101,7 +101,7 @@ impl SchedulerConfig {
         small
     };
 
-    /// How many jobs may live while the runtime is under pressure.
+    /// How many jobs may be live while the runtime is under pressure.
     #[must_use]
     pub const fn pressed_quota(&self) -> usize {
         match self.adaptive_quota {

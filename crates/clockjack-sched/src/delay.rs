@@ -1,4 +1,4 @@
-//! Futures that wait, on a scheduler.
+//! Futures that complete after a delay.
 
 use core::{
     fmt,
@@ -19,7 +19,7 @@ const WAITING: u32 = 0;
 const FIRED: u32 = 1;
 const CANCELLED: u32 = 2;
 
-/// Makes futures that wait, each of which is a one-shot of its scheduler.
+/// Creates futures that complete after a delay. Each is a one-shot job of the scheduler.
 ///
 /// # Examples
 ///
@@ -46,8 +46,8 @@ impl DelayProvider {
         Self { scheduler }
     }
 
-    /// A future that is ready when `duration` has passed, counted from this call, and not before.
-    /// If it cannot be scheduled, it is ready at once with the error.
+    /// A future that completes when `duration` has passed since this call, and not before. If it
+    /// cannot be scheduled, it completes at once with the error.
     pub fn delay(&self, duration: Duration) -> DelayFuture {
         let shared =
             Counted::new(DelayState { state: AtomicU32::new(WAITING), waker: AtomicWaker::new() });
@@ -62,13 +62,13 @@ impl DelayProvider {
     }
 }
 
-/// What future and job share.
+/// The state that future and job share.
 struct DelayState {
     state: AtomicU32,
     waker: AtomicWaker,
 }
 
-/// The job's end of a delay. Dropped without having rung, it ends the delay with an error.
+/// The job's side of a delay. If it is dropped without `fire`, the delay completes with an error.
 struct DelayCompletion(Counted<DelayState>);
 
 impl DelayCompletion {
@@ -81,7 +81,7 @@ impl DelayCompletion {
 
 impl Drop for DelayCompletion {
     fn drop(&mut self) {
-        // Relaxed: this end alone writes it.
+        // Relaxed: only this side writes it.
         if self.0.state.load(Ordering::Relaxed) == WAITING {
             // Release: as in `fire`.
             self.0.state.store(CANCELLED, Ordering::Release);
@@ -90,16 +90,16 @@ impl Drop for DelayCompletion {
     }
 }
 
-/// A future that waits; made by [`DelayProvider::delay`].
+/// A future that completes after a delay; created by [`DelayProvider::delay`].
 ///
 /// # Errors
 ///
 /// Its output is a [`DelayError`] if it could not be scheduled, if the scheduler closes first, or
-/// if its job was given up for a more important one. It is never ready early.
+/// if its job was evicted for a more important one. It never completes early.
 ///
 /// # Cancellation
 ///
-/// Dropping it cancels it, and wakes nobody.
+/// Dropping it cancels the job, without a wake-up.
 #[must_use = "a delay does nothing unless it is awaited"]
 pub struct DelayFuture {
     shared: Counted<DelayState>,
@@ -107,16 +107,16 @@ pub struct DelayFuture {
 }
 
 impl DelayFuture {
-    /// What its wake stands for, once it has come: one run, however many ticks late.
+    /// The batch of the run, once it has fired: one run, however late.
     #[must_use]
     pub fn batch(&self) -> Option<ExecutionBatch> {
-        // Acquire: pairs with the store of the job's end.
+        // Acquire: pairs with the store of the job's side.
         let has_fired = self.shared.state.load(Ordering::Acquire) == FIRED;
         has_fired.then_some(ExecutionBatch::single(BatchMode::OneShot))
     }
 
     fn poll_state(&self) -> Poll<Result<(), DelayError>> {
-        // Acquire: pairs with the store of the job's end.
+        // Acquire: pairs with the store of the job's side.
         match self.shared.state.load(Ordering::Acquire) {
             WAITING => Poll::Pending,
             FIRED => Poll::Ready(Ok(())),
@@ -124,7 +124,7 @@ impl DelayFuture {
         }
     }
 
-    /// Nobody but this has a handle of the job, so it went by a close, or for want of room.
+    /// Only this future has a handle to the job, so the close or an eviction cancelled it.
     fn cancel_reason(&self) -> ScheduleErrorKind {
         match &self.job {
             Ok(job) if !job.is_shard_closed() => ScheduleErrorKind::CapacityExceeded,
@@ -144,14 +144,14 @@ impl Future for DelayFuture {
             return Poll::Ready(over);
         }
         self.shared.waker.register(cx.waker());
-        // It may have rung before it knew whom to wake.
+        // The job may have fired before the waker was registered, so check again.
         self.poll_state()
     }
 }
 
 impl Drop for DelayFuture {
-    /// The job's end of it wakes when it goes, and nobody is to hear that: whoever polls a delay
-    /// and drops it would be polled again for nothing.
+    /// Removes the waker first: the drop of the job's side wakes, and the task that drops the delay
+    /// must not be polled again for nothing.
     fn drop(&mut self) {
         drop(self.shared.waker.take());
     }
@@ -163,14 +163,14 @@ impl fmt::Debug for DelayFuture {
     }
 }
 
-/// Why a delay did not come to its end.
+/// Why a delay did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayError(ScheduleErrorKind);
 
 impl DelayError {
-    /// Why: it was not scheduled for this reason; or before its time the scheduler was
-    /// [closed](ScheduleErrorKind::Closed), or its job was given up for
-    /// [want of room](ScheduleErrorKind::CapacityExceeded).
+    /// The reason: the delay could not be scheduled; or, before its time, the scheduler was
+    /// [closed](ScheduleErrorKind::Closed), or the job was evicted for
+    /// [lack of room](ScheduleErrorKind::CapacityExceeded).
     #[must_use]
     pub const fn kind(&self) -> ScheduleErrorKind {
         self.0
@@ -179,7 +179,7 @@ impl DelayError {
 
 impl fmt::Display for DelayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the delay did not come to its end: {}", self.0)
+        write!(f, "the delay did not complete: {}", self.0)
     }
 }
 

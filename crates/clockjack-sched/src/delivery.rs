@@ -1,31 +1,33 @@
-//! Runs that travel: to a mailbox, where they are decided when they are taken out.
+//! Deliveries: runs that are sent to a mailbox, and can be cancelled until a receiver accepts them.
 //!
-//! A job that runs a handler is decided when a turn takes it: from then on it runs. A job that
-//! sends a message is not: it lies in a mailbox for as long as the receiver likes, and a cancel
-//! that comes meanwhile must win. So what is put into the mailbox is not the message but a
-//! [`PendingDelivery`], which is opened when it is taken out. One compare-exchange decides between that and
-//! a cancel, as between a run and a cancel everywhere else.
+//! For a job that runs a handler, the poll that takes the job decides: from then on the handler
+//! runs. A job that sends a message is different: the message is queued in a mailbox for as long as
+//! the receiver likes, and a cancel during that time must succeed. So the mailbox gets a
+//! [`PendingDelivery`] instead of the message, and the receiver accepts it when it takes it out.
+//! One compare-exchange decides between the accept and a cancel, as it does between a run and a
+//! cancel everywhere else.
 //!
 //! # Roles and rules
 //!
-//! 1. The **task** has the message, and names a [`DeliverySink`]: where its deliveries go. The **turn**
-//!    makes a delivery when the job is due, and gives it to the sink; the fire is counted and
-//!    logged then. The **receiver** has the delivery from then on, and opens it.
-//! 2. The delivery owns the task. Nobody borrows it while it travels: it may be opened on another
-//!    thread before the sink has returned.
-//! 3. The drop of a delivery, opened or not, is the completion of its run: a fixed delay counts from
-//!    there, and a fixed rate sends the next delivery only then. So one delivery of a job is out at the
-//!    most. What comes due meanwhile is counted: by [`CatchUp`](crate::CatchUp) it joins the delivery
-//!    when it is opened, if it is by then, and the next else; or is sent one by one.
-//! 4. A delivery that was cancelled does not open. It is dropped in its stead, and so its task is
-//!    told, if it wants to be, and dropped. Up to that the job counts as one that lives, with its
-//!    place in the quota.
-//! 5. What a receiver drops without having opened it is counted ([`discarded_total`]) and logged,
-//!    as what was cancelled is. A one-shot counts as executed then: it was delivered, and what
-//!    becomes of messages that are not read is the receiver's part.
-//! 6. At the close, deliveries that were not opened are cancelled, and nobody waits for them. Of jobs
-//!    that are marked to be run at the close those that wait are sent, and to be sent is to be run:
-//!    such a delivery can be opened for as long as it lies anywhere, and no cancel wins against it.
+//! 1. The **task** has the message and provides a [`DeliverySink`], which receives its deliveries.
+//!    The **poller** creates a delivery when the job is due, counts and logs the run as fired, and
+//!    passes the delivery to the sink. From then on the **receiver** has the delivery, and accepts
+//!    it.
+//! 2. The delivery owns the task. Nothing borrows the task while the delivery is queued: another
+//!    thread may accept it before the sink has returned.
+//! 3. The drop of a delivery, accepted or not, completes its run: a fixed delay counts from there,
+//!    and a fixed rate sends the next delivery only then. So a job has at most one delivery out.
+//!    Runs that come due meanwhile are counted. By [`CatchUp`](crate::CatchUp) they are folded into
+//!    the delivery when it is accepted (those due later, into the next one), or sent one by one.
+//! 4. A cancelled delivery cannot be accepted. Instead it is dropped, which notifies its task, if
+//!    the task wants that, and drops the task. Until then the job counts as live and keeps its
+//!    permit.
+//! 5. A delivery that is dropped without having been accepted is counted ([`discarded_total`]) and
+//!    logged, whether it was cancelled or not. If it was not, a one-shot counts as executed: it was
+//!    delivered, and unread messages are the responsibility of the receiver.
+//! 6. The close cancels deliveries that were not accepted, and does not wait for them. Jobs that
+//!    are marked to be run at the close are sent if they still wait, and count as run by that: such
+//!    a delivery can be accepted at any later time, and no cancel succeeds against it.
 //!
 //! [`discarded_total`]: crate::SchedulerMetrics::discarded_total
 
@@ -37,91 +39,94 @@ use clockjack_time::Tick;
 use crate::{
     BatchMode, DispatcherId, ExecutionBatch, FireContext, JobNumber, JobState, Task,
     job::late_by,
-    scheduler::{Item, SchedulerShard, poll},
+    scheduler::{JobPayload, SchedulerShard, poll},
     table::{ReturnedDelivery, Run},
 };
 
-/// Something whose runs are sent as deliveries, to be opened by a receiver.
+/// A task whose runs are sent as deliveries, to be accepted by a receiver.
 ///
 /// # Examples
 ///
-/// A mailbox that is a channel:
+/// A channel as the mailbox:
 ///
 /// ```
-/// use clockjack_sched::{DeliverySink, JobSpec, ManualRunner, PendingDelivery, DeliveryTask, SchedulerConfig};
+/// use clockjack_sched::{
+///     DeliverySink, DeliveryTask, JobSpec, ManualRunner, PendingDelivery, SchedulerConfig,
+/// };
 /// use core::time::Duration;
 /// use std::sync::mpsc;
 ///
-/// struct Letter {
+/// struct Message {
 ///     text: &'static str,
 ///     to: mpsc::Sender<PendingDelivery>,
 /// }
 ///
-/// struct Sending(mpsc::Sender<PendingDelivery>);
+/// struct ChannelSink(mpsc::Sender<PendingDelivery>);
 ///
-/// impl DeliverySink for Sending {
+/// impl DeliverySink for ChannelSink {
 ///     fn deliver(self, delivery: PendingDelivery) {
-///         // The receiver is gone: a drop would complete the run, and go on with the job.
+///         // The receiver is gone. Dropping the delivery would continue a periodic job.
 ///         if let Err(mpsc::SendError(delivery)) = self.0.send(delivery) {
 ///             delivery.complete_job();
 ///         }
 ///     }
 /// }
 ///
-/// impl DeliveryTask for Letter {
-///     type Sink = Sending;
+/// impl DeliveryTask for Message {
+///     type Sink = ChannelSink;
 ///
-///     fn sink(&self) -> Sending {
-///         Sending(self.to.clone())
+///     fn sink(&self) -> ChannelSink {
+///         ChannelSink(self.to.clone())
 ///     }
 /// }
 ///
 /// let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?;
 /// let (to, mailbox) = mpsc::channel();
 /// let spec = JobSpec::once(Duration::from_millis(20));
-/// let first = Letter { text: "first", to: to.clone() };
+/// let first = Message { text: "first", to: to.clone() };
 /// let first = manual.scheduler().schedule_delivery(spec, first).expect("open");
-/// let second = Letter { text: "second", to };
+/// let second = Message { text: "second", to };
 /// manual.scheduler().schedule_delivery(spec, second).expect("open");
 ///
 /// manual.advance(Duration::from_millis(20));
-/// assert!(first.cancel(), "it lies in the mailbox, and was not opened");
+/// assert!(first.cancel(), "it is in the mailbox and was not accepted");
 /// assert!(mailbox.recv()?.accept().is_none());
-/// let mut delivery = mailbox.recv()?.accept().expect("nobody has cancelled it");
-/// assert_eq!(delivery.task_mut::<Letter>().map(|letter| letter.text), Some("second"));
+/// let mut delivery = mailbox.recv()?.accept().expect("it was not cancelled");
+/// assert_eq!(delivery.task_mut::<Message>().map(|message| message.text), Some("second"));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait DeliveryTask: Send + 'static {
-    /// What takes deliveries of it to their receiver.
+    /// The type of its sink.
     type Sink: DeliverySink;
 
-    /// Whether it wants to be told by [`cancelled`](Self::cancelled). To tell it takes a turn, so a
-    /// job that does not want it is gone sooner.
+    /// Whether [`cancelled`](Self::cancelled) is called. A poll of the shard makes that call, so a
+    /// job without it is removed sooner.
     const NOTIFY_CANCEL: bool = true;
 
-    /// Who takes the next delivery. It must not borrow from the task, which is in the delivery.
+    /// The sink for the next delivery. It cannot borrow from the task, which is in the delivery.
     fn sink(&self) -> Self::Sink;
 
-    /// As [`SchedulerTask::cancelled`](crate::SchedulerTask::cancelled). If a delivery is out, it is
-    /// called when that has come back.
+    /// As [`SchedulerTask::cancelled`](crate::SchedulerTask::cancelled). If a delivery is out, this
+    /// is called after the delivery was dropped.
     fn cancelled(&mut self) {}
 }
 
-/// Takes a delivery to its receiver.
+/// Receives the deliveries of a task, for instance by putting them into a mailbox.
 pub trait DeliverySink {
-    /// Takes it. Called in a turn, without any lock of the scheduler; it should not take long. If
-    /// it panics, the delivery is dropped with it, and so the run is complete.
+    /// Takes a delivery. Called in a poll of the shard, without any lock of the scheduler; it
+    /// should return soon. If it panics, the delivery is dropped, which completes the run.
     fn deliver(self, delivery: PendingDelivery);
 }
 
-/// A run on its way. Dropping it completes the run; see [`DeliveryTask`].
+/// A run that was sent and can still be cancelled. Dropping it completes the run; see
+/// [`DeliveryTask`].
 ///
-/// To open and to drop it wait for a moment if another thread is busy with the same shard, so an
+/// Accepting and dropping it may wait shortly for another thread that uses the same shard, so an
 /// interrupt must do neither.
 #[must_use = "dropping it completes the run"]
 pub struct PendingDelivery {
     shard: Counted<SchedulerShard>,
-    /// Always there, but for the drop.
+    /// `None` only during the drop.
     task: Option<Task>,
     number: u64,
     due: Tick,
@@ -137,7 +142,7 @@ const _: () =
     assert!(size_of::<PendingDelivery>() <= 72, "it is moved into a mailbox and out of it");
 
 impl PendingDelivery {
-    pub(crate) fn new(shard: Counted<SchedulerShard>, run: Run<Item>, folds: bool) -> Self {
+    pub(crate) fn new(shard: Counted<SchedulerShard>, run: Run<JobPayload>, folds: bool) -> Self {
         let Run { slot, number, batch, due, late: _, payload } = run;
         Self {
             shard,
@@ -153,11 +158,11 @@ impl PendingDelivery {
         }
     }
 
-    /// Opens it, at the moment when it is taken out of the mailbox: from here on its run is an
-    /// executing one. `None` if the job was cancelled meanwhile: then it is discarded.
+    /// Accepts it; call this when you take it out of the mailbox. From here on its run is
+    /// executing. `None` if the job was cancelled meanwhile: then the delivery is discarded.
     ///
-    /// If a fixed rate is folded, the runs that have come due since it was sent, by the turns that
-    /// were taken, are its own from here on.
+    /// If missed runs at a fixed rate are folded, this run now includes those that polls of the
+    /// shard have found due since the delivery was sent.
     #[must_use = "dropping it completes the run"]
     pub fn accept(mut self) -> Option<AcceptedDelivery> {
         let shared = &*self.shard.shared;
@@ -179,13 +184,13 @@ impl PendingDelivery {
         Some(AcceptedDelivery { fire, delivery: self })
     }
 
-    /// Whether the job was cancelled, so that it will not open.
+    /// Whether the job was cancelled, so that it cannot be accepted.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.shard.jobs.state(self.slot) == JobState::Cancelled
     }
 
-    /// The job, as logs and warnings name it.
+    /// The number of the job in logs and warnings.
     #[must_use]
     pub fn job(&self) -> JobNumber {
         JobNumber { shard: self.shard.jobs.id(), number: self.number }
@@ -197,13 +202,13 @@ impl PendingDelivery {
         self.mode
     }
 
-    /// Completes the run, and ends the job: its receiver is gone. That is no failure, and nobody
-    /// is told.
+    /// Completes the run and the job, for instance because its receiver is gone. This is not a
+    /// failure and causes no warning.
     pub fn complete_job(mut self) {
         self.is_last = true;
     }
 
-    /// For who carries it, and for the one who has opened it.
+    /// The task, for its sink and for the receiver that has accepted it.
     pub(crate) fn task_mut<T: 'static>(&mut self) -> Option<&mut T> {
         self.task.as_mut()?.value_mut()
     }
@@ -217,7 +222,7 @@ impl Drop for PendingDelivery {
         let mut guard = self.shard.jobs.lock(&shared.relax());
         let (ended, wakes_poller) = guard.complete_delivery(ReturnedDelivery {
             slot: self.slot,
-            payload: Item { task, dispatcher: DispatcherId::DEFAULT },
+            payload: JobPayload { task, dispatcher: DispatcherId::DEFAULT },
             due: self.due,
             runs: self.missed.saturating_add(1),
             was_accepted: self.is_accepted,
@@ -226,7 +231,7 @@ impl Drop for PendingDelivery {
         });
         drop(guard);
         poll::finish_completion(&self.shard, ended, wakes_poller);
-        // Guarded: a handler that panics may be what drops it.
+        // This catches panics of wakers: a panicking handler may be what drops the delivery.
         shared.wake_readers();
     }
 }
@@ -241,7 +246,7 @@ impl fmt::Debug for PendingDelivery {
     }
 }
 
-/// A delivery that was opened: its run is being executed until this is dropped.
+/// A delivery that was accepted. Its run is executing until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it completes the run"]
 pub struct AcceptedDelivery {
@@ -250,7 +255,7 @@ pub struct AcceptedDelivery {
 }
 
 impl AcceptedDelivery {
-    /// What the run is told: with the time of the opening.
+    /// The context of the run, with the time of the accept.
     #[must_use]
     pub const fn fire(&self) -> &FireContext {
         &self.fire

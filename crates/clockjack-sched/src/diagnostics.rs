@@ -1,4 +1,4 @@
-//! Finding out what a scheduler did: streams, the log, and hooks for tests.
+//! Diagnostics of a scheduler: event streams, the log, and hooks for tests.
 
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
@@ -13,7 +13,7 @@ use crate::{
 /// How many jobs of a shard a dump shows.
 const DUMP_JOBS_MAX: usize = 1000;
 
-/// The diagnostics of a scheduler; made by [`Scheduler::diagnostics`].
+/// The diagnostics of a scheduler; created by [`Scheduler::diagnostics`].
 #[derive(Clone, Copy, Debug)]
 pub struct Diagnostics<'s> {
     scheduler: &'s Scheduler,
@@ -24,12 +24,12 @@ impl<'s> Diagnostics<'s> {
         Self { scheduler }
     }
 
-    /// The events of these kinds from now on, at most `capacity` of which wait to be read; those
-    /// that find no room are counted.
+    /// Subscribes to events of these kinds. At most `capacity` events wait to be read; further ones
+    /// are dropped and counted.
     ///
     /// # Errors
     ///
-    /// If there are as many subscriptions as may be.
+    /// If the maximum number of subscriptions exists.
     pub fn subscribe(
         &self,
         kinds: EventKinds,
@@ -38,7 +38,7 @@ impl<'s> Diagnostics<'s> {
         crate::Bus::subscribe(self.scheduler.inner().shared.bus(), kinds, capacity)
     }
 
-    /// Keeps the last `capacity` records of each shard from now on; what was logged before is gone.
+    /// Starts a new log of the last `capacity` records per shard. Discards earlier records.
     pub fn enable_log(&self, capacity: usize) {
         for shard in &self.scheduler.inner().shards {
             let log = SchedulerLog::with_capacity(capacity);
@@ -46,14 +46,14 @@ impl<'s> Diagnostics<'s> {
         }
     }
 
-    /// Logs into a buffer of the caller's, without an allocation. For the first shard, which is the
+    /// Logs into a buffer of the caller, without an allocation. For the first shard, which is the
     /// only one in manual mode and on small processors.
     pub fn enable_log_in(&self, buffer: &'static mut [LogRecord]) {
         let log = SchedulerLog::in_buffer(buffer);
         self.scheduler.inner().shards[0].with_guard(|locked| locked.table.set_log(log));
     }
 
-    /// What was logged, of all shards, as a trace that can be written down and compared.
+    /// The log of all shards, as a trace that can be written and compared.
     #[must_use]
     pub fn trace(&self) -> ReplayTrace {
         let inner = self.scheduler.inner();
@@ -67,8 +67,8 @@ impl<'s> Diagnostics<'s> {
         trace
     }
 
-    /// The run that was handed over last. With several shards, that of the last one in which any
-    /// was: for tests, which have one.
+    /// The last run that was handed over. With several shards, that of the last shard that has one;
+    /// meant for tests, which have one shard.
     #[must_use]
     pub fn last_fire_batch(&self) -> Option<(JobNumber, ExecutionBatch)> {
         let shards = self.scheduler.inner().shards.iter().rev();
@@ -77,25 +77,25 @@ impl<'s> Diagnostics<'s> {
             .next()
     }
 
-    /// How late the driver has reported itself to be.
+    /// How late the driver was at its last tick, as it has reported.
     #[must_use]
     pub fn driver_jitter(&self) -> Duration {
         self.scheduler.metrics().driver_jitter
     }
 
-    /// Tells how late the driver was at its last tick, for hosts: that is no drift.
+    /// Sets how late the driver was at its last tick, for hosts. This lateness is not drift.
     pub fn set_driver_jitter(&self, jitter: Duration) {
         for shard in &self.scheduler.inner().shards {
             shard.with_guard(|locked| locked.table.set_jitter(jitter));
         }
     }
 
-    /// Hands in ticks without a driver, for tests: moves `clock`, which must be the scheduler's, to
-    /// `up_to` in one leap, and runs what is due. Gives the number of runs.
+    /// Injects ticks without a driver, for tests: moves `clock`, which must be the scheduler's, to
+    /// `up_to` in one step, and runs due jobs. Returns the number of runs.
     ///
     /// # Errors
     ///
-    /// If the scheduler's clock is not moved by hand.
+    /// If the scheduler has no manual clock.
     pub fn inject_tick(&self, clock: &ManualClock, up_to: Tick) -> Result<usize, ModeError> {
         use clockjack_time::MonotonicClock as _;
         if self.scheduler.metadata().mode != RunnerMode::Manual {
@@ -105,7 +105,7 @@ impl<'s> Diagnostics<'s> {
         Ok(self.scheduler.run_due())
     }
 
-    /// A picture of the scheduler.
+    /// A dump of the scheduler.
     #[must_use]
     pub fn dump(&self) -> SchedulerDump {
         let inner = self.scheduler.inner();
@@ -132,7 +132,7 @@ impl<'s> Diagnostics<'s> {
 }
 
 impl Scheduler {
-    /// Writes a picture of the scheduler: where its wheels stand, what waits, what repeats.
+    /// Writes a dump of the scheduler: its wheels, and its waiting and periodic jobs.
     ///
     /// # Errors
     ///

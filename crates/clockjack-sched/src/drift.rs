@@ -1,9 +1,8 @@
-//! Drift: whether fires are late as a rule, and how fast the wheel goes.
+//! Drift: whether runs are systematically late, and the tick rate of the wheel.
 //!
-//! A fire may be late because its thread was, so one late fire says nothing. But if the *least*
-//! late of many in a row is late, then it is the ticks that come late. What the driver has reported
-//! of its own jitter is not counted. A clock that is moved by hand has no excuse: any drift is
-//! told.
+//! One run may be late because its thread was delayed, so one late run means nothing. But if the
+//! *least* late of many successive runs is late, then the ticks themselves come late. The jitter
+//! that the driver has reported is subtracted. With a manual clock, any drift is reported.
 //!
 //! Nothing here reads a clock.
 
@@ -11,21 +10,21 @@ use core::{mem, time::Duration};
 
 use clockjack_time::{ClockKind, Resolution, Tick};
 
-/// How many fires make a window.
+/// How many runs make a window.
 pub const WINDOW_FIRES: u32 = 64;
 
-/// That fires were late as a rule.
+/// A report that runs were systematically late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// How late the least late of them was, without the driver's jitter.
     pub observed: Duration,
     /// How late it may be.
     pub budget: Duration,
-    /// How many fires were looked at.
+    /// How many runs were observed.
     pub fires: u32,
 }
 
-/// Watches how late fires are, window by window.
+/// Observes how late runs are, window by window.
 ///
 /// # Examples
 ///
@@ -36,8 +35,8 @@ pub struct Drift {
 ///
 /// let mut monitor = DriftMonitor::new(Resolution::MILLI, 5, ClockKind::RealtimeHost);
 /// let late = Duration::from_micros(70);
-/// let told = (0..WINDOW_FIRES).find_map(|_| monitor.note(late, Duration::ZERO)).unwrap();
-/// assert_eq!((told.observed, told.budget), (late, Duration::from_micros(50)));
+/// let drift = (0..WINDOW_FIRES).find_map(|_| monitor.note(late, Duration::ZERO)).unwrap();
+/// assert_eq!((drift.observed, drift.budget), (late, Duration::from_micros(50)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct DriftMonitor {
@@ -45,13 +44,13 @@ pub struct DriftMonitor {
     is_deterministic: bool,
     fires: u32,
     least: Duration,
-    /// On a deterministic clock: this window has told already.
+    /// On a deterministic clock: this window was reported already.
     has_reported: bool,
 }
 
 impl DriftMonitor {
-    /// A monitor with a budget of so many percent of a tick. On a deterministic clock the budget is
-    /// nothing, whatever the percentage.
+    /// Creates a monitor with a budget in percent of a tick. On a deterministic clock the budget is
+    /// zero, whatever the percentage.
     #[must_use]
     pub const fn new(resolution: Resolution, budget_pct: u8, kind: ClockKind) -> Self {
         let is_deterministic = matches!(kind, ClockKind::Deterministic);
@@ -60,15 +59,15 @@ impl DriftMonitor {
         Self { budget, is_deterministic, fires: 0, least: Duration::MAX, has_reported: false }
     }
 
-    /// How late the least late fire of a window may be.
+    /// How late the least late run of a window may be.
     #[must_use]
     pub const fn budget(&self) -> Duration {
         self.budget
     }
 
-    /// Notes a fire that was `late`, of which the driver says that `jitter` was its own. Tells at
-    /// the end of a window whether all of it was above the budget; on a deterministic clock at the
-    /// first fire of a window that is late at all.
+    /// Records a run that was `late`, of which the driver caused `jitter`. Returns a drift at the
+    /// end of a window if all of its runs exceeded the budget; on a deterministic clock, at the
+    /// first late run of a window.
     #[inline]
     pub fn note(&mut self, late: Duration, jitter: Duration) -> Option<Drift> {
         let drift = late.saturating_sub(jitter);
@@ -98,19 +97,19 @@ impl DriftMonitor {
     }
 }
 
-/// How far the wheel went.
+/// How far the wheel advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickCount {
-    /// By how many ticks.
+    /// The number of ticks.
     pub ticks: u64,
-    /// How long they last.
+    /// The duration of these ticks.
     pub over: Duration,
 }
 
-/// Counts the ticks of a wheel, and tells about once a second.
+/// Counts the ticks of a wheel, and reports about once per second.
 ///
-/// A wheel without timers makes no ticks and is not advanced: what it went through meanwhile is
-/// told at the next advance, for as long as it was.
+/// A wheel without timers is not advanced. The next advance reports the ticks of that time, with
+/// their duration.
 ///
 /// # Examples
 ///
@@ -125,13 +124,13 @@ pub struct TickCount {
 #[derive(Clone, Debug)]
 pub struct TickRate {
     resolution: Resolution,
-    /// Whole ticks that last a second or just longer.
+    /// The smallest number of ticks that last at least a second.
     second_ticks: u64,
     since: Tick,
 }
 
 impl TickRate {
-    /// Counts from `start` on.
+    /// Creates a counter that begins at `start`.
     #[must_use]
     pub fn new(resolution: Resolution, start: Tick) -> Self {
         let second = resolution.ticks_ceil(Duration::from_secs(1));
@@ -139,8 +138,8 @@ impl TickRate {
         Self { resolution, second_ticks, since: start }
     }
 
-    /// Notes that the wheel stands at `now`. Tells how far it went since it told last, if that is a
-    /// second or more.
+    /// Records that the wheel is at `now`. Returns how far it advanced since the last report, if
+    /// that is a second or more.
     #[inline]
     pub fn note(&mut self, now: Tick) -> Option<TickCount> {
         let elapsed = now.saturating_since(self.since);

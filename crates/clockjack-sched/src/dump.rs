@@ -1,8 +1,8 @@
-//! What a scheduler looks like at one moment, as data and as text.
+//! A snapshot of a scheduler, as data and as text.
 //!
-//! The text is for people: aligned tables, which may change. The lines are for programs: a word,
-//! then `key=value` pairs with one space between two, one record a line. Keys are never renamed;
-//! new ones come at the end.
+//! The text format is for people: aligned tables, which may change. The line format is for
+//! programs: a word, then `key=value` pairs separated by one space, one record per line. Keys are
+//! never renamed; new ones are added at the end.
 
 mod lines;
 mod table;
@@ -15,38 +15,38 @@ use clockjack_time::{ClockKind, Resolution, Tick};
 
 use crate::{BatchMode, Class, JobNumber};
 
-/// The form of a dump.
+/// The format of a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DumpFormat {
     /// Tables, for people.
     #[default]
     Text,
-    /// One record a line, for programs.
+    /// One record per line, for programs.
     Lines,
 }
 
-/// A scheduler at one moment.
+/// A snapshot of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerDump {
-    /// What runs it.
+    /// The mode.
     pub mode: &'static str,
-    /// What makes its time pass.
+    /// The kind of its clock.
     pub clock: ClockKind,
-    /// What a tick is worth.
+    /// The length of a tick.
     pub resolution: Resolution,
-    /// The present tick.
+    /// The current tick.
     pub now: Tick,
     /// Whether it was shut down.
     pub is_closed: bool,
-    /// How many jobs may live.
+    /// How many jobs may be live.
     pub quota_limit: usize,
-    /// How many live.
+    /// How many jobs are live.
     pub active: usize,
     /// Its shards.
     pub shards: Vec<ShardDump>,
 }
 
-/// A shard at one moment.
+/// A snapshot of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardDump {
     /// Its number.
@@ -55,15 +55,15 @@ pub struct ShardDump {
     pub wheel_offset: Tick,
     /// How many slots of the wheel have a timer.
     pub occupied_slots: usize,
-    /// How many timers wait, those in the overflow included.
+    /// How many timers wait, including those in the overflow.
     pub pending: usize,
-    /// How many of them lie further ahead than the wheel reaches.
+    /// How many of them are due beyond the range of the wheel.
     pub overflow: usize,
-    /// How many may.
+    /// How many timers the overflow can hold.
     pub overflow_capacity: usize,
-    /// How many notes from other threads were not yet read.
+    /// How many remote operations were not applied yet.
     pub pending_commands: usize,
-    /// How many runs were handed over and not yet begun.
+    /// How many jobs are due and wait for a poll.
     pub queued: usize,
     /// Its jobs, or some of them.
     pub jobs: Vec<JobDump>,
@@ -71,12 +71,12 @@ pub struct ShardDump {
     pub jobs_left_out: usize,
 }
 
-/// A job at one moment.
+/// A snapshot of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobDump {
     /// Its number.
     pub job: JobNumber,
-    /// How far it is.
+    /// Its state.
     pub state: &'static str,
     /// How it repeats.
     pub mode: BatchMode,
@@ -86,14 +86,14 @@ pub struct JobDump {
     pub period_ticks: u64,
     /// How many runs it is behind.
     pub backlog: u32,
-    /// When it was handed over last.
+    /// When a run was last handed over.
     pub last_fire: Option<Tick>,
-    /// How important it is.
+    /// Its priority.
     pub priority: Class,
 }
 
 impl SchedulerDump {
-    /// Writes it.
+    /// Writes the dump.
     ///
     /// # Errors
     ///

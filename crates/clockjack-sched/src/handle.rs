@@ -1,4 +1,4 @@
-//! Handles of jobs.
+//! Handles to jobs.
 
 use core::fmt;
 
@@ -6,10 +6,10 @@ use clockjack_sync::Counted;
 
 use crate::{JobId, JobState, scheduler::SchedulerShard};
 
-/// A handle of a job. Dropping it changes nothing: the job goes on.
+/// A handle to a job. Dropping it changes nothing: the job continues.
 ///
-/// It may be kept for ever: what it says of its job stays true. It keeps a small record of it, not
-/// what the job was to deliver; in a store of fixed capacity that record is a used place.
+/// You may keep it as long as you like: its answers stay correct. It keeps a small record of the
+/// job in use, but not the task; in a store of fixed capacity that record counts as used.
 pub struct Cancellable {
     shard: Counted<SchedulerShard>,
     slot: u32,
@@ -18,15 +18,15 @@ pub struct Cancellable {
 const _: () = assert!(size_of::<Cancellable>() <= 16, "a handle is two words");
 
 impl Cancellable {
-    /// Takes over a pin of the slot.
+    /// Takes over one handle of the slot.
     pub(crate) fn new(shard: Counted<SchedulerShard>, slot: u32) -> Self {
         Self { shard, slot }
     }
 
-    /// Cancels the job: true exactly once, and then no run of it begins any more. False for a
-    /// one-shot whose handler runs or has run, and for whatever has ended. A periodic job can be
-    /// cancelled while its handler runs, also by the handler. A [delivery](crate::PendingDelivery) that was
-    /// sent can be cancelled until it is opened, and then does not open.
+    /// Cancels the job. Returns true exactly once, and then no run of it begins any more. False for
+    /// a one-shot whose handler runs or has run, and for a completed or cancelled job. A periodic
+    /// job can be cancelled while its handler runs, also by the handler. A
+    /// [delivery](crate::PendingDelivery) that was sent can be cancelled until it is accepted.
     pub fn cancel(&self) -> bool {
         let shard = &*self.shard;
         let shared = &*shard.shared;
@@ -39,47 +39,47 @@ impl Cancellable {
         } else {
             shard.flush();
         }
-        // Last, since a waker may panic.
+        // Last, because a waker may panic.
         shared.bus().wake_readers();
         cancel.won
     }
 
-    /// Whether a cancel has succeeded, by whomever. Once true, it stays so.
+    /// Whether a cancel has succeeded, by any handle or by the scheduler. Once true, it stays true.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state() == JobState::Cancelled
     }
 
-    /// Whether the job has run for the last time. A job whose handler failed is one of these.
+    /// Whether the job has run for the last time. True also for a job whose handler failed.
     #[must_use]
     pub fn is_completed(&self) -> bool {
         self.state() == JobState::Completed
     }
 
-    /// Where the job is in its life.
+    /// The state of the job.
     #[must_use]
     pub fn state(&self) -> JobState {
         self.shard.jobs.state(self.slot)
     }
 
-    /// Marks a one-shot that waits to be run, and not cancelled, if it still waits when the
-    /// scheduler closes. False for periodic jobs, and if it waits no more.
+    /// Marks a waiting one-shot to be run, and not cancelled, if it still waits when the scheduler
+    /// closes. False for periodic jobs, and if the job is not waiting any more.
     pub fn run_on_close(&self) -> bool {
         self.shard.jobs.mark_run_on_close(self.slot)
     }
 
-    /// Whether a close has reached the job's shard.
+    /// Whether the close has reached the shard of the job.
     pub(crate) fn is_shard_closed(&self) -> bool {
         self.shard.jobs.is_closed()
     }
 
-    /// A guard that cancels the job when it is dropped.
+    /// Converts the handle to a guard that cancels the job on drop.
     #[must_use = "dropped at once it cancels at once"]
     pub fn cancel_on_drop(self) -> CancelOnDrop {
         CancelOnDrop { handle: Some(self) }
     }
 
-    /// The job's place. It names the job as long as a handle is kept.
+    /// The id of the job. It names the job as long as a handle exists.
     #[must_use]
     pub fn id(&self) -> JobId {
         JobId { shard: self.shard.jobs.id(), slot: self.slot }
@@ -112,12 +112,12 @@ impl fmt::Debug for Cancellable {
 /// Cancels its job when it is dropped.
 #[derive(Debug)]
 pub struct CancelOnDrop {
-    /// Always there, but for the moment of the drop or of `keep`.
+    /// `None` only during the drop and `keep`.
     handle: Option<Cancellable>,
 }
 
 impl CancelOnDrop {
-    /// The handle; the job is cancelled by a drop no more.
+    /// Returns the handle, so that a drop does not cancel the job any more.
     #[must_use]
     pub fn keep(mut self) -> Cancellable {
         self.handle.take().expect("it is taken here or by the drop")

@@ -1,38 +1,39 @@
-//! The hardware mode: an interrupt counts ticks, and a loop takes them up.
+//! The hardware mode: an interrupt counts ticks, and a loop polls them.
 //!
 //! Nothing here sleeps. A board calls [`RunnerLoop::poll`] from its main loop and sleeps when there
-//! is nothing to do; interrupts, and other threads if there are any, end its sleep by a waker.
+//! is nothing to do. Interrupts, and other threads if there are any, wake it by a waker.
 //!
 //! # Roles
 //!
-//! * The **driver** counts ticks, in an interrupt, and wakes the loop at the first one that the
+//! * The **driver** counts ticks in an interrupt, and wakes the loop at the first tick that the
 //!   loop has not taken.
-//! * The **loop** takes ticks off the driver, moves the scheduler's time and runs what is due.
-//!   There is one.
-//! * A **caller** schedules and cancels, from a handler, an interrupt or a thread. Interrupts do
-//!   nothing else with the scheduler, and only where the host knows them
-//!   ([`with_interrupts`](HardwareHost::with_interrupts)): a few jobs at a time are taken from one
-//!   that has interrupted the loop, and more are refused for want of room.
+//! * The **loop** takes ticks from the driver, advances the scheduler's time and runs due jobs.
+//!   There is one loop.
+//! * A **caller** schedules and cancels jobs, from a handler, an interrupt or a thread. Interrupts
+//!   may do nothing else with the scheduler, and only if the host can recognize them
+//!   ([`with_interrupts`](HardwareHost::with_interrupts)). An interrupt that has interrupted the
+//!   loop can schedule a few jobs; further ones are refused for lack of room.
 //!
 //! # Rules
 //!
-//! 1. The waker leaves a mark that outlasts the moment: a flag, the event register of `wfe`, the
-//!    token of a parked thread. The loop clears the mark, polls, and sleeps only while there is no
-//!    mark.
-//! 2. A poll takes tokens until the driver has none. From then on the driver owes a wake-up for the
+//! 1. The waker sets a persistent flag: an atomic, the event register of `wfe`, or the token of a
+//!    parked thread. The loop clears the flag, polls, and sleeps only while the flag is clear.
+//! 2. A poll takes tokens until the driver has none. From then on the driver wakes the loop at the
 //!    next tick, whenever that comes: before the handlers, between them, or after the poll.
-//! 3. Time is the clock's, read after the tokens were taken, and never less than what they said. A
-//!    tick that comes later is moved to by this poll or by the next, for which rule 2 wakes.
-//! 4. A caller whose job is due before the loop wakes by itself calls the runner, which is the same
+//! 3. The time is a reading of the clock after the tokens were taken, and is at least the tick of
+//!    each token. A later tick is processed by this poll, or by the next one, for which rule 2
+//!    wakes the loop.
+//! 4. A caller whose job is due before the loop wakes by itself wakes the poller, which is the same
 //!    waker.
-//! 5. A poll is bounded: in the tokens that it takes and in the handlers that it runs. What is left
-//!    it tells as [`is_more`](LoopPollResult::is_more), and then the loop polls again without a sleep.
+//! 5. A poll is bounded in the tokens that it takes and in the handlers that it runs. If something
+//!    is left, [`is_more`](LoopPollResult::is_more) is true, and the loop polls again without
+//!    sleeping.
 //!
 //! # Why no tick is lost and nothing hangs
 //!
-//! The driver's absolute count is the queue, so that a tick that nobody has taken is in the next
-//! token. A wake-up that comes between poll and sleep has left its mark by rule 1, and the sleep is
-//! not begun. The loop waits for nothing, and the driver and the callers do not wait for the loop.
+//! The driver keeps an absolute count, so a tick that was not taken is part of the next token. A
+//! wake-up between poll and sleep has set the flag of rule 1, so the loop does not begin to sleep.
+//! The loop waits for nothing, and neither the driver nor the callers wait for the loop.
 
 #[path = "hardware/error.rs"]
 mod error;
@@ -52,15 +53,15 @@ use crate::{
     watch::{DriverWatch, Failover},
 };
 
-/// How many tokens one poll takes: a driver that has one each time it is asked is faster than its
-/// loop, and handlers must run all the same.
+/// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always
+/// has another token, and handlers must run nevertheless.
 const TOKENS_MAX: u32 = 64;
-/// How many handlers of a shard one poll runs, so that ticks are taken up between them.
+/// How many handlers of a shard one poll runs, so that ticks are taken in between.
 const RUNS_MAX: usize = 256;
 
-/// Carries a scheduler on bare metal, or wherever ticks come from outside.
+/// The host of a scheduler on bare metal, or wherever ticks come from outside.
 ///
-/// The scheduler's mode follows from the kind of `clock`, as everywhere: over an
+/// The mode of the scheduler follows from the kind of `clock`: with an
 /// [`InterruptDriver`](clockjack_time::InterruptDriver) it is [`RunnerMode::Hardware`].
 pub struct HardwareHost {
     clock: &'static (dyn MonotonicClock + Sync),
@@ -72,10 +73,10 @@ pub struct HardwareHost {
 }
 
 impl HardwareHost {
-    /// A host whose time is `clock`'s and whose ticks come from `driver`; `waker` ends the sleep of
-    /// the loop, and must leave a mark (rule 1 of the module `hardware`).
+    /// Creates a host with the time of `clock` and the ticks of `driver`. `waker` wakes the loop,
+    /// and must set a persistent flag (rule 1 of the module `hardware`).
     ///
-    /// It is woken by whoever schedules something that is due soon. A panic of a handler is not
+    /// A caller that schedules a job that is due soon uses `waker` too. Panics of handlers are not
     /// caught: see [`with_catch_unwind`](Self::with_catch_unwind).
     #[must_use]
     pub const fn new(
@@ -93,30 +94,31 @@ impl HardwareHost {
         }
     }
 
-    /// The same with a way to tell whether the caller is an interrupt, for boards whose interrupts
-    /// schedule or cancel: without it one could wait for the loop that it has interrupted.
+    /// Sets a function that says whether the caller is an interrupt. Boards whose interrupts
+    /// schedule or cancel need it: otherwise an interrupt could wait for the loop that it has
+    /// interrupted.
     #[must_use]
     pub const fn with_interrupts(mut self, is_interrupt: fn() -> bool) -> Self {
         self.is_interrupt = is_interrupt;
         self
     }
 
-    /// The same with a finer reading of the time, for boards that can tell how far a tick has come.
+    /// Sets a finer clock, for boards that can measure the elapsed part of a tick.
     ///
-    /// A clock that counts ticks stands at the beginning of one until the next. By such a clock
-    /// nothing is early, but a delay that is counted from it is short by the part of a tick that
-    /// was over, and a finer clock sees that. Counted from this reading, and rounded up to an edge,
-    /// it is not early by either.
+    /// A clock that counts ticks returns the beginning of the current tick. By such a clock nothing
+    /// is early, but a delay that is counted from its reading is short by the elapsed part of the
+    /// tick, which a finer clock can observe. A delay that is counted from the finer reading, and
+    /// rounded up to a tick, is not early by either clock.
     ///
-    /// It MUST NOT differ from the clock but by being finer: rounded down to the clock's tick it is
-    /// a reading of the clock, also in code that holds off the interrupt that counts.
+    /// The finer clock MUST agree with the clock: rounded down to the clock's tick, its reading is
+    /// a reading of the clock, also in code that masks the counting interrupt.
     #[must_use]
     pub const fn with_fine_clock(mut self, now: fn() -> TimerInstant) -> Self {
         self.fine_now = Some(now);
         self
     }
 
-    /// The same with a way to catch panics, where there is one.
+    /// Sets a function that catches panics.
     #[must_use]
     pub const fn with_catch_unwind(mut self, catch_unwind: CatchUnwind) -> Self {
         self.catch_unwind = catch_unwind;
@@ -173,27 +175,27 @@ impl fmt::Debug for HardwareHost {
     }
 }
 
-/// What one poll of a loop has come to.
+/// The result of one poll of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopPollResult {
     /// How many handlers were called.
     pub ran: usize,
-    /// How many ticks of the driver were taken up.
+    /// How many ticks were taken from the driver.
     pub ticks: u64,
-    /// How many of them came while the loop was away: all but the last of each token.
+    /// How many of them came while the loop did not poll: all but the last tick of each token.
     pub catch_up: u64,
-    /// Up to which tick, in the driver's count, time had come; `None` if no tick was there.
+    /// The last tick that was taken, in the driver's count; `None` if there was none.
     pub up_to: Option<Tick>,
     /// Whether there is more to do at once: poll again, and do not sleep.
     pub is_more: bool,
-    /// When something is due next, in the scheduler's ticks, if nothing is now.
+    /// When the next job is due, in the scheduler's ticks, if none is now.
     pub next_wake: Option<Tick>,
-    /// Whether the scheduler was closed, and nothing is left to do.
+    /// Whether the scheduler is closed and nothing is left to do.
     pub is_over: bool,
 }
 
-/// The loop of the hardware mode: takes ticks off a driver and runs what they make due.
+/// The loop of the hardware mode: takes ticks from a driver and runs the jobs that become due.
 ///
 /// # Examples
 ///
@@ -207,7 +209,7 @@ pub struct LoopPollResult {
 /// static TICKS: InterruptDriver = InterruptDriver::new(Resolution::TEN_MILLIS);
 /// static BLINKS: AtomicU32 = AtomicU32::new(0);
 ///
-/// // A real board hands in a waker that ends its `wfe`.
+/// // A real board passes a waker that ends its `wfe`.
 /// let waker = Waker::noop().clone();
 /// let mut runner = RunnerLoop::start(SchedulerConfig::DEFAULT, &TICKS, &TICKS, waker)?;
 /// let blink = Duration::from_millis(30);
@@ -229,20 +231,20 @@ pub struct RunnerLoop {
     scheduler: Scheduler,
     driver: &'static dyn TickDriver,
     watch: Option<DriverWatch>,
-    /// Ticks that were taken up since the start.
+    /// Ticks that were taken since the start.
     ticks: u64,
-    /// Whether the driver has reported backpressure at the last poll that found ticks.
-    is_pressed: bool,
+    /// Whether the driver reported backpressure at the last poll that found ticks.
+    is_backpressured: bool,
 }
 
 impl RunnerLoop {
-    /// Registers with the driver, which is the last step of a start: if it fails then there is no
-    /// loop. The waker is the one that the scheduler's host has.
+    /// Creates the loop and, as the last step, registers it with the driver. `waker` must be the
+    /// one that the scheduler's host has.
     ///
     /// # Errors
     ///
-    /// If the driver refuses the registration; if the scheduler's clock is moved by hand, to which
-    /// no ticks are supplied.
+    /// If the driver refuses the registration, or the scheduler has a manual clock, which takes no
+    /// ticks from a driver.
     pub fn new(
         scheduler: Scheduler,
         driver: &'static dyn TickDriver,
@@ -252,18 +254,18 @@ impl RunnerLoop {
             return Err(LoopError::MANUAL);
         }
         driver.register(waker)?;
-        let this = Self { scheduler, driver, watch: None, ticks: 0, is_pressed: false };
+        let this = Self { scheduler, driver, watch: None, ticks: 0, is_backpressured: false };
         if !mutant!("loop-ticks-counted-twice") {
             this.set_driver_reports_ticks(true);
         }
         Ok(this)
     }
 
-    /// A scheduler over a [`HardwareHost`] of these parts, with its loop.
+    /// Creates a scheduler with a [`HardwareHost`] of these parts, and its loop.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); and if the scheduler cannot be made.
+    /// As [`new`](Self::new), and if the scheduler cannot be created.
     pub fn start(
         config: SchedulerConfig,
         clock: &'static (dyn MonotonicClock + Sync),
@@ -274,17 +276,17 @@ impl RunnerLoop {
         Self::new(Scheduler::new(config, host)?, driver, waker)
     }
 
-    /// Watches from now on that the driver does not fall silent, after
-    /// [`driver_timeout`](SchedulerConfig::driver_timeout) or two ticks, if that is longer. See
-    /// [`DriverWatch`] for what the board has to do for it.
+    /// Watches from now on whether the driver supplies ticks. The timeout is
+    /// [`driver_timeout`](SchedulerConfig::driver_timeout), but at least two ticks. See
+    /// [`DriverWatch`] for what the board must do for it.
     ///
     /// # Errors
     ///
     /// If the clock of [`Failover::UseReference`] has another watch.
-    pub fn watch(&mut self, fallback: Failover) -> Result<(), LoopError> {
+    pub fn watch(&mut self, failover: Failover) -> Result<(), LoopError> {
         let two_ticks = self.driver_tick().duration(TickSpan::new(2));
         let silence = self.scheduler.inner().shared.driver_timeout.max(two_ticks);
-        self.watch = Some(DriverWatch::new(silence, fallback)?);
+        self.watch = Some(DriverWatch::new(silence, failover)?);
         Ok(())
     }
 
@@ -294,7 +296,7 @@ impl RunnerLoop {
         &self.scheduler
     }
 
-    /// Takes up all ticks that have come, moves time and runs what is due, on this thread.
+    /// Takes all ticks from the driver, advances time and runs due jobs, on this thread.
     pub fn poll(&mut self) -> LoopPollResult {
         let mut result = LoopPollResult::default();
         self.take_ticks(&mut result);
@@ -303,12 +305,12 @@ impl RunnerLoop {
         result
     }
 
-    /// Stops the driver, and closes the scheduler as [`Scheduler::shutdown`] does: what the last
-    /// ticks made due is run. The report says what the driver drained.
+    /// Stops the driver and closes the scheduler as [`Scheduler::shutdown`] does: jobs that the
+    /// last ticks made due run. The report contains what the driver drained.
     pub fn stop(&mut self) -> CloseReport {
         let driver = self.driver.stop_and_flush();
         let mut report = self.scheduler.shutdown();
-        // The host has stopped the driver once more, and found nothing left.
+        // The shutdown stopped the driver once more and found nothing left.
         report.driver = Some(driver);
         report
     }
@@ -319,7 +321,7 @@ impl RunnerLoop {
 
     /// Rule 2.
     fn take_ticks(&mut self, result: &mut LoopPollResult) {
-        // Before the tokens are taken: afterwards nothing waits.
+        // Read before the tokens are taken: afterwards no tick is pending.
         let status = self.driver.current_status();
         result.is_more = true;
         for _ in 0..TOKENS_MAX {
@@ -347,18 +349,18 @@ impl RunnerLoop {
         }
     }
 
-    /// How late the driver says that it is: for how long the oldest tick has waited.
+    /// Derives the driver's lateness from its status: how long the oldest tick has waited.
     fn update_jitter(&mut self, status: DriverStatus) {
         let pending = match status {
             DriverStatus::Backpressured { pending_ticks } => pending_ticks,
             _ => 0,
         };
-        let is_pressed = pending > 0;
-        if is_pressed || self.is_pressed {
+        let is_backpressured = pending > 0;
+        if is_backpressured || self.is_backpressured {
             let jitter = self.driver_tick().duration(TickSpan::new(pending));
             self.scheduler.diagnostics().set_driver_jitter(jitter);
         }
-        self.is_pressed = is_pressed;
+        self.is_backpressured = is_backpressured;
     }
 
     #[cold]
@@ -395,18 +397,18 @@ impl RunnerLoop {
         }
     }
 
-    /// Who counts the ticks that are made up for: the loop, which is told by the driver, or the
-    /// shards, which can only guess by what is due.
-    fn set_driver_reports_ticks(&self, is_here: bool) {
+    /// Sets who counts the ticks that are caught up with: the loop, which gets their number from
+    /// the driver, or the shards, which can only guess it from their deadlines.
+    fn set_driver_reports_ticks(&self, reports: bool) {
         for shard in &self.scheduler.inner().shards {
-            shard.with_guard(|locked| locked.table.set_driver_reports_ticks(is_here));
+            shard.with_guard(|locked| locked.table.set_driver_reports_ticks(reports));
         }
     }
 }
 
 impl Drop for RunnerLoop {
-    /// Takes the registration back, so that another loop may follow. The scheduler goes on, with
-    /// nobody to run its jobs.
+    /// Unregisters from the driver, so that another loop may follow. The scheduler continues, but
+    /// nothing runs its jobs.
     fn drop(&mut self) {
         self.driver.unregister();
         self.set_driver_reports_ticks(false);

@@ -1,4 +1,4 @@
-//! What carries a scheduler: who gives it the time, wakes its runner and catches panics.
+//! The host of a scheduler: gives it the time, wakes its poller and catches panics.
 
 use core::fmt;
 
@@ -7,14 +7,14 @@ use clockjack_time::{ClockKind, DriverStatus, Resolution, TimerInstant};
 
 use crate::{DispatchedRun, DispatcherId, HandlerError};
 
-/// By what a scheduler's time moves. It follows from the kind of its clock.
+/// What makes the time of a scheduler advance. It follows from the kind of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunnerMode {
-    /// A hand moves the clock, and runs what is due on its own thread.
+    /// The caller advances the clock, and due jobs run on the caller's thread.
     Manual,
-    /// Threads or tasks of the host sleep until something is due.
+    /// Threads or tasks of the host sleep until a job is due.
     AsyncHost,
-    /// An interrupt counts ticks, and a loop takes them up.
+    /// An interrupt counts ticks, and a loop polls them.
     Hardware,
 }
 
@@ -29,7 +29,7 @@ impl RunnerMode {
         }
     }
 
-    /// The name as it is printed.
+    /// The printed name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,43 +46,44 @@ impl fmt::Display for RunnerMode {
     }
 }
 
-/// What a scheduler needs from the place where it runs.
+/// The services that a scheduler needs from its platform.
 ///
 /// # For implementers
 ///
 /// 1. `now` MUST be a fresh reading of a [`MonotonicClock`](clockjack_time::MonotonicClock), in the
 ///    finest resolution that the host has: delays are counted from it, and rounded up once.
-/// 2. After `wake_poller` somebody MUST call [`Scheduler::poll_shard`](crate::Scheduler::poll_shard) for that
-///    shard soon. It is called from any thread, and MUST NOT wait or take a turn itself.
-/// 3. `guarded` MUST call its argument once, on this thread, before it returns.
-/// 4. `dispatch` MUST NOT run what it is given before it returns.
-/// 5. `now`, `relax` and `can_wait` are called while a shard is held, or waited for: they MUST NOT
-///    call the scheduler.
-/// 6. Where threads have priorities, `relax` MUST let those of a lower one run too. Where there are
-///    interrupts, `can_wait` MUST say false in them, and they MUST NOT take turns, look at metrics
-///    or diagnostics, or shut the scheduler down: all of these wait.
+/// 2. After `wake_poller`, a thread or task MUST call
+///    [`Scheduler::poll_shard`](crate::Scheduler::poll_shard) for that shard soon. `wake_poller` is
+///    called from any thread, and MUST NOT wait or poll the shard itself.
+/// 3. `catch_unwind` MUST call its argument once, on this thread, before it returns.
+/// 4. `dispatch` MUST NOT execute its argument before it returns.
+/// 5. `now`, `relax` and `can_wait` are called by a thread that holds a shard guard or waits for
+///    one: they MUST NOT call the scheduler.
+/// 6. Where threads have priorities, `relax` MUST let threads of lower priorities run too. Where
+///    there are interrupts, `can_wait` MUST return false in them, and they MUST NOT poll shards,
+///    read metrics or diagnostics, or shut the scheduler down: all of these wait.
 pub trait SchedulerHost: Send + Sync + 'static {
-    /// The time.
+    /// The current time.
     fn now(&self) -> TimerInstant;
 
-    /// What makes it pass.
+    /// The kind of the clock.
     fn clock_kind(&self) -> ClockKind;
 
-    /// How long a tick of the driver is, where ticks are counted: as long as the unit of
-    /// [`now`](Self::now), unless that is finer.
+    /// The length of a tick of the driver, for drivers that count ticks. By default the unit of
+    /// [`now`](Self::now); override it if `now` is finer.
     fn driver_tick(&self) -> Resolution {
         self.now().resolution()
     }
 
-    /// The name of what drives the scheduler, for people.
+    /// The name of the driver, for display.
     fn name(&self) -> &'static str;
 
-    /// The shard that this thread registers in; more than there are go round.
+    /// The shard in which this thread schedules jobs, modulo the number of shards.
     fn shard(&self) -> usize {
         0
     }
 
-    /// Somebody is to take a turn of this shard.
+    /// Wakes the poller of this shard.
     fn wake_poller(&self, shard: usize);
 
     /// Lets other threads run.
@@ -90,14 +91,14 @@ pub trait SchedulerHost: Send + Sync + 'static {
         hint::spin_loop();
     }
 
-    /// Whether this thread may wait for another. An interrupt must not: the holder of what it waits
-    /// for may be what it has interrupted. It schedules all the same, as many jobs as there are
-    /// places ready for it, and is refused for want of room beyond that.
+    /// Whether this thread may wait for another thread. An interrupt must not: it may have
+    /// interrupted the thread that it would wait for. It can schedule nevertheless: as many jobs as
+    /// there are reserved slots, and further ones fail for lack of room.
     fn can_wait(&self) -> bool {
         true
     }
 
-    /// Calls what is the user's, and catches a panic in it, where the host can.
+    /// Calls user code and catches its panics, if the host can.
     ///
     /// # Errors
     ///
@@ -107,56 +108,56 @@ pub trait SchedulerHost: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether there is such a dispatcher.
+    /// Whether this dispatcher exists.
     fn has_dispatcher(&self, dispatcher: DispatcherId) -> bool {
         dispatcher == DispatcherId::DEFAULT
     }
 
-    /// Runs a job's handler on a dispatcher other than [`DispatcherId::DEFAULT`], which is where
-    /// turns are taken.
+    /// Runs the handler of a job on a dispatcher other than [`DispatcherId::DEFAULT`], which is the
+    /// thread that polls the shard.
     ///
     /// # Errors
     ///
-    /// The work comes back if the dispatcher takes no more.
+    /// Returns the run if the dispatcher accepts no more.
     fn dispatch(&self, dispatcher: DispatcherId, run: DispatchedRun) -> Result<(), DispatchedRun> {
         let _ = dispatcher;
         Err(run)
     }
 
-    /// Stops what makes time pass, at the shutdown.
+    /// Stops the driver, during the shutdown.
     fn stop_driver(&self) -> Option<DriverStatus> {
         None
     }
 }
 
-/// How a scheduler is driven, as it was found at its start.
+/// How a scheduler is driven, as determined at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverMetadata {
     /// The mode.
     pub mode: RunnerMode,
-    /// The kind of clock that it follows from.
+    /// The kind of clock that determines the mode.
     pub clock: ClockKind,
     /// The name of the driver.
     pub driver: &'static str,
 }
 
-/// Why a scheduler cannot be driven in this way.
+/// Why a scheduler cannot be driven in the requested way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModeError {
-    /// The configuration is for production, and the clock is moved by hand.
+    /// The configuration is for production, but the clock is a manual one.
     ManualInProduction,
-    /// The call is for a scheduler whose clock is moved by hand, and this one's is not.
+    /// The call needs a scheduler with a manual clock, and this one has another.
     NotManual,
-    /// The configuration has no shard, or more than may be.
+    /// The number of shards is zero or too large.
     Shards,
 }
 
 impl fmt::Display for ModeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ManualInProduction => "a clock that is moved by hand is refused in production",
-            Self::NotManual => "the scheduler's clock is not moved by hand",
+            Self::ManualInProduction => "a manual clock is refused in production",
+            Self::NotManual => "the scheduler has no manual clock",
             Self::Shards => "a scheduler has from 1 to 1024 shards",
         })
     }

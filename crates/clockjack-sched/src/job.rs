@@ -1,4 +1,4 @@
-//! What a job is asked to be, and whether that can be.
+//! Job specifications, their validation, and the arithmetic of due times.
 
 use core::{fmt, time::Duration};
 
@@ -9,8 +9,8 @@ use crate::{BatchMode, Policy, ScheduleErrorKind};
 /// The longest delay or period, in ticks.
 pub const DELAY_TICKS_MAX: u64 = i32::MAX as u64;
 
-/// Names a job: its shard, and its slot there. JobSlots are used again, so it names the job only while
-/// something pins the slot, as a handle does.
+/// Identifies a job by its shard and slot. Slots are reused, so it names the job only while a
+/// handle keeps the slot in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
     /// The shard.
@@ -25,12 +25,12 @@ impl fmt::Display for JobId {
     }
 }
 
-/// The number of a job in its shard, from 1 on, never used again: what logs and warnings name.
+/// The number of a job in its shard, for logs and warnings. Numbers begin at 1 and are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobNumber {
     /// The shard.
     pub shard: u32,
-    /// How many jobs it had accepted, this one included.
+    /// How many jobs the shard had accepted, including this one.
     pub number: u64,
 }
 
@@ -45,28 +45,28 @@ impl fmt::Display for JobNumber {
 pub enum Repeat {
     /// Not at all.
     Once,
-    /// At multiples of a period from the first run on.
+    /// At multiples of a period after the first run.
     FixedRate(Duration),
-    /// A delay after each run has ended.
+    /// With a delay after the end of each run.
     FixedDelay(Duration),
 }
 
-/// What a job is asked to be.
+/// The specification of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobSpec {
-    /// Until its first run.
+    /// The delay until the first run.
     pub delay: Duration,
-    /// And then.
+    /// How the job repeats after that.
     pub repeat: Repeat,
-    /// How it is treated.
+    /// Its priority and what happens to missed runs.
     pub policy: Policy,
-    /// Whether what it delivers wants to be told if it is cancelled.
+    /// Whether a cancel notifies the payload.
     pub notify_cancel: bool,
-    /// Whether it is run, and not cancelled, if it still waits when the scheduler closes. For
-    /// one-shots; a job that repeats is cancelled all the same.
+    /// Whether a one-shot that still waits when the scheduler closes is run instead of cancelled.
+    /// Periodic jobs are cancelled in any case.
     pub run_on_close: bool,
-    /// Whether its runs are sent as [deliveries](crate::PendingDelivery). A [`Scheduler`](crate::Scheduler)
-    /// sets it by what the job delivers.
+    /// Whether its runs are sent as [deliveries](crate::PendingDelivery). A
+    /// [`Scheduler`](crate::Scheduler) sets this by the type of the task.
     pub is_delivery: bool,
 }
 
@@ -77,13 +77,13 @@ impl JobSpec {
         Self::new(delay, Repeat::Once)
     }
 
-    /// A run after `initial`, and one each `period` from then on.
+    /// A run after `initial`, and then one every `period`.
     #[must_use]
     pub const fn fixed_rate(initial: Duration, period: Duration) -> Self {
         Self::new(initial, Repeat::FixedRate(period))
     }
 
-    /// A run after `initial`, and one `delay` after the end of each.
+    /// A run after `initial`, and then one `delay` after the end of each run.
     #[must_use]
     pub const fn fixed_delay(initial: Duration, delay: Duration) -> Self {
         Self::new(initial, Repeat::FixedDelay(delay))
@@ -100,14 +100,14 @@ impl JobSpec {
         }
     }
 
-    /// The same under another policy.
+    /// Sets another policy.
     #[must_use]
     pub const fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// When it is due and how it goes on, or why it cannot be.
+    /// Computes when the job is due and how it repeats, or why the specification is invalid.
     #[inline]
     pub(crate) fn plan(
         &self,
@@ -132,12 +132,12 @@ impl JobSpec {
         };
         let at = tick_of(now, resolution);
         let due = if is_zero {
-            // At once, that is in the tick that time stands in, however much of it is over.
+            // At once: in the current tick, however much of it has elapsed.
             at
         } else {
             edge_after(now, self.delay, resolution).ok_or(INVALID)?
         };
-        // A rate is once a tick at the most.
+        // A rate is at most one run per tick.
         let is_capped = mode == BatchMode::FixedRate && period == 1;
         let excess_ns = if period == 0 || is_capped {
             0
@@ -156,17 +156,17 @@ const fn is_within(delay: Duration, resolution: Resolution) -> bool {
     delay.as_nanos() <= max
 }
 
-/// The tick that an instant falls in.
+/// The tick that contains an instant.
 #[inline]
 pub(crate) fn tick_of(now: TimerInstant, resolution: Resolution) -> Tick {
-    // Hosts hand in nanoseconds, and then a short division will do.
+    // Hosts usually pass nanoseconds, for which a short division is enough.
     if now.resolution_ns == 1 {
         return Tick::new(now.ticks / u64::from(resolution.nanos().get()));
     }
     now.elapsed_tick(resolution)
 }
 
-/// How long after the beginning of a tick an instant lies.
+/// How long after the beginning of a tick an instant is.
 #[inline]
 pub(crate) fn late_by(now: TimerInstant, due: Tick, resolution: Resolution) -> Duration {
     // As in `tick_of`.
@@ -178,7 +178,7 @@ pub(crate) fn late_by(now: TimerInstant, due: Tick, resolution: Resolution) -> D
     now.since(TimerInstant::new(due, resolution))
 }
 
-/// The first edge at or after `now` + `delay`: exact, whatever the resolution of `now` is.
+/// The first tick at or after `now` + `delay`. Exact for every resolution of `now`.
 #[inline]
 pub(crate) fn edge_after(
     now: TimerInstant,
@@ -201,21 +201,21 @@ pub(crate) fn edge_after(
     u64::try_from(due_ns.div_ceil(u128::from(tick_ns))).ok().map(Tick::new)
 }
 
-/// When a job is due, and how it goes on.
+/// When a job is due, and how it repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// The tick that it was asked for in.
+    /// The tick in which the job was scheduled.
     pub(crate) at: Tick,
     pub(crate) due: Tick,
     pub(crate) mode: BatchMode,
     /// In ticks, rounded up; zero for a one-shot.
     pub(crate) period: u64,
-    /// By how much the period is shorter than that: less than a tick.
+    /// How much longer the rounded period is than the requested one: less than a tick.
     pub(crate) excess_ns: u32,
 }
 
-/// The due times of a job at a fixed rate. Its period need not be whole ticks: each due time is
-/// rounded up by itself, and what that adds, the *phase*, is not carried on.
+/// The due times of a job at a fixed rate. The period need not be a multiple of a tick: each due
+/// time is rounded up by itself, and the *phase* that this adds does not accumulate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) period: u32,
@@ -224,7 +224,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// The due time and phase `periods` later; `None` if that lies beyond the end of the count.
+    /// The due time and phase `periods` later; `None` if that is after the last tick.
     #[inline]
     pub(crate) fn later(self, due: Tick, phase_ns: u32, periods: u32) -> Option<(Tick, u32)> {
         let (periods, tick_ns) = (u64::from(periods), u64::from(self.tick_ns));
@@ -239,7 +239,7 @@ impl Grid {
         Some((due.checked_add(TickSpan::new(span - over / tick_ns))?, phase))
     }
 
-    /// How many due times lie behind `due` and not behind `to`.
+    /// How many due times are after `due` and not after `to`.
     #[inline]
     pub(crate) fn periods_until(self, due: Tick, phase_ns: u32, to: Tick) -> u32 {
         let span = to.saturating_since(due).get();

@@ -1,8 +1,8 @@
-//! The deterministic log: what a shard did, in order, so that two runs can be compared.
+//! The deterministic log: what a shard did, in order, so that two executions can be compared.
 //!
-//! A [`SchedulerLog`] is a ring that keeps the newest records and counts what it has lost; it
-//! belongs to whoever holds the shard, and shares nothing. A [`ReplayTrace`] is what a log, or the
-//! logs of all shards, come to: a text that another run is held against.
+//! A [`SchedulerLog`] is a ring buffer that keeps the newest records and counts the lost ones. It
+//! belongs to the holder of the shard guard, and shares nothing. A [`ReplayTrace`] is the content
+//! of a log, or of the logs of all shards, as a text that can be compared with another execution.
 
 mod record;
 mod ring;

@@ -1,4 +1,4 @@
-//! The manual mode: a clock that a hand moves, and everything due runs on the calling thread.
+//! The manual mode: the caller advances the clock, and due jobs run on the calling thread.
 
 use core::{fmt, time::Duration};
 
@@ -7,12 +7,12 @@ use clockjack_time::{ClockKind, ManualClock, MonotonicClock, Tick, TickSpan, Tim
 
 use crate::{HandlerError, ModeError, Scheduler, SchedulerConfig, SchedulerHost};
 
-/// A scheduler in virtual time, and the hand that moves it.
+/// A scheduler in virtual time, with the clock that the caller advances.
 ///
-/// Due is what has a deadline not later than the new time. Jobs run in the order of their
-/// deadlines, each with the clock at its own deadline; what a job schedules runs in the same
-/// advance if it is due by then. A job without delay runs within the call that schedules it, or
-/// after the present handler if that is called from one.
+/// A job is due if its deadline is not later than the new time. Jobs run in the order of their
+/// deadlines, each with the clock at its own deadline. A job that another job schedules runs in the
+/// same advance if it is due by then. A job without delay runs within the call that schedules it,
+/// or after the current handler if a handler schedules it.
 ///
 /// # Examples
 ///
@@ -21,13 +21,13 @@ use crate::{HandlerError, ModeError, Scheduler, SchedulerConfig, SchedulerHost};
 /// use core::time::Duration;
 ///
 /// let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?;
-/// let (told, heard) = std::sync::mpsc::channel();
+/// let (sender, receiver) = std::sync::mpsc::channel();
 /// let secs = Duration::from_secs;
-/// manual.scheduler().schedule_once_fn(secs(5), DispatcherId::DEFAULT, move |_| told.send(()))?;
+/// manual.scheduler().schedule_once_fn(secs(5), DispatcherId::DEFAULT, move |_| sender.send(()))?;
 ///
 /// assert_eq!(manual.advance(secs(4)), 0);
 /// assert_eq!(manual.advance(secs(1)), 1);
-/// assert!(heard.try_recv().is_ok());
+/// assert!(receiver.try_recv().is_ok());
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub struct ManualRunner {
     clock: Counted<ManualClock>,
 }
 
-/// Calls what is the user's, and catches a panic in it: what a host with unwinding hands in.
+/// Calls user code and catches its panics. A host with unwinding provides this function.
 pub type CatchUnwind = fn(&mut dyn FnMut()) -> Result<(), HandlerError>;
 
 struct ManualHost {
@@ -70,8 +70,9 @@ pub(crate) fn without_catch_unwind(call: &mut dyn FnMut()) -> Result<(), Handler
 }
 
 impl ManualRunner {
-    /// A scheduler whose time stands at the start of its configuration. A handler that panics takes
-    /// its caller along, which is whoever moves time: see [`with_catch_unwind`](Self::with_catch_unwind).
+    /// Creates a scheduler whose time is the start of its configuration. A panic of a handler
+    /// propagates to the caller that advances time: see
+    /// [`with_catch_unwind`](Self::with_catch_unwind).
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl ManualRunner {
         Self::with_catch_unwind(config, without_catch_unwind)
     }
 
-    /// As [`new`](Self::new), with a way to catch panics.
+    /// As [`new`](Self::new), with a function that catches panics.
     ///
     /// # Errors
     ///
@@ -100,19 +101,19 @@ impl ManualRunner {
         &self.scheduler
     }
 
-    /// Its clock. To move it by itself is to stall: what is due then runs late, at the next
-    /// [`advance`](Self::advance).
+    /// The clock. Moving it directly simulates a stall: jobs that become due by that run late, at
+    /// the next [`advance`](Self::advance).
     #[must_use]
     pub fn clock(&self) -> &ManualClock {
         &self.clock
     }
 
-    /// Moves time by `duration` and runs all that is due on the way. Gives the number of runs.
+    /// Advances time by `duration` and runs all jobs that become due. Returns the number of runs.
     ///
-    /// What is left below a tick is kept, so many small advances add up exactly.
+    /// Fractions of a tick are kept, so many small advances add up exactly.
     pub fn advance(&self, duration: Duration) -> usize {
         let resolution = self.clock.resolution();
-        // As many ticks as are whole; what is left may complete one more, with what was kept.
+        // The whole ticks. The rest may complete one more tick together with the kept fraction.
         let span = match resolution.ticks_ceil(duration) {
             Some(span) if resolution.duration(span) > duration => span.get() - 1,
             Some(span) => span.get(),
@@ -128,10 +129,10 @@ impl ManualRunner {
         ran + self.run_by(tick.min(target.saturating_add(TickSpan::ONE)))
     }
 
-    /// Moves time to a tick and runs all that is due on the way. Gives the number of runs.
+    /// Advances time to a tick and runs all jobs that become due. Returns the number of runs.
     ///
-    /// It ends, however long handlers take: what comes due behind `target` waits for the next
-    /// advance, also if a handler has moved the clock there.
+    /// It returns however long handlers take: jobs that are due after `target` wait for the next
+    /// advance, even if a handler has moved the clock there.
     pub fn advance_to(&self, target: Tick) -> usize {
         let mut ran = self.run_by(target);
         while let Some(next) = self.scheduler.next_deadline().filter(|next| *next <= target) {
@@ -142,19 +143,19 @@ impl ManualRunner {
         ran + self.run_by(target)
     }
 
-    /// Moves time to the next deadline and runs what is due there. `None` if nothing is scheduled.
+    /// Advances time to the next deadline and runs the due jobs. `None` if nothing is scheduled.
     pub fn advance_to_next(&self) -> Option<usize> {
         let next = self.scheduler.next_deadline()?;
         self.move_to(next);
         Some(self.scheduler.run_due())
     }
 
-    /// Runs what is due without moving time.
+    /// Runs due jobs without advancing time.
     pub fn run_due(&self) -> usize {
         self.scheduler.run_due()
     }
 
-    /// Runs what is due by now, but by `target` at the latest.
+    /// Runs jobs that are due by now, but not those after `target`.
     fn run_by(&self, target: Tick) -> usize {
         let tick = self.clock.now().tick().min(target);
         self.scheduler.run_due_by(TimerInstant::new(tick, self.clock.resolution()))

@@ -1,4 +1,4 @@
-//! What a scheduler has counted.
+//! The metrics of a scheduler.
 
 use core::time::Duration;
 
@@ -6,57 +6,57 @@ use clockjack_observe::histogram::Summary;
 
 use crate::{Scheduler, TaskRunReport, table::TimeHistogram};
 
-/// Counts of a scheduler, all shards together. The counts of one shard belong to one moment, those
-/// of several do not.
+/// Metrics of a scheduler, all shards together. The values of one shard are consistent with each
+/// other; those of several shards are read one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SchedulerMetrics {
-    /// Jobs that live: that wait, are due, or run.
+    /// Live jobs: waiting, due or running.
     pub active_total: usize,
-    /// Those of them that repeat.
+    /// Live jobs that repeat.
     pub periodic_total: usize,
-    /// Jobs that were given up for want of room.
+    /// Jobs that were evicted for lack of room.
     pub dropped_total: u64,
-    /// How many jobs may live at present.
+    /// How many jobs may be live at present.
     pub quota_limit: usize,
     /// Jobs that were accepted.
     pub accepted_total: u64,
     /// Runs that were handed over.
     pub fired_total: u64,
-    /// Those of them that were sent as deliveries and never opened: the job was cancelled before, or
-    /// who had the delivery dropped it.
+    /// Handed-over runs that were sent as deliveries and never accepted: the job was cancelled, or
+    /// the receiver dropped the delivery.
     pub discarded_total: u64,
     /// Jobs that have run for the last time.
     pub executed_total: u64,
-    /// Jobs that were cancelled, dropped ones included.
+    /// Jobs that were cancelled, including evicted ones.
     pub cancelled_total: u64,
     /// Runs whose handler failed.
     pub failed_total: u64,
-    /// How late runs came due, in nanoseconds.
+    /// How late runs were when they became due, in nanoseconds.
     pub lateness: Summary,
-    /// How late the least late run of a window was, in nanoseconds, of windows that were beyond the
+    /// How late the least late run of a window was, in nanoseconds, for windows that exceeded the
     /// budget.
     pub drift: Summary,
-    /// How late the driver has reported itself to be, at its last tick.
+    /// How late the driver was at its last tick, as it has reported.
     pub driver_jitter: Duration,
-    /// Ticks that were made up for, because nobody had moved time when they came.
+    /// Ticks that were caught up with, because time was not advanced when they came.
     pub drift_compensations: u64,
     /// Close tasks that were run.
     pub task_run_on_close_total: u64,
-    /// Those of them that failed.
+    /// Close tasks that failed.
     pub task_run_on_close_failures: u64,
-    /// How long they took together.
+    /// How long all close tasks took.
     pub task_run_on_close_duration: Duration,
-    /// Places that are taken by jobs, and by handles of jobs that have ended.
+    /// Slots in use by jobs, and by handles of completed or cancelled jobs.
     pub slots_total: usize,
-    /// Diagnostic events that found no room.
+    /// Diagnostic events that were dropped because a queue was full.
     pub diagnostics_dropped: usize,
 }
 
 impl Scheduler {
-    /// What has been counted so far. Takes the guard of each shard for a moment.
+    /// Reads the metrics. Takes the guard of each shard for a short time.
     #[must_use]
-    // Its frame is large: not a part of the caller's.
+    // Not inlined, because its stack frame is large.
     #[inline(never)]
     pub fn metrics(&self) -> SchedulerMetrics {
         let inner = self.inner();
@@ -96,7 +96,7 @@ impl Scheduler {
                 metrics.executed_total += counts.executed;
                 metrics.cancelled_total += counts.cancelled;
                 metrics.failed_total += counts.failed;
-                // Those in stock are nobody's.
+                // Reserved slots are not in use.
                 metrics.slots_total +=
                     table.slots_used().saturating_sub(shard.jobs.n_reserved_slots());
                 metrics.drift_compensations += counts.drift_compensations;

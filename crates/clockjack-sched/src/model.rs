@@ -1,23 +1,23 @@
-//! What tests of the protocol look at and users have no business with.
+//! Internals for the tests of the protocol. Not for users.
 
 use crate::Scheduler;
 
-/// What a scheduler holds at a moment when nobody else does anything with it.
+/// The resources that a scheduler holds while no other thread uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// JobSlots that are neither free nor in stock: of jobs, of handles, and lost ones.
+    /// Slots that are neither free nor reserved: of jobs, of handles, and leaked ones.
     pub slots: usize,
-    /// JobSlots that there is room for.
+    /// Allocated slots.
     pub room: usize,
-    /// Jobs that were paid for from the quota, and permits that a shard keeps.
+    /// Permits of live jobs, and permits that a shard caches.
     pub permits: usize,
-    /// What is listed to be run, told or dropped, and was not yet.
+    /// Jobs in the due lists: to be run, notified or dropped.
     pub due: usize,
-    /// Notes that nobody has taken up.
+    /// Shards with remote operations that were not applied.
     pub remote_ops: usize,
 }
 
-/// Takes up what remote_ops there are, and looks.
+/// Applies all remote operations, and counts.
 #[must_use]
 pub fn held(scheduler: &Scheduler) -> Held {
     let inner = scheduler.inner();
@@ -37,8 +37,8 @@ pub fn held(scheduler: &Scheduler) -> Held {
     held
 }
 
-/// Calls `f` while another has the guard of the first shard, as it seems to `f`: what it schedules
-/// and cancels goes by remote_ops. More posts than the stock has slots for would wait for ever.
+/// Calls `f` while the guard of the first shard is held, so that `f` schedules and cancels by
+/// remote operations. Scheduling more jobs than there are reserved slots would wait forever.
 pub fn while_locked<R>(scheduler: &Scheduler, f: impl FnOnce() -> R) -> R {
     let inner = scheduler.inner();
     let guard = inner.shards[0].jobs.lock(&inner.shared.relax());

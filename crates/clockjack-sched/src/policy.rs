@@ -1,4 +1,4 @@
-//! Policies, and by what a job gets its own: its affinity, never an extra argument.
+//! Policies. A job gets its policy by its affinity, never by an extra argument.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::fmt;
@@ -8,28 +8,28 @@ pub use clockjack_time::Class;
 /// What happens to runs at a fixed rate that could not start in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CatchUp {
-    /// Each is delivered by itself, back to back and never overlapping, as in Pekko.
+    /// Each is delivered separately, back to back and never overlapping, as in Pekko.
     #[default]
     Individually,
-    /// All are one run, and its batch says how many.
+    /// All are merged into one run, whose batch says how many.
     Folded,
 }
 
-/// How a job is treated: how important it is, and how far it may fall behind.
+/// The policy of a job: its priority, and how far it may fall behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// What is given up first when there is no room for all.
+    /// Which jobs are evicted first when there is no room for all.
     pub priority: Class,
     /// How many runs may be missed before the job is cancelled; `None` for any number.
     pub backlog_limit: Option<u32>,
-    /// How many runs may be missed before a [`BurstFire`](crate::Warning::BurstFire) is told.
+    /// How many runs may be missed before a [`BurstFire`](crate::Warning::BurstFire) is reported.
     pub burst_threshold: u32,
-    /// What becomes of missed runs.
+    /// What happens to missed runs.
     pub catch_up: CatchUp,
 }
 
 impl Policy {
-    /// Normal priority, no limit, told from the eleventh missed run on, each run by itself.
+    /// Normal priority, no limit, a warning at the eleventh missed run, and separate missed runs.
     pub const DEFAULT: Self = Self {
         priority: Class::Normal,
         backlog_limit: None,
@@ -37,28 +37,28 @@ impl Policy {
         catch_up: CatchUp::Individually,
     };
 
-    /// The same with another priority.
+    /// Sets another priority.
     #[must_use]
     pub const fn priority(mut self, priority: Class) -> Self {
         self.priority = priority;
         self
     }
 
-    /// The same with a limit of missed runs, beyond which the job is cancelled.
+    /// Sets a limit of missed runs, beyond which the job is cancelled.
     #[must_use]
     pub const fn backlog_limit(mut self, runs: u32) -> Self {
         self.backlog_limit = Some(runs);
         self
     }
 
-    /// The same with another number of missed runs that are not told.
+    /// Sets how many runs may be missed without a warning.
     #[must_use]
     pub const fn burst_threshold(mut self, runs: u32) -> Self {
         self.burst_threshold = runs;
         self
     }
 
-    /// The same with another way to catch up.
+    /// Sets another way to catch up.
     #[must_use]
     pub const fn catch_up(mut self, catch_up: CatchUp) -> Self {
         self.catch_up = catch_up;
@@ -72,7 +72,7 @@ impl Default for Policy {
     }
 }
 
-/// Names a dispatcher: where closures run, and by which policy.
+/// Names a dispatcher, which determines where closures run, and with which policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DispatcherId(pub u16);
 
@@ -87,7 +87,7 @@ impl fmt::Display for DispatcherId {
     }
 }
 
-/// What a job belongs to, from the general to the special.
+/// What a job belongs to, from the general to the specific.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Affinity {
@@ -102,7 +102,7 @@ pub enum Affinity {
 }
 
 impl Affinity {
-    /// How special it is: the most special policy that is set holds.
+    /// How specific it is. The most specific policy that is set applies.
     const fn rank(&self) -> u8 {
         match self {
             Self::Dispatcher(_) => 0,
@@ -113,7 +113,7 @@ impl Affinity {
     }
 }
 
-/// Policies by affinity; made before the start and fixed from then on.
+/// Policies by affinity. They are set before the start and do not change afterwards.
 ///
 /// # Examples
 ///
@@ -133,20 +133,20 @@ pub struct PolicyRegistry {
 }
 
 impl PolicyRegistry {
-    /// Every job has [`Policy::DEFAULT`].
+    /// Creates a registry in which every job has [`Policy::DEFAULT`].
     #[must_use]
     pub const fn new() -> Self {
         Self { default: Policy::DEFAULT, entries: Vec::new() }
     }
 
-    /// Sets the policy of what has no other.
+    /// Sets the policy of jobs that have no other.
     #[must_use]
     pub const fn set_default(mut self, policy: Policy) -> Self {
         self.default = policy;
         self
     }
 
-    /// Sets the policy of an affinity, instead of the one it had.
+    /// Sets the policy of an affinity, and replaces an earlier one.
     #[must_use]
     pub fn set(mut self, affinity: Affinity, policy: Policy) -> Self {
         match self.entries.iter_mut().find(|(known, _)| *known == affinity) {
@@ -156,7 +156,7 @@ impl PolicyRegistry {
         self
     }
 
-    /// The policy of a job that runs on a dispatcher and belongs to nothing else.
+    /// The policy of a job that runs on a dispatcher and has no other affinity.
     #[must_use]
     pub fn of_dispatcher(&self, dispatcher: DispatcherId) -> Policy {
         if self.entries.is_empty() {
@@ -165,7 +165,7 @@ impl PolicyRegistry {
         self.resolve(&[Affinity::Dispatcher(dispatcher)])
     }
 
-    /// The policy of a job with these affinities: that of the most special one that is set.
+    /// The policy of a job with these affinities: that of the most specific one that is set.
     #[must_use]
     pub fn resolve(&self, affinities: &[Affinity]) -> Policy {
         let set = self.entries.iter().filter(|(affinity, _)| affinities.contains(affinity));

@@ -79,7 +79,8 @@ impl Quota {
         #[must_use]
         pub const fn new(limit: usize, pressure_limit: usize) -> Self {
             let full_limit = if limit < PERMITS_MAX { limit } else { PERMITS_MAX };
-            let pressure_limit = if pressure_limit < full_limit { pressure_limit } else { full_limit };
+            let pressure_limit =
+                if pressure_limit < full_limit { pressure_limit } else { full_limit };
             let refused_at = AtomicU32::new(NOT_REFUSED);
             Self { word: AtomicUsize::new(0), full_limit, pressure_limit, refused_at }
         }
@@ -118,9 +119,9 @@ impl Quota {
     }
 
     /// Whether the caller should report the refusal that it just got as
-    /// [`QuotaReached`](Warning::QuotaReached): the refusal came at the limit and is the first since
-    /// the last grant. Exactly one caller gets true. False for a request that was refused only for
-    /// its class, and if another thread has already made room.
+    /// [`QuotaReached`](Warning::QuotaReached): the refusal came at the limit and is the first
+    /// since the last grant. Exactly one caller gets true. False for a request that was refused
+    /// only for its class, and if another thread has already made room.
     #[must_use]
     pub fn should_report_refusal(&self) -> bool {
         let mut word = self.load();

@@ -24,17 +24,18 @@ use crate::{
     table::TableShared,
 };
 
-/// How many shards there may be.
+/// The most shards that a scheduler may have.
 const SHARDS_MAX: u32 = 1024;
 
-/// A scheduler, to be cloned and given away. It is driven by its host, and shared by all clones.
+/// A scheduler. All clones share its jobs, and its host drives it.
 ///
-/// With the last clone what still waits is cancelled. A handler that holds a clone keeps it, and so
-/// itself, for as long as its job lives: [`shutdown`](Self::shutdown) lets go of both.
+/// Dropping the last clone cancels all waiting jobs. A handler that owns a clone keeps the
+/// scheduler, and so itself, alive as long as its job is live: [`shutdown`](Self::shutdown)
+/// releases both.
 ///
 /// # Examples
 ///
-/// In virtual time, moved by hand:
+/// In virtual time, advanced by the caller:
 ///
 /// ```
 /// use clockjack_sched::{DispatcherId, FireContext, ManualRunner, SchedulerConfig};
@@ -61,18 +62,18 @@ pub struct Scheduler {
     inner: Counted<Inner>,
 }
 
-/// What a job delivers, and where.
-pub(crate) struct Item {
+/// The payload of a job: what it runs, and where.
+pub(crate) struct JobPayload {
     pub(crate) task: Task,
     pub(crate) dispatcher: DispatcherId,
 }
 
 const _: () = assert!(
-    cfg!(any(loom, shuttle)) || size_of::<crate::slots::JobSlot<Item>>() <= 128,
+    cfg!(any(loom, shuttle)) || size_of::<crate::slots::JobSlot<JobPayload>>() <= 128,
     "a job is two cache lines"
 );
 
-/// What all shards of a scheduler share.
+/// The state that all shards of a scheduler share.
 pub(crate) struct SchedulerShared {
     pub(crate) host: Box<dyn SchedulerHost>,
     pub(crate) tables: TableShared,
@@ -81,9 +82,9 @@ pub(crate) struct SchedulerShared {
     pressure: BackpressureLink,
 }
 
-/// A shard, and the way from it to its host: what a handle holds.
+/// A shard with a link to the shared state of its scheduler. Handles refer to it.
 pub(crate) struct SchedulerShard {
-    pub(crate) jobs: JobShard<Item>,
+    pub(crate) jobs: JobShard<JobPayload>,
     stall_detector: driver_timeout::StallDetector,
     pub(crate) shared: Counted<SchedulerShared>,
 }
@@ -96,20 +97,20 @@ pub(crate) struct Inner {
     is_strict: bool,
     tasks: CloseTasks,
     metadata: DriverMetadata,
-    /// How many turns are being taken, in manual mode.
+    /// How many polls are in progress, for the manual mode.
     polling: AtomicU32,
     is_shutting_down: AtomicBool,
     close_stats: close::CloseStats,
 }
 
 impl Scheduler {
-    /// A scheduler that is driven by `host`, whose clock decides the mode.
+    /// Creates a scheduler that `host` drives. The kind of the host's clock determines the mode.
     ///
     /// # Errors
     ///
-    /// [`ModeError`]: for a clock that is moved by hand in a configuration for production, or a
-    /// number of shards that cannot be.
-    // Its frame is large: not a part of the caller's.
+    /// [`ModeError`]: for a manual clock in a configuration for production, and for an invalid
+    /// number of shards.
+    // Not inlined, because its stack frame is large.
     #[inline(never)]
     pub fn new(config: SchedulerConfig, host: impl SchedulerHost) -> Result<Self, ModeError> {
         let kind = host.clock_kind();
@@ -157,7 +158,7 @@ impl Scheduler {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], which gives the closure back; nothing else was changed then.
+    /// [`ScheduleError`], which returns the closure. Nothing else has changed then.
     pub fn schedule_once_fn<F, R>(
         &self,
         delay: Duration,
@@ -171,9 +172,9 @@ impl Scheduler {
         self.schedule_as(JobSpec::once(delay), dispatcher, Task::once(f))
     }
 
-    /// Runs a closure after `initial_delay`, and then each `interval` from its first due time on,
-    /// however long it takes. Runs of one job never overlap; what becomes of those that could not
-    /// start in time says the [policy](crate::CatchUp) of the dispatcher.
+    /// Runs a closure after `initial_delay`, and then every `interval` after its first due time,
+    /// however long it takes. Runs of one job never overlap. The [policy](crate::CatchUp) of the
+    /// dispatcher decides what happens to runs that could not start in time.
     ///
     /// # Errors
     ///
@@ -193,7 +194,7 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::every(f))
     }
 
-    /// Runs a closure after `initial_delay`, and then `delay` after it has returned.
+    /// Runs a closure after `initial_delay`, and then each time `delay` after it has returned.
     ///
     /// # Errors
     ///
@@ -213,7 +214,7 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::every(f))
     }
 
-    /// Runs a task once, after `delay`; it is told if it is cancelled.
+    /// Runs a task once, after `delay`. A cancel notifies the task.
     ///
     /// # Errors
     ///
@@ -228,8 +229,7 @@ impl Scheduler {
     }
 
     /// Runs a task at a fixed rate, as
-    /// [`schedule_at_fixed_rate_fn`](Self::schedule_at_fixed_rate_fn); it is told if it is
-    /// cancelled.
+    /// [`schedule_at_fixed_rate_fn`](Self::schedule_at_fixed_rate_fn). A cancel notifies the task.
     ///
     /// # Errors
     ///
@@ -246,8 +246,8 @@ impl Scheduler {
     }
 
     /// Runs a task with a fixed delay, as
-    /// [`schedule_with_fixed_delay_fn`](Self::schedule_with_fixed_delay_fn); it is told if it is
-    /// cancelled.
+    /// [`schedule_with_fixed_delay_fn`](Self::schedule_with_fixed_delay_fn). A cancel notifies the
+    /// task.
     ///
     /// # Errors
     ///
@@ -263,12 +263,12 @@ impl Scheduler {
         self.schedule_as(spec, dispatcher, Task::new(task))
     }
 
-    /// Sends the runs of a job as deliveries: see [`PendingDelivery`](crate::PendingDelivery). They are given to their
-    /// sink where turns are taken, so those of one shard that are due in one tick are sent in
-    /// the order in which they were scheduled.
+    /// Sends the runs of a job as deliveries: see [`PendingDelivery`](crate::PendingDelivery). The
+    /// poller of the shard passes them to their sink, so deliveries of one shard that are due in
+    /// the same tick are sent in the order in which they were scheduled.
     ///
-    /// The policy is that of `spec`: who schedules for others knows more affinities than a
-    /// dispatcher's; see [`policies`](Self::policies).
+    /// The policy is that of `spec`, because the caller may know more affinities than that of a
+    /// dispatcher; see [`policies`](Self::policies).
     ///
     /// # Errors
     ///
@@ -280,11 +280,12 @@ impl Scheduler {
     ) -> Result<Cancellable, ScheduleError<T>> {
         let scheduled = self.schedule(spec, DispatcherId::DEFAULT, Task::delivery(task));
         scheduled.map_err(|refused| {
-            refused.map(|task| task.take_back().expect("it was made of one and was not sent"))
+            refused
+                .map(|task| task.take_back().expect("the task was made of a `T` and was not sent"))
         })
     }
 
-    /// The policies of its configuration.
+    /// The policies of the configuration.
     #[must_use]
     pub fn policies(&self) -> &PolicyRegistry {
         &self.inner.policies
@@ -298,11 +299,12 @@ impl Scheduler {
     ) -> Result<Cancellable, ScheduleError<T>> {
         spec.policy = self.inner.policies.of_dispatcher(dispatcher);
         self.schedule(spec, dispatcher, task).map_err(|refused| {
-            refused.map(|task| task.take_back().expect("it was made of one and has not run"))
+            refused
+                .map(|task| task.take_back().expect("the task was made of a `T` and has not run"))
         })
     }
 
-    /// Accepts a job, for who resolves policies by other affinities than the dispatcher's.
+    /// Schedules a job, for callers that resolve its policy by affinities other than a dispatcher.
     ///
     /// # Errors
     ///
@@ -316,7 +318,7 @@ impl Scheduler {
     ) -> Result<Cancellable, ScheduleError<Task>> {
         let inner = &*self.inner;
         let host = &*inner.shared.host;
-        // The shards close after the tasks of the close have run; this is for those.
+        // The shards close later, after the close tasks have run: refuse jobs of close tasks here.
         if self.is_closed() {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
         }
@@ -335,14 +337,14 @@ impl Scheduler {
             n => host.shard() % n,
         };
         let shard = &inner.shards[index];
-        let item = Item { task, dispatcher };
+        let item = JobPayload { task, dispatcher };
         let accepted = shard.jobs.schedule(&spec, plan, item, &|| {
             host.can_wait() && {
                 host.relax();
                 true
             }
         });
-        // The readers of diagnostics are woken behind all else: a waker may panic.
+        // Wake the readers of diagnostics last, because a waker may panic.
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(refused) => {
@@ -364,23 +366,23 @@ impl Scheduler {
         Ok(job)
     }
 
-    /// In manual mode nobody is called, and what is due at once runs at once, behind what is
-    /// overdue; unless this is already in a run.
+    /// In manual mode there is no poller to wake: a job without delay runs now, after overdue ones.
+    /// If this is called within a run, that poll runs the job.
     #[cold]
     fn run_at_once(&self) {
-        // Relaxed: who turns looks again when it is through.
+        // Relaxed: a poll in progress looks for due jobs again before it returns.
         if self.inner.polling.load(Ordering::Relaxed) == 0 {
             self.run_due();
         }
     }
 
-    /// Registers a task that runs when the scheduler closes: after all ticks that have come, before
-    /// the jobs that still wait are cancelled. Those of higher priority run first, equals in the
-    /// order of registration; one that fails does not keep others from running.
+    /// Registers a task that runs when the scheduler closes: after all due jobs have run, and
+    /// before waiting jobs are cancelled. Tasks of higher priority run first, and tasks of equal
+    /// priority in the order of registration. A failing task does not keep others from running.
     ///
     /// # Errors
     ///
-    /// The task comes back after the shutdown has begun, or if 4096 are registered.
+    /// Returns the task after the shutdown has begun, or if 4096 tasks are registered.
     pub fn register_on_close<F>(
         &self,
         task: F,
@@ -389,26 +391,25 @@ impl Scheduler {
     where
         F: FnOnce() -> Result<(), HandlerError> + Send + 'static,
     {
-        // The tasks are taken after what is due has run; this is for that.
+        // The shutdown takes the tasks after due jobs have run: refuse tasks of those jobs here.
         if self.is_closed() {
             return Err(ScheduleError::new(ScheduleErrorKind::Closed, task));
         }
         self.inner.tasks.register(task, priority)
     }
 
-    /// Takes a task back that was to run at the close, and drops it: true once, false if it was
-    /// taken back before or has begun.
+    /// Cancels a close task and drops it. True once; false if it was cancelled before or has begun.
     pub fn cancel_on_close(&self, handle: TaskRunHandle) -> bool {
         self.inner.tasks.cancel(handle)
     }
 
-    /// Futures that wait, on this scheduler.
+    /// Creates futures that complete after a delay, on this scheduler.
     #[must_use]
     pub fn delays(&self) -> DelayProvider {
         DelayProvider::new(self.clone())
     }
 
-    /// How often a job can run in a second at the most: once a tick.
+    /// The highest frequency at which a job can run, in hertz: once per tick.
     #[must_use]
     pub fn max_frequency(&self) -> u32 {
         self.inner.shared.resolution.hertz()
@@ -420,31 +421,31 @@ impl Scheduler {
         self.inner.shared.resolution
     }
 
-    /// The time, read now.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> TimerInstant {
         self.inner.shared.host.now()
     }
 
-    /// How it is driven.
+    /// How the scheduler is driven.
     #[must_use]
     pub fn metadata(&self) -> DriverMetadata {
         self.inner.metadata
     }
 
-    /// How many shards it has.
+    /// The number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.inner.shards.len()
     }
 
-    /// Logs, streams and what else helps to find out what happened.
+    /// Logs, event streams and other diagnostics.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics<'_> {
         Diagnostics::new(self)
     }
 
-    /// The link by which the runtime tells that it is under pressure. What it changes is told as a
+    /// Sets the level of a reason for pressure, in percent. A change of pressure is reported as a
     /// [`Warning::BackpressureState`].
     pub fn set_pressure(&self, reason: crate::PressureReason, percent: u8) {
         let change = self.inner.shared.pressure.set(reason, percent);
@@ -454,7 +455,7 @@ impl Scheduler {
     /// Whether a shutdown has begun.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        // Relaxed: a look; who schedules is told exactly.
+        // Relaxed: a hint; a call that schedules gets the exact answer.
         self.inner.is_shutting_down.load(Ordering::Relaxed)
     }
 
@@ -464,8 +465,8 @@ impl Scheduler {
 }
 
 impl SchedulerShard {
-    /// Looks at wheel and table, and changes what is not a job: what is no turn.
-    pub(crate) fn with_guard<R>(&self, f: impl FnOnce(&mut LockedShard<Item>) -> R) -> R {
+    /// Calls `f` with the wheel and the table, under the shard guard. For uses other than a poll.
+    pub(crate) fn with_guard<R>(&self, f: impl FnOnce(&mut LockedShard<JobPayload>) -> R) -> R {
         let mut guard = self.jobs.lock(&self.shared.relax());
         let seen = f(guard.locked());
         drop(guard);
@@ -473,8 +474,8 @@ impl SchedulerShard {
         seen
     }
 
-    /// Calls the runner if a holder has left something to be told or dropped, and wakes the readers
-    /// of what it has told. To be called after a guard that was no turn.
+    /// Performs the pending wake-ups: wakes the poller if there is something to notify or drop, and
+    /// the readers of published events. Call this after releasing a guard outside of a poll.
     #[inline]
     pub(crate) fn flush(&self) {
         let wakes = self.jobs.take_pending_wakes();
@@ -503,10 +504,10 @@ impl SchedulerShared {
         &self.tables.bus
     }
 
-    /// Wakes the readers of diagnostics in the middle of something that must be brought to its end,
-    /// as a shutdown: a waker that panics is caught, where the host can, and others are woken.
+    /// Wakes the readers of diagnostics within an operation that must be completed, such as a
+    /// shutdown: catches a panic of a waker, if the host can, and wakes the other readers.
     pub(crate) fn wake_readers(&self) {
-        // It ends: a waker is taken before it is woken.
+        // The loop terminates: a waker is removed before it is woken.
         while self.host.catch_unwind(&mut || self.bus().wake_readers()).is_err() {}
     }
 
@@ -523,7 +524,7 @@ impl SchedulerShared {
         }
     }
 
-    /// Calls what is the user's. A panic is told as the failure it is.
+    /// Calls user code. A panic becomes an error.
     pub(crate) fn call(
         &self,
         f: &mut dyn FnMut() -> Result<(), HandlerError>,
@@ -533,10 +534,10 @@ impl SchedulerShared {
         outcome
     }
 
-    /// PayloadDrop something of a user's, which may panic.
+    /// Drops user data, whose drop may panic.
     pub(crate) fn discard<T>(&self, value: T) {
         let mut value = Some(value);
-        // What is caught here has nobody to go to.
+        // There is nobody to report this panic to.
         drop(self.host.catch_unwind(&mut || drop(value.take())));
     }
 }

@@ -430,8 +430,8 @@ fn wake_of(next: Tick, now: Tick) -> u32 {
     (bits << 1) | 1
 }
 
-/// How many ticks a wake is later than `due`, modulo 2^31: exact if the two are less than 2^30 ticks
-/// apart.
+/// How many ticks a wake is later than `due`, modulo 2^31: exact if the two are less than 2^30
+/// ticks apart.
 fn wake_minus_due(wake: u32, due: Tick) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is compared")]
     let due = (due.get() as u32) << 1;

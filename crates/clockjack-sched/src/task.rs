@@ -1,7 +1,7 @@
-//! What a job of the closure forms runs: a task, or a closure as one.
+//! Tasks and closures that a job runs.
 //!
-//! What a run has to know comes as an argument, a [`FireContext`], and never by a thread-local: a
-//! task may run on any thread, and on machines that have none.
+//! A run gets its context as an argument, a [`FireContext`], and never from a thread-local: a task
+//! may run on any thread, and on platforms without threads.
 
 use core::{fmt, time::Duration};
 
@@ -14,9 +14,9 @@ mod erased;
 
 pub use erased::Task;
 
-/// Something that a job runs, and that may be told if it will not run any more.
+/// Something that a job runs, and that is notified if the job is cancelled.
 ///
-/// A closure is enough for most jobs; a task is for those that want [`cancelled`](Self::cancelled).
+/// A closure is enough for most jobs; use a task for [`cancelled`](Self::cancelled).
 ///
 /// # Examples
 ///
@@ -39,20 +39,20 @@ pub use erased::Task;
 /// }
 /// ```
 pub trait SchedulerTask: Send + 'static {
-    /// One run, or as many as the batch of `fire` says.
+    /// Executes one run, or as many runs as the batch of `fire` says.
     ///
     /// # Errors
     ///
-    /// Whatever it likes: the job ends, and the text is told in a
+    /// An error completes the job, and its text is reported in a
     /// [`HandlerFailed`](crate::Warning::HandlerFailed).
     fn run(&mut self, fire: &FireContext) -> Result<(), HandlerError>;
 
-    /// The job was cancelled and will not run again. Called at most once, outside of any lock of
+    /// Called when the job was cancelled and will not run again: at most once, without any lock of
     /// the scheduler, before the task is dropped.
     fn cancelled(&mut self) {}
 }
 
-/// What one run of a task is told.
+/// The context of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FireContext {
     batch: ExecutionBatch,
@@ -63,7 +63,7 @@ pub struct FireContext {
 }
 
 impl FireContext {
-    /// For hosts: what the run of `job` that was due at `due` is told at `now`.
+    /// For hosts: the context at `now` of a run of `job` that was due at `due`.
     #[doc(hidden)]
     #[must_use]
     pub const fn new(
@@ -76,47 +76,47 @@ impl FireContext {
         Self { batch, now, due, late, job }
     }
 
-    /// How many runs this one stands for.
+    /// How many runs this call represents.
     #[must_use]
     pub const fn batch(&self) -> ExecutionBatch {
         self.batch
     }
 
-    /// The time at which the run was handed over: of the scheduler's clock, and not read again
-    /// while the task runs. It is not before the run was due.
+    /// The time at which the run was handed over, by the scheduler's clock. It is not read again
+    /// while the task runs, and is not before the run was due.
     ///
-    /// A clock of the system is read once for up to eight runs that are due together. So behind a
-    /// handler that takes long it may be too early, by what those before in the turn took; who must
-    /// know reads [`Scheduler::now`](crate::Scheduler::now). What metrics tell of lateness is
-    /// measured when a run comes due, and has nothing to do with that.
+    /// A system clock is read once for up to eight runs that are due together. So it may be too
+    /// early by the duration of the preceding handlers of the same poll; if you need the exact
+    /// time, read [`Scheduler::now`](crate::Scheduler::now). The lateness in metrics is measured
+    /// when a run becomes due, and is not affected.
     #[must_use]
     pub const fn now(&self) -> TimerInstant {
         self.now
     }
 
-    /// The tick at which the run was due: of the oldest one, if several were folded.
+    /// The tick at which the run was due; if several runs were folded, that of the oldest.
     #[must_use]
     pub const fn due(&self) -> Tick {
         self.due
     }
 
-    /// How long after that it is [now](Self::now).
+    /// How late the run is: [`now`](Self::now) minus [`due`](Self::due).
     #[must_use]
     pub const fn late(&self) -> Duration {
         self.late
     }
 
-    /// The job, as logs and warnings name it.
+    /// The number of the job in logs and warnings.
     #[must_use]
     pub const fn job(&self) -> JobNumber {
         self.job
     }
 }
 
-/// What a closure may return: nothing, or a result whose error can be shown.
+/// The return value of a closure: nothing, or a result whose error can be displayed.
 ///
-/// The text of an error is made at once, since the error itself need not be `Send`. An error whose
-/// `Display` panics is a handler that panics.
+/// The text of an error is formatted at once, because the error itself need not be `Send`. If its
+/// `Display` panics, the handler counts as panicked.
 #[diagnostic::on_unimplemented(
     message = "a scheduled closure returns `()` or a `Result<(), E>` whose error can be displayed"
 )]

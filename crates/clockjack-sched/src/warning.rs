@@ -1,4 +1,4 @@
-//! What users are warned of.
+//! Warnings of the scheduler.
 
 use core::{fmt, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{ExecutionBatch, HandlerError, JobNumber};
 pub enum PressureReason {
     /// Mailboxes are nearly full.
     Mailboxes,
-    /// A dispatcher has refused a job. It ends when one takes a job again, or at the first request
-    /// a second after the last refusal.
+    /// A dispatcher has refused a job. The pressure ends when a dispatcher accepts a job again, or
+    /// at the first request one second after the last refusal.
     Dispatcher,
-    /// The host said so.
+    /// The host has reported it.
     Host,
 }
 
@@ -24,50 +24,50 @@ impl fmt::Display for PressureReason {
         f.write_str(match self {
             Self::Mailboxes => "mailboxes are nearly full",
             Self::Dispatcher => "a dispatcher refuses work",
-            Self::Host => "the host says so",
+            Self::Host => "the host reports pressure",
         })
     }
 }
 
-/// Something that somebody should know of.
+/// A condition that an operator should know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Each of many fires in a row was late by more than the budget, beyond what the driver had
-    /// reported of itself. Once for each such window. On a clock that is moved by hand no fire may
-    /// be late: there it is told at the first one of a window that is.
+    /// Each of many runs in succession was late by more than the budget, beyond the lateness that
+    /// the driver reported of itself. Reported once per such window. With a manual clock no run may
+    /// be late: there the first late run of a window is reported.
     DriftExceeded {
         /// The shard.
         shard: u32,
-        /// How late the least late of them was; on a clock that is moved by hand, the first.
+        /// How late the least late of them was; with a manual clock, the first late one.
         observed: Duration,
         /// How late it may be.
         budget: Duration,
-        /// How many fires there were in the window so far, late or not.
+        /// How many runs the window had so far, late or not.
         fires: u32,
     },
-    /// One advance made up for many ticks at once: the driver, or what runs the scheduler, was
-    /// away.
+    /// One advance caught up with many ticks at once: the driver, or the thread that polls the
+    /// scheduler, was not running.
     DriverCatchUpExceeded {
         /// The shard.
         shard: u32,
-        /// How many ticks were made up for.
+        /// How many ticks were caught up with.
         ticks: u64,
-        /// How many may be.
+        /// How many are allowed without a warning.
         limit: u32,
     },
-    /// Ticks were wanted, and the driver has supplied none.
+    /// Ticks were needed, but the driver has supplied none.
     DriverSilent {
         /// For how long.
         silent_for: Duration,
     },
-    /// Many runs of one job have come due at once.
+    /// Many runs of one job became due at once.
     BurstFire {
         /// The job.
         job: JobNumber,
         /// How many runs it has missed.
         missed: u32,
-        /// How many it may miss without being told of.
+        /// How many it may miss without a warning.
         threshold: u32,
     },
     /// A job has fallen further behind than its policy allows, and was cancelled.
@@ -79,58 +79,59 @@ pub enum Warning {
         /// How many it may miss.
         limit: u32,
     },
-    /// As many jobs live as may: the first request since there was room was refused.
+    /// The number of live jobs is at its limit. Reported for the first refusal since there was
+    /// room.
     QuotaReached {
-        /// How many may live.
+        /// The limit.
         limit: usize,
-        /// Whether that is so few because of pressure.
+        /// Whether it is the lower limit under pressure.
         adaptive: bool,
     },
     /// Pressure began or ended.
     BackpressureState {
         /// Whether there is pressure now.
         engaged: bool,
-        /// Why there is, or was.
+        /// The reason.
         reason: PressureReason,
     },
-    /// Many jobs lie further ahead than the wheel reaches.
+    /// Many jobs are due beyond the range of the wheel.
     OverflowNearCapacity {
         /// The shard.
         shard: u32,
-        /// How many do.
+        /// How many are.
         len: usize,
         /// How many may.
         capacity: usize,
     },
-    /// A job was given up for a more important one.
+    /// A job was evicted for a more important one.
     DroppedLowPriority {
         /// The job.
         job: JobNumber,
-        /// How important it was.
+        /// Its priority.
         priority: Class,
     },
-    /// A handler returned an error or panicked; its job has ended.
+    /// A handler returned an error or panicked; its job is completed.
     HandlerFailed {
         /// The job.
         job: JobNumber,
-        /// What it said.
+        /// The error.
         error: HandlerError,
-        /// What the call stood for.
+        /// How many runs the call represents.
         batch: ExecutionBatch,
     },
-    /// A task that was to run at the close failed.
+    /// A close task failed.
     TaskRunFailed {
         /// Its number, in the order of registration.
         task: u64,
-        /// What it said.
+        /// The error.
         error: HandlerError,
     },
     /// A subscription had no room for events.
     DiagnosticsDropped {
-        /// How many it lost.
+        /// How many events were lost.
         dropped: u64,
     },
-    /// The clock went forward by a leap. What came due by it was folded.
+    /// The clock advanced by a large step. Runs that became due by that were folded.
     ClockJump {
         /// How far.
         by: Duration,
@@ -162,20 +163,20 @@ impl fmt::Display for Warning {
             }
             Self::QuotaReached { limit, adaptive } => {
                 let why = if *adaptive { " under pressure" } else { "" };
-                write!(f, "jobs are refused: {limit} live, as many as may{why}")
+                write!(f, "jobs are refused{why}: the limit is {limit} live jobs")
             }
             Self::BackpressureState { engaged, reason } => {
                 let what = if *engaged { "began" } else { "ended" };
                 write!(f, "pressure {what}: {reason}")
             }
             Self::OverflowNearCapacity { shard, len, capacity } => {
-                write!(f, "shard {shard}: {len} far jobs of {capacity} that may be")
+                write!(f, "shard {shard}: {len} of at most {capacity} jobs are in the overflow")
             }
             Self::DroppedLowPriority { job, priority } => {
-                write!(f, "job {job}: given up for room, its class was {priority}")
+                write!(f, "job {job}: evicted for lack of room, its class was {priority}")
             }
             Self::HandlerFailed { job, error, batch } => {
-                write!(f, "job {job}: ended by its handler ({batch}): {error}")
+                write!(f, "job {job}: its handler failed ({batch}): {error}")
             }
             Self::TaskRunFailed { task, error } => {
                 write!(f, "close task {task} failed: {error}")

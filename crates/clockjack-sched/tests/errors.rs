@@ -321,7 +321,7 @@ fn a_delay_that_meets_the_close_ends_with_an_error_and_wakes() {
     let Poll::Ready(Err(error)) = closed.as_mut().poll(&mut cx) else { panic!("it is over") };
     assert_eq!(error.kind(), ScheduleErrorKind::Closed);
     assert_eq!(closed.batch(), None);
-    assert_eq!(error.to_string(), "the delay did not come to its end: the scheduler was shut down");
+    assert_eq!(error.to_string(), "the delay did not complete: the scheduler was shut down");
 }
 
 #[test]

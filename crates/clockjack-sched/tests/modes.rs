@@ -192,7 +192,7 @@ fn in_manual_mode_there_is_no_other_source_of_ticks() {
 fn errors_of_modes_say_what_is_wrong() {
     for (error, word) in [
         (ModeError::ManualInProduction, "production"),
-        (ModeError::NotManual, "not moved by hand"),
+        (ModeError::NotManual, "no manual clock"),
         (ModeError::Shards, "1024"),
     ] {
         assert!(error.to_string().contains(word), "{error}");

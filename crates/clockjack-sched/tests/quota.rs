@@ -270,8 +270,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// After each step: granted = available + live, within the limit unless it shrank meanwhile, and
-    /// a refusal came no earlier than the other permit caches' blocks explain.
+    /// After each step: granted = available + live, within the limit unless it shrank meanwhile,
+    /// and a refusal came no earlier than the other permit caches' blocks explain.
     #[test]
     fn the_books_balance_after_each_step(steps in prop::collection::vec(step(), 1..600)) {
         const LIMIT: usize = 200;

@@ -70,7 +70,7 @@ fn one_of_each() -> [(DiagnosticEvent, EventKinds, &'static str); 5] {
         (
             DiagnosticEvent::Warned(warning),
             EventKinds::WARNING,
-            "warning: jobs are refused: 9 live, as many as may under pressure",
+            "warning: jobs are refused under pressure: the limit is 9 live jobs",
         ),
         (
             DiagnosticEvent::TickRate { ticks: 100, over: Duration::from_secs(1) },

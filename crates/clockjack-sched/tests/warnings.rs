@@ -293,7 +293,7 @@ fn each_warning_is_a_line() {
         ),
         (
             Warning::QuotaReached { limit: 5, adaptive: true },
-            "jobs are refused: 5 live, as many as may under pressure",
+            "jobs are refused under pressure: the limit is 5 live jobs",
         ),
         (
             Warning::BackpressureState { engaged: false, reason: PressureReason::Dispatcher },
@@ -301,15 +301,15 @@ fn each_warning_is_a_line() {
         ),
         (
             Warning::OverflowNearCapacity { shard: 1, len: 3, capacity: 4 },
-            "shard 1: 3 far jobs of 4 that may be",
+            "shard 1: 3 of at most 4 jobs are in the overflow",
         ),
         (
             Warning::DroppedLowPriority { job, priority: Class::Low },
-            "job 0#7: given up for room, its class was low",
+            "job 0#7: evicted for lack of room, its class was low",
         ),
         (
             Warning::HandlerFailed { job, error: error.clone(), batch },
-            "job 0#7: ended by its handler (fixed-rate x3 (2 missed)): no",
+            "job 0#7: its handler failed (fixed-rate x3 (2 missed)): no",
         ),
         (Warning::TaskRunFailed { task: 3, error }, "close task 3 failed: no"),
         (Warning::DiagnosticsDropped { dropped: 9 }, "9 diagnostic events were dropped"),

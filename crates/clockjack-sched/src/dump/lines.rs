@@ -1,4 +1,4 @@
-//! A dump for programs: `word key=value ..`, one record a line.
+//! The line format: `word key=value ..`, one record per line.
 
 use core::fmt;
 
@@ -45,7 +45,7 @@ fn write_job(job: &JobDump, out: &mut dyn fmt::Write) -> fmt::Result {
     writeln!(out, " priority={priority}")
 }
 
-/// A name in which each blank is an underscore: blanks divide.
+/// A name in which underscores replace spaces, because spaces separate fields.
 struct Name<'w>(&'w str);
 
 impl fmt::Display for Name<'_> {

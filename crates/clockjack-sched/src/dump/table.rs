@@ -1,9 +1,9 @@
-//! Columns that are as wide as what stands in them.
+//! A text table whose columns are as wide as their content.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-/// To which side a column is pushed.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
@@ -24,8 +24,8 @@ impl<const N: usize> TextTable<N> {
         Self { columns, rows: rows.collect() }
     }
 
-    /// Writes the head and the rows. The last column is one pushed right, so that no line ends in
-    /// blanks.
+    /// Writes the header and the rows. The last column should be right-aligned, so that no line
+    /// ends in spaces.
     pub(super) fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         let widths: [usize; N] = core::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());

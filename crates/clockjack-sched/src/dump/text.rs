@@ -1,4 +1,4 @@
-//! A dump for people: a head, a table of shards, one of periodic jobs, one of one-shots.
+//! The text format: a header, and tables of shards, of periodic jobs and of one-shots.
 
 use alloc::{
     format,

@@ -1,4 +1,4 @@
-//! Why a loop was not started.
+//! Why a loop did not start.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use clockjack_time::DriverError;
 
 use crate::ModeError;
 
-/// Why a [`RunnerLoop`](crate::RunnerLoop) was not started, or not watched.
+/// Why a [`RunnerLoop`](crate::RunnerLoop) did not start or is not watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopError(Kind);
 
@@ -22,7 +22,7 @@ impl LoopError {
     pub(crate) const MANUAL: Self = Self(Kind::Manual);
     pub(crate) const WATCHED: Self = Self(Kind::Watched);
 
-    /// What the driver said, if it refused the registration.
+    /// The error of the driver, if it refused the registration.
     #[must_use]
     pub const fn driver(&self) -> Option<DriverError> {
         match self.0 {
@@ -31,7 +31,7 @@ impl LoopError {
         }
     }
 
-    /// Why there is no scheduler, if it could not be made.
+    /// Why the scheduler could not be created, if that is the reason.
     #[must_use]
     pub const fn mode(&self) -> Option<ModeError> {
         match self.0 {
@@ -40,14 +40,13 @@ impl LoopError {
         }
     }
 
-    /// Whether the scheduler's clock is moved by hand: no other source of ticks is allowed beside
-    /// that. Permanent.
+    /// Whether the scheduler has a manual clock, which takes no ticks from a driver. Permanent.
     #[must_use]
     pub const fn is_manual(&self) -> bool {
         matches!(self.0, Kind::Manual)
     }
 
-    /// Whether the clock to fall back with has a watch already. Passes when that is dropped.
+    /// Whether the failover clock already has a watch. Temporary: until that watch is dropped.
     #[must_use]
     pub const fn is_watched(&self) -> bool {
         matches!(self.0, Kind::Watched)
@@ -69,10 +68,10 @@ impl From<ModeError> for LoopError {
 impl fmt::Display for LoopError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Driver(error) => write!(f, "the loop was not started: {error}"),
-            Kind::Mode(error) => write!(f, "the loop was not started: {error}"),
-            Kind::Manual => f.write_str("no ticks are supplied to a clock that is moved by hand"),
-            Kind::Watched => f.write_str("the clock to fall back with has another watch"),
+            Kind::Driver(error) => write!(f, "the loop did not start: {error}"),
+            Kind::Mode(error) => write!(f, "the loop did not start: {error}"),
+            Kind::Manual => f.write_str("a manual clock takes no ticks from a driver"),
+            Kind::Watched => f.write_str("the failover clock already has a watch"),
         }
     }
 }

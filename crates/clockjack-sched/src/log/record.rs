@@ -1,4 +1,4 @@
-//! One line of a log.
+//! One record of a log.
 
 use core::fmt;
 
@@ -11,13 +11,13 @@ use crate::JobNumber;
 pub enum LogKind {
     /// It was accepted.
     Schedule,
-    /// It was handed over to run, or sent as a delivery.
+    /// A run was handed over, or sent as a delivery.
     Fire,
     /// It was cancelled.
     Cancel,
-    /// A delivery of it was opened, and runs that had come due since it was sent were folded into it.
+    /// A delivery was accepted, and runs that had become due since it was sent were folded into it.
     Fold,
-    /// A delivery of it came back that nobody has opened.
+    /// A delivery was dropped without having been accepted.
     Discard,
 }
 

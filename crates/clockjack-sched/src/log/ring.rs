@@ -1,14 +1,14 @@
-//! The ring of the newest records.
+//! A ring buffer of the newest records.
 
 use alloc::{boxed::Box, vec};
 use core::fmt;
 
 use super::LogRecord;
 
-/// Keeps the newest records, and counts those that it has lost for them.
+/// Keeps the newest records, and counts the overwritten ones.
 ///
-/// All room is made at the start. A log without room is switched off: it keeps and counts nothing,
-/// and a push is one branch.
+/// All memory is allocated at the start. A log with capacity zero is off: it keeps and counts
+/// nothing, and a push is one branch.
 ///
 /// # Examples
 ///
@@ -23,7 +23,7 @@ use super::LogRecord;
 /// assert_eq!(log.lost(), 1);
 /// ```
 pub struct SchedulerLog {
-    /// The length of the buffer, beside it, so that a push into a log that is off looks no further.
+    /// The length of the buffer, stored here so that a push into a log that is off reads no more.
     capacity: usize,
     /// Where the next record goes.
     next: usize,
@@ -54,14 +54,14 @@ impl Buffer {
 }
 
 impl SchedulerLog {
-    /// A log of the newest `capacity` records; off if that is zero.
+    /// Creates a log of the newest `capacity` records; zero switches it off.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::new(Buffer::Own(vec![LogRecord::EMPTY; capacity].into_boxed_slice()))
     }
 
-    /// A log in a buffer of the caller, for hosts that place their memory themselves. What was in
-    /// it is overwritten.
+    /// Creates a log in a buffer of the caller, for hosts that manage their memory themselves.
+    /// Overwrites the content of the buffer.
     #[must_use]
     pub fn in_buffer(buffer: &'static mut [LogRecord]) -> Self {
         Self::new(Buffer::Lent(buffer))
@@ -71,7 +71,7 @@ impl SchedulerLog {
         Self { capacity: buffer.records().len(), next: 0, len: 0, lost: 0, buffer }
     }
 
-    /// Appends a record; the oldest one goes if there is no room.
+    /// Appends a record; overwrites the oldest one if the buffer is full.
     #[inline]
     pub fn push(&mut self, record: LogRecord) {
         if self.capacity > 0 {
@@ -92,12 +92,12 @@ impl SchedulerLog {
     /// The records, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &LogRecord> {
         let records = &self.buffer.records()[..self.len];
-        // A ring that is not full begins at its start, and there `next` is its length.
+        // A ring that is not full begins at index 0, and its `next` equals its length.
         let (newer, older) = records.split_at(self.next.min(self.len));
         older.iter().chain(newer)
     }
 
-    /// How many records were lost for newer ones.
+    /// How many records were overwritten.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
@@ -115,13 +115,13 @@ impl SchedulerLog {
         self.len == 0
     }
 
-    /// How many records there can be; zero for a log that is off.
+    /// The capacity; zero for a log that is off.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Forgets all records and the count of lost ones.
+    /// Removes all records and resets the count of lost ones.
     pub const fn clear(&mut self) {
         self.next = 0;
         self.len = 0;

@@ -1,4 +1,4 @@
-//! A run as a text, and where two runs part.
+//! A trace of an execution as text, and the comparison of two traces.
 
 use alloc::vec::Vec;
 use core::{error::Error, fmt};
@@ -8,12 +8,12 @@ use clockjack_time::{Resolution, Tick};
 use super::{LogKind, LogRecord, SchedulerLog};
 use crate::JobNumber;
 
-/// What a trace begins with.
+/// The first word of a trace.
 const MAGIC: &str = "clockjack-replay";
 /// The version of the format that is written and read.
 const VERSION: u64 = 1;
 
-/// What happened in a run, to be kept and held against another run.
+/// A record of what happened in one execution, to be compared with another.
 ///
 /// # Examples
 ///
@@ -38,14 +38,14 @@ pub struct ReplayTrace {
 }
 
 impl ReplayTrace {
-    /// What one shard did.
+    /// The trace of one shard.
     #[must_use]
     pub fn from_log(resolution: Resolution, log: &SchedulerLog) -> Self {
         Self { resolution, lost: log.lost(), records: log.iter().copied().collect() }
     }
 
-    /// What all shards did, each with its log: by the tick at which it happened, then by shard, and
-    /// then in the order of the shard.
+    /// The trace of all shards, from their logs: ordered by tick, then by shard, and then in the
+    /// order of the shard.
     #[must_use]
     pub fn merged<'l>(
         resolution: Resolution,
@@ -56,7 +56,7 @@ impl ReplayTrace {
             merged.lost = merged.lost.saturating_add(log.lost());
             merged.records.extend(log.iter());
         }
-        // Stable: what one shard did in a tick stays in its order.
+        // Stable: the records of one shard in a tick keep their order.
         merged.records.sort_by_key(|record| (record.at, record.job.shard));
         merged
     }
@@ -67,7 +67,7 @@ impl ReplayTrace {
         &self.records
     }
 
-    /// What a tick is worth.
+    /// The length of a tick.
     #[must_use]
     pub const fn resolution(&self) -> Resolution {
         self.resolution
@@ -79,7 +79,7 @@ impl ReplayTrace {
         self.lost
     }
 
-    /// Writes the trace, one record a line:
+    /// Writes the trace, one record per line:
     ///
     /// ```text
     /// clockjack-replay 1
@@ -90,8 +90,8 @@ impl ReplayTrace {
     /// fire shard=0 job=1 scheduled_at=0 deadline=5 at=5 runs=1 executor=2
     /// ```
     ///
-    /// The first line has the version. Every number is decimal, every field is there, in this
-    /// order, with one space between two.
+    /// The first line contains the version. Every number is decimal, and all fields are present, in
+    /// this order, separated by one space.
     ///
     /// # Errors
     ///
@@ -104,11 +104,11 @@ impl ReplayTrace {
         self.records.iter().try_for_each(|record| writeln!(out, "{record}"))
     }
 
-    /// Reads what [`write_to`](Self::write_to) has written.
+    /// Parses a trace that [`write_to`](Self::write_to) has written.
     ///
     /// # Errors
     ///
-    /// The line that is not as it should be, and why. Permanent.
+    /// The first invalid line, and why it is invalid. Permanent.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut lines = LineReader { lines: text.lines(), line: 0 };
         let version = lines.header(MAGIC).map_err(|error| match error.kind {
@@ -124,7 +124,7 @@ impl ReplayTrace {
         let resolution = resolution.ok_or_else(|| lines.error_at(bad))?;
         let lost = lines.header("lost")?;
         let n_records = lines.header("records")?;
-        // Not reserved ahead: the number is only a claim.
+        // Not allocated in advance: the number in the header may be wrong.
         let mut records = Vec::new();
         for _ in 0..n_records {
             let Some(line) = lines.next() else {
@@ -133,7 +133,7 @@ impl ReplayTrace {
             records.push(record(line).map_err(|kind| lines.error_at(kind))?);
         }
         if !text.ends_with('\n') {
-            // It was cut, perhaps within a number.
+            // It was truncated, perhaps within a number.
             return Err(lines.error_at(TraceErrorKind::Unfinished));
         }
         match lines.next() {
@@ -142,7 +142,7 @@ impl ReplayTrace {
         }
     }
 
-    /// Where this run and another part for the first time; `None` if they are the same.
+    /// The first difference between this trace and another; `None` if they are equal.
     #[must_use]
     pub fn first_divergence(&self, other: &Self) -> Option<Divergence> {
         if self.resolution != other.resolution {
@@ -168,36 +168,36 @@ impl fmt::Display for ReplayTrace {
     }
 }
 
-/// Where two runs part: `left` is the one that was asked, `right` the other.
+/// The first difference of two traces. `left` is `self`, `right` the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divergence {
-    /// Their ticks are not worth the same, so that equal records would not be equal.
+    /// Their ticks have different lengths, so that equal records would mean different things.
     Resolution {
-        /// Of the one.
+        /// The length in the left trace.
         left: Resolution,
-        /// Of the other.
+        /// The length in the right trace.
         right: Resolution,
     },
-    /// They do not begin at the same record.
+    /// They have lost different numbers of records, so they do not begin at the same record.
     Lost {
-        /// How many the one has lost.
+        /// How many the left one has lost.
         left: u64,
-        /// How many the other has lost.
+        /// How many the right one has lost.
         right: u64,
     },
-    /// Something else has happened. A trace that has ended has no record.
+    /// A record differs. A trace that is shorter has no record.
     Record {
-        /// The index of the record, from zero on.
+        /// The index of the record, from zero.
         index: usize,
-        /// In the one.
+        /// The record of the left trace.
         left: Option<LogRecord>,
-        /// In the other.
+        /// The record of the right trace.
         right: Option<LogRecord>,
     },
 }
 
 impl fmt::Display for Divergence {
-    /// Several lines for a record, without the end of the last.
+    /// Several lines for a record, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (index, left, right) = match self {
             Self::Resolution { left, right } => {
@@ -212,7 +212,7 @@ impl fmt::Display for Divergence {
             }
             Self::Record { index, left, right } => (index, left, right),
         };
-        writeln!(f, "the traces part at record {index}")?;
+        writeln!(f, "the traces differ at record {index}")?;
         for (side, record) in [("left ", left), ("right", right)] {
             match record {
                 Some(record) => write!(f, "  {side}  {record}")?,
@@ -240,7 +240,7 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// A text that is no trace, or not a whole one. Permanent.
+/// A text that is not a complete trace. Permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceError {
     line: usize,
@@ -248,13 +248,13 @@ pub struct TraceError {
 }
 
 impl TraceError {
-    /// The line at error_at, from one on; the one behind the last if something is missing.
+    /// The number of the invalid line, from one; one more than the last if something is missing.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.line
     }
 
-    /// What is wrong there.
+    /// What is wrong with the line.
     #[must_use]
     pub const fn kind(&self) -> TraceErrorKind {
         self.kind
@@ -271,23 +271,23 @@ impl TraceError {
 pub enum TraceErrorKind {
     /// The text does not begin like a trace.
     NotATrace,
-    /// It is of a version that cannot be read here.
+    /// The version is not supported.
     UnknownVersion(u64),
-    /// A line of the head is missing, or another stands in its place.
+    /// A line of the header is missing or out of order.
     MissingHeader(&'static str),
-    /// No kind of record has this name.
+    /// The kind of the record is unknown.
     UnknownKind,
-    /// A field is missing, or another stands in its place.
+    /// A field is missing or out of order.
     MissingField(&'static str),
-    /// What stands there is no number, or one that is too large or not allowed.
+    /// The value is not a number, or is too large or not allowed.
     BadNumber(&'static str),
-    /// There is more in the line than belongs there.
+    /// There is text after the last field.
     TextBehind,
-    /// There are fewer records than the head says.
+    /// There are fewer records than the header says.
     TooShort,
-    /// The last line has no end, so it may be a part of one.
+    /// The last line has no newline, so it may be incomplete.
     Unfinished,
-    /// There are more records than the head says.
+    /// There are more records than the header says.
     TooLong,
 }
 
@@ -298,14 +298,14 @@ impl fmt::Display for TraceErrorKind {
             Self::UnknownVersion(version) => {
                 write!(f, "version {version} is unknown, {VERSION} is known")
             }
-            Self::MissingHeader(name) => write!(f, "`{name}` is missing in the head"),
-            Self::UnknownKind => f.write_str("no kind of record has this name"),
+            Self::MissingHeader(name) => write!(f, "`{name}` is missing in the header"),
+            Self::UnknownKind => f.write_str("unknown kind of record"),
             Self::MissingField(name) => write!(f, "`{name}=` is missing"),
-            Self::BadNumber(name) => write!(f, "`{name}` is no number, or none that it can have"),
-            Self::TextBehind => f.write_str("there is text behind the last field"),
-            Self::TooShort => f.write_str("there are fewer records than the head says"),
-            Self::Unfinished => f.write_str("the last line has no end"),
-            Self::TooLong => f.write_str("there are more lines than the head says"),
+            Self::BadNumber(name) => write!(f, "`{name}` is not a valid number"),
+            Self::TextBehind => f.write_str("text after the last field"),
+            Self::TooShort => f.write_str("there are fewer records than the header says"),
+            Self::Unfinished => f.write_str("the last line is incomplete"),
+            Self::TooLong => f.write_str("there are more lines than the header says"),
         }
     }
 }
@@ -321,7 +321,7 @@ impl Error for TraceError {}
 /// The lines of a text, counted.
 struct LineReader<'t> {
     lines: core::str::Lines<'t>,
-    /// The number of the line that was given last; behind the last line, one more.
+    /// The number of the line that was returned last; after the last line, one more.
     line: usize,
 }
 
@@ -335,7 +335,7 @@ impl<'t> LineReader<'t> {
         TraceError { line: self.line, kind }
     }
 
-    /// The number behind a name.
+    /// The number after a name.
     fn header(&mut self, name: &'static str) -> Result<u64, TraceError> {
         let number = self.next().and_then(|line| line.strip_prefix(name)?.strip_prefix(' '));
         let number = number.ok_or_else(|| self.error_at(TraceErrorKind::MissingHeader(name)))?;

@@ -1,4 +1,4 @@
-//! Shutting down: in which order what is left is run, or cancelled.
+//! The shutdown: the order in which remaining jobs are run or cancelled.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use clockjack_sync::prim::atomic::{AtomicUsize, Ordering};
 use super::{Inner, Scheduler};
 use crate::{CloseReport, CloseTask, HandlerError, TaskRunReport, Warning};
 
-/// What the close has counted, for metrics.
+/// The counters of the close tasks, for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct CloseStats {
     total: AtomicUsize,
@@ -26,16 +26,15 @@ impl CloseStats {
 }
 
 impl Scheduler {
-    /// Closes the scheduler, on this thread: stops the driver and runs what is due by now; runs the
-    /// tasks that were registered for the close, in order; runs the one-shots that are marked to be
-    /// run on close; cancels the rest. Nothing is accepted from the first of these steps on.
+    /// Closes the scheduler on this thread. It stops the driver and runs due jobs; runs the close
+    /// tasks in order; runs the one-shots that are marked to be run on close; and cancels all other
+    /// jobs. No job is accepted from the first of these steps on.
     ///
-    /// Handlers that other threads are running are not waited for, so that it may be called from a
-    /// handler too; they are counted in the report as what they will come to. Called again, it
-    /// reports, and does nothing else.
+    /// Does not wait for handlers that other threads are running, so it may be called from a
+    /// handler; the report counts these by their future outcome. A second call only reports.
     pub fn shutdown(&self) -> CloseReport {
         let inner = self.inner();
-        // AcqRel: whoever comes second sees what the first has done so far.
+        // AcqRel: a second caller sees what the first has done so far.
         if inner.is_shutting_down.swap(true, Ordering::AcqRel) {
             return inner.report(inner.close_stats(), None);
         }
@@ -46,7 +45,7 @@ impl Scheduler {
         inner.run_listed();
         inner.cancel_rest();
         for index in 0..inner.shards.len() {
-            // So that runners find out that there is nothing left.
+            // So that the pollers learn that nothing is left.
             inner.shared.host.wake_poller(index);
         }
         inner.report(tasks, driver)
@@ -54,7 +53,7 @@ impl Scheduler {
 }
 
 impl Inner {
-    /// From here on nothing is accepted; what is marked for it is listed to be run.
+    /// Closes the shards: no job is accepted from here on, and marked jobs are listed to be run.
     fn close(&self) {
         for shard in &self.shards {
             let mut guard = shard.jobs.close(&self.shared.relax());
@@ -63,7 +62,7 @@ impl Inner {
         }
     }
 
-    /// Cancels what is left, and tells those who want to know.
+    /// Cancels all remaining jobs, and notifies them.
     fn cancel_rest(&self) {
         for shard in &self.shards {
             let mut guard = shard.jobs.lock(&self.shared.relax());
@@ -103,7 +102,7 @@ impl Inner {
         self.shared.call(run).map_err(|error| (number, error))
     }
 
-    /// What has become of all jobs. Exact when all shards are closed.
+    /// The outcome of all jobs. Exact when all shards are closed.
     fn report(
         &self,
         close_tasks: TaskRunReport,
@@ -130,8 +129,9 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// Nobody can take a turn any more. What is left is cancelled, visibly for who has handles, and
-    /// its payloads go under the host's guard; close tasks and marks are for a shutdown.
+    /// No thread can poll any more. Cancels all remaining jobs, which handles can observe, and
+    /// drops their payloads under the host's `catch_unwind`. Close tasks and marked jobs do not
+    /// run: that needs a shutdown.
     fn drop(&mut self) {
         for shard in &self.shards {
             let mut guard = shard.jobs.close(&self.shared.relax());

@@ -6,7 +6,7 @@ use core::fmt;
 use clockjack_sync::{Counted, mutant};
 
 use super::{
-    Item, SchedulerShard,
+    JobPayload, SchedulerShard,
     poll::{execute, finish_completion},
 };
 use crate::{
@@ -22,11 +22,11 @@ use crate::{
 pub struct DispatchedRun {
     shard: Counted<SchedulerShard>,
     /// `None` once the run was executed or completed.
-    run: Option<Box<Run<Item>>>,
+    run: Option<Box<Run<JobPayload>>>,
 }
 
 impl DispatchedRun {
-    pub(super) fn new(shard: Counted<SchedulerShard>, run: Run<Item>) -> Self {
+    pub(super) fn new(shard: Counted<SchedulerShard>, run: Run<JobPayload>) -> Self {
         Self { shard, run: Some(Box::new(run)) }
     }
 
@@ -36,7 +36,7 @@ impl DispatchedRun {
     /// does not run and the drop completes the run. Only periodic jobs can be cancelled at this
     /// point, and a cancel after the check below finds the job executing.
     pub fn run(mut self) {
-        let is_cancelled = |run: &mut Box<Run<Item>>| {
+        let is_cancelled = |run: &mut Box<Run<JobPayload>>| {
             self.shard.jobs.state(run.slot) == JobState::Cancelled
                 && !mutant!("jobs-dispatched-despite-cancel")
         };
@@ -49,7 +49,7 @@ impl DispatchedRun {
         }
     }
 
-    fn complete(&self, done: CompletedRun<Item>) {
+    fn complete(&self, done: CompletedRun<JobPayload>) {
         let shared = &*self.shard.shared;
         let mut guard = self.shard.jobs.lock(&shared.relax());
         let ended = guard.complete(done);

@@ -1,21 +1,21 @@
-//! Noticing that nobody takes turns.
+//! Detects that no thread polls a shard that has due jobs.
 //!
 //! # Protocol
 //!
-//! Roles: the *driver*, who takes turns, and a *watcher*, which is somebody else: a thread of the
-//! host that would run if the driver did not.
+//! Roles: the *driver* is the thread that polls the shards; a *watcher* is another thread of the
+//! host, which runs also if the driver does not.
 //!
-//! 1. A shard *wants* a turn if it has something due. Its wheel stands still as long as nobody
-//!    takes one, and moves with the first that somebody takes.
-//! 2. A watcher that finds a shard wanting notes where its wheel stands, and when it saw that. A
-//!    later look that finds the wheel in the same place, and the shard still wanting, tells of a
-//!    timeout if the driver was given long enough in between. Two that look at the same time may
-//!    tell it twice.
-//! 3. It tells once for each place of the wheel, so once for each timeout, and calls the runner.
+//! 1. A shard is *overdue* if it has a due job. Its wheel stays at the same tick as long as no
+//!    thread polls the shard, and advances with the next poll.
+//! 2. A watcher that finds a shard overdue records the tick of the wheel and the current time. A
+//!    later check that finds the wheel at the same tick, and the shard still overdue, reports a
+//!    timeout if the driver had long enough in between. Two concurrent watchers may report it
+//!    twice.
+//! 3. A watcher reports once per tick of the wheel, so once per timeout, and wakes the poller.
 //!
 //! *How soon*: within two spans of [`driver_timeout`](crate::SchedulerConfig::driver_timeout) after
-//! the deadline, if the watcher comes back when it is told to. A shard whose guard is held by
-//! another thread is looked at the next time.
+//! the deadline, if the watcher checks again when it should. A shard whose guard another thread
+//! holds is skipped until the next check.
 
 use clockjack_sync::prim::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use clockjack_time::{Tick, TickSpan};
@@ -23,12 +23,13 @@ use clockjack_time::{Tick, TickSpan};
 use super::{Scheduler, SchedulerShard};
 use crate::Warning;
 
-/// What watchers have seen of a shard. Relaxed all of it: what is decided by it is only told.
+/// What watchers have seen of a shard. All accesses are relaxed, because they decide only about
+/// warnings.
 #[derive(Debug)]
 pub(crate) struct StallDetector {
-    /// The low bits of the tick at which the wheel stood, plus one.
+    /// The low bits of the tick of the wheel, plus one.
     stopped_at: AtomicU32,
-    /// The low bits of the tick at which it was first seen there.
+    /// The low bits of the tick at which a watcher first saw the wheel there.
     since: AtomicU32,
     is_reported: AtomicBool,
 }
@@ -36,12 +37,12 @@ pub(crate) struct StallDetector {
 impl StallDetector {
     pub(super) fn new() -> Self {
         let never = || AtomicU32::new(0);
-        // As if it was told: nothing has been seen.
+        // As if it had been reported: nothing has been seen yet.
         Self { stopped_at: never(), since: never(), is_reported: AtomicBool::new(true) }
     }
 
-    /// A shard wants a turn now, and its wheel stands still. When to look again, and for how long
-    /// that is so, if that is news.
+    /// Records that a shard is overdue and its wheel is at `stopped_at`. Returns after which time
+    /// to check again, and how long the shard has been overdue if that must be reported.
     fn note(&self, stopped_at: Tick, now: Tick, timeout: TickSpan) -> (TickSpan, Option<TickSpan>) {
         let (place, at) = (low(stopped_at).wrapping_add(1), low(now));
         if self.stopped_at.load(Relaxed) != place {
@@ -69,10 +70,10 @@ fn low(tick: Tick) -> u32 {
 }
 
 impl Scheduler {
-    /// Looks whether turns are taken, for a thread of the host that is not the one that takes them;
-    /// a driver that is silent is told as a [`Warning::DriverSilent`], once for each timeout, and
-    /// its runner is called. Says when to look again; `None` if nothing is scheduled, or the
-    /// scheduler is closed.
+    /// Checks whether the shards are polled. Call this from a thread of the host other than the
+    /// polling one. A driver that does not poll in time is reported as a [`Warning::DriverSilent`],
+    /// once per timeout, and the poller is woken. Returns when to check again; `None` if nothing is
+    /// scheduled or the scheduler is closed.
     pub fn check_driver(&self) -> Option<Tick> {
         let inner = self.inner();
         if self.is_closed() {
@@ -96,7 +97,7 @@ impl Scheduler {
     }
 }
 
-/// When to look again, and for how long nobody came, if that is news.
+/// When to check again, and how long the shard has been overdue if that must be reported.
 fn check_shard(
     shard: &SchedulerShard,
     now: Tick,

@@ -1,47 +1,47 @@
-//! Taking a turn: time is moved, and what is due is run.
+//! Polling a shard: advances its time and runs due jobs.
 
 use clockjack_sync::{Counted, mutant, prim::atomic::Ordering};
 use clockjack_time::{ClockKind, Tick, TimerInstant};
 
-use super::{DispatchedRun, Inner, Item, Scheduler, SchedulerShard, SchedulerShared};
+use super::{DispatchedRun, Inner, JobPayload, Scheduler, SchedulerShard, SchedulerShared};
 use crate::{
     BatchMode, DispatcherId, FireContext, PendingDelivery, PressureReason, Warning,
     job::{late_by, tick_of},
     table::{CompletedRun, DueItem, Run},
 };
 
-/// How much of the wheel is moved in one guard.
+/// How many units of work of the wheel are done per hold of the guard.
 const ADVANCE_BUDGET: usize = 64;
-/// How many runs go by one reading of the clock, if they are due already.
+/// How many due runs share one reading of the clock.
 const RUNS_PER_READING: usize = 8;
 
-/// What a turn has come to.
+/// The result of polling a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollResult {
     /// How many handlers were called.
     pub ran: usize,
-    /// Whether the budget ended it: there is more to do at once.
+    /// Whether the budget was used up: there is more to do at once.
     pub is_more: bool,
-    /// When something is due next, if nothing is now.
+    /// When the next job is due, if none is now.
     pub next_wake: Option<Tick>,
-    /// Whether the scheduler was closed, and nothing is left to do.
+    /// Whether the scheduler is closed and nothing is left to do.
     pub is_over: bool,
 }
 
-/// How far a turn moves time.
+/// How far a poll advances time.
 #[derive(Clone, Copy)]
 enum Until {
-    /// To now, whenever it looks.
+    /// To the current time, which is read repeatedly.
     Now,
-    /// To here and no further: so it ends, however long handlers take.
+    /// To this time and no further, so the poll ends however long handlers take.
     At(TimerInstant),
-    /// Not at all.
+    /// Not at all: runs only what is in the due list.
     ListedOnly,
 }
 
 impl Until {
-    /// What comes due or is posted meanwhile is the runner's, or else it would go on for as long as
-    /// others post.
+    /// The tick up to which jobs are run. The poller runs jobs that become due or are scheduled
+    /// meanwhile; otherwise this poll would last as long as other threads schedule.
     fn flush_to(self, shared: &SchedulerShared) -> Option<Tick> {
         match self {
             Self::At(limit) => Some(tick_of(limit, shared.resolution)),
@@ -50,12 +50,12 @@ impl Until {
     }
 }
 
-/// A turn that is being taken; over also if a handler takes its caller along.
+/// Counts a poll in progress. Its drop ends the count also if a handler panics.
 struct PollScope<'i>(&'i Inner);
 
 impl<'i> PollScope<'i> {
     fn begin(inner: &'i Inner) -> Self {
-        // Relaxed: a count for the manual mode, in which one thread turns.
+        // Relaxed: a count for the manual mode, in which one thread polls.
         inner.polling.fetch_add(1, Ordering::Relaxed);
         Self(inner)
     }
@@ -69,11 +69,11 @@ impl Drop for PollScope<'_> {
 }
 
 impl Scheduler {
-    /// Moves the time of a shard to now and runs what is due, on this thread: at most `budget`
-    /// handlers. For hosts; `executor` is told in logs.
+    /// Advances the time of a shard to now and runs due jobs on this thread: at most `budget`
+    /// handlers. For hosts; logs contain `executor`.
     ///
-    /// Several threads may take turns of one shard at a time; each job is run by one of them.
-    /// Called from inside a handler it runs what else is due.
+    /// Several threads may poll one shard concurrently; one of them runs each job. A handler may
+    /// call this to run other due jobs.
     ///
     /// # Panics
     ///
@@ -87,13 +87,13 @@ impl Scheduler {
         result
     }
 
-    /// Runs what is due by now in all shards, on this thread, and nothing that comes due meanwhile.
-    /// Gives the number of runs.
+    /// Runs the jobs of all shards that are due by now, on this thread, and none that become due
+    /// meanwhile. Returns the number of runs.
     pub(crate) fn run_due(&self) -> usize {
         self.run_due_by(self.inner().shared.host.now())
     }
 
-    /// As [`run_due`](Self::run_due), but for what is due by `limit`, which is not later than now.
+    /// As [`run_due`](Self::run_due), for jobs that are due by `limit`, which is not after now.
     pub(crate) fn run_due_by(&self, limit: TimerInstant) -> usize {
         let inner = self.inner();
         let until = Until::At(limit);
@@ -101,7 +101,7 @@ impl Scheduler {
         let mut ran = 0;
         for (index, shard) in inner.shards.iter().enumerate() {
             ran += poll_shard(shard, 0, usize::MAX, until).ran;
-            // What it has completed may be due before the runner wakes.
+            // A job that was completed here may be due before the poller wakes.
             inner.shared.host.wake_poller(index);
         }
         drop(polling);
@@ -109,7 +109,7 @@ impl Scheduler {
         ran
     }
 
-    /// The earliest time at which anything is due.
+    /// The earliest deadline of all shards.
     pub(crate) fn next_deadline(&self) -> Option<Tick> {
         let inner = self.inner();
         let next = |shard: &Counted<SchedulerShard>| {
@@ -123,7 +123,7 @@ impl Scheduler {
 }
 
 impl Inner {
-    /// Runs what is on the lists, without moving time.
+    /// Runs the due lists without advancing time.
     pub(super) fn run_listed(&self) {
         for shard in &self.shards {
             poll_shard(shard, 0, usize::MAX, Until::ListedOnly);
@@ -132,23 +132,23 @@ impl Inner {
     }
 }
 
-/// Whether the wheel is to be moved before the next run. A job that catches up is listed again and
-/// again, and others must not wait for that; but a long list is run first, for what stands in it is
-/// due before all that does not, and its slots are still in the cache.
+/// Whether to advance the wheel before the next run. A job that catches up is listed again and
+/// again, and other jobs must not wait for it. But a long list is run first: its jobs are due
+/// before all others, and their slots are still in the cache.
 fn wants_more(listed: usize, is_fresh: bool) -> bool {
     listed == 0 || (is_fresh && listed < ADVANCE_BUDGET && !mutant!("turn-catches-up-alone"))
 }
 
-/// How many runs go by one reading of the clock.
+/// How many runs share one reading of the clock.
 fn runs_per_reading(shared: &SchedulerShared) -> usize {
     match shared.host.clock_kind() {
-        // Its readings cost nothing, and what handlers do to it is to be seen at once.
+        // Reading it costs nothing, and handlers may have moved it.
         ClockKind::Deterministic => 1,
         ClockKind::RealtimeHost | ClockKind::RealtimeHardware => RUNS_PER_READING,
     }
 }
 
-/// The runner of `shard.md`: takes and completes with the guard, runs without it.
+/// The poller of `shard.md`: takes and completes runs with the guard, and runs them without it.
 fn poll_shard(
     shard: &Counted<SchedulerShard>,
     executor: u16,
@@ -157,11 +157,11 @@ fn poll_shard(
 ) -> PollResult {
     let shared = &*shard.shared;
     let mut result = PollResult::default();
-    let mut done: Option<CompletedRun<Item>> = None;
+    let mut done: Option<CompletedRun<JobPayload>> = None;
     let read = || shared.host.now();
     let runs_per_reading = runs_per_reading(shared);
     let flush_to = until.flush_to(shared);
-    // Fresh: the wheel has not been moved by this reading.
+    // Fresh: the wheel was not advanced to this reading yet.
     let (mut now, mut is_fresh) = (read(), true);
     loop {
         let mut guard = shard.jobs.lock(&shared.relax());
@@ -198,7 +198,7 @@ fn poll_shard(
                 result.ran += 1;
                 now = not_early(shared, &mut run, now);
                 done = run_one(shard, run, now);
-                // The end of a fixed delay was read, so those behind it know better for nothing.
+                // After a run with a fixed delay the clock was read: use that for the next runs.
                 now = done.as_ref().map_or(now, |done| done.at);
                 if result.ran.is_multiple_of(runs_per_reading) {
                     now = read();
@@ -222,7 +222,7 @@ fn poll_shard(
                 result.is_over = next_wake.is_none() && shard.jobs.is_closed();
                 return result;
             }
-            // The wheel has more, or a note came meanwhile.
+            // The wheel has more, or a remote operation was pushed meanwhile.
             None => {
                 now = read();
                 is_fresh = true;
@@ -231,9 +231,13 @@ fn poll_shard(
     }
 }
 
-/// The time that a run is told. If another turn has listed it by a later reading, this one's would
-/// be before it was due.
-fn not_early(shared: &SchedulerShared, run: &mut Run<Item>, now: TimerInstant) -> TimerInstant {
+/// The time that a run gets. If another poll listed the run by a later reading, this poll's reading
+/// may be before the deadline; then reads the clock again.
+fn not_early(
+    shared: &SchedulerShared,
+    run: &mut Run<JobPayload>,
+    now: TimerInstant,
+) -> TimerInstant {
     if tick_of(now, shared.resolution) >= run.due || mutant!("jobs-stale-reading") {
         return now;
     }
@@ -242,28 +246,28 @@ fn not_early(shared: &SchedulerShared, run: &mut Run<Item>, now: TimerInstant) -
     now
 }
 
-/// A job that was cancelled is told so, and dropped.
-fn notify_cancelled(shared: &SchedulerShared, mut item: Item) {
+/// Notifies a cancelled job, and drops it.
+fn notify_cancelled(shared: &SchedulerShared, mut item: JobPayload) {
     drop(shared.host.catch_unwind(&mut || item.task.cancelled()));
     shared.discard(item);
 }
 
-/// Runs a handler here, or hands it to its dispatcher. What is to be completed, if it is.
+/// Runs a handler here, or passes it to its dispatcher. Returns the run to complete, if it ended.
 fn run_one(
     shard: &Counted<SchedulerShard>,
-    run: Run<Item>,
+    run: Run<JobPayload>,
     now: TimerInstant,
-) -> Option<CompletedRun<Item>> {
+) -> Option<CompletedRun<JobPayload>> {
     if run.payload.dispatcher == DispatcherId::DEFAULT {
         return Some(execute(&shard.shared, run, now));
     }
     dispatch(shard, run)
 }
 
-/// Gives a run to its sink. A panic there is told. Where the delivery is then nobody knows; it
-/// completes its run all the same.
+/// Sends a run to its sink. A panic of the sink is reported. The delivery may then be anywhere; its
+/// drop completes the run in any case.
 #[inline(never)]
-fn send(shard: &Counted<SchedulerShard>, run: Run<Item>, folds: bool) {
+fn send(shard: &Counted<SchedulerShard>, run: Run<JobPayload>, folds: bool) {
     let shared = &*shard.shared;
     let (job, batch, deliver) = (run.number, run.batch, run.payload.task.deliver());
     let mut delivery = Some(PendingDelivery::new(shard.clone(), run, folds));
@@ -279,9 +283,9 @@ fn send(shard: &Counted<SchedulerShard>, run: Run<Item>, folds: bool) {
 
 pub(super) fn execute(
     shared: &SchedulerShared,
-    run: Run<Item>,
+    run: Run<JobPayload>,
     now: TimerInstant,
-) -> CompletedRun<Item> {
+) -> CompletedRun<JobPayload> {
     let Run { slot, number, batch, due, late, mut payload } = run;
     let fire = FireContext::new(number, batch, due, now, late);
     let outcome = shared.call(&mut || payload.task.run(&fire));
@@ -289,9 +293,12 @@ pub(super) fn execute(
     CompletedRun { slot, payload, batch, outcome, at }
 }
 
-/// Hands a run to another dispatcher, which completes it.
+/// Passes a run to another dispatcher, which completes it.
 #[cold]
-fn dispatch(shard: &Counted<SchedulerShard>, run: Run<Item>) -> Option<CompletedRun<Item>> {
+fn dispatch(
+    shard: &Counted<SchedulerShard>,
+    run: Run<JobPayload>,
+) -> Option<CompletedRun<JobPayload>> {
     let shared = &*shard.shared;
     let dispatcher = run.payload.dispatcher;
     let run = DispatchedRun::new(shard.clone(), run);
@@ -300,29 +307,29 @@ fn dispatch(shard: &Counted<SchedulerShard>, run: Run<Item>) -> Option<Completed
         Err(refused) => {
             let now = tick_of(shared.host.now(), shared.resolution);
             shared.report_pressure(shared.pressure.refuse(now));
-            // The ticket in it completes the run.
+            // Dropping the run completes it.
             shared.discard(refused);
         }
     }
     None
 }
 
-/// A run was completed outside of a turn: what is left to be done without the guard.
+/// Finishes the completion of a run outside of a poll, after the guard was released.
 pub(crate) fn finish_completion(
     shard: &Counted<SchedulerShard>,
-    ended: Option<Item>,
+    ended: Option<JobPayload>,
     wakes_poller: bool,
 ) {
     let shared = &*shard.shared;
     if let Some(item) = ended {
         shared.discard(item);
     }
-    // The caller rings in any case.
+    // The caller wakes the readers in any case.
     if !wakes_poller && !shard.jobs.take_pending_wakes().wakes_poller() {
         return;
     }
     if shard.jobs.is_closed() {
-        // The runner may be gone: what is to be told or dropped is so here.
+        // The poller may be gone: notify and drop cancelled jobs here.
         poll_shard(shard, 0, usize::MAX, Until::ListedOnly);
     } else {
         shared.host.wake_poller(shard.jobs.id() as usize);

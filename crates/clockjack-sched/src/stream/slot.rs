@@ -143,8 +143,8 @@ impl SubscriberSlot {
         })
     }
 
-    /// Acquire pairs with the release of active publishers and subscribers that are done; release with the
-    /// acquire of the next one.
+    /// Acquire pairs with the release of active publishers and subscribers that are done; release
+    /// with the acquire of the next one.
     fn begin(&self, from: u32, to: u32) -> Result<(), u32> {
         self.state.compare_exchange(from, to, AcqRel, Relaxed).map(drop)
     }
@@ -163,8 +163,8 @@ struct ActivePublisher<'s>(&'s AtomicU32);
 
 impl Drop for ActivePublisher<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the exchange of the subscriber that finds no active publisher: this one's
-        // reading is over.
+        // Release: pairs with the exchange of the subscriber that finds no active publisher: this
+        // one's reading is over.
         self.0.fetch_sub(PUBLISHER, Release);
     }
 }

@@ -13,8 +13,9 @@ use crate::{
 };
 use clockjack_sync::{Counted, prim};
 
-/// A histogram of times with 8 buckets per power of two, in 4 KiB. On a microcontroller it has 2,
-/// in 1 KiB, because two large histograms would take half of a small one's memory.
+/// A histogram of times with a precision of one eighth, in 4 KiB. On a microcontroller the
+/// precision is one half, in 1 KiB, because two large ones would take half of a small processor's
+/// memory.
 pub(crate) type TimeHistogram = Snapshot<{ prim::scaled(8, 2, 8) }>;
 
 /// The counters of a table.

@@ -1,19 +1,19 @@
-//! A task without its type, in place if it is small.
+//! A type-erased task with a hand-written vtable. Small values are stored inline.
 //!
 //! ```text
-//!            inline                              boxed
-//! storage  | value, at most 3 words |      storage  | pointer |  -   |  -   |  -   |
-//! vtable | of (type, inline)      |      vtable | of (type, boxed)             |
+//!             inline                             boxed
+//! storage  | value, at most 3 words |      storage  | pointer |  -   |  -   |
+//! vtable   | of (type, inline)      |      vtable   | of (type, boxed)      |
 //! ```
 //!
-//! Invariant: the storage holds a valid value of the type that the vtable is for, in the form that the
-//! vtable is for, and the task owns it. The vtable [`CONSUMED`] is for no value at all. Who moves the
-//! value out sets that vtable *first*: if the value then panics, in a call or in a drop, nobody
-//! finds it a second time.
+//! Invariant: the storage holds a valid value of the type of the vtable, in the form of the vtable,
+//! and the task owns it. The vtable [`CONSUMED`] stands for no value. Code that moves the value out
+//! sets that vtable *first*: if the value then panics, in a call or in a drop, it is not used a
+//! second time.
 //!
 //! A value is inline if it is not larger than the storage and not aligned more strictly than a
-//! pointer. It is moved along with the task, which Rust allows for every value that is not pinned;
-//! no pointer to it is kept.
+//! pointer. It moves along with the task, which Rust allows for every value that is not pinned; no
+//! pointer to it is kept.
 #![expect(unsafe_code, reason = "keeps a value whose type only its vtable knows")]
 
 use alloc::boxed::Box;
@@ -25,12 +25,12 @@ use crate::{
     task::{FireContext, Outcome, SchedulerTask},
 };
 
-/// Words of storage for a value in place: a closure over three pointers, or over a fat one and
-/// another. Where a word has four bytes it is four of them, so that two pointers and two numbers
+/// Words of inline storage: enough for a closure over three pointers, or over a fat pointer and a
+/// thin one. Where a word has four bytes there are four words, so that two pointers and two numbers
 /// fit on every target.
 const INLINE_WORDS: usize = if size_of::<usize>() == 4 { 4 } else { 3 };
 
-/// Pointers and not integers, so that a pointer in a value stays one in every move.
+/// Pointers instead of integers, so that a pointer in a value keeps its provenance when moved.
 type InlineStorage = MaybeUninit<[*mut (); INLINE_WORDS]>;
 
 const _: () = assert!(
@@ -38,31 +38,32 @@ const _: () = assert!(
     "with four words a job has 128 bytes"
 );
 
-/// An owned [`SchedulerTask`] or closure without its type.
+/// An owned, type-erased [`SchedulerTask`] or closure.
 ///
-/// For those who build on jobs: users hand over tasks and closures, and never see this.
+/// For code that builds on jobs: users pass tasks and closures, and never see this type.
 pub struct Task {
     storage: InlineStorage,
     vtable: &'static TaskVTable,
 }
 
-// SAFETY: all constructors ask for a value that is `Send`, and a task is nothing but its value.
+// SAFETY: all constructors require a `Send` value, and a task is nothing but its value.
 unsafe impl Send for Task {}
 
 impl Task {
-    /// A task that is told of its cancellation.
+    /// Creates a task that is notified of its cancellation.
     #[must_use]
     pub fn new<T: SchedulerTask>(task: T) -> Self {
         Self { storage: store(task), vtable: const { &TaskVTable::of_task::<T>() } }
     }
 
-    /// A task whose runs are sent as deliveries.
+    /// Creates a task whose runs are sent as deliveries.
     #[must_use]
     pub fn delivery<T: DeliveryTask>(task: T) -> Self {
         Self { storage: store(task), vtable: const { &TaskVTable::of_delivery::<T>() } }
     }
 
-    /// A closure that is consumed by its first run. A further run does nothing and succeeds.
+    /// Creates a task from a closure that its first run consumes. A further run does nothing and
+    /// succeeds.
     #[must_use]
     pub fn once<F, R>(f: F) -> Self
     where
@@ -72,7 +73,7 @@ impl Task {
         Self { storage: store(f), vtable: Once::<F, R>::VTABLE }
     }
 
-    /// A closure that runs as often as it is asked to.
+    /// Creates a task from a closure that can run many times.
     #[must_use]
     pub fn every<F, R>(f: F) -> Self
     where
@@ -82,27 +83,27 @@ impl Task {
         Self { storage: store(f), vtable: Every::<F, R>::VTABLE }
     }
 
-    /// Runs it.
+    /// Runs the task.
     ///
     /// # Errors
     ///
-    /// As the task or closure says. A panic passes through: to catch it is the host's part. After
-    /// one, what [`once`](Self::once) made is consumed, and all others are as the panic left them.
+    /// The error of the task or closure. A panic propagates; the host catches it. After a panic, a
+    /// closure of [`once`](Self::once) is consumed, and any other value is as the panic left it.
     pub fn run(&mut self, fire: &FireContext) -> Result<(), HandlerError> {
         let run = self.vtable.run;
-        // SAFETY: `run` is of the vtable that the task has.
+        // SAFETY: `run` is from the vtable of this task.
         unsafe { run(self, fire) }
     }
 
-    /// Tells it that it was cancelled, if it wants to know.
+    /// Notifies the task that it was cancelled.
     pub fn cancelled(&mut self) {
         if let Some(cancelled) = self.vtable.cancelled {
-            // SAFETY: `cancelled` is of the vtable that the task has.
+            // SAFETY: `cancelled` is from the vtable of this task.
             unsafe { cancelled(self) }
         }
     }
 
-    /// Whether [`cancelled`](Self::cancelled) calls anything: closures have nothing to be told.
+    /// Whether [`cancelled`](Self::cancelled) calls anything. It does not for closures.
     #[must_use]
     pub const fn wants_cancel(&self) -> bool {
         self.vtable.cancelled.is_some()
@@ -114,37 +115,37 @@ impl Task {
         self.vtable.deliver.is_some()
     }
 
-    /// What gives a delivery of this task to its sink.
+    /// The function that passes a delivery of this task to its sink.
     pub(crate) const fn deliver(&self) -> Option<fn(PendingDelivery)> {
         self.vtable.deliver
     }
 
-    /// The task or closure that this was made from, borrowed; `None` if it was made from another
-    /// type or has been consumed by its run.
+    /// Borrows the task or closure that this was created from; `None` if that was of another type
+    /// or was consumed by its run.
     #[must_use]
     pub fn value_mut<T: 'static>(&mut self) -> Option<&mut T> {
         if (self.vtable.type_id)() != TypeId::of::<T>() {
             return None;
         }
-        // SAFETY: the type is the vtable's own.
+        // SAFETY: `T` is the type of the vtable.
         Some(unsafe { self.value() })
     }
 
-    /// Whether the value needs no memory of its own.
+    /// Whether the value is stored inline, without an allocation.
     #[must_use]
     pub const fn is_inline(&self) -> bool {
         self.vtable.is_inline
     }
 
-    /// The task or closure that this was made from, for a caller whose request was refused.
+    /// Returns the task or closure that this was created from, for a caller whose request failed.
     ///
-    /// `None` if it was made from another type or has been consumed by its run; it is dropped then.
+    /// `None` if it was of another type or was consumed by its run; then the value is dropped.
     #[must_use]
     pub fn take_back<T: 'static>(mut self) -> Option<T> {
         if (self.vtable.type_id)() != TypeId::of::<T>() {
             return None;
         }
-        // SAFETY: the type is the vtable's own, so the storage holds a `T`.
+        // SAFETY: `T` is the type of the vtable, so the storage holds a `T`.
         Some(unsafe { self.take() })
     }
 
@@ -152,36 +153,36 @@ impl Task {
     ///
     /// # Safety
     ///
-    /// The vtable must be one of type `T`.
+    /// The vtable must be of type `T`.
     unsafe fn take<T>(&mut self) -> T {
         self.vtable = &CONSUMED;
         if fits_inline::<T>() {
-            // SAFETY: the vtable was of `T` (by contract), so the storage holds one, aligned for it
-            // (`store`); the vtable is consumed now, so nobody reads it again.
+            // SAFETY: the vtable was of `T` (by contract), so the storage holds an aligned `T`
+            // (`store`). The vtable is CONSUMED now, so the value is not read again.
             return unsafe { self.storage.as_ptr().cast::<T>().read() };
         }
-        // SAFETY: the vtable was of `T` and it does not fit, so `store` has put a pointer here.
+        // SAFETY: the vtable was of `T`, which does not fit, so `store` has put a pointer here.
         let value = unsafe { self.storage.as_ptr().cast::<*mut T>().read() };
-        // SAFETY: the pointer came from `Box::into_raw` in `store`, and the vtable is consumed now, so
-        // nobody makes a second box of it.
+        // SAFETY: the pointer came from `Box::into_raw` in `store`. The vtable is CONSUMED now, so
+        // no second box is made of it.
         *unsafe { Box::from_raw(value) }
     }
 
-    /// The value, borrowed.
+    /// Borrows the value.
     ///
     /// # Safety
     ///
-    /// The vtable must be one of type `T`.
+    /// The vtable must be of type `T`.
     unsafe fn value<T>(&mut self) -> &mut T {
         let value = if fits_inline::<T>() {
             self.storage.as_mut_ptr().cast::<T>()
         } else {
-            // SAFETY: the vtable is of `T` (by contract) and it does not fit, so `store` has put a
+            // SAFETY: the vtable is of `T` (by contract), which does not fit, so `store` has put a
             // pointer here.
             unsafe { self.storage.as_ptr().cast::<*mut T>().read() }
         };
-        // SAFETY: the storage or the box holds a valid, aligned `T` (by contract, `store`), which the
-        // task owns; it is borrowed as long as the task is.
+        // SAFETY: the storage or the box holds a valid, aligned `T` (by contract, `store`), which
+        // the task owns; the borrow lasts as long as that of the task.
         unsafe { &mut *value }
     }
 }
@@ -189,7 +190,7 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         let drop_value = self.vtable.drop_value;
-        // SAFETY: `drop_value` is of the vtable that the task has, and nothing follows it.
+        // SAFETY: `drop_value` is from the vtable of this task, which is not used afterwards.
         unsafe { drop_value(self) }
     }
 }
@@ -203,12 +204,12 @@ impl fmt::Debug for Task {
     }
 }
 
-/// What a task does, for one type of value. Each function may be called only with a task that has
-/// this vtable.
+/// The operations of a task, for one type of value. Each function may be called only with a task
+/// that has this vtable.
 struct TaskVTable {
     run: unsafe fn(&mut Task, &FireContext) -> Result<(), HandlerError>,
     cancelled: Option<unsafe fn(&mut Task)>,
-    /// Gives a delivery of such a task to its sink.
+    /// Passes a delivery of such a task to its sink.
     deliver: Option<fn(PendingDelivery)>,
     drop_value: unsafe fn(&mut Task),
     type_id: fn() -> TypeId,
@@ -250,7 +251,7 @@ static CONSUMED: TaskVTable = TaskVTable {
     is_inline: true,
 };
 
-/// The type of no value, so that [`CONSUMED`] is of a type that nobody else can name.
+/// An empty type, so that [`CONSUMED`] matches no type that other code can name.
 enum Consumed {}
 
 struct Once<F, R>(PhantomData<(F, R)>);
@@ -269,16 +270,16 @@ const fn fits_inline<T>() -> bool {
     size_of::<T>() <= size_of::<InlineStorage>() && align_of::<T>() <= align_of::<InlineStorage>()
 }
 
-/// Puts a value into a storage, by itself or by a pointer to it.
+/// Stores a value inline, or a pointer to its box.
 fn store<T>(value: T) -> InlineStorage {
     let mut storage = InlineStorage::uninit();
     if fits_inline::<T>() {
-        // SAFETY: the storage is as large as a `T` at least and aligned for one (`fits_inline`), and
-        // nothing is in it yet.
+        // SAFETY: the storage is at least as large as a `T` and aligned for it (`fits_inline`), and
+        // it is empty.
         unsafe { storage.as_mut_ptr().cast::<T>().write(value) }
     } else {
         let value = Box::into_raw(Box::new(value));
-        // SAFETY: the storage is three pointers large and aligned for them, and nothing is in it yet.
+        // SAFETY: the storage is at least a pointer large and aligned for it, and it is empty.
         unsafe { storage.as_mut_ptr().cast::<*mut T>().write(value) }
     }
     storage
@@ -311,7 +312,7 @@ unsafe fn notify_cancelled_delivery<T: DeliveryTask>(task: &mut Task) {
     unsafe { task.value::<T>() }.cancelled();
 }
 
-/// Nothing of the task is borrowed when the sink gets the delivery.
+/// Nothing borrows the task when the sink gets the delivery.
 fn deliver<T: DeliveryTask>(mut delivery: PendingDelivery) {
     if let Some(sink) = delivery.task_mut::<T>().map(|task| task.sink()) {
         sink.deliver(delivery);
@@ -344,7 +345,7 @@ where
     f(fire).into_outcome()
 }
 
-/// PayloadDrop the value where it is, which need not be moved for that.
+/// Drops the value in place.
 ///
 /// # Safety
 ///
@@ -352,14 +353,14 @@ where
 unsafe fn drop_value<T>(task: &mut Task) {
     task.vtable = &CONSUMED;
     if fits_inline::<T>() {
-        // SAFETY: the vtable was of `T` (by contract), so the storage holds one; the vtable is consumed
-        // now, so nobody uses or drops it again.
+        // SAFETY: the vtable was of `T` (by contract), so the storage holds one. The vtable is
+        // CONSUMED now, so the value is not used or dropped again.
         unsafe { ptr::drop_in_place(task.storage.as_mut_ptr().cast::<T>()) }
     } else {
-        // SAFETY: the vtable was of `T` and it does not fit, so `store` has put a pointer here.
+        // SAFETY: the vtable was of `T`, which does not fit, so `store` has put a pointer here.
         let value = unsafe { task.storage.as_ptr().cast::<*mut T>().read() };
-        // SAFETY: the pointer came from `Box::into_raw` in `store`, and the vtable is consumed now, so
-        // nobody makes a second box of it.
+        // SAFETY: the pointer came from `Box::into_raw` in `store`. The vtable is CONSUMED now, so
+        // no second box is made of it.
         drop(unsafe { Box::from_raw(value) });
     }
 }

@@ -1,45 +1,47 @@
-//! A clock that goes by another one while its own stands still.
+//! A clock that fails over to a reference while its own clock does not advance. Its state is a
+//! seqlock with one writer.
 //!
 //! # Roles and state
 //!
-//! Any thread, and any interrupt, reads. The one *writer*, which belongs to a watch, changes by
-//! what time goes. That is a mode with a few numbers, each mode in a index of its own; the *version*
-//! counts changes, and its remainder by three is the mode:
+//! Any thread, and any interrupt, reads. The one *writer*, which belongs to a watch, changes the
+//! source of the time. The state is a mode with a few numbers, stored separately per mode. The
+//! *version* counts changes, and the version modulo three is the mode:
 //!
 //! ```text
-//!               the clock stood still            it has run for long          the reference has
-//!               for too long                     enough again                 reached the upper_bound
-//!   0 Following ─────────────────► 1 Fallen back ─────────────► 2 Returning ──────────────► 0 ..
+//!               the clock did not                it has run for               the reference has
+//!               advance for too long             long enough again            reached upper_bound
+//!   0 Following ─────────────────► 1 Failed over ─────────────► 2 Failing back ──────────► 0 ..
 //!
 //!   0   max(clock + offset, lower_bound)
-//!   1   max(clock + offset, from + what the reference has passed since)
+//!   1   max(clock + offset, from + what the reference has advanced since)
 //!   2   as 1, but at most `upper_bound`
 //! ```
 //!
 //! # Rules
 //!
-//! 1. The writer fences, writes the numbers of the next mode, and then the version with release. A
-//!    reader loads the version with acquire, reads numbers and clocks, fences, and loads the version
-//!    again: if it has changed, it reads anew. The numbers that it read stay as they are for two
-//!    more changes.
-//! 2. *Never early.* `clock + offset` never is: ticks are lost or late, not early. The reference
-//!    continues `from` a reading of the clock, and counts `since` the end of the tick of its own in
-//!    which it was read just after that, rounded up: so less passes by it than has passed. On the
-//!    return the clock gets the ticks that it has lost: as many as it lacked at the look at which
-//!    it lacked the fewest, less one, because its next tick may come at once. At another look some
-//!    may have been held back, and will come. (A driver that holds ticks back at every look of a
-//!    return and lets them come afterwards cannot be told from one that has lost them.)
-//! 3. *Never back.* 0 to 1: the reference has passed where the clock stands, and the clock still
-//!    counts if it is ahead. 1 to 2: the upper_bound lies as far ahead as a timeout is long, which is more
-//!    than any reader sees before the change, unless the writer is held up between two
-//!    statements for so long. 2 to 0: the lower_bound is the upper_bound.
-//! 4. Ticks that were held back and come at once after a timeout count for nothing while the
-//!    reference is ahead. So the return waits until the clock has run for as long as it must stand
-//!    to be left.
+//! 1. The writer issues a fence, writes the numbers of the next mode, and then stores the version
+//!    with release. A reader loads the version with acquire, reads numbers and clocks, issues a
+//!    fence, and loads the version again. If the version has changed, it reads again. The numbers
+//!    of a mode stay unchanged for two more changes.
+//! 2. *Never early.* `clock + offset` is never early: ticks are lost or late, not early. The
+//!    reference continues `from` a reading of the clock, and counts `since` the end of its own tick
+//!    in which it was read just after that, rounded up. So it advances by less than the elapsed
+//!    time. On the failback the clock gets the ticks that it has lost: as many as it lacked at the
+//!    update at which it lacked the fewest, less one, because its next tick may come at once. At
+//!    another update some ticks may have been held back, and will come. (A driver that holds ticks
+//!    back at every update of a failback and delivers them afterwards cannot be told from one that
+//!    has lost them.)
+//! 3. *Never back.* 0 to 1: the reference continues where the clock is, and the clock still counts
+//!    if it is ahead. 1 to 2: the upper bound is one timeout ahead, which is more than any reader
+//!    sees before the change, unless the writer is delayed between two statements for so long.
+//!    2 to 0: the lower bound is the former upper bound.
+//! 4. Ticks that were held back and come at once after a timeout have no effect while the reference
+//!    is ahead. So the failback waits until the clock has run for as long as it must stop to cause
+//!    a failover.
 //!
-//! Why it cannot hang: a reader repeats only if the writer has changed the mode meanwhile, which
-//! it does at most twice in the time of a timeout. An interrupt that reads on the writer's core
-//! sees no change at all. The writer has no loop.
+//! *Why it cannot hang*: a reader repeats only if the writer has changed the mode meanwhile, which
+//! happens at most twice per timeout. An interrupt that reads on the writer's core sees no change
+//! at all. The writer has no loop.
 
 use core::{fmt, time::Duration};
 

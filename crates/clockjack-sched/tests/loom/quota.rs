@@ -1,4 +1,5 @@
-//! Permit caches and a direct taker on one quota, and pressure that comes in between. A block is 2 here.
+//! Permit caches and a direct taker on one quota, and pressure that comes in between. A block is 2
+//! here.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
