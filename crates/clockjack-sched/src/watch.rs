@@ -1,20 +1,20 @@
-//! A driver that falls silent is noticed, by a second source of time.
+//! Detects that a driver supplies no ticks, with the help of a second clock.
 //!
-//! An interrupt that was masked and not unmasked, a timer that lost its clock: no tick comes, and
-//! the loop that waits for one sleeps. Whether that is so can be seen only by what does not depend
-//! on the driver: the *reference*, for instance a free-running counter or a slow real-time clock.
-//! The reference says how long no tick has come, and, if that is wanted, what time it is meanwhile.
+//! If an interrupt was masked and not unmasked, or a timer lost its clock, then no tick comes, and
+//! the loop that waits for one sleeps. Only a source that does not depend on the driver can detect
+//! that: the *reference*, for instance a free-running counter or a slow real-time clock. The
+//! reference measures how long no tick has come, and can also provide the time meanwhile.
 //!
-//! # Which fallback
+//! # Which reaction
 //!
-//! * [`Failover::ReportOnly`]: the timeout is told, and time stands still until ticks come. Right
-//!   if the clock is not the driver's count but runs by itself; if somebody restarts the driver, or
-//!   the board, on the warning; if to run late is safer than to run by another clock.
-//! * [`Failover::UseReference`]: the timeout is told, and time goes on by the reference, in the
-//!   steps that it has. Right if the jobs matter more than their precision: a watchdog to be fed, a
-//!   heater to be switched off.
+//! * [`Failover::ReportOnly`]: the timeout is reported, and time does not advance until ticks come.
+//!   Use it if the clock is independent of the driver's count; if an operator restarts the driver
+//!   or the board on the warning; or if running late is safer than running by another clock.
+//! * [`Failover::UseReference`]: the timeout is reported, and time advances with the reference, in
+//!   its steps. Use it if the jobs matter more than their precision: to feed a watchdog, or to
+//!   switch off a heater.
 //!
-//! Neither is the default: that is for who knows the board to say.
+//! There is no default: the choice depends on the board.
 
 #[path = "watch/clock.rs"]
 mod clock;
@@ -27,15 +27,15 @@ use self::clock::ClockWriter;
 pub use self::clock::FailoverClock;
 use crate::LoopError;
 
-/// What happens while a driver is silent, and by which reference that is found out; see the module
+/// What happens when the driver times out, and the reference that detects it. See the module
 /// `watch` for the choice.
 #[derive(Clone, Copy)]
 pub enum Failover {
-    /// It is told, and nothing else is done.
+    /// The timeout is reported, and nothing else happens.
     ReportOnly(&'static (dyn MonotonicClock + Sync)),
-    /// It is told, and the clock, which must be the scheduler's, goes by its reference until ticks
-    /// have come again for twice as long as a timeout must last to be told: those that were held
-    /// back have come by then.
+    /// The timeout is reported, and the clock, which must be the scheduler's, follows its reference
+    /// until ticks have come again for twice the timeout. By then, ticks that were held back have
+    /// come.
     UseReference(&'static FailoverClock),
 }
 
@@ -48,37 +48,37 @@ impl fmt::Debug for Failover {
     }
 }
 
-/// Notices that a driver supplies no ticks. Part of a [`RunnerLoop`](crate::RunnerLoop) by its
-/// [`watch`](crate::RunnerLoop::watch); by itself for other loops.
+/// Detects that a driver supplies no ticks. A [`RunnerLoop`](crate::RunnerLoop) contains one after
+/// [`watch`](crate::RunnerLoop::watch); other loops can use it directly.
 ///
-/// It waits for nothing and has no interrupt of its own: it looks when it is
-/// [asked](Self::observe), which for a `RunnerLoop` is at each poll. So the board sees to it that
-/// the loop is polled without the driver too, by a watchdog's interrupt or by a limit to its sleep.
-/// A timeout is told at the first look at which it has lasted for longer than `silence`, as far as
-/// the reference can tell: with a look each `p`, at the latest `silence`, two ticks of the
-/// reference and 2 `p` after the last tick. A loop that was away itself does not take that for a
-/// timeout: the ticks that came meanwhile are there.
+/// It does not wait and has no interrupt: it checks when [`observe`](Self::observe) is called,
+/// which a `RunnerLoop` does at each poll. So the board must poll the loop also without the driver,
+/// by the interrupt of a watchdog or by a limit to its sleep. A timeout is reported at the first
+/// check at which no tick has come for longer than `timeout`, as far as the reference can tell:
+/// with a check every `p`, at the latest `timeout`, two ticks of the reference and 2 `p` after the
+/// last tick. A loop that did not poll for long does not cause a timeout, because it finds the
+/// ticks of that time.
 pub struct DriverWatch {
     reference: &'static (dyn MonotonicClock + Sync),
     timeout: Duration,
-    /// The ticks that were there at the last look.
+    /// The number of ticks at the last check.
     ticks: u64,
-    /// When that changed.
+    /// When that number changed.
     ticked_at: TimerInstant,
     is_reported: bool,
-    silences: u32,
+    timeouts: u32,
     writer: Option<ClockWriter>,
 }
 
 impl DriverWatch {
-    /// A watch that calls a driver silent when no tick has come for longer than `silence`, counted
-    /// from now at first.
+    /// Creates a watch that reports a timeout when no tick has come for longer than `timeout`,
+    /// counted from now.
     ///
     /// # Errors
     ///
     /// If the clock of [`Failover::UseReference`] has another watch.
-    pub fn new(timeout: Duration, fallback: Failover) -> Result<Self, LoopError> {
-        let (reference, writer) = match fallback {
+    pub fn new(timeout: Duration, failover: Failover) -> Result<Self, LoopError> {
+        let (reference, writer) = match failover {
             Failover::ReportOnly(reference) => (reference, None),
             Failover::UseReference(clock) => {
                 let timeout = measurable(timeout, clock.reference());
@@ -92,13 +92,13 @@ impl DriverWatch {
             ticks: 0,
             ticked_at: reference.now(),
             is_reported: false,
-            silences: 0,
+            timeouts: 0,
             writer,
         })
     }
 
-    /// Looks: `ticks` is how many ticks the driver has supplied so far. Gives for how long it has
-    /// been silent, once for each timeout.
+    /// Checks the driver; `ticks` is the number of ticks that it has supplied so far. Returns how
+    /// long no tick has come, once per timeout.
     pub fn observe(&mut self, ticks: u64) -> Option<Duration> {
         if let Some(writer) = &mut self.writer {
             writer.update();
@@ -115,30 +115,30 @@ impl DriverWatch {
             return None;
         }
         self.is_reported = true;
-        self.silences = self.silences.saturating_add(1);
+        self.timeouts = self.timeouts.saturating_add(1);
         Some(silent_for)
     }
 
-    /// Whether the driver was silent at the last look.
+    /// Whether the driver had timed out at the last check.
     #[must_use]
-    pub const fn is_silent(&self) -> bool {
+    pub const fn has_timed_out(&self) -> bool {
         self.is_reported
     }
 
-    /// How many silences there were.
+    /// How many timeouts there were.
     #[must_use]
-    pub const fn silences(&self) -> u32 {
-        self.silences
+    pub const fn timeouts(&self) -> u32 {
+        self.timeouts
     }
 
-    /// Whether time goes by the reference at present.
+    /// Whether the time follows the reference at present.
     #[must_use]
     pub fn is_failed_over(&self) -> bool {
         self.writer.as_ref().is_some_and(ClockWriter::is_failed_over)
     }
 }
 
-/// What a clock that rounds down must have passed so that really `silence` has.
+/// How far a clock that rounds down must have advanced so that `timeout` has really elapsed.
 fn measurable(timeout: Duration, reference: &dyn MonotonicClock) -> Duration {
     timeout.saturating_add(reference.resolution().duration(TickSpan::ONE))
 }
@@ -148,8 +148,8 @@ impl fmt::Debug for DriverWatch {
         f.debug_struct("DriverWatch")
             .field("silence", &self.timeout)
             .field("ticks", &self.ticks)
-            .field("is_silent", &self.is_reported)
-            .field("silences", &self.silences)
+            .field("has_timed_out", &self.is_reported)
+            .field("timeouts", &self.timeouts)
             .field("is_failed_over", &self.is_failed_over())
             .finish_non_exhaustive()
     }

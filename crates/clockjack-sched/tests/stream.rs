@@ -138,7 +138,7 @@ fn one_subscription_too_many_is_refused_until_another_ends() {
     let bus = bus();
     let mut live: Vec<_> = (0..SUBSCRIPTIONS_MAX).map(|_| all(&bus, 4)).collect();
     let refused = Bus::subscribe(&bus, EventKinds::ALL, 4).unwrap_err();
-    assert_eq!(refused.to_string(), "not subscribed: 16 subscriptions live");
+    assert_eq!(refused.to_string(), "not subscribed: 16 subscriptions exist");
     bus.publish(event(1));
     let mut gone = live.swap_remove(3);
     assert_eq!(read(&mut gone), [event(1)]);

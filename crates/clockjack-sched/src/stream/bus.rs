@@ -1,4 +1,4 @@
-//! Where events are published. Rules 2, 4 and 7 of the [protocol](super).
+//! The event bus. Rules 2, 4 and 7 of the [protocol](super).
 
 use core::fmt;
 
@@ -20,13 +20,13 @@ use super::{
     slot::SubscriberSlot,
 };
 
-/// How many subscriptions a bus has room for.
+/// The most subscriptions that a bus can have.
 pub const SUBSCRIPTIONS_MAX: usize = if IS_MODEL { 2 } else { 16 };
 
-/// In the word of subscriber_counts: nothing will be published any more.
+/// In `subscriber_counts`: the bus is closed.
 const CLOSED: u32 = 1 << 31;
 
-/// Where events are published, and to whom; see the [module](super).
+/// A bus for diagnostic events; see the [module](super).
 ///
 /// # Examples
 ///
@@ -50,9 +50,9 @@ const CLOSED: u32 = 1 << 31;
 /// ```
 #[derive(Debug)]
 pub struct Bus {
-    /// How many want each kind, five bits each, and whether the bus was closed.
+    /// How many subscribers want each kind, five bits each, and whether the bus is closed.
     subscriber_counts: AtomicU32,
-    /// A bit for each slot whose reader is to be woken.
+    /// A bit per slot whose reader must be woken.
     wake_mask: AtomicU32,
     /// Events that a reader has lost, for all readers.
     dropped: AtomicUsize,
@@ -61,7 +61,7 @@ pub struct Bus {
 
 impl Bus {
     const_unless_loom! {
-        /// Nobody listens.
+        /// Creates a bus without subscribers.
         #[must_use]
         pub const fn new() -> Self {
             Self {
@@ -73,18 +73,18 @@ impl Bus {
         }
     }
 
-    /// Whether somebody wants an event of these kinds: one load, to be asked before an event is
-    /// made.
+    /// Whether a subscriber wants an event of these kinds. One load; ask before you create an
+    /// event.
     #[inline(always)]
     pub fn wants(&self, kinds: EventKinds) -> bool {
-        // Relaxed: a hint. Whoever has subscribed before, in the order of this thread, is seen.
+        // Relaxed: a hint. A subscription that happens before this call is seen.
         self.subscriber_counts.load(Relaxed) & kinds.fields() != 0
     }
 
-    /// Gives an event to all who want it. Never waits and calls no foreign code, so that a guard
-    /// may be held; [`wake_readers`](Self::wake_readers) is to be called when it no longer is.
+    /// Queues an event for all subscribers that want it. Never waits and calls no user code, so the
+    /// caller may hold a guard. After releasing it, call [`wake_readers`](Self::wake_readers).
     ///
-    /// Each reader that wants it costs a node on the heap and a copy.
+    /// Costs an allocation and a copy per subscriber.
     pub fn publish(&self, event: DiagnosticEvent) {
         let kind = event.kind();
         if !self.wants(kind) {
@@ -108,17 +108,17 @@ impl Bus {
         }
     }
 
-    /// Wakes the readers to whom something was published. Calls their wakers, so no guard and no
-    /// lock may be held. One load if there is none to wake.
+    /// Wakes the readers of published events. Calls their wakers, so the caller must hold no guard
+    /// and no lock. One load if there is none to wake.
     #[inline]
     pub fn wake_readers(&self) {
-        // Relaxed, in it: what this thread has marked is seen; others ring for their own.
+        // Relaxed: this thread sees its own marks; other threads wake readers for theirs.
         if self.has_pending_wakes() {
             self.wake_marked();
         }
     }
 
-    /// Whether a reader is to be woken.
+    /// Whether a reader must be woken.
     pub(crate) fn has_pending_wakes(&self) -> bool {
         // Relaxed: as in `wake_readers`.
         self.wake_mask.load(Relaxed) != 0
@@ -126,12 +126,12 @@ impl Bus {
 
     #[cold]
     fn wake_marked(&self) {
-        /// Puts marks back if a waker panics: the next ring has them.
+        /// Restores the marks if a waker panics, for the next `wake_readers`.
         struct UnwokenMarks<'h>(&'h Bus, u32);
         impl Drop for UnwokenMarks<'_> {
             fn drop(&mut self) {
                 if self.1 != 0 {
-                    // Release: continues what the marks published.
+                    // Release: continues the release sequence of the marks.
                     self.0.wake_mask.fetch_or(self.1, Release);
                 }
             }
@@ -143,22 +143,22 @@ impl Bus {
                 continue;
             }
             rest.1 &= !(1 << index);
-            // Taken in the slot, woken outside of it: foreign code holds nothing.
+            // Taken in the slot, woken outside of it: user code must not keep the slot in use.
             if let Some(waker) = slot.with_any_channel(|channel| channel.waker.take()).flatten() {
                 waker.wake();
             }
         }
     }
 
-    /// How many events were dropped for want of room, by all readers together; wraps around.
+    /// How many events were dropped because a queue was full, for all readers; wraps around.
     #[must_use]
     pub fn dropped(&self) -> usize {
         // Relaxed: a count.
         self.dropped.load(Relaxed)
     }
 
-    /// Ends all subscriptions: their readers get what is queued, and then nothing. To be followed
-    /// by a [`wake_readers`](Self::wake_readers).
+    /// Closes the bus: readers get the queued events, and then `None`. Call
+    /// [`wake_readers`](Self::wake_readers) afterwards.
     pub fn close(&self) {
         // Acquire: pairs with the addition of a subscriber that came before: its slot is seen.
         // Release: pairs with a subscriber that comes later, and with `is_closed`.
@@ -170,13 +170,13 @@ impl Bus {
         }
     }
 
-    /// Listens to events of these kinds, which wait in a queue of `capacity`, at least one. If it
-    /// is full then events are dropped, and the reader is told how many in their place.
+    /// Subscribes to events of these kinds, with a queue of `capacity`, at least one. If the queue
+    /// is full, events are dropped, and the reader gets their number in their place.
     ///
     /// # Errors
     ///
-    /// If [`SUBSCRIPTIONS_MAX`] live. A slot is also in use while a publisher has not yet left the
-    /// subscription that had it. Passes when one ends.
+    /// If there are [`SUBSCRIPTIONS_MAX`] subscriptions. A slot is also in use while a publisher
+    /// has not left its former subscription yet. Temporary.
     pub fn subscribe(
         this: &Counted<Self>,
         kinds: EventKinds,
@@ -197,13 +197,13 @@ impl Bus {
 
     /// Rule 3, called once by each subscription.
     pub(super) fn unsubscribe(&self, slot: usize, kinds: EventKinds) {
-        // Relaxed: the slot orders the next subscriber behind this.
+        // Relaxed: the slot orders the next subscriber after this.
         self.subscriber_counts.fetch_sub(kinds.ones(), Relaxed);
         self.slots[slot].take();
     }
 
     fn mark_for_wake(&self, slot: usize) {
-        // Release: pairs with the swap of a ringer: what was pushed is seen by what it wakes.
+        // Release: pairs with the swap in `wake_marked`: the woken reader sees what was pushed.
         self.wake_mask.fetch_or(1 << slot, Release);
     }
 
@@ -221,7 +221,7 @@ impl Default for Bus {
     }
 }
 
-/// A subscription that was refused: [`SUBSCRIPTIONS_MAX`] live. Passes when one ends.
+/// A subscription that was refused, because there are [`SUBSCRIPTIONS_MAX`]. Temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManySubscriptions {
     _private: (),
@@ -229,7 +229,7 @@ pub struct TooManySubscriptions {
 
 impl fmt::Display for TooManySubscriptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not subscribed: {SUBSCRIPTIONS_MAX} subscriptions live")
+        write!(f, "not subscribed: {SUBSCRIPTIONS_MAX} subscriptions exist")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What one subscriber reads from: its queue, its losses, its waker. Rules 5 and 6 of the
+//! The channel of one subscription: its queue, losses and waker. Rules 5 and 6 of the
 //! [protocol](super).
 
 use clockjack_sync::{
@@ -10,7 +10,7 @@ use clockjack_sync::{
 
 use super::DiagnosticEvent;
 
-/// The most that a queue can be bounded by.
+/// The largest bound of a queue.
 const CAPACITY_MAX: usize = usize::MAX >> 2;
 
 /// An event, and how many were lost before it.
@@ -35,7 +35,7 @@ pub(super) enum PushResult {
 #[derive(Debug)]
 pub(super) struct Channel {
     producer: BoxProducer<QueuedEvent>,
-    /// Lost and not yet told, nor on the way with an event.
+    /// Losses that were neither reported nor attached to an event yet.
     lost: AtomicUsize,
     /// Lost since the beginning.
     lost_total: AtomicUsize,
@@ -75,11 +75,11 @@ impl Channel {
         PushResult::Lost
     }
 
-    /// Takes what was lost and not yet told.
+    /// Takes the losses that were not reported yet.
     pub(super) fn take_lost(&self) -> usize {
-        // Relaxed, twice: a number that is moved by read-modify-writes, so that each loss is in one
-        // hand; a reader that must see it is woken behind the mark that follows it (rule 4). The
-        // load only spares the write.
+        // Relaxed, twice: read-modify-writes move the number, so one thread has each loss; a reader
+        // that must see it is woken after the mark that follows it (rule 4). The load only avoids a
+        // useless write.
         if self.lost.load(Relaxed) == 0 { 0 } else { self.lost.swap(0, Relaxed) }
     }
 

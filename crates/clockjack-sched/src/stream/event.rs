@@ -1,4 +1,4 @@
-//! What is told, and the kinds by which a subscriber chooses.
+//! Diagnostic events, and the kinds by which a subscriber selects them.
 
 use core::{
     fmt,
@@ -10,7 +10,7 @@ use clockjack_time::Tick;
 
 use crate::{BatchMode, ExecutionBatch, JobNumber, Warning};
 
-/// Something that the scheduler did, or that somebody should know of.
+/// Something that the scheduler did, or a warning.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DiagnosticEvent {
@@ -33,9 +33,9 @@ pub enum DiagnosticEvent {
         due: Tick,
         /// When it was handed over.
         at: Tick,
-        /// What the call stands for.
+        /// How many runs the call represents.
         batch: ExecutionBatch,
-        /// Who ran it.
+        /// The executor that ran it.
         executor: u16,
     },
     /// A job was cancelled.
@@ -45,19 +45,19 @@ pub enum DiagnosticEvent {
         /// When.
         at: Tick,
     },
-    /// Somebody should know.
+    /// A warning.
     Warned(Warning),
-    /// How far the wheel went, about once a second.
+    /// How far the wheel advanced, about once per second.
     TickRate {
-        /// By how many ticks.
+        /// The number of ticks.
         ticks: u64,
-        /// In how much time.
+        /// Their duration.
         over: Duration,
     },
 }
 
 impl DiagnosticEvent {
-    /// The kind by which it is chosen.
+    /// The kind of the event.
     #[must_use]
     pub const fn kind(&self) -> EventKinds {
         match self {
@@ -71,7 +71,7 @@ impl DiagnosticEvent {
 }
 
 impl fmt::Display for DiagnosticEvent {
-    /// One line, without its end.
+    /// One line, without a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheduled { job, at, due, mode } => {
@@ -104,7 +104,7 @@ impl fmt::Display for DiagnosticEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventKinds(u8);
 
-/// The bits of one count in the word of subscriber_counts.
+/// The bits of one count in `subscriber_counts`.
 const FIELD_BITS: u32 = 5;
 
 impl EventKinds {
@@ -131,13 +131,13 @@ impl EventKinds {
         (Self::TICK_RATE, "tick-rate"),
     ];
 
-    /// What is in either.
+    /// The union.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in this one and not in the other.
+    /// The difference.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -155,13 +155,13 @@ impl EventKinds {
         self.0 & other.0 != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// A bit a kind, the lowest five.
+    /// A bit per kind, the lowest five.
     pub(super) const fn bits(self) -> u32 {
         self.0 as u32
     }

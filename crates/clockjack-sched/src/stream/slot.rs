@@ -1,5 +1,5 @@
-//! A place for one subscription, which publishers visit while it may go. Rules 1 to 3 of the
-//! [protocol](super).
+//! The slot of one subscription, which publishers use concurrently with its drop. Rules 1 to 3 of
+//! the [protocol](super).
 #![expect(unsafe_code, reason = "the channel is read and written under the protocol")]
 
 use core::fmt;
@@ -76,7 +76,7 @@ impl SubscriberSlot {
         true
     }
 
-    /// Gives the slot up. Only who has put itself there calls it, once.
+    /// Gives the slot back. Only its subscription calls it, once.
     pub(super) fn take(&self) {
         // Relaxed: only a first guess for the exchange.
         let mut state = self.state.load(Relaxed);

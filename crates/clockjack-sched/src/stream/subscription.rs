@@ -19,7 +19,7 @@ use super::{
 };
 use crate::Warning;
 
-/// Reads the events of a [`Bus`]; ends when dropped.
+/// Reads the events of a [`Bus`]; unsubscribes on drop.
 ///
 /// If events were dropped because the queue was full, then a
 /// [`DiagnosticsDropped`](Warning::DiagnosticsDropped) comes in their place, whatever kinds were
@@ -30,11 +30,11 @@ pub struct Subscription {
     kinds: EventKinds,
     channel: Counted<Channel>,
     consumer: BoxConsumer<QueuedEvent>,
-    /// The event behind a loss that was told just now.
+    /// The event after a loss that was just reported.
     held: Option<DiagnosticEvent>,
 }
 
-/// What a look at the queue gave.
+/// The result of reading the queue.
 enum ReadResult {
     Event(DiagnosticEvent),
     Nothing,
@@ -118,7 +118,7 @@ impl Subscription {
     }
 }
 
-/// What stands in the place of `n` lost events.
+/// The event in place of `n` lost events.
 const fn dropped(n: usize) -> DiagnosticEvent {
     DiagnosticEvent::Warned(Warning::DiagnosticsDropped { dropped: n as u64 })
 }
@@ -126,7 +126,7 @@ const fn dropped(n: usize) -> DiagnosticEvent {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.bus.unsubscribe(self.slot, self.kinds);
-        // A active publisher may keep the channel alive in its slot: what it holds goes now.
+        // A publisher may keep the channel alive in its slot: what it holds goes now.
         self.consumer.close();
         while let Pop::Item(entry) = self.consumer.pop_value() {
             drop(entry);

@@ -55,11 +55,11 @@ const FOLLOWING: u32 = 0;
 const FAILED_OVER: u32 = 1;
 const FAILING_BACK: u32 = 2;
 const MODES: u32 = 3;
-/// Where the version begins anew, which must not change the mode.
+/// Where the version wraps around, which must not change the mode.
 const VERSIONS: u32 = MODES << 30;
 
-/// A clock that goes on by a reference while it stands still, and never back or early for that. A
-/// [`DriverWatch`](crate::DriverWatch) decides when; without one it is the clock itself.
+/// A clock that follows a reference while its own clock does not advance, and never goes back or is
+/// early. A [`DriverWatch`](crate::DriverWatch) decides when; without one it is its own clock.
 ///
 /// # Examples
 ///
@@ -125,8 +125,8 @@ impl Halves {
 
 impl FailoverClock {
     const_unless_loom! {
-        /// The time of `clock`, or of `reference` while that stands still. Its tick and kind are
-        /// those of `clock`.
+        /// Creates a clock with the time of `clock`, or of `reference` while `clock` does not
+        /// advance. Its resolution and kind are those of `clock`.
         #[must_use]
         pub const fn new(
             clock: &'static (dyn MonotonicClock + Sync),
@@ -146,7 +146,7 @@ impl FailoverClock {
         }
     }
 
-    /// By what it goes while it stands still.
+    /// The clock that it follows while its own clock does not advance.
     pub(super) const fn reference(&self) -> &'static (dyn MonotonicClock + Sync) {
         self.reference
     }
@@ -199,19 +199,19 @@ impl fmt::Debug for FailoverClock {
     }
 }
 
-/// The one who changes by what a clock goes.
+/// The writer of a failover clock.
 pub(super) struct ClockWriter {
     clock: &'static FailoverClock,
-    /// What is longer is a pause; a tick of the reference included.
+    /// A longer time without a change is a pause. Includes a tick of the reference.
     timeout: Duration,
     version: u32,
-    /// What the clock itself said at the last look.
+    /// The reading of the clock itself at the last update.
     own: u64,
-    /// When that changed, by the reference; read after it.
+    /// When that reading changed, by the reference, which is read after it.
     moved_at: TimerInstant,
-    /// While fallen back: since when the clock has run without a pause.
+    /// While failed over: since when the clock has run without a pause.
     runs_since: Option<TimerInstant>,
-    /// Since then: how many ticks the clock has lacked at the least.
+    /// Since then: the fewest ticks that the clock has lacked.
     slack: u64,
     offset: u64,
     lower_bound: u64,
@@ -221,13 +221,13 @@ pub(super) struct ClockWriter {
 }
 
 impl ClockWriter {
-    /// `None` if the clock has another.
+    /// `None` if the clock has another writer.
     pub(super) fn new(clock: &'static FailoverClock, timeout: Duration) -> Option<Self> {
-        // Acquire: pairs with the release of the one before, whose numbers are continued.
+        // Acquire: pairs with the release of the previous writer, whose numbers this one continues.
         if clock.has_writer.swap(true, Ordering::Acquire) {
             return None;
         }
-        // Relaxed: nobody else writes it now.
+        // Relaxed: no other thread writes it now.
         let version = clock.version.load(Ordering::Relaxed);
         let index = (version % MODES) as usize;
         Some(Self {
@@ -254,7 +254,7 @@ impl ClockWriter {
         self.mode() != FOLLOWING
     }
 
-    /// Looks at both clocks, and changes what has to be.
+    /// Reads both clocks, and changes the mode if necessary.
     pub(super) fn update(&mut self) {
         // In this order, for rule 2.
         let own = self.clock.clock.now().ticks;
@@ -290,7 +290,7 @@ impl ClockWriter {
 
     fn fail_over(&mut self) {
         self.from = self.own.saturating_add(self.offset).max(self.lower_bound);
-        // A clock rounds down: when it was read, its next tick had not come.
+        // A clock rounds down: its next tick had not come when it was read.
         let read_by = self.moved_at + Duration::from_nanos(1);
         let read_by = if mutant!("fallback-reading-not-rounded") { self.moved_at } else { read_by };
         let since = read_by.deadline_tick(self.clock.resolution());
@@ -300,10 +300,10 @@ impl ClockWriter {
         self.publish();
     }
 
-    /// How many ticks the clock lacks: what it has lost, and what is held back at the moment.
+    /// Measures how many ticks the clock lacks: lost ones, and those that are held back now.
     fn measure(&mut self) {
         let seen = self.clock.read(FAILED_OVER);
-        // After that, so that a tick that comes between the two is not lacking.
+        // Read after that, so that a tick in between does not count as lacking.
         let own = self.clock.clock.now().ticks;
         self.slack = self.slack.min(seen.saturating_sub(own));
     }
@@ -316,7 +316,7 @@ impl ClockWriter {
     }
 
     fn finish_failback(&mut self, own: u64) {
-        // Without the upper_bound: the numbers of that mode are still there.
+        // Without the upper bound: the numbers of that mode are still valid.
         let seen = self.clock.read(FAILED_OVER);
         if seen < self.upper_bound {
             return;
@@ -328,7 +328,7 @@ impl ClockWriter {
             self.slack.saturating_sub(1)
         };
         self.offset = self.offset.max(lost);
-        // The clock says this from now on, and not since it has moved.
+        // This reading counts as new from now on, not since the clock has last moved.
         self.own = own;
         self.moved_at = self.clock.reference.now();
         self.publish();
@@ -338,7 +338,8 @@ impl ClockWriter {
     fn publish(&mut self) {
         let version = (self.version + 1) % VERSIONS;
         let index = (version % MODES) as usize;
-        // Pairs with the fence of a reader: who sees a number below sees the version before it.
+        // Pairs with the fence of a reader: a reader that sees a number that is stored below also
+        // sees the version that was stored before this fence, so it reads again if it began earlier.
         fence(Ordering::Release);
         self.clock.offset[index].store(self.offset);
         self.clock.from[index].store(self.from);
@@ -356,7 +357,7 @@ impl ClockWriter {
 
 impl Drop for ClockWriter {
     fn drop(&mut self) {
-        // Release: pairs with the acquire of the next.
+        // Release: pairs with the acquire of the next writer.
         self.clock.has_writer.store(false, Ordering::Release);
     }
 }

@@ -215,8 +215,8 @@ fn a_clock_that_runs_by_itself_needs_no_reference() {
         watch.observe(0);
         assert!(!watch.is_failed_over());
     }
-    assert!(watch.is_silent());
-    assert_eq!((watch.silences(), clock.now().ticks), (1, 180));
+    assert!(watch.has_timed_out());
+    assert_eq!((watch.timeouts(), clock.now().ticks), (1, 180));
 }
 
 #[test]
