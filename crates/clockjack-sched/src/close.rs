@@ -3,12 +3,13 @@
 //! # Roles
 //!
 //! Any thread *registers* a task, gets a handle for it and may *cancel* it by that. One *closer*
-//! takes all that are registered, in the order in which they are to run. Nobody ever waits.
+//! takes all registered tasks, in the order in which they run. No thread ever waits.
 //!
 //! # States
 //!
-//! Tasks lie in slots, 4096 at most, in chunks that are made when they are first needed and freed
-//! with the whole. A slot has one state word; registrations have numbers from 1 on, none twice.
+//! Tasks are stored in slots, at most 4096, in chunks that are allocated on first use and freed
+//! with the whole. A slot has one state word. Registrations are numbered from 1; no number is
+//! reused.
 //!
 //! ```text
 //!          claim          publish            cancel, close
@@ -19,38 +20,38 @@
 //!    +---------- Refused                                        |
 //!    +----------------------------------------------------------+
 //!
-//!   registration_word: | numbers given out ... | closed |
+//!   registration_word: | number of registrations ... | closed |
 //! ```
 //!
 //! # Rules
 //!
-//! 1. Only who has moved a slot from Free to Busy writes its content, until it publishes. Only who
-//!    has moved it from Ready to Taking moves the content out, until it sets Free.
-//! 2. A registration claims its slot *before* it gets its number by an exchange of the
-//!    registration_word. If the registration_word is closed it gets none, frees the slot and is
-//!    refused.
-//! 3. A close sets the closed bit of the registration_word by one read-modify-write and *then*
-//!    looks at every slot. By rule 2 each registration has either found the registration_word
-//!    closed, or its claim is seen: the close acquires what the exchange released.
+//! 1. Only the thread that moved a slot from Free to Busy writes its content, until it publishes
+//!    it. Only the thread that moved it from Ready to Taking moves the content out, until it sets
+//!    Free.
+//! 2. A registration claims its slot *before* it gets its number by an exchange of the registration
+//!    word. If that word is closed, the registration gets no number, frees the slot and is refused.
+//! 3. A close sets the closed bit of the registration word by one read-modify-write and *then*
+//!    reads every slot. By rule 2 each registration has either found the word closed, or the closer
+//!    sees its claim, because the close acquires what the exchange released.
 //! 4. The closer takes what is Ready. What is Busy it moves to Refused: that registration fails to
 //!    publish, takes its content back and is refused. So after a close nothing becomes Ready that
 //!    the closer will not take.
 //! 5. A handle names the slot and the number. Since numbers are not used again, an old handle
 //!    matches no later task in its slot.
-//! 6. What is moved out is run or dropped only after its slot is free: no code of a user runs while
-//!    a slot is in a state that others would have to wait for.
+//! 6. A task that was moved out is run or dropped only after its slot is free: no user code runs
+//!    while a slot is in a state that other threads would have to wait for.
 //!
-//! So of a task's registrar, canceller and closer exactly one has it in the end: it is refused, or
-//! cancelled, or run.
+//! So exactly one of a task's registrar, canceller and closer has the task in the end: it is
+//! refused, cancelled or run.
 //!
 //! # Why it cannot hang
 //!
-//! The one loop that repeats an exchange is that of the registration_word, and it repeats only if
-//! another thread got a number. A scan looks at each slot once; the closer looks a second and third
-//! time only at a slot that went from Busy to Ready or on under its eyes. A thread that stops in
-//! the middle keeps its one slot from being used and nothing else.
+//! Only the loop of the registration word repeats an exchange, and only if another thread got a
+//! number. A scan reads each slot once; the closer reads a slot a second or third time only if it
+//! changed from Busy to Ready or further in between. A thread that stops in the middle keeps one
+//! slot from being used and nothing else.
 //!
-//! A registration is refused for want of room if it has seen each slot in use, one after the other.
+//! A registration is refused for lack of room if it has seen each slot in use, one after the other.
 #![expect(unsafe_code, reason = "moves tasks in and out of slots that threads share")]
 
 use alloc::{boxed::Box, vec::Vec};
@@ -71,7 +72,7 @@ use clockjack_time::DriverStatus;
 
 use crate::{HandlerError, ScheduleError, ScheduleErrorKind};
 
-/// JobSlots in a chunk: small, for most programs register a handful.
+/// Slots per chunk: few, because most programs register a handful.
 const CHUNK_SLOTS: usize = if IS_MODEL { 2 } else { 64 };
 /// With [`CHUNK_SLOTS`] they make the 4096 tasks that may be registered at a time.
 const CHUNKS_MAX: usize = if IS_MODEL { 1 } else { 64 };
@@ -84,20 +85,20 @@ const REFUSED: usize = 3;
 const READY_TAG: usize = 2;
 const TAKING_TAG: usize = 3;
 
-/// The registration_word's lowest bit; above it is how many numbers were given out.
+/// The lowest bit of the registration word; above it is the number of registrations.
 const CLOSED: usize = 1;
 const ONE_NUMBER: usize = 2;
-/// The last number that fits into a state. Then registrations are refused, and not numbered anew.
+/// The last number that fits into a state. After it, registrations are refused.
 const NUMBER_MAX: usize = usize::MAX >> STATE_BITS;
 
-/// When a task runs, among those that run when the scheduler closes.
+/// The priority of a close task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskRunPriority {
-    /// First: what keeps the system's own books.
+    /// First: tasks that keep the system consistent.
     SystemCritical,
-    /// Then parts of the runtime.
+    /// Then: tasks of the runtime.
     Runtime,
-    /// Then what users registered.
+    /// Last: tasks of users.
     #[default]
     User,
 }
@@ -112,8 +113,8 @@ impl fmt::Display for TaskRunPriority {
     }
 }
 
-/// Names a task that runs when the scheduler closes. It means something only to the scheduler that
-/// gave it; dropping it cancels nothing.
+/// Names a close task. It is valid only for the scheduler that returned it; dropping it cancels
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskRunHandle {
     slot: usize,
@@ -129,35 +130,35 @@ impl TaskRunHandle {
     }
 }
 
-/// What the tasks that ran at the close came to.
+/// The results of the close tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskRunReport {
     /// How many returned `Ok`.
     pub succeeded: u64,
-    /// How many returned an error or panicked. Those after them ran all the same.
+    /// How many returned an error or panicked. Later tasks ran nevertheless.
     pub failed: u64,
     /// How long all of them took.
     pub duration: Duration,
 }
 
-/// What a close did. All jobs are accounted for: `accepted` is `executed` and `cancelled` together,
-/// as long as none is `still_running`.
+/// The report of a close. It accounts for all jobs: `accepted` is the sum of `executed` and
+/// `cancelled`, as long as none is `still_running`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CloseReport {
-    /// Jobs that were accepted in the scheduler's life.
+    /// Jobs that the scheduler has accepted.
     pub accepted: u64,
-    /// Of them, those that have run to their end, `run_on_close` included.
+    /// Accepted jobs that are completed, including `run_on_close`.
     pub executed: u64,
-    /// Of them, those that were cancelled, by the close or before it.
+    /// Accepted jobs that were cancelled, by the close or before it.
     pub cancelled: u64,
-    /// The tasks that were registered for the close.
+    /// The close tasks.
     pub close_tasks: TaskRunReport,
-    /// One-shots that were marked to be run at the close, and were.
+    /// One-shots that were marked to be run at the close, and ran.
     pub run_on_close: u64,
-    /// Jobs whose handler had not returned when the close gave up waiting for it, or whose delivery
-    /// had not come back.
+    /// Jobs whose handler had not returned when the close reported, or whose delivery had not been
+    /// dropped.
     pub still_running: u64,
-    /// What the driver said when it was stopped; `None` if there was none.
+    /// The status of the driver after it was stopped; `None` if there is no driver.
     pub driver: Option<DriverStatus>,
 }
 
@@ -185,7 +186,7 @@ impl fmt::Display for CloseReport {
     }
 }
 
-/// A task that a close has taken, and that is to be run now.
+/// A task that a close has taken, and that is run next.
 pub struct CloseTask {
     number: usize,
     priority: TaskRunPriority,
@@ -199,17 +200,17 @@ impl CloseTask {
         self.number as u64
     }
 
-    /// What it was registered as.
+    /// Its priority.
     #[must_use]
     pub const fn priority(&self) -> TaskRunPriority {
         self.priority
     }
 
-    /// Runs it. A panic passes through: to catch it is the host's part.
+    /// Runs it. A panic propagates; the host catches it.
     ///
     /// # Errors
     ///
-    /// As the task says.
+    /// The error of the task.
     pub fn run(self) -> Result<(), HandlerError> {
         self.task.run()
     }
@@ -224,7 +225,7 @@ impl fmt::Debug for CloseTask {
     }
 }
 
-/// The tasks that run at a close; the protocol is at the head of the file.
+/// The close tasks; the protocol is at the top of the file.
 pub struct CloseTasks {
     registration_word: AtomicUsize,
     chunks: [AtomicPtr<TaskChunk>; CHUNKS_MAX],
@@ -240,7 +241,7 @@ impl CloseTasks {
     /// How many tasks may be registered at a time.
     pub const LEN_MAX: usize = CHUNK_SLOTS * CHUNKS_MAX;
 
-    /// No tasks, and open.
+    /// Creates an empty, open store.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -253,9 +254,8 @@ impl CloseTasks {
     ///
     /// # Errors
     ///
-    /// The task comes back with [`Closed`](ScheduleErrorKind::Closed) once a close has begun, and
-    /// with [`CapacityExceeded`](ScheduleErrorKind::CapacityExceeded) if as many are registered as
-    /// may.
+    /// Returns the task with [`Closed`](ScheduleErrorKind::Closed) once a close has begun, and with
+    /// [`CapacityExceeded`](ScheduleErrorKind::CapacityExceeded) at the maximum number of tasks.
     pub fn register<F>(
         &self,
         task: F,
@@ -421,7 +421,7 @@ impl fmt::Debug for CloseTasks {
     }
 }
 
-/// A closure for the close without its type, of which it can be asked all the same.
+/// A type-erased close task that can be downcast.
 trait RunOnClose: Any + Send {
     fn run(self: Box<Self>) -> Result<(), HandlerError>;
 }
@@ -436,7 +436,7 @@ struct TaskChunk {
     slots: [TaskSlot; CHUNK_SLOTS],
 }
 
-/// The chunk in a chunk_ptr, if it was made.
+/// The chunk of a pointer, if it was allocated.
 fn chunk_at(chunk_ptr: &AtomicPtr<TaskChunk>) -> Option<&TaskChunk> {
     // Acquire: pairs with the exchange in `grow`.
     let chunk = chunk_ptr.load(Acquire);
@@ -446,7 +446,7 @@ fn chunk_at(chunk_ptr: &AtomicPtr<TaskChunk>) -> Option<&TaskChunk> {
     unsafe { chunk.as_ref() }
 }
 
-/// Makes the chunk of a chunk_ptr, unless another thread was faster.
+/// Allocates the chunk of a pointer, unless another thread was faster.
 #[cold]
 fn grow(chunk_ptr: &AtomicPtr<TaskChunk>) -> &TaskChunk {
     let made =
@@ -514,8 +514,8 @@ impl TaskSlot {
 
     /// Busy to Refused, or Ready to Taking with the task's number.
     fn refuse_or_begin_take(&self) -> Option<usize> {
-        // Relaxed: the claims that must be seen were acquired from the registration_word; the
-        // content is acquired when it is taken.
+        // Relaxed: the exchange of the registration word has acquired the claims that must be seen;
+        // the content is acquired when it is taken.
         let mut state = self.state.load(Relaxed);
         loop {
             if state == BUSY {
@@ -529,8 +529,8 @@ impl TaskSlot {
                 if self.begin_take(number) {
                     return Some(number);
                 }
-                // A canceller has it. Should the slot be claimed once more, the registration_word
-                // refuses that.
+                // A canceller has it. If the slot is claimed once more, the registration word
+                // refuses that registration.
                 return None;
             } else {
                 return None;

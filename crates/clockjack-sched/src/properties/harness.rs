@@ -55,12 +55,12 @@ struct Job {
     cancelled_at_runs: Option<u32>,
 }
 
-/// What a handler counts.
+/// The counter of a handler.
 struct RunCounter {
     runs: AtomicU32,
 }
 
-/// What random steps have come to.
+/// The results of random steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RandomSteps {
     /// Jobs that were accepted.
@@ -69,7 +69,7 @@ pub struct RandomSteps {
     pub refused: usize,
     /// Cancels that succeeded.
     pub cancelled: usize,
-    /// Times that the clock went on and nobody looked.
+    /// Times that the clock advanced without a poll.
     pub stalls: usize,
     /// Runs.
     pub ran: usize,
@@ -132,7 +132,7 @@ impl SchedulerHarness {
     ) -> Result<JobNumber, ScheduleError<()>> {
         let counter = Counted::new(RunCounter { runs: AtomicU32::new(0) });
         let of_task = counter.clone();
-        // The harness closes its scheduler in the end, so that what the handler holds is let go.
+        // The harness closes its scheduler in the end, which drops what the handler holds.
         let slow = (!takes.is_zero()).then(|| self.runner.clone());
         let task = Task::every(move |fire: &crate::FireContext| {
             // Relaxed: one thread.
@@ -191,7 +191,7 @@ impl SchedulerHarness {
         Some(jobs[index].handle.clone())
     }
 
-    /// Moves time and runs what is due on the way. Gives the number of runs.
+    /// Advances time and runs due jobs. Returns the number of runs.
     pub fn advance(&self, duration: Duration) -> usize {
         let begun = self.now();
         let ran = self.runner.advance(duration);
@@ -206,12 +206,12 @@ impl SchedulerHarness {
         ran
     }
 
-    /// Lets time pass, and nobody looks.
+    /// Advances the clock without a poll.
     pub fn stall(&self, duration: Duration) {
         self.runner.clock().advance(duration);
     }
 
-    /// Runs what is due. Gives the number of runs.
+    /// Runs due jobs. Returns the number of runs.
     pub fn run_due(&self) -> usize {
         let now = self.now();
         let ran = self.runner.run_due();
@@ -230,7 +230,7 @@ impl SchedulerHarness {
     }
 
     /// Takes so many steps as the seed says: jobs of all kinds are scheduled, some with handlers
-    /// that take time; jobs are cancelled; time stalls, and goes on.
+    /// that take time; jobs are cancelled; time stalls and advances.
     pub fn run_random(&self, seed: u64, steps: usize) -> RandomSteps {
         let mut random = Random::new(seed);
         let mut done = RandomSteps::default();
@@ -272,21 +272,21 @@ impl SchedulerHarness {
         }
     }
 
-    /// Judges the order of the log, as [`monotonic`].
+    /// Checks the order of the log, as [`monotonic`].
     ///
     /// # Errors
     ///
-    /// The first fault, with its records.
+    /// The first violation, with its records.
     pub fn assert_monotonic(&self) -> Result<(), PropertyError> {
         monotonic(&self.records()?, self.closed_at.get())
     }
 
-    /// Judges the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles
+    /// Checks the cancels: by the log, as [`cancelled_never_ran`], and by the handlers and handles
     /// of the harness's jobs.
     ///
     /// # Errors
     ///
-    /// The first fault.
+    /// The first violation.
     pub fn assert_cancelled_never_ran(&self) -> Result<(), PropertyError> {
         cancelled_never_ran(&self.records()?)?;
         for job in &*self.jobs.borrow() {
@@ -302,13 +302,13 @@ impl SchedulerHarness {
         Ok(())
     }
 
-    /// Judges the harness's jobs at a fixed rate: each run was due at a multiple of the period from
+    /// Checks the harness's jobs at a fixed rate: each run was due at a multiple of the period from
     /// the first, and of those that have not ended as many have run as were due when time was last
     /// moved by the harness.
     ///
     /// # Errors
     ///
-    /// The first fault.
+    /// The first violation.
     pub fn assert_fixed_rate_grid(&self) -> Result<(), PropertyError> {
         let records = self.records()?;
         for job in &*self.jobs.borrow() {
@@ -318,11 +318,11 @@ impl SchedulerHarness {
         Ok(())
     }
 
-    /// Judges everything.
+    /// Checks everything.
     ///
     /// # Errors
     ///
-    /// The first fault.
+    /// The first violation.
     pub fn assert_all(&self) -> Result<(), PropertyError> {
         self.assert_monotonic()?;
         self.assert_cancelled_never_ran()?;

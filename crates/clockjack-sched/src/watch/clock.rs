@@ -339,7 +339,7 @@ impl ClockWriter {
         let version = (self.version + 1) % VERSIONS;
         let index = (version % MODES) as usize;
         // Pairs with the fence of a reader: a reader that sees a number that is stored below also
-        // sees the version that was stored before this fence, so it reads again if it began earlier.
+        // sees the version that was stored before this fence, and reads again if it began earlier.
         fence(Ordering::Release);
         self.clock.offset[index].store(self.offset);
         self.clock.from[index].store(self.from);
