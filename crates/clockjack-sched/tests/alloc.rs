@@ -1,7 +1,7 @@
 //! Memory: a scheduler of fixed capacity allocates nothing once it is made, and says so when it is
 //! full.
 //!
-//! Counted for each thread, so that tests beside one another do not disturb.
+//! Counted per thread, so that concurrent tests do not interfere.
 #![cfg(not(loom))]
 
 extern crate alloc;

@@ -1,7 +1,7 @@
 //! Users that do anything at any time, on dispatchers that run late, out of order, or not at all.
 //!
-//! Each task knows what it was told. Whatever happens: nothing runs after a cancel that has won,
-//! who was cancelled is told once, who was not is not, every task is dropped, the report of the
+//! Each task records its calls. Whatever happens: nothing runs after a successful cancel,
+//! a cancelled task is notified once, another is not, every task is dropped, the report of the
 //! close is exact, nothing is left behind, and who listens is woken for what it hears.
 #![cfg(not(loom))]
 
@@ -36,14 +36,14 @@ const STEPS: usize = 120;
 /// Worlds that are drawn.
 const ROUNDS: u64 = 300;
 
-/// What a task was told.
+/// The calls of a task.
 #[derive(Default)]
 struct Fate {
     ran: AtomicU32,
     told: AtomicU32,
     dropped: AtomicU32,
     is_running: AtomicBool,
-    /// Set by whoever has won a cancel.
+    /// Set by a successful canceller.
     is_cancelled: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ struct World {
     host: Host,
     random: Mutex<SplitMix>,
     jobs: Mutex<Vec<Job>>,
-    /// Whether handlers take turns too.
+    /// Whether handlers poll too.
     turns_anywhere: bool,
     /// What was dispatched and not run.
     works: Mutex<Vec<DispatchedRun>>,
@@ -220,7 +220,7 @@ impl World {
     }
 }
 
-/// A reader of the stream that looks only when it is woken.
+/// A reader of the stream that reads only when it is woken.
 struct Listener {
     stream: Subscription,
     is_woken: Arc<Bell>,
@@ -251,7 +251,7 @@ impl Listener {
     }
 }
 
-/// A runner that takes a turn when it is called, or when the time has come that the last one told
+/// A poller that polls when it is woken, or at the time that the last poll returned
 /// it.
 struct Runner {
     next_wake: Option<Tick>,

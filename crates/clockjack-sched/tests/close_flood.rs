@@ -10,7 +10,7 @@ use std::{sync::mpsc, thread};
 use clockjack_sched::{DispatcherId, ScheduleErrorKind, Scheduler, SchedulerConfig, SchedulerHost};
 use clockjack_time::{ClockKind, Resolution, Tick, TimerInstant};
 
-/// Its time goes on whenever somebody looks, as fast as they do.
+/// Its time advances with each reading.
 struct Host(AtomicU64);
 
 impl SchedulerHost for Host {

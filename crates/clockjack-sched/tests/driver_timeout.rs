@@ -1,4 +1,4 @@
-//! A driver that takes no turns is told of by who watches it, once for each silence.
+//! A driver that does not poll is reported by its watcher, once per timeout.
 #![cfg(not(loom))]
 
 extern crate alloc;

@@ -14,8 +14,8 @@ use clockjack_sched::{
 
 const ANY: DispatcherId = DispatcherId::DEFAULT;
 
-/// Counts in hundreds how often it was told of a cancel, in ones how often it was dropped, and in
-/// ten thousands how often it ran.
+/// Counts in hundreds how often it was notified of a cancel, in ones how often it was dropped, and
+/// in ten thousands how often it ran.
 struct CountingTask(Arc<AtomicU32>);
 
 impl SchedulerTask for CountingTask {

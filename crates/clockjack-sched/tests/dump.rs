@@ -1,7 +1,7 @@
 //! The dump as people and programs see it, character by character.
 //!
 //! After a change that is meant, `CLOCKJACK_BLESS=1 cargo test -p clockjack-sched --test dump`
-//! writes the files anew; read the difference before it is committed.
+//! writes the files again; read the difference before it is committed.
 #![cfg(not(loom))]
 
 use core::fmt;

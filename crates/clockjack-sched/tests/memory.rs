@@ -24,11 +24,11 @@ const TIMERS: usize = 1_000_000;
 const THREADS: usize = 4;
 /// What a scheduler that has had a million jobs may have kept more than one that has had few.
 const KEPT_MAX: usize = 256 * 1024;
-/// What the test harness may take beside the test.
+/// What the test harness may allocate next to the test.
 const HARNESS_MAX: usize = 16 * 1024;
 
 /// Arms so many timers from several threads, cancels every second of them from several threads
-/// while a runner turns, and lets the others run.
+/// while a poller polls, and lets the others run.
 fn load(scheduler: &Scheduler, host: &Host, timers: usize) {
     let arm = |n: usize| {
         // Some of them beyond what the wheel has slots for.

@@ -25,7 +25,7 @@ const PRODUCTION: SchedulerConfig = {
     config
 };
 
-/// A host with any kind of clock, which counts how often its runner is called.
+/// A host with any kind of clock, which counts how often its poller is woken.
 struct Host {
     kind: ClockKind,
     clock: Arc<ManualClock>,

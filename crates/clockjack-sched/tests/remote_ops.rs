@@ -1,4 +1,4 @@
-//! What is left as a note while another has the guard, one step at a time on one thread.
+//! Remote operations while another thread holds the guard, one step at a time on one thread.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -53,7 +53,7 @@ impl World {
         Self { scheduler, host, works, order: Arc::default() }
     }
 
-    /// Takes a turn at a tick, and says when the runner wakes.
+    /// Polls at a tick, and returns when the poller wakes.
     fn turn_at(&self, tick: u64) -> Option<Tick> {
         self.host.now.store(tick, SeqCst);
         self.scheduler.poll_shard(0, 0, usize::MAX).next_wake
@@ -69,7 +69,7 @@ impl World {
         self.order.lock().expect("no panic").clone()
     }
 
-    /// How often the runner was called since this was asked last.
+    /// How often the poller was woken since the last call.
     fn calls(&self) -> u32 {
         self.host.calls.swap(0, SeqCst)
     }
@@ -310,7 +310,7 @@ fn a_close_runs_nothing_that_others_make_due_while_it_flushes() {
         let run = move |_: &FireContext| {
             let is_outer = depth.fetch_add(1, SeqCst) == 0;
             if runs.fetch_add(1, SeqCst) < RUNS_MAX && is_outer {
-                // Another runner, to which each run takes longer than its period.
+                // Another poller, for which each run takes longer than its period.
                 host.now.fetch_add(5, SeqCst);
                 scheduler.poll_shard(0, 1, 1);
             }

@@ -1,4 +1,4 @@
-//! The diagnostics stream: who gets what, what is dropped and how that is told.
+//! The diagnostics stream: which events each subscriber gets, and how drops are reported.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -309,7 +309,7 @@ fn bus_and_subscription_may_go_to_other_threads() {
     sent::<Subscription>();
 }
 
-/// What a reader was given: events, and losses it was told of.
+/// What a reader got: events, and reported losses.
 fn tally(reader: &mut Subscription, into: &mut (u64, u64)) {
     for event in read(reader) {
         match event {
@@ -334,7 +334,7 @@ fn events_read_and_events_told_as_lost_are_all_that_were_published() {
             })
         };
         let publishers: Vec<_> = (0..N_PUBLISHERS).map(|_| scope.spawn(publish)).collect();
-        // Others come and go beside it.
+        // Other subscribers come and go concurrently.
         let passer = scope.spawn(|| {
             for n in 0..2_000 {
                 let mut passing = all(&bus, 1 + n % 3);

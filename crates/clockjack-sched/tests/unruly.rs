@@ -1,5 +1,5 @@
-//! Users that misbehave, and turns that cross: drops and wakers that panic, handlers that take
-//! their caller along, turns inside of turns, interrupts.
+//! Misbehaving users and nested polls: drops and wakers that panic, handlers that unwind
+//! into their caller, polls inside of polls, interrupts.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -43,7 +43,7 @@ fn scheduler(config: SchedulerConfig) -> (Scheduler, Host) {
     (Scheduler::new(config, host.clone()).expect("a sound configuration"), host)
 }
 
-/// How often the runner was called since this was asked last.
+/// How often the poller was woken since the last call.
 fn calls(host: &Host) -> u32 {
     host.calls.swap(0, SeqCst)
 }

@@ -1,4 +1,4 @@
-//! Every warning, provoked: what it says, and that it is told once.
+//! Every warning, provoked: its text, and that it is reported once.
 #![cfg(not(loom))]
 
 extern crate alloc;
@@ -92,7 +92,7 @@ fn backlog_exceeded() {
     assert_eq!(without_drift(warnings(&mut stream)), [exceeded]);
 }
 
-/// More may live than may be accepted under pressure, and as many do: that is what is told.
+/// There are more live jobs than the limit under pressure allows: that limit is reported.
 #[test]
 fn quota_reached_under_pressure_names_the_limit_that_was_met() {
     let manual = manual(SchedulerConfig { quota: 4, ..SchedulerConfig::DEFAULT });
@@ -263,7 +263,7 @@ fn clock_jump() {
     assert_eq!(told, [late, Warning::ClockJump { by }, burst]);
 }
 
-/// The driver's silence is noticed by who watches it; here is only what it says.
+/// Other tests detect the timeout of the driver; here is only the text.
 #[test]
 fn each_warning_is_a_line() {
     let job = job(7);

@@ -78,7 +78,7 @@ fn a06_a_one_shot_that_runs_cannot_be_cancelled() {
     assert!(own.get().unwrap().is_completed());
 }
 
-/// Cancels itself in its third run, and says whether it was told and dropped.
+/// Cancels itself in its third run, and records whether it was notified and dropped.
 struct Suicide {
     own: Later,
     answers: Arc<Mutex<Vec<bool>>>,
@@ -126,7 +126,7 @@ fn a06_a_periodic_job_can_be_cancelled_from_its_own_handler() {
     }
 }
 
-/// Runs that are owed are no reason to go on.
+/// Pending runs do not keep a cancelled job alive.
 #[test]
 fn a06_a_cancel_while_it_runs_leaves_out_what_is_owed() {
     let manual = plain();

@@ -124,7 +124,7 @@ fn a18_a_job_is_treated_by_the_policy_of_its_dispatcher() {
     );
 }
 
-/// One shard has one order over all jobs, whoever registers.
+/// One shard has one order over all jobs, whichever thread schedules.
 #[test]
 fn a20_one_shard_is_fifo_over_the_whole_system() {
     assert_eq!(SchedulerConfig::DEFAULT.shards, 1);

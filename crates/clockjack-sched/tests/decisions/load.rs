@@ -34,7 +34,7 @@ fn a24_who_is_evicted_is_dropped_soon_and_not_when_something_is_due() {
     host.take_calls();
     scheduler.schedule_once_fn(secs(3600), HERE, |_| ()).unwrap();
     assert!(low.is_cancelled());
-    // The job comes after what the runner sleeps for, but there is something to be dropped.
+    // The job comes after the poller wakes by itself, but there is something to drop.
     assert_eq!(host.take_calls(), 1);
     scheduler.poll_shard(0, 0, usize::MAX);
     assert_eq!(Arc::strong_count(&token), 1);

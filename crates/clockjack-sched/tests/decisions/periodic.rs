@@ -93,7 +93,7 @@ fn a21_a_periodic_job_does_not_die_when_its_run_is_dropped() {
     assert!(heard.contains(&Warning::BackpressureState { engaged: true, reason }));
 }
 
-/// What comes due by a leap is folded, however many looks at the wheel it takes.
+/// Runs that become due by a clock jump are folded, however many advances of the wheel it takes.
 #[test]
 fn a23_a_leap_is_folded_beyond_the_budget_of_one_look() {
     let manual = plain();
@@ -124,7 +124,7 @@ fn a23_a_leap_that_meets_a_late_scheduler_is_told() {
         scheduler.schedule_once_fn(ms(10), HERE, f).unwrap();
     }
     scheduler.schedule_at_fixed_rate_fn(ms(10), secs(1), HERE, diary.writer("job")).unwrap();
-    // Two seconds late, which is told; and then the first handler takes an hour.
+    // Two seconds late, which is reported; and then the first handler takes an hour.
     manual.clock().advance(secs(2));
     manual.run_due();
     assert_eq!(diary.runs(), [1, 1], "what was due when the hour began");
@@ -153,7 +153,7 @@ fn a23_a_leap_is_known_by_its_own_limit() {
     }
 }
 
-/// As far behind as the threshold is silent, one more is told, in both ways to catch up.
+/// No warning at the threshold, and one for one missed run more, in both ways to catch up.
 #[test]
 fn a02_missed_runs_come_one_by_one_or_folded_and_a_burst_is_told() {
     for catch_up in [CatchUp::Individually, CatchUp::Folded] {

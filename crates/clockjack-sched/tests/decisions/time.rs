@@ -214,7 +214,7 @@ fn drifts(warnings: &[Warning]) -> Vec<(Duration, Duration, u32)> {
     warnings.iter().filter_map(drift).collect()
 }
 
-/// Fires `n` one-shots, each `late` after it was due, and gives the drifts that are told.
+/// Fires `n` one-shots, each `late` after it was due, and returns the reported drifts.
 fn fire_late(late: &[u64], jitter: Duration) -> Vec<(Duration, Duration, u32)> {
     let host = Host::new(ClockKind::RealtimeHost, Resolution::from_nanos(100_000).unwrap());
     let scheduler = host.scheduler(SchedulerConfig::DEFAULT);

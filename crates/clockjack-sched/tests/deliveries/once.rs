@@ -144,7 +144,7 @@ fn the_log_tells_when_it_was_sent_and_by_whom_and_that_it_was_discarded() {
     );
 }
 
-/// Opens its deliveries at once, on the thread of the turn, or panics with them in its hands.
+/// Accepts its deliveries at once, on the thread of the poll, or panics while it owns them.
 struct AtOnce {
     panics: bool,
 }

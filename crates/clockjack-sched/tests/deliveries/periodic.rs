@@ -193,7 +193,7 @@ fn the_runner_is_called_when_a_delivery_comes_back_and_the_job_is_due_sooner_tha
     drop(mailbox.accept());
     assert!(was_called(), "it is due in ten ticks, and the runner sleeps until it is called");
 
-    // One run is owed when the first comes back, and none when the second does.
+    // One run is pending when the first delivery is dropped, and none when the second is.
     let rate = JobSpec::fixed_rate(ms(1), ms(6));
     drop(scheduler.schedule_delivery(rate, mailbox.letter("rate")).expect("open"));
     advance(&host, 8);

@@ -33,7 +33,7 @@ pub(crate) fn manual() -> ManualRunner {
 #[derive(Clone, Default)]
 pub(crate) struct Mailbox {
     deliveries: Arc<Mutex<VecDeque<PendingDelivery>>>,
-    /// How many letters were told that they were cancelled.
+    /// How many letters were notified of their cancel.
     cancelled: Arc<AtomicU32>,
     /// Counts what refers to it: letters that were not dropped.
     token: Arc<()>,

@@ -194,7 +194,7 @@ fn an_interrupt_between_poll_and_sleep_leaves_its_mark() {
     ticks.notify_tick();
     assert!(mark.take(), "so the sleep is not begun");
     assert_eq!(runner.poll().ran, 1);
-    // The second of two interrupts need not ring, and is there all the same.
+    // The second of two interrupts need not wake the loop, and its tick is there nevertheless.
     let before = mark.count();
     interrupts(ticks, 2);
     assert_eq!(mark.count(), before + 1);

@@ -1,4 +1,4 @@
-//! A driver that falls silent, and a clock that goes on without it.
+//! A driver that supplies no ticks, and a clock that advances without it.
 
 use alloc::sync::Arc;
 use core::{

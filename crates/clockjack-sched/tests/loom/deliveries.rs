@@ -1,4 +1,4 @@
-//! Deliveries against cancels, the close and the turns. The law is that of the jobs; a message that
+//! Deliveries against cancels, the close and polls. The invariant is that of jobs; a message that
 //! was opened is one that ran.
 
 use alloc::{sync::Arc, vec::Vec};

@@ -262,7 +262,8 @@ fn a_post_against_the_close_and_a_lease_between_them_is_exact() {
     });
 }
 
-/// A runner that was to wake early, and for nothing by now, retires; a post against that.
+/// A poller that was to wake early, and now has no reason to, goes to sleep concurrently with a
+/// remote schedule.
 fn retire_against_a_post(world: &World, later: Option<u64>) {
     let early = world.once(3).expect("open");
     let late = later.map(|delay| world.once(delay).expect("open"));

@@ -26,7 +26,7 @@ fn event(n: u64) -> DiagnosticEvent {
     DiagnosticEvent::Cancelled { job: JobNumber { shard: 0, number: n }, at: Tick::new(n) }
 }
 
-/// Publishes an event and rings, as a holder of a guard does before and after its end.
+/// Publishes an event under a guard, and wakes the readers after releasing it.
 fn publisher(bus: &Counted<Bus>, n: u64) -> JoinHandle<()> {
     let bus = bus.clone();
     thread::spawn(move || {
@@ -100,7 +100,7 @@ fn a_subscription_that_goes_under_a_publisher_leaves_a_slot_that_serves_again() 
 fn a_subscription_that_comes_under_a_publisher_sees_the_event_or_not() {
     model_within(3, || {
         let bus = bus();
-        // Somebody else listens, so that the publisher looks at the slots.
+        // There is another subscriber, so that the publisher reads the slots.
         let mut other = subscribe(&bus, 1);
         let publisher = publisher(&bus, 1);
         let coming = bus.clone();

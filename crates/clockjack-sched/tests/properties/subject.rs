@@ -23,7 +23,7 @@ fn ticks(n: u64) -> Duration {
     Resolution::TEN_MILLIS.duration(TickSpan::new(n))
 }
 
-/// A host of one thread with several shards, which registers where it is told to.
+/// A host of one thread with several shards, which schedules in the shard that the test chooses.
 struct ShardedHost {
     clock: Arc<ManualClock>,
     shard: Arc<AtomicUsize>,

@@ -55,7 +55,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What ran: the name of the job, the tick that it was told, and how many runs that stood for.
+/// What ran: the name of the job, the tick of its context, and how many runs it represents.
 pub(crate) type Entry = (&'static str, u64, u32);
 
 /// What ran, in order.
@@ -68,7 +68,7 @@ impl Diary {
         lock(&self.0).push((name, tick, fire.batch().runs.get()));
     }
 
-    /// A handler that notes when it runs.
+    /// A handler that records when it runs.
     pub(crate) fn writer(
         &self,
         name: &'static str,
@@ -133,7 +133,7 @@ pub(crate) struct Parts {
     kind: ClockKind,
     /// The shard that registers next.
     pub(crate) shard: AtomicUsize,
-    /// How often somebody was asked to take a turn.
+    /// How often the poller was woken.
     calls: AtomicUsize,
     pub(crate) refuses: AtomicBool,
     work: Mutex<Vec<DispatchedRun>>,

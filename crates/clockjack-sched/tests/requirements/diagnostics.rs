@@ -28,7 +28,7 @@ impl Wake for Bell {
     }
 }
 
-/// A listener that sleeps must not have to wait until somebody takes a turn, which may be in an
+/// A listener that sleeps must not have to wait until the shard is polled, which may be in an
 /// hour.
 #[test]
 fn r5_3_a_listener_that_waits_is_woken_by_a_schedule_a_refusal_and_a_cancel() {

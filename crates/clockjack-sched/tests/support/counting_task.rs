@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use clockjack_sched::{FireContext, HandlerError, SchedulerTask};
 
-/// Counts how often it ran, and how often it was told of its cancel.
+/// Counts how often it ran, and how often it was notified of its cancel.
 #[derive(Clone, Default)]
 pub(crate) struct CountingTask {
     pub(crate) ran: Arc<AtomicU32>,

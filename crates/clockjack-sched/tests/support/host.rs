@@ -1,4 +1,4 @@
-//! A host whose time is an atomic that tests move, and whose runners are the tests themselves.
+//! A host whose time is an atomic that tests move, and whose pollers are the tests themselves.
 //!
 //! Nothing in it is loom's, so that in a model it adds no order of its own: there, time stands
 //! where a test puts it before the threads start.
@@ -23,9 +23,9 @@ use std::thread;
 pub(crate) struct Host {
     /// The tick.
     pub(crate) now: Arc<AtomicU64>,
-    /// How often a runner was called.
+    /// How often a poller was woken.
     pub(crate) calls: Arc<AtomicU32>,
-    /// How often somebody has waited for a guard.
+    /// How often a thread has waited for a guard.
     pub(crate) waits: Arc<AtomicU32>,
     /// The shard in which jobs are registered.
     pub(crate) shard: Arc<AtomicU32>,

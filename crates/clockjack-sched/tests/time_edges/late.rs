@@ -102,7 +102,7 @@ fn a_fixed_delay_behind_an_oversleep_is_not_cut_short() {
     }
 }
 
-/// The clock goes on between a look and the next: whatever is due then is not left behind.
+/// The clock advances between two checks: a job that becomes due then is not left behind.
 #[test]
 fn a_handler_that_takes_long_makes_the_others_late_and_not_lost() {
     let manual = starting_at(0);
@@ -151,7 +151,7 @@ fn a_job_that_catches_up_does_not_keep_another_waiting() {
             });
             assert!(job.is_ok());
         }
-        // Nobody takes a turn for 300 ticks.
+        // There is no poll for 300 ticks.
         fine.clock.advance(ticks(OWED));
         let ran = fine.turn().ran;
         let told: Vec<_> = told.try_iter().collect();
@@ -162,7 +162,8 @@ fn a_job_that_catches_up_does_not_keep_another_waiting() {
             let most = 10 * (due - OWED) + 16;
             assert!(runs <= most, "{kind:?}: {due} waited for {runs} runs");
         }
-        // And it has caught up: with what was owed, and with what came to be owed meanwhile.
+        // And it has caught up: with the pending runs, and with those that became pending
+        // meanwhile.
         let runs = fine.clock.now().ticks / 10_000;
         assert_eq!(caught_up.load(Ordering::Relaxed), runs, "{kind:?}");
         assert_eq!(ran as u64, runs + 20, "{kind:?}");

@@ -25,12 +25,12 @@ pub(crate) fn ticks(n: u64) -> core::time::Duration {
     Resolution::TEN_MILLIS.duration(TickSpan::new(n))
 }
 
-/// What handlers were told: due, now, runs.
+/// The contexts of handlers: due, now, runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountingTask(Arc<Mutex<Vec<(u64, u64, u32)>>>);
 
 impl CountingTask {
-    /// A handler that writes down what it is told.
+    /// A handler that records its context.
     pub(crate) fn handler(&self) -> impl FnMut(&FireContext) + Send + use<> {
         let told = self.clone();
         move |fire| {
@@ -85,7 +85,7 @@ impl Fine {
         Self { scheduler, clock, calls }
     }
 
-    /// Whether the runner was called since this was last asked.
+    /// Whether the poller was woken since the last call.
     pub(crate) fn was_called(&self) -> bool {
         self.calls.swap(0, Ordering::Relaxed) > 0
     }
