@@ -220,7 +220,7 @@ impl Drop for PendingDelivery {
         let shared = &*self.shard.shared;
         let at = shared.host.now();
         let mut guard = self.shard.jobs.lock(&shared.relax());
-        let (ended, wakes_poller) = guard.complete_delivery(ReturnedDelivery {
+        let (to_drop, wakes_poller) = guard.complete_delivery(ReturnedDelivery {
             slot: self.slot,
             payload: JobPayload { task, dispatcher: DispatcherId::DEFAULT },
             due: self.due,
@@ -230,7 +230,7 @@ impl Drop for PendingDelivery {
             at,
         });
         drop(guard);
-        poll::finish_completion(&self.shard, ended, wakes_poller);
+        poll::finish_completion(&self.shard, to_drop, wakes_poller);
         // This catches panics of wakers: a panicking handler may be what drops the delivery.
         shared.wake_readers();
     }

@@ -47,7 +47,6 @@ use clockjack_sync::{
         atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
 };
-
 use clockjack_time::{Tick, TickSpan};
 
 use crate::{Class, PressureReason, ScheduleErrorKind, Warning};

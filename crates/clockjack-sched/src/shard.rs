@@ -578,13 +578,13 @@ impl<P> JobShardGuard<'_, P> {
         let shard = self.shard;
         let LockedShard { wheel, table } = self.locked();
         let n_due_before = table.n_due();
-        let (ended, due) = table.complete_delivery(wheel, returned);
+        let (to_drop, due) = table.complete_delivery(wheel, returned);
         // Rule 5.
         let is_earlier = due.is_some_and(|due| shard.is_before_wake(due));
         if is_earlier {
             shard.set_next_wake(due, table.now());
         }
-        (ended, (is_earlier || table.n_due() > n_due_before) && !mutant!("parcel-back-uncalled"))
+        (to_drop, (is_earlier || table.n_due() > n_due_before) && !mutant!("parcel-back-uncalled"))
     }
 
     /// Folds into an accepted delivery the runs that have come due since it was sent, and returns

@@ -166,7 +166,7 @@ fn in_manual_mode_there_is_no_other_source_of_ticks() {
     let manual = ManualRunner::new(SchedulerConfig::DEFAULT).expect("not in production");
     let scheduler = manual.scheduler().clone();
     let error = RunnerLoop::new(scheduler, &TICKS, Waker::noop().clone()).expect_err("refused");
-    assert!(error.is_manual() && error.to_string().contains("by hand"), "{error}");
+    assert!(error.is_manual() && error.to_string().contains("manual clock"), "{error}");
     TICKS.register(Waker::noop().clone()).expect("it was not even registered");
     // Nor to a host over a clock of that kind.
     let host = HardwareHost::new(&MANUAL, &MANUAL, Waker::noop().clone());

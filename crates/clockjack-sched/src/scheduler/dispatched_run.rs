@@ -52,10 +52,10 @@ impl DispatchedRun {
     fn complete(&self, done: CompletedRun<JobPayload>) {
         let shared = &*self.shard.shared;
         let mut guard = self.shard.jobs.lock(&shared.relax());
-        let ended = guard.complete(done);
+        let to_drop = guard.complete(done);
         drop(guard);
         // Wake the poller in any case: the job may be due again, or earlier than the poller wakes.
-        finish_completion(&self.shard, ended, true);
+        finish_completion(&self.shard, to_drop, true);
         // Last, as everywhere: a waker may panic, and the poller must be woken nevertheless.
         shared.bus().wake_readers();
     }

@@ -43,11 +43,16 @@ impl StallDetector {
 
     /// Records that a shard is overdue and its wheel is at `stopped_at`. Returns after which time
     /// to check again, and how long the shard has been overdue if that must be reported.
-    fn note(&self, stopped_at: Tick, now: Tick, timeout: TickSpan) -> (TickSpan, Option<TickSpan>) {
-        let (place, at) = (low(stopped_at).wrapping_add(1), low(now));
-        if self.stopped_at.load(Relaxed) != place {
+    fn check(
+        &self,
+        stopped_at: Tick,
+        now: Tick,
+        timeout: TickSpan,
+    ) -> (TickSpan, Option<TickSpan>) {
+        let (position, at) = (low(stopped_at).wrapping_add(1), low(now));
+        if self.stopped_at.load(Relaxed) != position {
             self.since.store(at, Relaxed);
-            self.stopped_at.store(place, Relaxed);
+            self.stopped_at.store(position, Relaxed);
             self.is_reported.store(false, Relaxed);
             return (timeout, None);
         }
@@ -85,9 +90,9 @@ impl Scheduler {
         let now = self.now().elapsed_tick(resolution);
         let mut next: Option<Tick> = None;
         for (index, shard) in inner.shards.iter().enumerate() {
-            let (look, silent) = check_shard(shard, now, timeout);
-            next = look.into_iter().chain(next).min();
-            if let Some(ticks) = silent {
+            let (next_check, overdue_for) = check_shard(shard, now, timeout);
+            next = next_check.into_iter().chain(next).min();
+            if let Some(ticks) = overdue_for {
                 let silent_for = resolution.duration(ticks);
                 inner.shared.warn(Warning::DriverSilent { silent_for });
                 inner.shared.host.wake_poller(index);
@@ -108,14 +113,14 @@ fn check_shard(
     };
     let locked = guard.locked();
     let stopped_at = locked.wheel.elapsed();
-    let wanted =
+    let next_due =
         if locked.table.n_due() > 0 { Some(stopped_at) } else { locked.wheel.next_deadline() };
     drop(guard);
     shard.flush();
-    let Some(wanted) = wanted else { return (None, None) };
-    if wanted > now {
-        return (Some(wanted.saturating_add(timeout)), None);
+    let Some(next_due) = next_due else { return (None, None) };
+    if next_due > now {
+        return (Some(next_due.saturating_add(timeout)), None);
     }
-    let (rest, silent) = shard.stall_detector.note(stopped_at, now, timeout);
-    (Some(now.saturating_add(rest)), silent)
+    let (rest, overdue_for) = shard.stall_detector.check(stopped_at, now, timeout);
+    (Some(now.saturating_add(rest)), overdue_for)
 }

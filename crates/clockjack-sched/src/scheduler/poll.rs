@@ -165,7 +165,7 @@ fn poll_shard(
     let (mut now, mut is_fresh) = (read(), true);
     loop {
         let mut guard = shard.jobs.lock(&shared.relax());
-        let ended = done.take().and_then(|done| guard.complete(done));
+        let to_drop = done.take().and_then(|done| guard.complete(done));
         let (next, more) = if result.ran >= budget {
             (None, true)
         } else if flush_to.is_some_and(|to| guard.locked().table.is_due_after(to))
@@ -188,7 +188,7 @@ fn poll_shard(
             drop(guard);
             None
         };
-        if let Some(item) = ended {
+        if let Some(item) = to_drop {
             shared.discard(item);
         }
         match next {
@@ -317,11 +317,11 @@ fn dispatch(
 /// Finishes the completion of a run outside of a poll, after the guard was released.
 pub(crate) fn finish_completion(
     shard: &Counted<SchedulerShard>,
-    ended: Option<JobPayload>,
+    to_drop: Option<JobPayload>,
     wakes_poller: bool,
 ) {
     let shared = &*shard.shared;
-    if let Some(item) = ended {
+    if let Some(item) = to_drop {
         shared.discard(item);
     }
     // The caller wakes the readers in any case.

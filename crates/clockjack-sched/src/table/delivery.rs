@@ -45,11 +45,11 @@ impl<P> JobTable<P> {
             return (self.finish_job(wheel, slot, Some(payload)), None);
         }
         self.payload(slot, |place| *place = Some(payload));
-        let ended = self.reschedule(wheel, slot, at);
+        let to_drop = self.reschedule(wheel, slot, at);
         // If the job was removed, its slot is free or kept by handles, which only read the state.
         let waits = self.job_state(slot).load_relaxed().state() == JobState::Scheduled;
         let due = if waits { Some(self.data(slot, |data| data.due)) } else { None };
-        (ended, due)
+        (to_drop, due)
     }
 
     /// Adds to an accepted delivery the runs that have come due since it was sent.

@@ -2,6 +2,8 @@
 
 use alloc::collections::VecDeque;
 
+use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
+
 use super::{DueItem, HandOver, JobTable, Run};
 use crate::{
     BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind,
@@ -9,7 +11,6 @@ use crate::{
     slots::Condition,
     state::Taken,
 };
-use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 
 /// The due list. It contains a job at most once, so it needs no bound of its own. It is not linked
 /// through the slots, because following links through cold slots costs a cache miss each.

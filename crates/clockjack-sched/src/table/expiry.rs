@@ -77,8 +77,8 @@ impl<P> JobTable<P> {
         };
         let job = JobId { shard: self.shard, slot };
         if batch.mode == BatchMode::OneShot {
-            let ended = self.finish_job(wheel, slot, None);
-            debug_assert!(ended.is_none(), "the payload was moved out");
+            let to_drop = self.finish_job(wheel, slot, None);
+            debug_assert!(to_drop.is_none(), "the payload was moved out");
             let delivery = Delivery::Last(payload);
             return fire(Fire { job, number, batch, due, late, delivery });
         }

@@ -4,6 +4,7 @@ use alloc::{boxed::Box, vec::Vec};
 use core::time::Duration;
 
 use clockjack_observe::Snapshot;
+use clockjack_sync::{Counted, prim};
 use clockjack_time::{GrowingWheel, Storage, Tick, TimerInstant, Wheel};
 
 use super::JobTable;
@@ -11,7 +12,6 @@ use crate::{
     BatchMode, Bus, ExecutionBatch, JobDump, JobId, JobNumber, SchedulerLog, ShardDump,
     job::tick_of,
 };
-use clockjack_sync::{Counted, prim};
 
 /// A histogram of times with a precision of one eighth, in 4 KiB. On a microcontroller the
 /// precision is one half, in 1 KiB, because two large ones would take half of a small processor's

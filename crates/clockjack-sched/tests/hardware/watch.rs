@@ -224,7 +224,7 @@ fn a_clock_has_one_watch_at_a_time_and_the_next_goes_on_where_it_stood() {
     let mut board = Board::new(true, Resolution::MILLI);
     let second = DriverWatch::new(ms(100), Failover::UseReference(board.clock));
     let error = second.expect_err("there is one");
-    assert!(error.is_watched() && error.to_string().contains("another watch"), "{error}");
+    assert!(error.is_watched() && error.to_string().contains("already has a watch"), "{error}");
     board.run_ms(500, IsLost);
     let before = board.now();
     drop(board.runner);
