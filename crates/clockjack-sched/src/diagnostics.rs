@@ -1,5 +1,13 @@
 //! Diagnostics of a scheduler: event streams, the log, and hooks for tests.
 
+pub mod drift;
+pub mod dump;
+pub mod log;
+pub(crate) mod metrics;
+pub mod stream;
+pub(crate) mod warning;
+pub(crate) mod watch;
+
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
 

@@ -5,10 +5,11 @@
 //! use core::time::Duration;
 //! use std::sync::mpsc;
 //!
-//! // The host provides the time; here the caller advances it. `clockjack-rt` has hosts with
-//! threads. let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?; let (scheduler, any) =
-//! (manual.scheduler(), DispatcherId::DEFAULT); let (sender, receiver) = mpsc::channel(); let (ms,
-//! late) = (Duration::from_millis, sender.clone());
+//! // The host provides the time; here the caller advances it. See `clockjack-rt` for threads.
+//! let manual = ManualRunner::new(SchedulerConfig::DEFAULT)?;
+//! let (scheduler, any) = (manual.scheduler(), DispatcherId::DEFAULT);
+//! let (sender, receiver) = mpsc::channel();
+//! let (ms, late) = (Duration::from_millis, sender.clone());
 //!
 //! scheduler.schedule_once_fn(ms(300), any, move |_| late.send("once"))?;
 //! let beat = move |_: &_| sender.send("beat");
@@ -99,64 +100,51 @@ extern crate alloc;
 #[cfg(any(test, loom, mutants))]
 extern crate std;
 
-mod batch;
-mod close;
-mod config;
-mod delay;
-mod delivery;
 mod diagnostics;
-pub mod drift;
-pub mod dump;
 mod error;
-mod handle;
-mod hardware;
-mod host;
-mod job;
-pub mod log;
-mod manual;
-mod metrics;
+mod jobs;
 #[doc(hidden)]
 pub mod model;
-mod policy;
 pub mod properties;
-mod quota;
 mod scheduler;
-mod shard;
-mod slots;
-mod state;
-pub mod stream;
-mod table;
-mod task;
-mod warning;
-mod watch;
 
-pub use batch::{BatchMode, ExecutionBatch};
+pub use self::{
+    diagnostics::{
+        Diagnostics, drift,
+        dump::{self, DumpFormat, JobDump, SchedulerDump, ShardDump},
+        log::{self, LogKind, LogRecord, ReplayTrace, SchedulerLog},
+        metrics::SchedulerMetrics,
+        stream::{self, Bus, DiagnosticEvent, EventKinds, Subscription, TooManySubscriptions},
+        warning::{PressureReason, Warning},
+        watch::{DriverWatch, Failover, FailoverClock},
+    },
+    error::{HandlerError, ScheduleError, ScheduleErrorKind},
+    jobs::{
+        batch::{BatchMode, ExecutionBatch},
+        delay::{DelayError, DelayFuture, DelayProvider},
+        delivery::{AcceptedDelivery, DeliverySink, DeliveryTask, PendingDelivery},
+        policy::{Affinity, CatchUp, Class, DispatcherId, Policy, PolicyRegistry},
+        quota::{BackpressureLink, PressureChange},
+        spec::{DELAY_TICKS_MAX, JobId, JobNumber, JobSpec, Repeat},
+        state::JobState,
+        table::{Delivery, Fire, JobTable},
+        task::{FireContext, Outcome, SchedulerTask},
+    },
+    scheduler::{
+        DispatchedRun, PollResult, Scheduler,
+        close_tasks::{CloseReport, CloseTask, TaskRunHandle, TaskRunPriority, TaskRunReport},
+        config::SchedulerConfig,
+        handle::{CancelOnDrop, Cancellable},
+        hardware::{HardwareHost, LoopError, LoopPollResult, RunnerLoop},
+        host::{DriverMetadata, ModeError, RunnerMode, SchedulerHost},
+        manual::{CatchUnwind, ManualRunner},
+    },
+};
 #[doc(hidden)]
-pub use close::CloseTasks;
-pub use close::{CloseReport, CloseTask, TaskRunHandle, TaskRunPriority, TaskRunReport};
-pub use config::SchedulerConfig;
-pub use delay::{DelayError, DelayFuture, DelayProvider};
-pub use delivery::{AcceptedDelivery, DeliverySink, DeliveryTask, PendingDelivery};
-pub use diagnostics::Diagnostics;
-pub use dump::{DumpFormat, JobDump, SchedulerDump, ShardDump};
-pub use error::{HandlerError, ScheduleError, ScheduleErrorKind};
-pub use handle::{CancelOnDrop, Cancellable};
-pub use hardware::{HardwareHost, LoopError, LoopPollResult, RunnerLoop};
-pub use host::{DriverMetadata, ModeError, RunnerMode, SchedulerHost};
-pub use job::{DELAY_TICKS_MAX, JobId, JobNumber, JobSpec, Repeat};
-pub use log::{LogKind, LogRecord, ReplayTrace, SchedulerLog};
-pub use manual::{CatchUnwind, ManualRunner};
-pub use metrics::SchedulerMetrics;
-pub use policy::{Affinity, CatchUp, Class, DispatcherId, Policy, PolicyRegistry};
-pub use quota::{BackpressureLink, PressureChange};
-#[doc(hidden)]
-pub use quota::{PermitCache, Quota};
-pub use scheduler::{DispatchedRun, PollResult, Scheduler};
-pub use state::JobState;
-pub use stream::{Bus, DiagnosticEvent, EventKinds, Subscription, TooManySubscriptions};
-pub use table::{Delivery, Fire, JobTable};
-#[doc(hidden)]
-pub use task::Task;
-pub use task::{FireContext, Outcome, SchedulerTask};
-pub use warning::{PressureReason, Warning};
-pub use watch::{DriverWatch, Failover, FailoverClock};
+pub use self::{
+    jobs::{
+        quota::{PermitCache, Quota},
+        task::Task,
+    },
+    scheduler::close_tasks::CloseTasks,
+};

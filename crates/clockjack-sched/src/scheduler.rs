@@ -1,9 +1,15 @@
 //! The scheduler: jobs that run once, at a fixed rate or with a fixed delay.
 
-mod close;
+pub(crate) mod close_tasks;
+pub(crate) mod config;
 mod dispatched_run;
 mod driver_timeout;
+pub(crate) mod handle;
+pub(crate) mod hardware;
+pub(crate) mod host;
+pub(crate) mod manual;
 pub(crate) mod poll;
+mod shutdown;
 
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
@@ -20,8 +26,10 @@ use crate::{
     Diagnostics, DispatcherId, DriverMetadata, EventKinds, FireContext, HandlerError, JobSpec,
     ModeError, Outcome, PolicyRegistry, RunnerMode, ScheduleError, ScheduleErrorKind,
     SchedulerConfig, SchedulerHost, SchedulerTask, Task, TaskRunHandle, TaskRunPriority, Warning,
-    shard::{JobShard, LockedShard, PendingWakes},
-    table::TableShared,
+    jobs::{
+        shard::{JobShard, LockedShard, PendingWakes},
+        table::TableShared,
+    },
 };
 
 /// The most shards that a scheduler may have.
@@ -69,7 +77,7 @@ pub(crate) struct JobPayload {
 }
 
 const _: () = assert!(
-    cfg!(any(loom, shuttle)) || size_of::<crate::slots::JobSlot<JobPayload>>() <= 128,
+    cfg!(any(loom, shuttle)) || size_of::<crate::jobs::slots::JobSlot<JobPayload>>() <= 128,
     "a job is two cache lines"
 );
 
@@ -100,7 +108,7 @@ pub(crate) struct Inner {
     /// How many polls are in progress, for the manual mode.
     polling: AtomicU32,
     is_shutting_down: AtomicBool,
-    close_stats: close::CloseStats,
+    close_stats: shutdown::CloseStats,
 }
 
 impl Scheduler {
@@ -149,7 +157,7 @@ impl Scheduler {
             metadata,
             polling: AtomicU32::new(0),
             is_shutting_down: AtomicBool::new(false),
-            close_stats: close::CloseStats::default(),
+            close_stats: shutdown::CloseStats::default(),
         });
         Ok(Self { inner })
     }

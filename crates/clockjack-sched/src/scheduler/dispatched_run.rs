@@ -11,8 +11,10 @@ use super::{
 };
 use crate::{
     BatchMode, HandlerError, JobState,
-    job::late_by,
-    table::{CompletedRun, Run},
+    jobs::{
+        spec::late_by,
+        table::{CompletedRun, Run},
+    },
 };
 
 /// One run of a handler, for the dispatcher that executes it.

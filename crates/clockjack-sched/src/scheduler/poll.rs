@@ -6,8 +6,10 @@ use clockjack_time::{ClockKind, Tick, TimerInstant};
 use super::{DispatchedRun, Inner, JobPayload, Scheduler, SchedulerShard, SchedulerShared};
 use crate::{
     BatchMode, DispatcherId, FireContext, PendingDelivery, PressureReason, Warning,
-    job::{late_by, tick_of},
-    table::{CompletedRun, DueItem, Run},
+    jobs::{
+        spec::{late_by, tick_of},
+        table::{CompletedRun, DueItem, Run},
+    },
 };
 
 /// How many units of work of the wheel are done per hold of the guard.
@@ -156,8 +158,7 @@ fn poll_shard(
     until: Until,
 ) -> PollResult {
     let shared = &*shard.shared;
-    let mut result = PollResult::default();
-    let mut done: Option<CompletedRun<JobPayload>> = None;
+    let (mut result, mut done) = (PollResult::default(), None);
     let read = || shared.host.now();
     let runs_per_reading = runs_per_reading(shared);
     let flush_to = until.flush_to(shared);

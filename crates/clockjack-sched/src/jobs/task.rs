@@ -9,7 +9,6 @@ use clockjack_time::{Tick, TimerInstant};
 
 use crate::{ExecutionBatch, HandlerError, JobNumber};
 
-#[path = "task/erased.rs"]
 mod erased;
 
 pub use erased::Task;

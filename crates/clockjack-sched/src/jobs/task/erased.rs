@@ -21,8 +21,10 @@ use core::{any::TypeId, fmt, marker::PhantomData, mem::MaybeUninit, ptr};
 
 use crate::{
     DeliveryTask, HandlerError, PendingDelivery,
-    delivery::DeliverySink,
-    task::{FireContext, Outcome, SchedulerTask},
+    jobs::{
+        delivery::DeliverySink,
+        task::{FireContext, Outcome, SchedulerTask},
+    },
 };
 
 /// Words of inline storage: enough for a closure over three pointers, or over a fat pointer and a

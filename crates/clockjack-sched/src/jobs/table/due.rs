@@ -7,9 +7,11 @@ use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 use super::{DueItem, HandOver, JobTable, Run};
 use crate::{
     BatchMode, DiagnosticEvent, EventKinds, ExecutionBatch, JobId, LogKind,
-    job::{late_by, tick_of},
-    slots::Condition,
-    state::Taken,
+    jobs::{
+        slots::Condition,
+        spec::{late_by, tick_of},
+        state::Taken,
+    },
 };
 
 /// The due list. It contains a job at most once, so it needs no bound of its own. It is not linked

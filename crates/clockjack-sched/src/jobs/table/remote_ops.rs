@@ -8,8 +8,10 @@ use clockjack_time::{Storage, Wheel};
 use super::JobTable;
 use crate::{
     BatchMode, JobId,
-    slots::JobData,
-    state::{CloseAction, JobState},
+    jobs::{
+        slots::JobData,
+        state::{CloseAction, JobState},
+    },
 };
 
 impl<P> JobTable<P> {

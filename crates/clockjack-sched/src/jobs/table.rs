@@ -39,10 +39,12 @@ use crate::{
     JobNumber, JobSpec, LogKind, LogRecord, ScheduleError, ScheduleErrorKind, SchedulerConfig,
     SchedulerLog, Warning,
     drift::{DriftMonitor, TickRate},
-    job::{Plan, edge_after},
-    quota::PermitCache,
-    slots::{Condition, FreeSlots, JobData, JobSlots},
-    state::{CancelWon, JobState},
+    jobs::{
+        quota::PermitCache,
+        slots::{Condition, FreeSlots, JobData, JobSlots},
+        spec::{Plan, edge_after},
+        state::{CancelWon, JobState},
+    },
 };
 
 /// The jobs of one shard, over a wheel that the caller passes in. `P` is the payload that a run

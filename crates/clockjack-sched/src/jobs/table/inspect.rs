@@ -10,7 +10,7 @@ use clockjack_time::{GrowingWheel, Storage, Tick, TimerInstant, Wheel};
 use super::JobTable;
 use crate::{
     BatchMode, Bus, ExecutionBatch, JobDump, JobId, JobNumber, SchedulerLog, ShardDump,
-    job::tick_of,
+    jobs::spec::tick_of,
 };
 
 /// A histogram of times with a precision of one eighth, in 4 KiB. On a microcontroller the

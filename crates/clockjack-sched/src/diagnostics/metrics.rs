@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use clockjack_observe::histogram::Summary;
 
-use crate::{Scheduler, TaskRunReport, table::TimeHistogram};
+use crate::{Scheduler, TaskRunReport, jobs::table::TimeHistogram};
 
 /// Metrics of a scheduler, all shards together. The values of one shard are consistent with each
 /// other; those of several shards are read one after the other.

@@ -24,7 +24,10 @@ use clockjack_sync::{
 };
 use clockjack_time::{Class, Resolution, Tick, TickSpan, TimerId};
 
-use crate::{BatchMode, job::Grid, state::AtomicJobState, table::RESERVED_SLOTS};
+use crate::{
+    BatchMode,
+    jobs::{spec::Grid, state::AtomicJobState, table::RESERVED_SLOTS},
+};
 
 /// The first segment has 2^FIRST_BITS slots; each further segment has twice as many.
 const FIRST_BITS: u32 = match (cfg!(loom), prim::IS_SMALL) {

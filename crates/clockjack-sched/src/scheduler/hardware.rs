@@ -35,7 +35,6 @@
 //! wake-up between poll and sleep has set the flag of rule 1, so the loop does not begin to sleep.
 //! The loop waits for nothing, and neither the driver nor the callers wait for the loop.
 
-#[path = "hardware/error.rs"]
 mod error;
 
 use core::{fmt, task::Waker};
@@ -49,8 +48,8 @@ pub use self::error::LoopError;
 use crate::{
     CatchUnwind, CloseReport, HandlerError, RunnerMode, Scheduler, SchedulerConfig, SchedulerHost,
     Warning,
-    manual::without_catch_unwind,
-    watch::{DriverWatch, Failover},
+    diagnostics::watch::{DriverWatch, Failover},
+    scheduler::manual::without_catch_unwind,
 };
 
 /// How many tokens one poll takes. Bounded, because a driver that is faster than the loop always

@@ -6,7 +6,8 @@ use clockjack_sync::Counted;
 use clockjack_time::{Tick, TickSpan};
 
 use crate::{
-    Bus, DiagnosticEvent, EventKinds, ScheduleErrorKind, SchedulerConfig, Warning, quota::Quota,
+    Bus, DiagnosticEvent, EventKinds, ScheduleErrorKind, SchedulerConfig, Warning,
+    jobs::quota::Quota,
 };
 
 /// How long the refusal of a dispatcher counts as pressure, if no other refusal follows.

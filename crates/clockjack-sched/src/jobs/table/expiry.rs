@@ -9,9 +9,11 @@ use super::{Delivery, Fire, JobTable, PayloadDrop};
 use crate::{
     BatchMode, DiagnosticEvent, JobId, Warning,
     drift::TickCount,
-    job::{late_by, tick_of},
-    slots::Condition,
-    state::{CancelWon, JobState},
+    jobs::{
+        slots::Condition,
+        spec::{late_by, tick_of},
+        state::{CancelWon, JobState},
+    },
 };
 
 /// How many expired timers are processed together, so that their cache misses overlap.

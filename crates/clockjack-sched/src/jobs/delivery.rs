@@ -38,9 +38,11 @@ use clockjack_time::Tick;
 
 use crate::{
     BatchMode, DispatcherId, ExecutionBatch, FireContext, JobNumber, JobState, Task,
-    job::late_by,
+    jobs::{
+        spec::late_by,
+        table::{ReturnedDelivery, Run},
+    },
     scheduler::{JobPayload, SchedulerShard, poll},
-    table::{ReturnedDelivery, Run},
 };
 
 /// A task whose runs are sent as deliveries, to be accepted by a receiver.

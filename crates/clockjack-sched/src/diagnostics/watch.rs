@@ -16,7 +16,6 @@
 //!
 //! There is no default: the choice depends on the board.
 
-#[path = "watch/clock.rs"]
 mod clock;
 
 use core::{fmt, time::Duration};

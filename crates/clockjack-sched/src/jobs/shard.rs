@@ -19,10 +19,12 @@ use clockjack_time::{ClockKind, GrowingWheel, Tick, TimerInstant, WheelConfig};
 use crate::{
     BatchMode, JobId, JobSpec, JobState, JobTable, ScheduleError, ScheduleErrorKind,
     SchedulerConfig,
-    job::Plan,
-    slots::JobSlots,
-    state::CancelWon,
-    table::{CompletedRun, DueItem, RESERVED_SLOTS, ReturnedDelivery, TableShared, job_data},
+    jobs::{
+        slots::JobSlots,
+        spec::Plan,
+        state::CancelWon,
+        table::{CompletedRun, DueItem, RESERVED_SLOTS, ReturnedDelivery, TableShared, job_data},
+    },
 };
 
 const UNLOCKED: u32 = 0;

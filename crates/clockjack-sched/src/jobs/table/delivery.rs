@@ -6,8 +6,10 @@ use clockjack_time::{Storage, Tick, TimerInstant, Wheel};
 use super::JobTable;
 use crate::{
     BatchMode, JobId, LogKind,
-    slots::{Condition, JobData},
-    state::JobState,
+    jobs::{
+        slots::{Condition, JobData},
+        state::JobState,
+    },
 };
 
 /// A delivery that was dropped.

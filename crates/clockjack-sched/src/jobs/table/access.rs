@@ -7,8 +7,10 @@ use clockjack_time::GrowingWheel;
 use super::JobTable;
 use crate::{
     JobId,
-    slots::{FreeSlots, JobData, JobSlot, JobSlots},
-    state::{AtomicJobState, JobState},
+    jobs::{
+        slots::{FreeSlots, JobData, JobSlot, JobSlots},
+        state::{AtomicJobState, JobState},
+    },
 };
 
 /// How many entries the due list keeps allocated when it shrinks.
