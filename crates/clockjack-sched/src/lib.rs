@@ -56,8 +56,7 @@
 //! | [`Scheduler`] | shards that threads share, quota, policies, close tasks |
 //! | [`SchedulerHost`] | the platform: gives the time, polls shards, catches panics |
 //! | [`ManualRunner`] | the host for tests and for virtual time |
-//! | [`PendingDelivery`] | a run that is sent to a mailbox, and can be cancelled until it is
-//! accepted |
+//! | [`PendingDelivery`] | a run in a mailbox, which can be cancelled until it is accepted |
 //! | [`DelayProvider`] | futures that complete after a delay |
 //! | [`Diagnostics`] | the stream of events, the log with its replay trace, dumps, hooks |
 //! | [`properties`] | properties of every run, for your own fuzzers |

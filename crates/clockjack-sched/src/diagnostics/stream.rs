@@ -12,8 +12,9 @@
 //! ```text
 //!   subscriber_counts  [ closed | .. | tick rate | warning | cancel | fire | schedule ]
 //!                        5 bits per count
-//!   slot               [ active publishers .. | kinds | zero | WRITING | ACTIVE | FILLED ],
-//!   channel wake_mask          [ a bit per slot whose reader must be woken ]
+//!   slot               [ active publishers .. | kinds | zero | WRITING | ACTIVE | FILLED ]
+//!                        next to the channel
+//!   wake_mask          [ a bit per slot whose reader must be woken ]
 //! ```
 //!
 //! 1. A subscriber takes a slot by setting WRITING. It does so only if the slot is not ACTIVE and
