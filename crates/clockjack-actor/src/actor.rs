@@ -1,4 +1,4 @@
-//! What an actor is: state, and what it does with messages and signals.
+//! The [`Actor`] trait: a state, and handlers for messages and signals.
 
 use core::{fmt, marker::PhantomData};
 
@@ -6,10 +6,10 @@ use clockjack_exec::Failure;
 
 use crate::{Context, Terminated};
 
-/// A thing with state that handles one message at a time.
+/// A state machine that handles one message at a time.
 ///
-/// Nothing here needs `Send`: that is asked for where an actor is spawned, if it may be moved
-/// between threads. The state is `&mut self`; a restart makes a new value by the factory.
+/// The trait does not require `Send`; spawning does, if the actor may move between threads. The
+/// state is `&mut self`. A restart calls the factory to make a new value.
 ///
 /// # Examples
 ///
@@ -28,15 +28,15 @@ use crate::{Context, Terminated};
 /// }
 /// ```
 pub trait Actor: Sized + 'static {
-    /// What it can be told.
+    /// The type of the messages that this actor receives.
     type Msg: 'static;
 
     /// Called before the first message, and again after each restart.
     ///
     /// # Errors
     ///
-    /// A failure here is one of the actor: its supervisor decides. So is a start that is left
-    /// [`Unhandled`](Next::Unhandled).
+    /// An error is a failure of the actor: its supervisor decides. [`Unhandled`](Next::Unhandled)
+    /// is an error here, too.
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         let _ = cx;
         Ok(Next::Stay)
@@ -46,56 +46,59 @@ pub trait Actor: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// The message is used up, and the supervisor decides what becomes of the actor.
+    /// An error is a failure of the actor: the message is dropped, and the supervisor decides what
+    /// happens to the actor.
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: Self::Msg) -> Result<Next, Failure>;
 
-    /// Handles a signal. Those that are left [`Unhandled`](Next::Unhandled) are fine, but for
-    /// [`Signal::Terminated`]: whoever watches must care, or fails.
+    /// Handles a signal. A signal may be left [`Unhandled`](Next::Unhandled), except
+    /// [`Signal::Terminated`]: an actor that watches another one and does not handle its
+    /// termination fails.
     ///
     /// # Errors
     ///
-    /// As for [`receive`](Self::receive); in [`Signal::PreRestart`] and [`Signal::PostStop`] a
-    /// failure is only told.
+    /// As for [`receive`](Self::receive). In [`Signal::PreRestart`] and [`Signal::PostStop`] a
+    /// failure is only reported; no supervisor decides about it.
     fn signal(&mut self, cx: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
         let _ = (cx, signal);
         Ok(Next::Unhandled)
     }
 }
 
-/// What becomes of an actor after a message.
+/// What an actor does after it has handled a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it says whether the actor goes on"]
 pub enum Next {
-    /// It goes on.
+    /// The actor continues.
     Stay,
-    /// It stops: its children first, then itself.
+    /// The actor stops: its children first, then itself.
     Stop,
-    /// It goes on, and did not know what to do with that. It is told on the event stream.
+    /// The actor continues, and did not handle the message. The event stream reports that as
+    /// [`crate::Unhandled`].
     Unhandled,
 }
 
-/// What the system tells an actor.
+/// A notification from the system to an actor.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Signal {
-    /// This value is about to be dropped, and another one made in its place.
+    /// The actor is about to be restarted: this value is dropped, and the factory makes a new one.
     PreRestart,
-    /// It has stopped, and so have its children; this is the last that it hears.
+    /// The actor and its children have stopped; this is the last signal that the actor receives.
     PostStop,
-    /// An actor that it watches has ended.
+    /// A watched actor has stopped.
     Terminated(Terminated),
-    /// No message has come for as long as was set.
+    /// No message has arrived for the duration of the receive time-out.
     ReceiveTimeout,
-    /// A child has failed; what becomes of it was decided already.
+    /// A child has failed; the decision about the child has already been made.
     ChildFailed(crate::FailureInfo),
-    /// A child has failed, and the strategy for children leaves that to who is above: this actor
+    /// A child has failed, and this actor's strategy for children escalates the failure: this actor
     /// is about to fail with it, unless it stops.
     Escalated(crate::FailureInfo),
     /// A message adapter has failed.
     AdapterFailed(Failure),
 }
 
-/// A closure as an actor: [`Props::from_fn`](crate::Props::from_fn).
+/// An actor that is a closure. Made by [`Props::from_fn`](crate::Props::from_fn).
 pub struct FnActor<M: 'static> {
     handler: Handler<M>,
 }

@@ -1,4 +1,4 @@
-//! The address of an actor: one word, and typed by what it takes.
+//! [`ActorRef`]: a reference to an actor in one machine word, typed by the messages of the actor.
 //!
 //! ```text
 //!   63 ........................ 1   0
@@ -6,8 +6,8 @@
 //!  [ address of a mapped block    | 1 ]   an actor behind a function: see `map`
 //! ```
 //!
-//! The cell begins with its head, and the part that knows the messages stands at a place that
-//! follows from `M` alone. So a push needs no table of functions; only a mapped ref has one.
+//! A cell begins with its header, and the offset of the typed part follows from `M` alone. So a
+//! push needs no table of functions; only a mapped ref has one.
 #![expect(unsafe_code, reason = "packs two kinds of pointers into one word")]
 
 use alloc::boxed::Box;
@@ -24,20 +24,21 @@ use clockjack_sync::{
 
 use crate::{
     ActorPath, SystemMessage,
-    base::{AnyActor, Core, NOTES, Tell as _},
+    header::{AnyActor, ActorHeader, SYSTEM_QUEUE, SystemSend as _},
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
-    front::{Front, Sent},
-    notes::Note,
-    send::{Letter, Lined, Through, Unsent},
+    shared::{Accepted, ActorShared},
+    system_queue::InternalMessage,
+    send::{WaitingMessage, Enqueued, MappedMessage, DeferredMessage},
 };
 
 const MAPPED: usize = 1;
 
-/// An address of an actor that takes messages of type `M`. Dropping it stops nothing.
+/// A reference to an actor that receives messages of type `M`. Dropping a reference does not stop
+/// the actor.
 ///
-/// `Send` and `Sync` exactly if `M` is `Send`.
+/// `Send` and `Sync` if and only if `M` is `Send`.
 pub struct ActorRef<M> {
     raw: NonNull<()>,
     _message: PhantomData<fn(M)>,
@@ -45,140 +46,142 @@ pub struct ActorRef<M> {
 
 const _: () = assert!(size_of::<Option<ActorRef<u8>>>() == size_of::<usize>(), "one word");
 
-// SAFETY: messages that are sent go to the thread that runs the actor, so `M: Send` is needed; the
-// rest is a counted reference to what is made for sharing.
+// SAFETY: a message that is sent through the reference moves to the thread that runs the actor, so
+// `M: Send` is required. The rest is a reference-counted pointer to data that is made for sharing.
 unsafe impl<M: Send> Send for ActorRef<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for ActorRef<M> {}
 
-/// What a ref points to.
+/// What the pointer of a ref refers to.
 enum Target<'r, M> {
-    Cell(&'r ManuallyDrop<CustomRef<Front<M>>>),
-    Mapped(&'r MappedHead<M>),
+    Cell(&'r ManuallyDrop<CustomRef<ActorShared<M>>>),
+    Mapped(&'r MappedHeader<M>),
 }
 
-/// How a message goes.
+/// The kind of message; control messages overtake user messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum MessageKind {
     User,
     Control,
 }
 
-/// What all mapped blocks of a message type begin with.
+/// The header of every mapped block for messages of type `N`, with its function table.
 #[repr(C)]
-struct MappedHead<N> {
+struct MappedHeader<N> {
     count: AtomicUsize,
-    push: PushMade<N>,
-    line_up: LineUp<N>,
-    any: unsafe fn(&MappedHead<N>) -> &AnyActor,
-    len: unsafe fn(&MappedHead<N>) -> usize,
-    free: unsafe fn(NonNull<MappedHead<N>>),
+    push: PushFn<N>,
+    wait_for_room: WaitForRoomFn<N>,
+    any: unsafe fn(&MappedHeader<N>) -> &AnyActor,
+    len: unsafe fn(&MappedHeader<N>) -> usize,
+    free: unsafe fn(NonNull<MappedHeader<N>>),
 }
 
-type PushMade<N> =
-    unsafe fn(&MappedHead<N>, Way, &mut dyn FnMut() -> Envelope<N>) -> Result<(), Refusal>;
+type PushFn<N> =
+    unsafe fn(&MappedHeader<N>, MessageKind, &mut dyn FnMut() -> Envelope<N>) -> Result<(), Refusal>;
 
-type LineUp<N> = unsafe fn(&MappedHead<N>, Box<dyn Unsent<N>>, bool, &mut dyn Any) -> Lined;
+type WaitForRoomFn<N> = unsafe fn(&MappedHeader<N>, Box<dyn DeferredMessage<N>>, bool, &mut dyn Any) -> Enqueued;
 
 #[repr(C)]
 struct Mapped<N, M> {
-    head: MappedHead<N>,
+    header: MappedHeader<N>,
     inner: ActorRef<M>,
     f: fn(N) -> M,
 }
 
-/// Why a message was not taken.
+/// Why a message was refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Full,
     Stopped,
-    /// The mailbox was full, and the actor is stopped for it.
-    Overflown,
+    /// The mailbox was full, and its overflow rule stops the actor.
+    Overflowed,
 }
 
 impl Refusal {
     fn with<M>(self, msg: M) -> SendError<M> {
         match self {
             Self::Full => SendError::full(msg),
-            Self::Stopped | Self::Overflown => SendError::stopped(msg),
+            Self::Stopped | Self::Overflowed => SendError::stopped(msg),
         }
     }
 }
 
 impl<M: 'static> ActorRef<M> {
-    pub(crate) fn from_cell(cell: CustomRef<Front<M>>) -> Self {
+    pub(crate) fn from_cell(cell: CustomRef<ActorShared<M>>) -> Self {
         Self { raw: cell.into_raw(), _message: PhantomData }
     }
 
     #[inline]
     fn target(&self) -> Target<'_, M> {
         if self.raw.as_ptr().addr() & MAPPED == 0 {
-            // SAFETY: a `CustomRef` is its address, transparently enough: it holds one pointer and
-            // markers, so a borrow of the word is a borrow of one.
+            // SAFETY: a `CustomRef` consists of one pointer and zero-sized markers, so a borrow of
+            // the pointer is a valid borrow of a `CustomRef`.
             Target::Cell(unsafe { &*(&raw const self.raw).cast() })
         } else {
             let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);
-            // SAFETY: the tag says that it is such a block, and this ref keeps it alive.
-            Target::Mapped(unsafe { &*block.cast::<MappedHead<M>>() })
+            // SAFETY: the tag bit says that the pointer refers to a mapped block, and this ref
+            // keeps the block alive.
+            Target::Mapped(unsafe { &*block.cast::<MappedHeader<M>>() })
         }
     }
 
-    /// The untyped part of the actor behind it.
+    /// The untyped handle of the actor.
     pub(crate) fn any(&self) -> &AnyActor {
         match self.target() {
             // SAFETY: the front begins with its core, at the same alignment.
             Target::Cell(cell) => unsafe { &*core::ptr::from_ref(cell).cast::<AnyActor>() },
-            // SAFETY: the functions are those of the block.
+            // SAFETY: the function comes from the table of this block.
             Target::Mapped(block) => unsafe { (block.any)(block) },
         }
     }
 
-    /// Sends a message. It never waits.
+    /// Sends a message. Never waits.
     ///
     /// # Errors
     ///
-    /// The message comes back: if the mailbox is full and its overflow says so, or after the actor
-    /// has stopped.
+    /// Returns the message to the caller if the mailbox is full and its [overflow
+    /// rule](crate::Overflow) refuses the message, or if the actor has stopped.
     #[inline]
     pub fn tell(&self, msg: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Cell(cell) => {
                 match cell.push(msg) {
-                    Ok(Sent::Quiet) => Ok(()),
-                    Ok(Sent::Wake) => {
-                        // SAFETY: the push has ended its sleep.
+                    Ok(Accepted::NoWake) => Ok(()),
+                    Ok(Accepted::MustWake) => {
+                        // SAFETY: the push has ended the idle state of the cell, so this thread has
+                        // to queue the cell.
                         unsafe { cell.queue() };
                         Ok(())
                     }
                     Err(refused) => {
-                        tell_overflow(cell);
+                        wake_on_overflow(cell);
                         Err(refused)
                     }
                 }
             }
-            Target::Mapped(block) => Self::tell_mapped(block, Way::User, msg),
+            Target::Mapped(block) => Self::tell_mapped(block, MessageKind::User, msg),
         }
     }
 
-    /// Sends a message that overtakes all that came by [`tell`](Self::tell). It needs no room in
-    /// the mailbox.
+    /// Sends a message that overtakes all messages sent by [`tell`](Self::tell). The message needs
+    /// no room in the mailbox.
     ///
     /// # Errors
     ///
-    /// The message comes back if the actor has stopped.
+    /// Returns the message to the caller if the actor has stopped.
     pub fn tell_control(&self, msg: M) -> Result<(), SendError<M>> {
         match self.target() {
-            Target::Cell(cell) => Self::control(cell, Envelope::new(msg)),
-            Target::Mapped(block) => Self::tell_mapped(block, Way::Control, msg),
+            Target::Cell(cell) => Self::push_control(cell, Envelope::new(msg)),
+            Target::Mapped(block) => Self::tell_mapped(block, MessageKind::Control, msg),
         }
     }
 
-    fn control(cell: &CustomRef<Front<M>>, envelope: Envelope<M>) -> Result<(), SendError<M>> {
+    fn push_control(cell: &CustomRef<ActorShared<M>>, envelope: Envelope<M>) -> Result<(), SendError<M>> {
         let item = Control::Message(envelope);
-        // SAFETY: the lane is that of an actor with this message type.
-        match unsafe { cell.core.notes.push_control(item) } {
+        // SAFETY: the queue belongs to an actor with this message type.
+        match unsafe { cell.header.system_queue.push_control(item) } {
             Ok(()) => {
-                cell.core.raise(NOTES);
+                cell.header.set_flags(SYSTEM_QUEUE);
                 cell.wake();
                 Ok(())
             }
@@ -188,11 +191,11 @@ impl<M: 'static> ActorRef<M> {
     }
 
     #[cold]
-    fn tell_mapped(block: &MappedHead<M>, way: Way, msg: M) -> Result<(), SendError<M>> {
+    fn tell_mapped(block: &MappedHeader<M>, kind: MessageKind, msg: M) -> Result<(), SendError<M>> {
         let mut msg = Some(msg);
         let mut make = || Envelope::new(msg.take().expect("it is asked for once"));
-        // SAFETY: the functions are those of the block.
-        let pushed = unsafe { (block.push)(block, way, &mut make) };
+        // SAFETY: the function comes from the table of this block.
+        let pushed = unsafe { (block.push)(block, kind, &mut make) };
         match (pushed, msg) {
             (Ok(()), _) => Ok(()),
             (Err(refusal), Some(msg)) => Err(refusal.with(msg)),
@@ -200,63 +203,63 @@ impl<M: 'static> ActorRef<M> {
         }
     }
 
-    /// Makes a message when there is room for it.
-    fn push_made(&self, way: Way, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
+    /// Pushes a message that `make` constructs as soon as there is room for it.
+    fn push_lazy(&self, kind: MessageKind, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
         match self.target() {
             Target::Mapped(block) => {
-                // SAFETY: the functions are those of the block.
-                unsafe { (block.push)(block, way, make) }
+                // SAFETY: the function comes from the table of this block.
+                unsafe { (block.push)(block, kind, make) }
             }
-            Target::Cell(cell) => cell.push_made(cell, way, make),
+            Target::Cell(cell) => cell.push_lazy(cell, kind, make),
         }
     }
 
-    /// Says something to the actor as the system does, ahead of all other mail; for hosts.
+    /// Sends a system message, which overtakes all other messages. For hosts.
     ///
     /// # Errors
     ///
-    /// The message comes back if the actor has stopped.
+    /// Returns the message to the caller if the actor has stopped.
     #[expect(clippy::result_large_err, reason = "for hosts, and what is refused comes back")]
     pub fn try_send_system(&self, msg: SystemMessage) -> Result<(), SendError<SystemMessage>> {
-        match self.any().note(Note::System(Box::new(msg))) {
+        match self.any().send_internal(InternalMessage::System(Box::new(msg))) {
             Ok(()) => Ok(()),
-            Err(Note::System(msg)) => Err(SendError::stopped(*msg)),
+            Err(InternalMessage::System(msg)) => Err(SendError::stopped(*msg)),
             Err(_) => unreachable!("what comes back is what was left"),
         }
     }
 
-    /// A message as it waits for room.
-    pub(crate) fn letter(&self, msg: M) -> Letter<M> {
+    /// Wraps a message that has to wait for room.
+    pub(crate) fn waiting_message(&self, msg: M) -> WaitingMessage<M> {
         match self.target() {
-            Target::Cell(_) => Letter::Plain(msg),
-            Target::Mapped(_) => Letter::Mapped(Letter::unsent(msg)),
+            Target::Cell(_) => WaitingMessage::Ready(msg),
+            Target::Mapped(_) => WaitingMessage::Mapped(WaitingMessage::deferred(msg)),
         }
     }
 
-    /// Lets a message wait for room; if that is refused, what it was made of is put into `back`,
-    /// an `Option` of that.
-    pub(crate) fn line_up(&self, letter: Letter<M>, is_request: bool, back: &mut dyn Any) -> Lined {
+    /// Queues a message until the mailbox has room. If that is refused, the original message is
+    /// stored in `back`, which has to be an `Option` of the message's type.
+    pub(crate) fn wait_for_room(&self, message: WaitingMessage<M>, is_request: bool, back: &mut dyn Any) -> Enqueued {
         match self.target() {
             Target::Cell(cell) => {
                 let waiters = cell.waiters_or_new();
-                // SAFETY: it is called if a claim has ended the sleep.
+                // SAFETY: called only after a claim has ended the idle state of the cell.
                 let queue = || unsafe { cell.queue() };
-                waiters.line_up(letter, is_request, back, &|| cell.wake(), &queue)
+                waiters.wait_for_room(message, is_request, back, &|| cell.wake(), &queue)
             }
-            // SAFETY: the functions are those of the block.
+            // SAFETY: the function comes from the table of this block.
             Target::Mapped(block) => unsafe {
-                (block.line_up)(block, letter.boxed(), is_request, back)
+                (block.wait_for_room)(block, message.boxed(), is_request, back)
             },
         }
     }
 
-    /// Sends a message with what comes along with it, by the rules of the mailbox; it is asked for
-    /// if there is room.
+    /// Sends a message with its metadata, by the rules of the mailbox. `make` is called only if
+    /// there is room.
     pub(crate) fn push_with(&self, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
-        self.push_made(Way::User, make)
+        self.push_lazy(MessageKind::User, make)
     }
 
-    /// Sends a message, or makes a dead letter of it.
+    /// Sends a message. If the message is refused, it becomes a dead letter.
     pub fn tell_or_dead_letter(&self, msg: M) {
         if let Err(refused) = self.tell(msg) {
             let reason = if refused.is_full() {
@@ -264,14 +267,15 @@ impl<M: 'static> ActorRef<M> {
             } else {
                 DeadLetterReason::Stopped
             };
-            let core: &Core = self.any();
-            core.system().dead_letter::<M>(&core.path, reason);
+            let header: &ActorHeader = self.any();
+            header.system().dead_letter::<M>(&header.path, reason);
         }
     }
 
-    /// An address of the same actor for messages of another type, each of which `f` turns into one
-    /// of the actor's. It runs at the sender, once there is room: what is refused comes back as it
-    /// was, and order is kept.
+    /// A reference to the same actor for messages of another type. `f` converts each message into
+    /// one of the actor's messages. It runs on the thread of the sender, after room for the message
+    /// has been reserved; a refused message is returned unconverted, and the order of messages is
+    /// kept.
     ///
     /// # Examples
     ///
@@ -287,161 +291,166 @@ impl<M: 'static> ActorRef<M> {
     /// }
     /// ```
     ///
-    /// The messages of the actor must be `Send`: the new address may go to other threads if `N`
-    /// may, and there makes an `M`.
+    /// The messages of the actor must be `Send`: the new reference may move to another thread if
+    /// `N` is `Send`, and makes an `M` there.
     #[must_use]
     pub fn map<N: 'static>(&self, f: fn(N) -> M) -> ActorRef<N>
     where
         M: Send,
     {
-        let head = Mapped::<N, M>::head();
-        let block = Box::into_raw(Box::new(Mapped { head, inner: self.clone(), f }));
+        let header = Mapped::<N, M>::new_header();
+        let block = Box::into_raw(Box::new(Mapped { header, inner: self.clone(), f }));
         let raw = block.cast::<()>().map_addr(|addr| addr | MAPPED);
         // A box is not null.
         let raw = NonNull::new(raw).expect("it was boxed");
         ActorRef { raw, _message: PhantomData }
     }
 
-    /// Which actor it is, this incarnation of it and no later one.
+    /// The process id of the actor. An actor that is later started at the same path has a different
+    /// id.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.any().pid()
     }
 
-    /// Where the actor stands.
+    /// The path of the actor.
     #[must_use]
     pub fn path(&self) -> ActorPath {
         self.any().path.clone()
     }
 
-    /// How many messages wait, at about this time.
+    /// The approximate number of messages in the mailbox.
     pub(crate) fn mailbox_len(&self) -> usize {
         match self.target() {
             Target::Cell(cell) => cell.mail.len(),
-            // SAFETY: the functions are those of the block.
+            // SAFETY: the function comes from the table of this block.
             Target::Mapped(block) => unsafe { (block.len)(block) },
         }
     }
 
-    /// Whether it takes no more messages. Once true, it stays so.
+    /// Whether the actor has stopped. Once true, it stays true.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.any().is_ended()
+        self.any().is_stopped()
     }
 }
 
-impl<M: 'static> Front<M> {
-    fn push_made(
+impl<M: 'static> ActorShared<M> {
+    fn push_lazy(
         &self,
         cell: &CustomRef<Self>,
-        way: Way,
+        kind: MessageKind,
         make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
-        if way == Way::Control {
-            // The lane takes everything until the end, and what comes then is a dead letter.
-            if self.core.is_ended() {
+        if kind == MessageKind::Control {
+            // The control queue accepts every message until the actor has stopped. A message that
+            // loses the race against the stop becomes a dead letter.
+            if self.header.is_stopped() {
                 return Err(Refusal::Stopped);
             }
-            if ActorRef::control(cell, make()).is_err() {
-                self.core.system().dead_letter::<M>(&self.core.path, DeadLetterReason::Stopped);
+            if ActorRef::push_control(cell, make()).is_err() {
+                self.header.system().dead_letter::<M>(&self.header.path, DeadLetterReason::Stopped);
             }
             return Ok(());
         }
         match self.mail.claim() {
             Ok(permit) => {
-                // Whoever has the permit has the duty to wake, also if the function panics.
+                // The owner of the permit has to wake the actor, also if `make` panics.
                 let duty = permit.wakes().then(|| WakeOnDrop(cell));
                 let envelope = make();
                 let _ = permit.write(envelope);
                 drop(duty);
                 Ok(())
             }
-            Err(refused) if refused.is_full() => self.push_made_full(cell, make),
+            Err(refused) if refused.is_full() => self.push_lazy_full(cell, make),
             Err(_) => Err(Refusal::Stopped),
         }
     }
 
     #[cold]
-    fn push_made_full(
+    fn push_lazy_full(
         &self,
         cell: &CustomRef<Self>,
         make: &mut dyn FnMut() -> Envelope<M>,
     ) -> Result<(), Refusal> {
-        match self.core.overflow {
+        match self.header.overflow {
             crate::Overflow::Fail => return Err(Refusal::Full),
             crate::Overflow::StopActor if !mutant!("actor-overflow-takes-mapped") => {
                 self.overflow();
-                tell_overflow(cell);
-                return Err(Refusal::Overflown);
+                wake_on_overflow(cell);
+                return Err(Refusal::Overflowed);
             }
             _ => {}
         }
-        // The other answers take the message.
+        // `DropNewest` and `DropOldest` accept the message.
         match self.push_envelope(make()) {
-            // SAFETY: the push has ended its sleep.
-            Ok(Sent::Wake) => unsafe { cell.queue() },
-            Ok(Sent::Quiet) => {}
+            // SAFETY: the push has ended the idle state of the cell, so this thread has to queue
+            // the cell.
+            Ok(Accepted::MustWake) => unsafe { cell.queue() },
+            Ok(Accepted::NoWake) => {}
             Err(_) => {
-                tell_overflow(cell);
-                self.core.system().dead_letter::<M>(&self.core.path, DeadLetterReason::Stopped);
+                wake_on_overflow(cell);
+                self.header.system().dead_letter::<M>(&self.header.path, DeadLetterReason::Stopped);
             }
         }
         Ok(())
     }
 }
 
-/// A message was refused: one whose overflow stops the actor makes it look, also if it does not
-/// look at its mailbox now.
+/// Called after a message was refused. If the overflow rule stops the actor, wakes the actor, also
+/// if it does not read its mailbox at present.
 #[cold]
-fn tell_overflow<M: 'static>(cell: &CustomRef<Front<M>>) {
-    if cell.core.overflow == crate::Overflow::StopActor {
+fn wake_on_overflow<M: 'static>(cell: &CustomRef<ActorShared<M>>) {
+    if cell.header.overflow == crate::Overflow::StopActor {
         cell.wake();
     }
 }
 
-struct WakeOnDrop<'c, M: 'static>(&'c CustomRef<Front<M>>);
+struct WakeOnDrop<'c, M: 'static>(&'c CustomRef<ActorShared<M>>);
 
 impl<M> Drop for WakeOnDrop<'_, M> {
     fn drop(&mut self) {
-        // SAFETY: the claim has ended its sleep.
+        // SAFETY: the claim has ended the idle state of the cell, so this thread has to queue the
+        // cell.
         unsafe { self.0.queue() };
     }
 }
 
 impl<N: 'static, M: 'static> Mapped<N, M> {
-    fn head() -> MappedHead<N> {
-        MappedHead {
+    fn new_header() -> MappedHeader<N> {
+        MappedHeader {
             count: AtomicUsize::new(1),
-            push: |head, way, make| {
-                // SAFETY: called with its own block, of which the head is the first field.
-                let block = unsafe { &*core::ptr::from_ref(head).cast::<Self>() };
-                block.inner.push_made(way, &mut || make().map(block.f))
+            push: |header, kind, make| {
+                // SAFETY: the function is called with the block it belongs to, and the header is
+                // the block's first field.
+                let block = unsafe { &*core::ptr::from_ref(header).cast::<Self>() };
+                block.inner.push_lazy(kind, &mut || make().map(block.f))
             },
-            line_up: |head, from, is_request, back| {
+            wait_for_room: |header, from, is_request, back| {
                 // SAFETY: as above.
-                let block = unsafe { &*core::ptr::from_ref(head).cast::<Self>() };
-                let unsent = Box::new(Through { from, f: block.f });
-                block.inner.line_up(Letter::Mapped(unsent), is_request, back)
+                let block = unsafe { &*core::ptr::from_ref(header).cast::<Self>() };
+                let unsent = Box::new(MappedMessage { from, f: block.f });
+                block.inner.wait_for_room(WaitingMessage::Mapped(unsent), is_request, back)
             },
-            any: |head| {
+            any: |header| {
                 // SAFETY: as above.
-                unsafe { &*core::ptr::from_ref(head).cast::<Self>() }.inner.any()
+                unsafe { &*core::ptr::from_ref(header).cast::<Self>() }.inner.any()
             },
-            len: |head| {
+            len: |header| {
                 // SAFETY: as above.
-                unsafe { &*core::ptr::from_ref(head).cast::<Self>() }.inner.mailbox_len()
+                unsafe { &*core::ptr::from_ref(header).cast::<Self>() }.inner.mailbox_len()
             },
-            free: |head| {
-                // SAFETY: the block was boxed by `map`, and its last ref is gone.
-                drop(unsafe { Box::from_raw(head.cast::<Self>().as_ptr()) });
+            free: |header| {
+                // SAFETY: `map` boxed the block, and its last ref is being dropped.
+                drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
             },
         }
     }
 }
 
 impl<M> ActorRef<M> {
-    /// The mapped block, if it is one.
-    fn block(&self) -> Option<NonNull<MappedHead<M>>> {
+    /// The mapped block, if this ref points to one.
+    fn block(&self) -> Option<NonNull<MappedHeader<M>>> {
         let addr = self.raw.as_ptr().addr();
         (addr & MAPPED != 0).then(|| {
             let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);
@@ -450,8 +459,8 @@ impl<M> ActorRef<M> {
     }
 }
 
-/// The same actor, of which less is known.
-pub(crate) fn untyped<M: 'static>(cell: CustomRef<Front<M>>) -> AnyActor {
+/// Converts a typed reference into an untyped one.
+pub(crate) fn untyped<M: 'static>(cell: CustomRef<ActorShared<M>>) -> AnyActor {
     // SAFETY: the front begins with its core, at the same alignment.
     unsafe { AnyActor::from_raw(cell.into_raw()) }
 }
@@ -461,15 +470,15 @@ impl<M> Clone for ActorRef<M> {
     fn clone(&self) -> Self {
         match self.block() {
             None => {
-                // SAFETY: the word is the address of a cell that this ref holds.
+                // SAFETY: the pointer is the address of a cell, of which this ref owns a reference.
                 let held = ManuallyDrop::new(unsafe { CustomRef::<()>::from_raw(self.raw) });
-                // Counted once more, for the new ref; neither is dropped here.
+                // Increments the reference count for the new ref; neither handle is dropped here.
                 let _: ManuallyDrop<CustomRef<()>> = ManuallyDrop::clone(&held);
             }
             Some(block) => {
                 // SAFETY: this ref keeps the block alive.
                 let count = unsafe { &block.as_ref().count };
-                // Relaxed: made from one that keeps the block alive.
+                // Relaxed: `self` keeps the block alive.
                 let before = count.fetch_add(1, Relaxed);
                 assert!(before <= isize::MAX.cast_unsigned(), "too many refs");
             }
@@ -482,26 +491,27 @@ impl<M> Drop for ActorRef<M> {
     #[inline]
     fn drop(&mut self) {
         let Some(block) = self.block() else {
-            // SAFETY: the word is the address of a cell, whose count is given back here. Only the
-            // count is touched, so what the front is does not matter.
+            // SAFETY: the pointer is the address of a cell, and this ref's reference is released
+            // here. Only the reference count is touched, so the type of the typed part does not
+            // matter.
             drop(unsafe { CustomRef::<()>::from_raw(self.raw) });
             return;
         };
-        // SAFETY: this ref keeps the block alive until it has counted down.
-        let head = unsafe { block.as_ref() };
-        let free = head.free;
-        // Release: pairs with the load of the one that comes last.
-        if head.count.fetch_sub(1, Release) == 1 {
-            // Acquire: a load and not a fence, because ThreadSanitizer does not know fences.
-            head.count.load(Acquire);
-            // SAFETY: it was the last ref, and the functions are those of the block.
+        // SAFETY: this ref keeps the block alive until the decrement below.
+        let header = unsafe { block.as_ref() };
+        let free = header.free;
+        // Release: pairs with the Acquire load by the thread that drops the last ref.
+        if header.count.fetch_sub(1, Release) == 1 {
+            // Acquire: a load and not a fence, because ThreadSanitizer does not support fences.
+            header.count.load(Acquire);
+            // SAFETY: this was the last ref, and the function comes from the table of this block.
             unsafe { free(block) };
         }
     }
 }
 
 impl<M: 'static> PartialEq for ActorRef<M> {
-    /// Whether both lead to the same actor, mapped or not.
+    /// Whether both refer to the same actor, mapped or not.
     fn eq(&self, other: &Self) -> bool {
         self.any().ptr_eq(other.any())
     }

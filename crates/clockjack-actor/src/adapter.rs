@@ -24,7 +24,7 @@ use core::{
 
 use crate::{
     Actor, ActorRef, Context, Signal, SystemEvent, Unhandled,
-    cell::{PENDING, Pending},
+    cell::{PENDING, PendingSignal},
     failure_info::Panicked,
 };
 
@@ -130,7 +130,7 @@ impl<A: Actor> Context<'_, A> {
     {
         let adapt = Box::new(move |foreign: Foreign| foreign.downcast().ok().map(&mut f));
         let adapter = Adapter { from: TypeId::of::<N>(), adapt };
-        let adapters = &mut self.state.extra().adapters;
+        let adapters = &mut self.state.rare().adapters;
         match adapters.iter_mut().find(|one| one.from == adapter.from) {
             Some(one) => *one = adapter,
             None => adapters.push(adapter),
@@ -143,12 +143,12 @@ impl<A: Actor> Context<'_, A> {
     /// do.
     pub fn adapt(&mut self, foreign: Foreign) -> Option<A::Msg> {
         let (from, name) = (foreign.value.as_ref().type_id(), foreign.name);
-        let adapters = &mut self.state.extra().adapters;
+        let adapters = &mut self.state.rare().adapters;
         let Some(adapter) = adapters.iter_mut().find(|one| one.from == from) else {
-            let core = &self.turn.front().core;
-            core.system().events().publish(&SystemEvent::Unhandled(Unhandled {
+            let header = &self.turn.front().header;
+            header.system().events().publish(&SystemEvent::Unhandled(Unhandled {
                 pid: self.turn.pid(),
-                path: core.path.clone(),
+                path: header.path.clone(),
                 message_type: name,
             }));
             self.turn.drop_contained(foreign);
@@ -161,8 +161,8 @@ impl<A: Actor> Context<'_, A> {
         if let Err(caught) = guarded {
             let failure = Panicked::new(caught.message()).into();
             self.turn.discard(caught);
-            let signals = &mut self.state.extra().signals;
-            signals.push_back(Pending::Signal(Signal::AdapterFailed(failure)));
+            let signals = &mut self.state.rare().signals;
+            signals.push_back(PendingSignal::Signal(Signal::AdapterFailed(failure)));
             self.state.set(PENDING, true);
         }
         made

@@ -3,7 +3,7 @@
 //! The request is sent at the call and so keeps its place among tells. It carries a
 //! [`ReplyTo`], the other side of a slot that the answer is left in. Slots
 //! are used again: an ask allocates nothing, once as many are there as are needed at a time and
-//! unless the answer is larger than [`slot::ROOM`] bytes.
+//! unless the answer is larger than [`slot::INLINE_ANSWER_BYTES`] bytes.
 //!
 //! Its time counts from the call and covers everything: waiting for room in the mailbox, and for
 //! the answer. A timer is armed when the ask is polled and the answer is not there yet, or one that
@@ -26,11 +26,11 @@
 //! that will answer. A sealed system has no graph, since that needs memory.
 
 // Public for the models of it.
-#[doc(hidden)]
-pub mod alarm;
 mod error;
 pub(crate) mod graph;
 pub(crate) mod pool;
+#[doc(hidden)]
+pub mod timer;
 // Public for the models of it.
 #[doc(hidden)]
 pub mod slot;
@@ -49,12 +49,12 @@ use clockjack_sync::mutant;
 use clockjack_time::Tick;
 
 pub use self::error::AskError;
-use self::{error::Kind, slot::Outcome, waiting::Waiting};
+use self::{error::AskErrorKind, slot::ReplyOutcome, waiting::PendingAsk};
 use crate::{
     ActorPath, ActorRef, ReplyTo,
-    base::{AnyActor, ENDED, STOP},
     events::DeadLetterReason,
-    send::Lined,
+    header::{AnyActor, STOP, STOPPED},
+    send::Enqueued,
 };
 
 impl<M: 'static> ActorRef<M> {
@@ -95,51 +95,51 @@ impl<M: 'static> ActorRef<M> {
         let target = self.any();
         let mut ask = Ask::new(type_name::<M>(), timeout);
         if timeout.is_zero() {
-            return ask.failed(&target.path, Kind::ZeroTimeout);
+            return ask.failed(&target.path, AskErrorKind::ZeroTimeout);
         }
         let system = target.system();
         let executor = system.default_executor();
         let Some(slot) = system.slots().take(executor, !system.is_sealed()) else {
-            return ask.failed(&target.path, Kind::Sealed);
+            return ask.failed(&target.path, AskErrorKind::Sealed);
         };
         let (asker, replier) = slot::pair(slot, target.clone());
-        ask.stage = Stage::Waits(Waiting::new(asker));
+        ask.state = AskState::Waiting(PendingAsk::new(asker));
         let message = request(ReplyTo::new(replier));
         if let Err(refused) = self.tell(message) {
             let is_full = refused.is_full();
             let refused = if is_full {
-                self.request_in_line(refused.into_inner(), &mut ask)
+                self.enqueue_request(refused.into_inner(), &mut ask)
             } else {
-                Some((refused.into_inner(), Kind::Stopped))
+                Some((refused.into_inner(), AskErrorKind::Stopped))
             };
             if let Some((message, kind)) = refused {
                 let reason = match kind {
-                    Kind::Stopped => DeadLetterReason::Stopped,
+                    AskErrorKind::Stopped => DeadLetterReason::Stopped,
                     _ => DeadLetterReason::MailboxFull,
                 };
                 system.dead_letter::<M>(&target.path, reason);
                 // The other side goes first: then the slot goes home with this one.
                 drop(message);
-                ask.stage = Stage::Over;
+                ask.state = AskState::Done;
                 return ask.failed(&target.path, kind);
             }
         }
-        ask.limit = Limit::new(executor, timeout);
+        ask.deadline = Deadline::new(executor, timeout);
         ask
     }
 
     /// Lets the request wait for room; it comes back if that cannot be.
     #[cold]
-    fn request_in_line<R>(&self, message: M, ask: &mut Ask<R>) -> Option<(M, Kind)> {
+    fn enqueue_request<R>(&self, message: M, ask: &mut Ask<R>) -> Option<(M, AskErrorKind)> {
         if self.any().system().is_sealed() {
-            return Some((message, Kind::Full));
+            return Some((message, AskErrorKind::Full));
         }
         let mut back: Option<M> = None;
-        match self.line_up(self.letter(message), true, &mut back) {
-            Lined::Sent => {}
-            Lined::Waits(ticket) => ask.ticket = ticket,
-            Lined::Full => return back.map(|message| (message, Kind::Full)),
-            Lined::Stopped => return back.map(|message| (message, Kind::Stopped)),
+        match self.wait_for_room(self.waiting_message(message), true, &mut back) {
+            Enqueued::Sent => {}
+            Enqueued::Waits(ticket) => ask.ticket = ticket,
+            Enqueued::Full => return back.map(|message| (message, AskErrorKind::Full)),
+            Enqueued::Stopped => return back.map(|message| (message, AskErrorKind::Stopped)),
         }
         None
     }
@@ -161,8 +161,8 @@ impl<M: 'static> ActorRef<M> {
 /// The future of [`ActorRef::ask`].
 #[must_use = "the answer is lost if nobody waits for it"]
 pub struct Ask<R> {
-    stage: Stage<R>,
-    limit: Limit,
+    state: AskState<R>,
+    deadline: Deadline,
     /// Of the request, if it waits for room; else zero.
     ticket: u64,
     message_type: &'static str,
@@ -170,42 +170,42 @@ pub struct Ask<R> {
 }
 
 /// How far an ask has come.
-enum Stage<R> {
-    Waits(Waiting<R>),
+enum AskState<R> {
+    Waiting(PendingAsk<R>),
     /// It was over before it began.
     Failed(AskError),
-    Over,
+    Done,
 }
 
 /// When the time of an ask is over.
-enum Limit {
+enum Deadline {
     /// By a timer of its own.
     Sleep(Sleep),
     /// By the [alarm] of its slot.
-    Alarm(Tick),
+    SlotTimer(Tick),
     /// It was over before it began.
     None,
 }
 
-impl Limit {
+impl Deadline {
     /// The time counts from now.
     fn new(executor: &Handle, timeout: Duration) -> Self {
         if executor.is_local() {
             Self::Sleep(executor.sleep(timeout))
         } else {
-            Self::Alarm(executor.deadline_after(timeout))
+            Self::SlotTimer(executor.deadline_after(timeout))
         }
     }
 
     /// Whether the time is over, for an ask that has just left its waker.
     fn poll<R>(
         &mut self,
-        waiting: &Waiting<R>,
+        waiting: &PendingAsk<R>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TimerError>> {
         match self {
             Self::Sleep(sleep) => Pin::new(sleep).poll(cx),
-            Self::Alarm(deadline) => match waiting.poll_until(*deadline) {
+            Self::SlotTimer(deadline) => match waiting.poll_until(*deadline) {
                 Poll::Ready(Err(refused)) if refused.is_busy() => {
                     // Those who hold the timers are about to open: it is tried again at the next
                     // turn.
@@ -223,59 +223,62 @@ impl<R> Unpin for Ask<R> {}
 
 impl<R> Ask<R> {
     fn new(message_type: &'static str, timeout: Duration) -> Self {
-        Self { stage: Stage::Over, limit: Limit::None, ticket: 0, message_type, timeout }
+        Self { state: AskState::Done, deadline: Deadline::None, ticket: 0, message_type, timeout }
     }
 
-    fn failed(mut self, target: &ActorPath, kind: Kind) -> Self {
-        self.stage = Stage::Failed(self.error_of(target, kind));
+    fn failed(mut self, target: &ActorPath, kind: AskErrorKind) -> Self {
+        self.state = AskState::Failed(self.error_of(target, kind));
         self
     }
 
     #[cold]
-    fn error_of(&self, target: &ActorPath, kind: Kind) -> AskError {
+    fn error_of(&self, target: &ActorPath, kind: AskErrorKind) -> AskError {
         AskError::new(kind, target.clone(), self.message_type, self.timeout)
     }
 
     /// What the other side has left.
-    fn conclude(&mut self, waiting: Waiting<R>) -> Result<R, AskError> {
-        self.limit = Limit::None;
+    fn finish(&mut self, waiting: PendingAsk<R>) -> Result<R, AskError> {
+        self.deadline = Deadline::None;
         // Who was asked is counted only for those who have no answer.
         let unanswered = waiting.is_dropped().then(|| waiting.target().clone());
         match (waiting.take(), unanswered) {
-            (Outcome::Answered(answer), _) => Ok(answer),
-            (Outcome::Dropped, Some(target)) => Err(self.of_dropped(&target)),
-            (Outcome::Dropped, None) => unreachable!("what is settled does not change"),
+            (ReplyOutcome::Answered(answer), _) => Ok(answer),
+            (ReplyOutcome::Dropped, Some(target)) => Err(self.dropped_error(&target)),
+            (ReplyOutcome::Dropped, None) => unreachable!("what is completed does not change"),
         }
     }
 
     #[cold]
-    fn of_dropped(&self, target: &AnyActor) -> AskError {
-        let is_over = target.peek() & (STOP | ENDED) != 0;
-        self.error_of(&target.path, if is_over { Kind::Stopped } else { Kind::Dropped })
+    fn dropped_error(&self, target: &AnyActor) -> AskError {
+        let is_over = target.flags() & (STOP | STOPPED) != 0;
+        self.error_of(
+            &target.path,
+            if is_over { AskErrorKind::Stopped } else { AskErrorKind::Dropped },
+        )
     }
 
     /// Gives up, unless there is an answer after all.
-    fn give_up(&mut self, waiting: Waiting<R>, kind: Kind) -> Result<R, AskError> {
+    fn cancel(&mut self, waiting: PendingAsk<R>, kind: AskErrorKind) -> Result<R, AskError> {
         let target = waiting.target().clone();
-        self.limit = Limit::None;
-        let settled = waiting.give_up();
-        self.withdraw(&target);
-        match settled {
+        self.deadline = Deadline::None;
+        let completed = waiting.cancel();
+        self.cancel_request(&target);
+        match completed {
             None => Err(self.error_of(&target.path, kind)),
-            Some(Outcome::Answered(answer)) => Ok(answer),
-            Some(Outcome::Dropped) => Err(self.of_dropped(&target)),
+            Some(ReplyOutcome::Answered(answer)) => Ok(answer),
+            Some(ReplyOutcome::Dropped) => Err(self.dropped_error(&target)),
         }
     }
 
     /// Takes the request back if it still waits for room.
-    fn withdraw(&mut self, target: &AnyActor) {
+    fn cancel_request(&mut self, target: &AnyActor) {
         if self.ticket == 0 || mutant!("ask-request-stays") {
             return;
         }
         if let Some(waiters) = target.wait_list() {
             // Messages of actors that stay on one thread may have to.
             let is_local = target.handle().is_local();
-            waiters.withdraw(self.ticket, is_local);
+            waiters.cancel_request(self.ticket, is_local);
             if is_local {
                 target.wake();
             }
@@ -292,8 +295,8 @@ impl<R> Future for Ask<R> {
     /// If it is polled after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Stage::Waits(waiting) = &mut this.stage else {
-            let Stage::Failed(error) = mem::replace(&mut this.stage, Stage::Over) else {
+        let AskState::Waiting(waiting) = &mut this.state else {
+            let AskState::Failed(error) = mem::replace(&mut this.state, AskState::Done) else {
                 panic!("polled after it was ready");
             };
             return Poll::Ready(Err(error));
@@ -301,28 +304,28 @@ impl<R> Future for Ask<R> {
         // None if there is an answer.
         let mut kind = None;
         if !waiting.poll(cx.waker()) {
-            kind = Some(match this.limit.poll(waiting, cx) {
-                Poll::Ready(Ok(())) => Kind::TimedOut,
-                Poll::Ready(Err(refused)) if refused.is_closed() => Kind::Stopped,
-                Poll::Ready(Err(_)) => Kind::NoTimer,
-                Poll::Pending if waiting.note(cx.waker()) => return Poll::Pending,
-                Poll::Pending => Kind::ToItself,
+            kind = Some(match this.deadline.poll(waiting, cx) {
+                Poll::Ready(Ok(())) => AskErrorKind::TimedOut,
+                Poll::Ready(Err(refused)) if refused.is_closed() => AskErrorKind::Stopped,
+                Poll::Ready(Err(_)) => AskErrorKind::NoTimer,
+                Poll::Pending if waiting.register_edge(cx.waker()) => return Poll::Pending,
+                Poll::Pending => AskErrorKind::ToItself,
             });
         }
-        let Stage::Waits(waiting) = mem::replace(&mut this.stage, Stage::Over) else {
+        let AskState::Waiting(waiting) = mem::replace(&mut this.state, AskState::Done) else {
             unreachable!("it was there above");
         };
         Poll::Ready(match kind {
-            None => this.conclude(waiting),
-            Some(kind) => this.give_up(waiting, kind),
+            None => this.finish(waiting),
+            Some(kind) => this.cancel(waiting, kind),
         })
     }
 }
 
 impl<R> Drop for Ask<R> {
     fn drop(&mut self) {
-        if let Stage::Waits(waiting) = mem::replace(&mut self.stage, Stage::Over) {
-            drop(self.give_up(waiting, Kind::TimedOut));
+        if let AskState::Waiting(waiting) = mem::replace(&mut self.state, AskState::Done) {
+            drop(self.cancel(waiting, AskErrorKind::TimedOut));
         }
     }
 }

@@ -53,12 +53,12 @@
 //! tells [`Cell::panicked`], and that is a failure like an `Err`. Everything else that is the
 //! user's is called in a guard: factories, hooks, strategies, drops.
 
-mod attend;
 mod lifecycle;
+mod pending;
 mod polling;
 mod priority;
 mod supervise;
-mod typed;
+mod vtable;
 mod watching;
 
 use alloc::{
@@ -72,10 +72,10 @@ use core::{
     ptr::NonNull,
 };
 
-pub(crate) use lifecycle::drop_told;
+pub(crate) use lifecycle::drop_reported;
 pub(crate) use supervise::retry;
-pub(crate) use typed::{AnyTurn, any};
-use typed::{Live, Typed};
+pub(crate) use vtable::{AnyTurn, any};
+use vtable::{CellVTable, TypedCell};
 
 use clockjack_exec::{
     Coded, Failure, Pid,
@@ -91,23 +91,23 @@ use clockjack_sync::{
 use crate::{
     Actor, Context, Next, Scope, Signal, Strategy,
     adapter::Adapters,
-    base::{AnyActor, STOP, WOKEN},
     control::Control,
     envelope::{Attached, Envelope},
     events::{SystemEvent, Unhandled},
     failure_info::Panicked,
-    front::Front,
     futures::Futures,
-    notes::Spare,
-    pooled::Pooled,
+    header::{AnyActor, STOP, WOKEN},
+    pool_box::PoolBox,
     props::Settings,
-    strategy::Layer,
+    shared::ActorShared,
+    strategy::StrategyState,
     system::Delay,
-    timers::Timed,
+    system_queue::PreallocatedNode,
+    timers::ActorTimers,
 };
 
 /// After how many messages the time that a turn has used is looked at, at most.
-const MESSAGES_PER_LOOK: usize = 8;
+const MESSAGES_PER_CHECK: usize = 8;
 
 /// For how many signals, and how many fires of timers, an actor of a sealed system has room before
 /// it takes more.
@@ -117,7 +117,7 @@ const SIGNALS_PREPARED: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Not made yet, or to be made again.
-    Unborn,
+    NotStarted,
     /// Handles messages.
     Running,
     /// Has failed, and waits for what its parent decides.
@@ -135,41 +135,41 @@ pub(crate) const PENDING: u8 = 1;
 /// It was made and has started once.
 pub(crate) const WAS_STARTED: u8 = 1 << 1;
 /// Its parent has a strategy for it.
-pub(crate) const ASKS_PARENT: u8 = 1 << 2;
+pub(crate) const SUPERVISED: u8 = 1 << 2;
 /// Something of the stash is to be put back when the handler returns.
-pub(crate) const UNSTASHES: u8 = 1 << 5;
+pub(crate) const UNSTASH_REQUESTED: u8 = 1 << 5;
 /// Its messages have priorities.
-pub(crate) const RANKS: u8 = 1 << 3;
+pub(crate) const HAS_PRIORITIES: u8 = 1 << 3;
 /// It was told to stop from outside.
 pub(crate) const WAS_STOPPED: u8 = 1 << 4;
 /// A receive time-out is set.
-pub(crate) const LOOKS_AT_TIME: u8 = 1 << 6;
+pub(crate) const HAS_RECEIVE_TIMEOUT: u8 = 1 << 6;
 /// It was set by the handler that runs, and begins when that returns.
-pub(crate) const SETS_TIMEOUT: u8 = 1 << 7;
+pub(crate) const STARTS_TIMEOUT: u8 = 1 << 7;
 
 /// The body of an actor's cell; see the [module](self).
 pub(crate) struct Cell<A: Actor, F> {
     pub(crate) actor: Option<A>,
     pub(crate) factory: F,
-    pub(crate) state: State<A>,
+    pub(crate) state: CellState<A>,
 }
 
 /// All of a cell but the actor and its factory: what a context reaches.
-pub(crate) struct State<A: Actor> {
-    mark: Mark,
+pub(crate) struct CellState<A: Actor> {
+    status: CellStatus,
     pub(crate) settings: Option<Box<Settings<A>>>,
-    pub(crate) extra: Option<Box<Extra<A>>>,
+    pub(crate) rare: Option<Box<RareState<A>>>,
 }
 
-/// Where a cell stands; of a [`State`], whatever its types are.
-pub(crate) struct Mark {
+/// Where a cell stands; of a [`CellState`], whatever its types are.
+pub(crate) struct CellStatus {
     pub(crate) stage: Stage,
     pub(crate) flags: u8,
 }
 
 /// What only some actors have.
-pub(crate) struct Extra<A: Actor> {
-    life: Life,
+pub(crate) struct RareState<A: Actor> {
+    untyped: UntypedRareState,
     /// Control messages that have come and were not handled yet.
     pub(crate) control: VecDeque<Control<A::Msg>>,
     /// Messages that were kept through a restart: to be handled before those in the mailbox.
@@ -178,21 +178,21 @@ pub(crate) struct Extra<A: Actor> {
     /// Those that were put back: to be handled before those that were kept.
     pub(crate) unstashed: VecDeque<Envelope<A::Msg>>,
     /// Messages by their priority, taken out of the mailbox.
-    pub(crate) ranks: priority::Ranks<A::Msg>,
+    pub(crate) by_priority: priority::PriorityQueue<A::Msg>,
     /// Timers, and what else it has to do with time.
-    pub(crate) timed: Option<Box<Timed<A::Msg>>>,
+    pub(crate) timers: Option<Box<ActorTimers<A::Msg>>>,
     pub(crate) futures: Futures<A>,
     pub(crate) adapters: Adapters<A::Msg>,
 }
 
 /// Those who want to know of the end, each with the node that it will be told in.
-pub(crate) type Watchers = BTreeMap<Pid, (AnyActor, Spare)>;
+pub(crate) type Watchers = BTreeMap<Pid, (AnyActor, PreallocatedNode)>;
 
 /// Of what only some actors have, that which is the same for all types.
 #[derive(Default)]
-pub(crate) struct Life {
+pub(crate) struct UntypedRareState {
     /// Signals that have come and were not handled yet.
-    pub(crate) signals: VecDeque<Pending>,
+    pub(crate) signals: VecDeque<PendingSignal>,
     /// For how many more messages there is room, while a restart is waited for.
     pub(crate) room: usize,
     /// How many of the stash are to be put back when the handler returns.
@@ -200,22 +200,22 @@ pub(crate) struct Life {
     pub(crate) watching: BTreeMap<Pid, Watch>,
     pub(crate) watchers: Watchers,
     /// The strategies for itself, innermost first, and what they remember.
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) strategies: Vec<StrategyState>,
     /// The strategy for children.
     pub(crate) for_children: Option<(Scope, Strategy)>,
     /// Children that wait for a decision that was escalated.
     pub(crate) suspended: BTreeMap<Pid, AnyActor>,
     /// Its children are suspended, because it has failed or is suspended itself.
-    pub(crate) holds_children: bool,
+    pub(crate) children_are_suspended: bool,
     /// How many times a host has suspended it: fewer than its word has room for, where its parent
     /// counts too.
-    pub(crate) held_by_host: u8,
+    pub(crate) host_suspensions: u8,
     /// The child that was told to stop last, and is waited for.
-    pub(crate) awaited: Option<AnyActor>,
+    pub(crate) stopping_child: Option<AnyActor>,
     /// A panic of a handler, to be decided about, and the type of the message, if it was of one.
     pub(crate) panicked: Option<(Failure, Option<&'static str>)>,
     /// What runs is no handler of messages, but that of signals or a future.
-    pub(crate) is_beside: bool,
+    pub(crate) in_other_handler: bool,
     /// Why it ends.
     pub(crate) reason: Option<crate::FailureReport>,
     /// Which back-off it waits for; zero if for none.
@@ -223,11 +223,11 @@ pub(crate) struct Life {
     pub(crate) backoffs: u32,
     pub(crate) backoff_timer: Option<Delay>,
     /// Which wait for a child it is; counts.
-    pub(crate) patience: u32,
-    pub(crate) patience_timer: Option<Delay>,
+    pub(crate) stop_wait: u32,
+    pub(crate) stop_timer: Option<Delay>,
     pub(crate) keeps_children: bool,
     /// Its parent has ordered the restart that is under way, and is told of its end.
-    pub(crate) is_ordered: bool,
+    pub(crate) is_commanded: bool,
     /// Of the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
     pub(crate) sender: Option<Pid>,
@@ -243,7 +243,7 @@ pub(crate) struct Life {
 }
 
 /// A signal that waits, or a message that stands in its place.
-pub(crate) enum Pending {
+pub(crate) enum PendingSignal {
     Signal(Signal),
     /// The one that has ended, and what was to be told then: a message of the actor's.
     Message(Pid, Box<dyn Any>),
@@ -256,58 +256,58 @@ pub(crate) struct Watch {
     /// Whether there is, or was, such a message.
     pub(crate) is_by_message: bool,
     /// The end has come, and waits to be told.
-    pub(crate) has_ended: bool,
+    pub(crate) is_terminated: bool,
     /// For the case that it is watched no more; none of a child.
-    pub(crate) spare: Option<Spare>,
+    pub(crate) node: Option<PreallocatedNode>,
 }
 
-impl<A: Actor> Default for Extra<A> {
+impl<A: Actor> Default for RareState<A> {
     fn default() -> Self {
         Self {
-            life: Life::default(),
+            untyped: UntypedRareState::default(),
             control: VecDeque::new(),
             replay: VecDeque::new(),
             stash: VecDeque::new(),
             unstashed: VecDeque::new(),
-            ranks: priority::Ranks::default(),
-            timed: None,
+            by_priority: priority::PriorityQueue::default(),
+            timers: None,
             futures: Futures::default(),
             adapters: Adapters::new(),
         }
     }
 }
 
-impl<A: Actor> Deref for Extra<A> {
-    type Target = Life;
+impl<A: Actor> Deref for RareState<A> {
+    type Target = UntypedRareState;
 
-    fn deref(&self) -> &Life {
-        &self.life
+    fn deref(&self) -> &UntypedRareState {
+        &self.untyped
     }
 }
 
-impl<A: Actor> DerefMut for Extra<A> {
-    fn deref_mut(&mut self) -> &mut Life {
-        &mut self.life
+impl<A: Actor> DerefMut for RareState<A> {
+    fn deref_mut(&mut self) -> &mut UntypedRareState {
+        &mut self.untyped
     }
 }
 
-impl<A: Actor> Deref for State<A> {
-    type Target = Mark;
+impl<A: Actor> Deref for CellState<A> {
+    type Target = CellStatus;
 
     #[inline]
-    fn deref(&self) -> &Mark {
-        &self.mark
+    fn deref(&self) -> &CellStatus {
+        &self.status
     }
 }
 
-impl<A: Actor> DerefMut for State<A> {
+impl<A: Actor> DerefMut for CellState<A> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Mark {
-        &mut self.mark
+    fn deref_mut(&mut self) -> &mut CellStatus {
+        &mut self.status
     }
 }
 
-impl Mark {
+impl CellStatus {
     #[inline]
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -323,60 +323,61 @@ impl Mark {
     }
 
     /// Whether it is on its way to its end.
-    pub(crate) fn is_ending(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         matches!(self.stage, Stage::Stopping | Stage::Draining)
     }
 }
 
-impl<A: Actor> State<A> {
-    pub(crate) fn new(settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
-        let flags = if asks_parent { ASKS_PARENT } else { 0 };
-        let mut this = Self { mark: Mark { stage: Stage::Unborn, flags }, settings, extra: None };
+impl<A: Actor> CellState<A> {
+    pub(crate) fn new(settings: Option<Box<Settings<A>>>, is_supervised: bool) -> Self {
+        let flags = if is_supervised { SUPERVISED } else { 0 };
+        let mut this =
+            Self { status: CellStatus { stage: Stage::NotStarted, flags }, settings, rare: None };
         if let Some(settings) = &mut this.settings {
             if settings.priority.is_some() {
-                this.mark.flags |= RANKS;
+                this.status.flags |= HAS_PRIORITIES;
             }
-            let layers = core::mem::take(&mut settings.layers);
+            let strategies = core::mem::take(&mut settings.strategies);
             let children = settings.children.take();
-            if !layers.is_empty() || children.is_some() {
-                let extra = this.extra.get_or_insert_default();
-                extra.layers = layers.into_iter().map(Layer::new).collect();
-                extra.for_children = children;
+            if !strategies.is_empty() || children.is_some() {
+                let rare = this.rare.get_or_insert_default();
+                rare.strategies = strategies.into_iter().map(StrategyState::new).collect();
+                rare.for_children = children;
             }
-            let (_, room_bytes) = settings.futures;
-            if room_bytes > 0 {
-                this.extra.get_or_insert_default().futures.keep_room(room_bytes);
+            let (_, buffer_bytes) = settings.futures;
+            if buffer_bytes > 0 {
+                this.rare.get_or_insert_default().futures.reserve_buffer(buffer_bytes);
             }
         }
         this
     }
 
-    pub(crate) fn extra(&mut self) -> &mut Extra<A> {
-        self.extra.get_or_insert_default()
+    pub(crate) fn rare(&mut self) -> &mut RareState<A> {
+        self.rare.get_or_insert_default()
     }
 
     /// Makes now what a failure would need later.
     pub(crate) fn prepare(&mut self) {
-        let extra = self.extra();
-        extra.signals.reserve(SIGNALS_PREPARED);
-        extra.control.reserve(SIGNALS_PREPARED);
+        let rare = self.rare();
+        rare.signals.reserve(SIGNALS_PREPARED);
+        rare.control.reserve(SIGNALS_PREPARED);
     }
 
     /// Whether the strategy for children has been set.
     pub(crate) fn supervises(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.for_children.is_some())
+        self.rare.as_ref().is_some_and(|rare| rare.for_children.is_some())
     }
 }
 
 /// A turn of an actor whose messages are of type `M`.
-pub(crate) type TurnOf<'t, M> = Turn<'t, Front<M>>;
+pub(crate) type TurnOf<'t, M> = Turn<'t, ActorShared<M>>;
 
 /// How a turn ends.
-pub(crate) type Outcome = custom::Outcome<Sleep>;
+pub(crate) type Outcome = custom::Outcome<ParkMode>;
 
 /// What an actor sleeps for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sleep {
+pub(crate) enum ParkMode {
     /// A message, or a note. The mailbox was empty.
     Idle(Seen),
     /// There is nothing to do before a note comes; the mailbox is left alone.
@@ -387,22 +388,22 @@ pub(crate) enum Sleep {
 struct Budget {
     n_taken: usize,
     /// At how many the limit, or the clock, is looked at next.
-    look_at: usize,
+    check_at: usize,
     until: Option<u64>,
 }
 
 /// How many messages are handled before the clock is read for the first time.
-const UNTIMED: usize = 2;
+const UNTIMED_MESSAGES: usize = 2;
 
 impl Budget {
     const fn new() -> Self {
-        Self { n_taken: 0, look_at: UNTIMED, until: None }
+        Self { n_taken: 0, check_at: UNTIMED_MESSAGES, until: None }
     }
 
     /// Counts a message; false if the turn is over.
     #[inline]
     fn take<M: 'static>(&mut self, turn: &TurnOf<'_, M>) -> bool {
-        if self.n_taken == self.look_at && !self.look(&any(turn)) {
+        if self.n_taken == self.check_at && !self.check(&any(turn)) {
             return false;
         }
         self.n_taken += 1;
@@ -411,7 +412,7 @@ impl Budget {
 
     /// Looks at limit and clock, the more often the slower the messages are.
     #[cold]
-    fn look(&mut self, turn: &AnyTurn<'_>) -> bool {
+    fn check(&mut self, turn: &AnyTurn<'_>) -> bool {
         let left = turn.throughput().saturating_sub(self.n_taken);
         if left == 0 {
             return false;
@@ -423,17 +424,17 @@ impl Budget {
         }
         // Known to be fast only when the clock was read before, and as many more would take what is
         // left at the most.
-        let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED) as u64);
-        let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_LOOK as u64);
+        let (left_nanos, n_timed) = (until - now, (self.n_taken - UNTIMED_MESSAGES) as u64);
+        let spent = budget.saturating_sub(left_nanos).saturating_mul(MESSAGES_PER_CHECK as u64);
         let is_fast = n_timed > 0 && spent <= left_nanos.saturating_mul(n_timed);
-        self.look_at = self.n_taken + if is_fast { MESSAGES_PER_LOOK.min(left) } else { 1 };
+        self.check_at = self.n_taken + if is_fast { MESSAGES_PER_CHECK.min(left) } else { 1 };
         true
     }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
-    type Front = Front<A::Msg>;
-    type Sleep = Sleep;
+    type Front = ActorShared<A::Msg>;
+    type Sleep = ParkMode;
 
     fn kind() -> TypeId {
         TypeId::of::<A::Msg>()
@@ -447,55 +448,56 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
         type_name::<A::Msg>()
     }
 
-    fn unpark(front: &Front<A::Msg>) -> bool {
+    fn unpark(shared: &ActorShared<A::Msg>) -> bool {
         // Not beside STOP, which stays up: a runner that was called finds a bit in any case.
-        if front.core.peek() & STOP == 0 {
-            front.core.raise(WOKEN);
+        if shared.header.flags() & STOP == 0 {
+            shared.header.set_flags(WOKEN);
         }
-        front.mail.call()
+        shared.mail.call()
     }
 
-    fn is_parked(front: &Front<A::Msg>) -> bool {
-        front.mail.is_asleep()
+    fn is_parked(shared: &ActorShared<A::Msg>) -> bool {
+        shared.mail.is_asleep()
     }
 
     #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
     #[inline]
-    unsafe fn sleep(front: NonNull<Front<A::Msg>>, how: Sleep) -> bool {
+    unsafe fn sleep(shared: NonNull<ActorShared<A::Msg>>, how: ParkMode) -> bool {
         // SAFETY: the front is there until it sleeps.
-        let mail = unsafe { &raw const (*front.as_ptr()).mail };
+        let mail = unsafe { &raw const (*shared.as_ptr()).mail };
         match how {
-            Sleep::Idle(seen) => {
+            ParkMode::Idle(seen) => {
                 // SAFETY: the caller is the runner, and the box is there until it sleeps.
                 let slept = unsafe { Mailbox::idle_from(mail, seen) };
                 if !slept {
                     // SAFETY: it does not sleep, so this still is the runner.
-                    look_again(unsafe { front.as_ref() });
+                    restore_woken(unsafe { shared.as_ref() });
                 }
                 slept
             }
             // SAFETY: as above.
-            Sleep::Wait => unsafe { Mailbox::park_at(mail) },
+            ParkMode::Wait => unsafe { Mailbox::park_at(mail) },
         }
     }
 
     fn step(&mut self, turn: &TurnOf<'_, A::Msg>) -> Outcome {
-        let front = turn.front();
+        let shared = turn.front();
         let mut budget = Budget::new();
         loop {
             let is_calm = self.is_running() && self.state.flags & PENDING == 0;
-            if front.core.peek() != 0 || !is_calm {
+            if shared.header.flags() != 0 || !is_calm {
                 if !mutant!("actor-look-forgotten") {
-                    look(front);
+                    acknowledge(shared);
                 }
                 if turn.is_terminated() && !mutant!("actor-force-unseen") {
                     // The next turn is the end.
                     return Outcome::Again;
                 }
                 if turn.take_cancel().is_some() {
-                    front.core.raise(STOP);
+                    shared.header.set_flags(STOP);
                 }
-                if let Some(outcome) = self.alike(turn, |life, turn| life.attend(turn, &mut budget))
+                if let Some(outcome) = self
+                    .with_untyped(turn, |cell, turn| cell.handle_system_messages(turn, &mut budget))
                 {
                     return outcome;
                 }
@@ -503,48 +505,48 @@ impl<A: Actor, F: FnMut() -> A + 'static> Body for Cell<A, F> {
             if !budget.take(turn) {
                 return Outcome::Again;
             }
-            if self.state.has(RANKS)
+            if self.state.has(HAS_PRIORITIES)
                 && let Some(priority) = self.state.priority()
             {
-                match self.next_by_rank(turn, priority) {
+                match self.next_by_priority(turn, priority) {
                     Popped::Item(envelope) => self.receive_envelope(turn, envelope),
-                    Popped::Empty(seen) => return Outcome::Sleep(Sleep::Idle(seen)),
+                    Popped::Empty(seen) => return Outcome::Sleep(ParkMode::Idle(seen)),
                     Popped::Busy => return Outcome::Again,
                 }
                 continue;
             }
-            match next_message(front) {
+            match next_message(shared) {
                 Popped::Item((None, msg)) => self.receive(turn, msg),
                 Popped::Item((attached, msg)) => self.receive_attached(turn, attached, msg),
-                Popped::Empty(seen) => return Outcome::Sleep(Sleep::Idle(seen)),
+                Popped::Empty(seen) => return Outcome::Sleep(ParkMode::Idle(seen)),
                 Popped::Busy => return Outcome::Again,
             }
         }
     }
 
     fn panicked(&mut self, turn: &TurnOf<'_, A::Msg>, caught: Caught) -> Outcome {
-        let failure = of_panic(&caught);
+        let failure = panic_failure(&caught);
         turn.discard(caught);
-        let extra = self.state.extra();
-        let is_beside = core::mem::take(&mut extra.is_beside);
-        let message_type = (!is_beside).then(type_name::<A::Msg>);
-        self.end_polled(turn);
-        self.state.end_run(false);
+        let rare = self.state.rare();
+        let in_other_handler = core::mem::take(&mut rare.in_other_handler);
+        let message_type = (!in_other_handler).then(type_name::<A::Msg>);
+        self.drop_polled(turn);
+        self.state.finish_run(false);
         // What is done about it calls much that is not this crate's: that is for the next turn.
-        let earlier = self.state.extra().panicked.replace((failure, message_type));
+        let earlier = self.state.rare().panicked.replace((failure, message_type));
         turn.drop_contained(earlier);
         self.state.set(PENDING, true);
         Outcome::Again
     }
 
     fn ended(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.alike(turn, |life, turn| life.cut_short(turn));
+        self.with_untyped(turn, |cell, turn| cell.force_stop(turn));
     }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    pub(crate) fn new(factory: F, settings: Option<Box<Settings<A>>>, asks_parent: bool) -> Self {
-        Self { actor: None, factory, state: State::new(settings, asks_parent) }
+    pub(crate) fn new(factory: F, settings: Option<Box<Settings<A>>>, is_supervised: bool) -> Self {
+        Self { actor: None, factory, state: CellState::new(settings, is_supervised) }
     }
 
     fn is_running(&self) -> bool {
@@ -554,14 +556,14 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Handles a user message.
     #[inline]
     fn receive(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
-        if self.state.flags & LOOKS_AT_TIME != 0 {
-            self.receive_timed(turn, msg);
+        if self.state.flags & HAS_RECEIVE_TIMEOUT != 0 {
+            self.receive_with_timers(turn, msg);
             return;
         }
         let Some(actor) = &mut self.actor else { return };
         let mut cx = Context::new(&mut self.state, turn);
         let result = actor.receive(&mut cx, msg);
-        self.conclude::<A::Msg>(turn, result);
+        self.handle_result::<A::Msg>(turn, result);
     }
 
     /// Handles a user message in its envelope.
@@ -571,13 +573,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// What a handler has returned.
     #[inline]
-    pub(crate) fn conclude<T>(&mut self, turn: &TurnOf<'_, A::Msg>, result: Result<Next, Failure>) {
-        self.concluded(turn, result, type_name::<T>());
+    pub(crate) fn handle_result<T>(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        result: Result<Next, Failure>,
+    ) {
+        self.handle_result_of(turn, result, type_name::<T>());
     }
 
     /// The same for what is known by its name.
     #[inline]
-    fn concluded(
+    fn handle_result_of(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
         result: Result<Next, Failure>,
@@ -589,8 +595,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             Ok(Next::Unhandled) => unhandled(&any(turn), name),
             Err(failure) => self.fail(turn, failure, name),
         }
-        if self.state.flags & (UNSTASHES | SETS_TIMEOUT) != 0 {
-            self.settle(turn);
+        if self.state.flags & (UNSTASH_REQUESTED | STARTS_TIMEOUT) != 0 {
+            self.apply_deferred(turn);
         }
     }
 }
@@ -598,35 +604,35 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Does what is the same for all types.
     #[inline]
-    fn alike<R>(
+    fn with_untyped<R>(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
-        what: impl FnOnce(&mut dyn Typed, &AnyTurn<'_>) -> R,
+        what: impl FnOnce(&mut dyn CellVTable, &AnyTurn<'_>) -> R,
     ) -> R {
-        what(&mut Live { cell: self, turn }, &any(turn))
+        what(&mut TypedCell { cell: self, turn }, &any(turn))
     }
 
     /// It wants to stop.
     #[cold]
     fn stop(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.alike(turn, |life, turn| life.stop(turn, None));
+        self.with_untyped(turn, |cell, turn| cell.stop(turn, None));
     }
 
     /// It has failed in the handler of something of this name.
     #[cold]
     fn fail(&mut self, turn: &TurnOf<'_, A::Msg>, failure: Failure, name: &'static str) {
-        self.alike(turn, |life, turn| life.fail(turn, failure, Some(name)));
+        self.with_untyped(turn, |cell, turn| cell.fail(turn, failure, Some(name)));
     }
 
     /// Does what a handler has asked for, for when it returns.
     #[cold]
-    fn settle(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        if self.state.has(UNSTASHES) {
-            self.state.put_back();
+    fn apply_deferred(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        if self.state.has(UNSTASH_REQUESTED) {
+            self.state.unstash();
         }
-        if self.state.has(SETS_TIMEOUT) {
-            self.state.set(SETS_TIMEOUT, false);
-            self.state.restart_idle(turn);
+        if self.state.has(STARTS_TIMEOUT) {
+            self.state.set(STARTS_TIMEOUT, false);
+            self.state.restart_receive_timeout(turn);
         }
     }
 }
@@ -635,63 +641,63 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 pub(crate) static DEATH_PACT: Coded =
     Coded::new(20, "an actor that it watches has ended, and it did not handle that");
 
-fn of_panic(caught: &Caught) -> Failure {
+fn panic_failure(caught: &Caught) -> Failure {
     Panicked::new(caught.message()).into()
 }
 
 #[cold]
 fn unhandled(turn: &AnyTurn<'_>, message_type: &'static str) {
-    let core = turn.front();
-    core.system().events().publish(&SystemEvent::Unhandled(Unhandled {
+    let header = turn.front();
+    header.system().events().publish(&SystemEvent::Unhandled(Unhandled {
         pid: turn.pid(),
-        path: core.path.clone(),
+        path: header.path.clone(),
         message_type,
     }));
 }
 
-impl<A: Actor> State<A> {
+impl<A: Actor> CellState<A> {
     /// Puts stashed messages in front of the mailbox, behind those that were put there before.
-    pub(crate) fn put_back(&mut self) {
-        self.flags &= !UNSTASHES;
-        let Some(extra) = &mut self.extra else { return };
-        let n = core::mem::take(&mut extra.unstash).min(extra.stash.len());
+    pub(crate) fn unstash(&mut self) {
+        self.flags &= !UNSTASH_REQUESTED;
+        let Some(rare) = &mut self.rare else { return };
+        let n = core::mem::take(&mut rare.unstash).min(rare.stash.len());
         // In front of what was put back earlier and not handled yet? No: those are older.
         for _ in 0..n {
-            extra.unstashed.extend(extra.stash.pop_front());
+            rare.unstashed.extend(rare.stash.pop_front());
         }
-        if !extra.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
+        if !rare.unstashed.is_empty() && !mutant!("actor-unstash-unseen") {
             self.flags |= PENDING;
         }
     }
 }
 
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn pop<M: 'static>(front: &Front<M>) -> Pop<Envelope<M>> {
+fn pop<M: 'static>(shared: &ActorShared<M>) -> Pop<Envelope<M>> {
     // SAFETY: called in a turn only, and a cell has one runner at a time.
-    unsafe { front.mail.pop() }
+    unsafe { shared.mail.pop() }
 }
 
 /// Makes the memory of the mailbox now, if its bound is small enough to do that.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn reserve<M: 'static>(front: &Front<M>) {
+fn reserve<M: 'static>(shared: &ActorShared<M>) {
     if !mutant!("actor-mailbox-unreserved") {
         // SAFETY: as in `pop`.
-        unsafe { front.mail.reserve() };
+        unsafe { shared.mail.reserve() };
     }
 }
 
 /// Notes that the runner looks at what it was called for.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn look<M: 'static>(front: &Front<M>) {
+fn acknowledge<M: 'static>(shared: &ActorShared<M>) {
     // SAFETY: as in `pop`.
-    unsafe { front.mail.look() }
+    unsafe { shared.mail.look() }
 }
 
 /// What an actor with nothing to do goes idle from; none if something has come after all.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
-fn see_empty<M: 'static>(front: &Front<M>) -> Option<Seen> {
+fn empty_token<M: 'static>(shared: &ActorShared<M>) -> Option<Seen> {
     // SAFETY: as in `pop`.
-    unsafe { front.mail.see_empty() }
+    unsafe { shared.mail.see_empty() }
 }
 
 /// There was nothing to take, and yet it may not sleep. If that is because it was called, then the
@@ -699,9 +705,9 @@ fn see_empty<M: 'static>(front: &Front<M>) -> Option<Seen> {
 /// look between the two takes the bit alone. So it is raised again, or it would never look. One
 /// that waits for a note looks in any case.
 #[cold]
-fn look_again<M: 'static>(front: &Front<M>) {
+fn restore_woken<M: 'static>(shared: &ActorShared<M>) {
     if !mutant!("actor-call-unseen") {
-        front.core.raise(WOKEN);
+        shared.header.set_flags(WOKEN);
     }
 }
 
@@ -709,7 +715,7 @@ fn look_again<M: 'static>(front: &Front<M>) {
 /// drop.
 #[expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 #[inline]
-fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Pooled<Attached>>, M)> {
+fn next_message<M: 'static>(shared: &ActorShared<M>) -> Popped<(Option<PoolBox<Attached>>, M)> {
     let read = |envelope: *const Envelope<M>| {
         // SAFETY: the mailbox hands out a valid value.
         let attached = unsafe { &raw const (*envelope).header.attached };
@@ -722,5 +728,5 @@ fn next_message<M: 'static>(front: &Front<M>) -> Popped<(Option<Pooled<Attached>
         (attached, msg)
     };
     // SAFETY: as in `pop`; what is not read are numbers.
-    unsafe { front.mail.pop_by(read) }
+    unsafe { shared.mail.pop_by(read) }
 }

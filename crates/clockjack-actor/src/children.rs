@@ -7,17 +7,17 @@ use alloc::vec::Vec;
 
 use clockjack_sync::{Counted, mutant};
 
-use crate::{ActorPath, base::AnyActor, escalation::Escalations};
+use crate::{ActorPath, escalation::Escalations, header::AnyActor};
 
 const NONE: u32 = u32::MAX;
 /// An index that was removed: look on.
-const GONE: u32 = u32::MAX - 1;
+const TOMBSTONE: u32 = u32::MAX - 1;
 
 /// A table of this size stays when the last child has gone: there may be others soon.
 const TABLE_KEPT_MAX: usize = 64;
 
 /// What a parent knows of a child.
-pub(crate) struct Entry {
+pub(crate) struct ChildEntry {
     /// None while the child is being made, and where there is none.
     child: Option<AnyActor>,
     hash: u32,
@@ -28,12 +28,13 @@ pub(crate) struct Entry {
     /// Whether the parent has suspended it.
     is_suspended: bool,
     /// Whether the parent, which stops or is made anew, has told it to stop.
-    is_told: bool,
+    stop_requested: bool,
 }
 
-const _: () = assert!(size_of::<usize>() != 8 || size_of::<Entry>() == 24, "one for each child");
+const _: () =
+    assert!(size_of::<usize>() != 8 || size_of::<ChildEntry>() == 24, "one for each child");
 
-impl Entry {
+impl ChildEntry {
     pub(crate) fn child(&self) -> Option<&AnyActor> {
         self.child.as_ref()
     }
@@ -41,7 +42,7 @@ impl Entry {
 
 /// See the [module](self).
 pub(crate) struct Children {
-    entries: Vec<Entry>,
+    entries: Vec<ChildEntry>,
     free: u32,
     first: u32,
     last: u32,
@@ -104,11 +105,11 @@ impl Children {
         self.len == 0
     }
 
-    fn entry(&self, index: u32) -> Option<&Entry> {
+    fn entry(&self, index: u32) -> Option<&ChildEntry> {
         self.entries.get(index as usize)
     }
 
-    fn entry_mut(&mut self, index: u32) -> Option<&mut Entry> {
+    fn entry_mut(&mut self, index: u32) -> Option<&mut ChildEntry> {
         self.entries.get_mut(index as usize)
     }
 
@@ -123,11 +124,11 @@ impl Children {
     }
 
     /// The place in the table where a name is.
-    fn place(&self, name: &str) -> Option<usize> {
-        self.place_of(name, hash(name))
+    fn bucket(&self, name: &str) -> Option<usize> {
+        self.bucket_of(name, hash(name))
     }
 
-    fn place_of(&self, name: &str, hash: u32) -> Option<usize> {
+    fn bucket_of(&self, name: &str, hash: u32) -> Option<usize> {
         let mask = self.table.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         for _ in 0..self.table.len() {
@@ -144,15 +145,15 @@ impl Children {
     }
 
     fn find(&self, name: &str) -> Option<u32> {
-        self.place(name).and_then(|at| self.table.get(at).copied())
+        self.bucket(name).and_then(|at| self.table.get(at).copied())
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, name: &str) -> Option<&ChildEntry> {
         self.find(name).and_then(|index| self.entry(index))
     }
 
     /// The entry of a child, if it is one.
-    pub(crate) fn of(&mut self, child: &AnyActor) -> Option<&mut Entry> {
+    pub(crate) fn entry_of(&mut self, child: &AnyActor) -> Option<&mut ChildEntry> {
         let index = self.find(child.path.name())?;
         let entry = self.entry_mut(index)?;
         entry.child().is_some_and(|one| one.ptr_eq(child)).then_some(entry)
@@ -164,21 +165,21 @@ impl Children {
             return Err(NotReserved::Closed);
         }
         let hash = hash(path.name());
-        if self.place_of(path.name(), hash).is_some() {
+        if self.bucket_of(path.name(), hash).is_some() {
             return Err(NotReserved::Taken);
         }
-        if self.len >= GONE - 1 {
+        if self.len >= TOMBSTONE - 1 {
             return Err(NotReserved::Full);
         }
         let prev = self.last;
-        let index = self.put(Entry {
+        let index = self.put(ChildEntry {
             child: None,
             hash,
             prev,
             next: NONE,
             is_watched: false,
             is_suspended: false,
-            is_told: false,
+            stop_requested: false,
         });
         self.reserved.push((index, path));
         match self.entry_mut(prev) {
@@ -191,7 +192,7 @@ impl Children {
         Ok(index)
     }
 
-    fn put(&mut self, entry: Entry) -> u32 {
+    fn put(&mut self, entry: ChildEntry) -> u32 {
         let free = self.free;
         match self.entries.get_mut(free as usize) {
             Some(slot) => {
@@ -202,7 +203,7 @@ impl Children {
             None => {
                 self.entries.push(entry);
                 // `reserve` has bounded it.
-                u32::try_from(self.entries.len() - 1).unwrap_or(GONE - 1)
+                u32::try_from(self.entries.len() - 1).unwrap_or(TOMBSTONE - 1)
             }
         }
     }
@@ -230,13 +231,13 @@ impl Children {
         let mut at = hash as usize & mask;
         loop {
             match self.table.get_mut(at) {
-                Some(place) if *place == NONE => {
-                    *place = index;
+                Some(bucket) if *bucket == NONE => {
+                    *bucket = index;
                     self.used += 1;
                     return;
                 }
-                Some(place) if *place == GONE => {
-                    *place = index;
+                Some(bucket) if *bucket == TOMBSTONE => {
+                    *bucket = index;
                     return;
                 }
                 _ => at = (at + 1) & mask,
@@ -260,14 +261,14 @@ impl Children {
 
     /// Gives a name back.
     pub(crate) fn cancel(&mut self, index: u32) {
-        let at = self.name(index).and_then(|name| self.place(name));
+        let at = self.name(index).and_then(|name| self.bucket(name));
         self.reserved.retain(|(at, _)| *at != index);
         self.take(at, index);
     }
 
     /// A child has ended: its name is free. The entry, if it was one.
     pub(crate) fn remove(&mut self, child: &AnyActor) -> Option<(AnyActor, bool)> {
-        let at = self.place(child.path.name())?;
+        let at = self.bucket(child.path.name())?;
         let index = *self.table.get(at)?;
         if !self.entry(index)?.child()?.ptr_eq(child) {
             return None;
@@ -277,8 +278,8 @@ impl Children {
     }
 
     fn take(&mut self, at: Option<usize>, index: u32) -> Option<AnyActor> {
-        if let Some(place) = at.and_then(|at| self.table.get_mut(at)) {
-            *place = GONE;
+        if let Some(bucket) = at.and_then(|at| self.table.get_mut(at)) {
+            *bucket = TOMBSTONE;
         }
         let free = self.free;
         let entry = self.entry_mut(index)?;
@@ -296,13 +297,13 @@ impl Children {
             None => self.last = prev,
         }
         if self.len == 0 {
-            self.forget();
+            self.release_storage();
         }
         child
     }
 
     /// A parent that had many and has none keeps nothing for it, and one that had few its tables.
-    fn forget(&mut self) {
+    fn release_storage(&mut self) {
         if self.table.len() > TABLE_KEPT_MAX {
             self.entries = Vec::new();
             self.table = Vec::new();
@@ -323,8 +324,8 @@ impl Children {
         let mut at = self.last;
         while let Some(entry) = self.entry_mut(at) {
             at = entry.prev;
-            if let (Some(child), false) = (&entry.child, entry.is_told) {
-                entry.is_told = true;
+            if let (Some(child), false) = (&entry.child, entry.stop_requested) {
+                entry.stop_requested = true;
                 return Some(child.clone());
             }
         }
@@ -353,12 +354,12 @@ impl Children {
     /// Those that are there, newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &AnyActor> {
         let newest = self.entry(self.last);
-        core::iter::successors(newest, |entry| self.entry(entry.prev)).filter_map(Entry::child)
+        core::iter::successors(newest, |entry| self.entry(entry.prev)).filter_map(ChildEntry::child)
     }
 
     /// Those that are there, oldest first.
     pub(crate) fn oldest_first(&self) -> impl Iterator<Item = &AnyActor> {
         let oldest = self.entry(self.first);
-        core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(Entry::child)
+        core::iter::successors(oldest, |entry| self.entry(entry.next)).filter_map(ChildEntry::child)
     }
 }

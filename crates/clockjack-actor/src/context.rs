@@ -1,4 +1,4 @@
-//! What an actor can do while it handles a message.
+//! [`Context`]: what an actor can do while it handles a message.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,67 +10,70 @@ use clockjack_time::TimerInstant;
 use crate::{
     Actor, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, NotAChild, SpawnError, StashFull,
     Timers, WatchError,
-    base::{STOP, Tell},
-    cell::{State, TurnOf, any},
+    header::{STOP, SystemSend},
+    cell::{CellState, TurnOf, any},
     spawn,
     testing::Effect,
 };
 
-/// What an actor is handed with each message: itself, its children, its clock.
+/// The handle through which an actor reaches itself, its children, its timers and its system. Every
+/// handler receives one.
 pub struct Context<'c, A: Actor> {
-    pub(crate) state: &'c mut State<A>,
+    pub(crate) state: &'c mut CellState<A>,
     pub(crate) turn: &'c TurnOf<'c, A::Msg>,
 }
 
 impl<'c, A: Actor> Context<'c, A> {
     #[inline]
-    pub(crate) fn new(state: &'c mut State<A>, turn: &'c TurnOf<'c, A::Msg>) -> Self {
+    pub(crate) fn new(state: &'c mut CellState<A>, turn: &'c TurnOf<'c, A::Msg>) -> Self {
         Self { state, turn }
     }
 
-    /// The actor's own address.
+    /// A reference to this actor.
     #[must_use]
     pub fn self_ref(&self) -> ActorRef<A::Msg> {
         ActorRef::from_cell(self.turn.me())
     }
 
-    /// Which actor it is.
+    /// The process id of this actor.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.turn.pid()
     }
 
-    /// Where it stands.
+    /// The path of this actor.
     #[must_use]
     pub fn path(&self) -> &ActorPath {
-        &self.turn.front().core.path
+        &self.turn.front().header.path
     }
 
-    /// The system that it belongs to.
+    /// The system of this actor.
     #[must_use]
     pub fn system(&self) -> &ActorSystem {
-        self.turn.front().core.system().handle()
+        self.turn.front().header.system().handle()
     }
 
-    /// The time, read now.
+    /// The current time of the system's clock.
     #[must_use]
     pub fn now(&self) -> TimerInstant {
         self.turn.now()
     }
 
-    /// Of a message that the scheduler has sent: how many runs it stands for.
+    /// How many runs of a scheduled job the current message represents; `None` if the scheduler did
+    /// not send the message.
     #[must_use]
     pub fn scheduler_batch(&self) -> Option<ExecutionBatch> {
-        self.state.extra.as_ref().and_then(|extra| extra.batch)
+        self.state.rare.as_ref().and_then(|rare| rare.batch)
     }
 
-    /// Of a message that the scheduler has sent: in whose name.
+    /// The actor that scheduled the current message; `None` if the scheduler did not send the
+    /// message, or no sender was given.
     #[must_use]
     pub fn sender_pid(&self) -> Option<Pid> {
-        self.state.extra.as_ref().and_then(|extra| extra.sender)
+        self.state.rare.as_ref().and_then(|rare| rare.sender)
     }
 
-    /// The actor's timers.
+    /// The timers of this actor.
     pub fn timers(&mut self) -> Timers<'_, A> {
         Timers::new(self.state, self.turn)
     }
@@ -79,8 +82,8 @@ impl<'c, A: Actor> Context<'c, A> {
     ///
     /// # Errors
     ///
-    /// The props come back: for a name that is taken or is none, props that cannot be, if there is
-    /// no room, or if this actor stops.
+    /// Returns the props to the caller if the name is taken or invalid, if the props contradict
+    /// each other, if there is no room, or if this actor is stopping.
     pub fn spawn_child<P>(
         &mut self,
         name: &str,
@@ -93,16 +96,17 @@ impl<'c, A: Actor> Context<'c, A> {
         MsgOf<P>: Send,
     {
         let parent = crate::actor_ref::untyped(self.turn.me());
-        let child = spawn::spawn_sent(&parent, self.state.supervises(), name, props)?;
+        let child = spawn::spawn_send(&parent, self.state.supervises(), name, props)?;
         self.state.record(|| Effect::Spawned { name: name.into() });
         Ok(child)
     }
 
-    /// Starts a child on the thread of this actor; nothing needs to be `Send`.
+    /// Starts a child on the thread of this actor. Neither the actor nor its messages need to be
+    /// `Send`.
     ///
     /// # Errors
     ///
-    /// As [`spawn_child`](Self::spawn_child); also if this actor may change threads.
+    /// As [`spawn_child`](Self::spawn_child); also if this actor may move between threads.
     pub fn spawn_local_child<P: IntoProps>(
         &mut self,
         name: &str,
@@ -115,58 +119,61 @@ impl<'c, A: Actor> Context<'c, A> {
         Ok(child)
     }
 
-    /// Stops a child: its own children first. Stopping one that has stopped is fine.
+    /// Stops a child, after the children of that child. Does nothing if the child has already
+    /// stopped.
     ///
     /// # Errors
     ///
-    /// [`NotAChild`], if it is none: only a parent stops an actor, and it stops itself by
-    /// [`Next::Stop`](crate::Next::Stop).
+    /// [`NotAChild`], if the actor is not a child of this one. Only its parent can stop an actor;
+    /// an actor stops itself by returning [`Next::Stop`](crate::Next::Stop).
     pub fn stop_child<M: 'static>(&mut self, child: &ActorRef<M>) -> Result<(), NotAChild> {
         let child = child.any();
         let is_mine = child.parent.as_ref().is_some_and(|parent| parent.pid() == self.pid());
         if !is_mine {
             return Err(NotAChild { path: child.path.clone() });
         }
-        child.order(STOP);
+        child.wake_with(STOP);
         self.state.record(|| Effect::Stopped(child.path.clone()));
         Ok(())
     }
 
-    /// The paths of the children that are there, in the order in which they were started.
+    /// The paths of the current children, in the order in which they were started.
     pub fn children(&self) -> impl Iterator<Item = ActorPath> + use<A> {
-        let children = self.turn.front().core.children();
+        let children = self.turn.front().header.children();
         let paths: Vec<_> = children.map_or_else(Vec::new, |children| {
             children.with(|children| children.oldest_first().map(|c| c.path.clone()).collect())
         });
         paths.into_iter()
     }
 
-    /// A child by its name and the type of its messages.
+    /// The child with this name; `None` if there is none, or if it receives messages of another
+    /// type.
     #[must_use]
     pub fn child<M: 'static>(&self, name: &str) -> Option<ActorRef<M>> {
-        let children = self.turn.front().core.children()?;
+        let children = self.turn.front().header.children()?;
         let child = children.with(|children| children.get(name)?.child().cloned())?;
         spawn::typed(&child)
     }
 
-    /// Wants to be told, by [`Signal::Terminated`](crate::Signal::Terminated), when an actor ends;
-    /// at once if it has. Doing so twice is fine.
+    /// Watches an actor: this actor receives [`Signal::Terminated`](crate::Signal::Terminated) when
+    /// the other one stops, or at once if it has already stopped. Watching an actor twice has no
+    /// further effect.
     ///
     /// # Errors
     ///
-    /// If it is watched by [`watch_with`](Self::watch_with).
+    /// If the actor is already watched by [`watch_with`](Self::watch_with).
     pub fn watch<M: 'static>(&mut self, who: &ActorRef<M>) -> Result<(), WatchError<()>> {
         self.state.watch(&any(self.turn), who.any(), None).map_err(WatchError::discard)?;
         self.state.record(|| Effect::Watched(who.path()));
         Ok(())
     }
 
-    /// Wants to be told `msg` when an actor ends, instead of a signal.
+    /// Watches an actor: this actor receives `msg` when the other one stops, instead of a signal.
     ///
     /// # Errors
     ///
-    /// The message comes back if the actor is watched already: messages cannot be compared, so a
-    /// second one is always another one.
+    /// Returns the message to the caller if the actor is already watched. (Messages cannot be
+    /// compared, so the second message always counts as a different one.)
     pub fn watch_with<M: 'static>(
         &mut self,
         who: &ActorRef<M>,
@@ -180,76 +187,77 @@ impl<'c, A: Actor> Context<'c, A> {
         Ok(())
     }
 
-    /// Does not want to be told any more, also if the end has come and was not told yet.
+    /// Stops watching an actor. Its termination is not reported any more, even if it has already
+    /// stopped and the report is on its way.
     pub fn unwatch<M: 'static>(&mut self, who: &ActorRef<M>) {
         self.state.unwatch(&any(self.turn), who.any());
         self.state.record(|| Effect::Unwatched(who.path()));
     }
 
-    /// Which actors this one watches.
+    /// The process ids of the actors that this actor watches.
     #[must_use]
     pub fn watching(&self) -> Vec<Pid> {
-        let extra = self.state.extra.as_ref();
-        extra.map_or_else(Vec::new, |extra| {
-            let watching = extra.watching.iter().filter(|(_, watch)| !watch.has_ended);
+        let rare = self.state.rare.as_ref();
+        rare.map_or_else(Vec::new, |rare| {
+            let watching = rare.watching.iter().filter(|(_, watch)| !watch.is_terminated);
             watching.map(|(pid, _)| *pid).collect()
         })
     }
 
-    /// Which actors watch this one, apart from its parent.
+    /// The process ids of the actors that watch this one, apart from its parent.
     #[must_use]
     pub fn watchers(&self) -> Vec<Pid> {
-        let extra = self.state.extra.as_ref();
-        extra.map_or_else(Vec::new, |extra| extra.watchers.keys().copied().collect())
+        let rare = self.state.rare.as_ref();
+        rare.map_or_else(Vec::new, |rare| rare.watchers.keys().copied().collect())
     }
 
-    /// Keeps a message for later.
+    /// Puts a message into the stash, to be handled later.
     ///
     /// # Errors
     ///
-    /// The message comes back if there is no room for it.
+    /// Returns the message to the caller if the stash is full.
     pub fn stash(&mut self, msg: A::Msg) -> Result<(), StashFull<A::Msg>> {
         let capacity = self.state.settings.as_ref().map_or(0, |settings| settings.stash);
         if self.stash_len() >= capacity {
             return Err(StashFull { capacity, message: msg });
         }
         let envelope = self.state.put_aside(self.turn, msg);
-        self.state.extra().stash.push_back(envelope);
+        self.state.rare().stash.push_back(envelope);
         self.state.record(|| Effect::Stashed);
         Ok(())
     }
 
-    /// How many messages are kept, those included that were put back and are not handled yet.
+    /// The number of stashed messages, including those that were unstashed and are not handled yet.
     #[must_use]
     pub fn stash_len(&self) -> usize {
-        let extra = self.state.extra.as_ref();
-        extra.map_or(0, |extra| extra.stash.len() + extra.unstashed.len())
+        let rare = self.state.rare.as_ref();
+        rare.map_or(0, |rare| rare.stash.len() + rare.unstashed.len())
     }
 
-    /// Handles all messages that are kept now, in order, as soon as this handler returns and before
-    /// any newer message. Those that are stashed again stay.
+    /// Handles all messages that are in the stash now, in order, as soon as this handler returns
+    /// and before any newer message. A message that is stashed again stays in the stash.
     pub fn unstash_all(&mut self) {
         self.unstash(usize::MAX);
     }
 
-    /// As [`unstash_all`](Self::unstash_all), for the oldest `n` only.
+    /// As [`unstash_all`](Self::unstash_all), but only for the oldest `n` messages.
     pub fn unstash(&mut self, n: usize) {
-        if let Some(extra) = &mut self.state.extra
-            && !extra.stash.is_empty()
+        if let Some(rare) = &mut self.state.rare
+            && !rare.stash.is_empty()
         {
-            extra.unstash = extra.unstash.saturating_add(n).min(extra.stash.len());
-            let n = extra.unstash;
-            self.state.set(crate::cell::UNSTASHES, true);
+            rare.unstash = rare.unstash.saturating_add(n).min(rare.stash.len());
+            let n = rare.unstash;
+            self.state.set(crate::cell::UNSTASH_REQUESTED, true);
             self.state.record(|| Effect::Unstashed(n));
         }
     }
 
-    /// Forgets the messages that are kept, those included that were put back and are not handled
-    /// yet: they are given to the caller.
+    /// Empties the stash and returns its messages, including those that were unstashed and are not
+    /// handled yet.
     pub fn clear_stash(&mut self) -> Vec<A::Msg> {
-        let Some(extra) = &mut self.state.extra else { return Vec::new() };
-        extra.unstash = 0;
-        let kept = extra.unstashed.drain(..).chain(extra.stash.drain(..));
+        let Some(rare) = &mut self.state.rare else { return Vec::new() };
+        rare.unstash = 0;
+        let kept = rare.unstashed.drain(..).chain(rare.stash.drain(..));
         kept.map(|envelope| envelope.msg).collect()
     }
 }

@@ -11,13 +11,13 @@ pub(crate) enum Control<M> {
     /// A message that was sent by `tell_control`.
     Message(Envelope<M>),
     /// A timer of the actor's own is due.
-    Fire(Fire),
+    Timer(TimerFired),
     /// The job of a receive time-out has come: the number says which.
-    Idle(u32),
+    ReceiveTimeout(u32),
 }
 
 /// A timer that is due: where it stands, and which one it was when it was set.
-pub(crate) struct Fire {
+pub(crate) struct TimerFired {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
     pub(crate) parcel: Parcel,

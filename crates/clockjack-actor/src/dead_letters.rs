@@ -1,38 +1,39 @@
-//! The address of the dead letters: what is sent there is told as one, and handled by nobody.
+//! The dead-letter reference: every message sent to it is reported as a dead letter.
 //!
-//! It is an address of the guardian `/system`, mapped so that only the type of a message arrives;
-//! the message itself is dropped by its sender. So any type may be sent there without a box.
+//! The reference points to the guardian `/system` and is mapped, so that only the type of a message
+//! arrives there; the sender drops the message itself. So messages of any type can be sent without
+//! boxing.
 
 use core::any::{TypeId, type_name};
 
 use crate::{Actor, ActorPath, ActorRef, Context, DeadLetterReason, Failure, Next, Signal};
 
-/// The name below the root that such letters were addressed to.
+/// The name under the root that dead letters report as their recipient.
 const NAME: &str = "$dead-letters";
 
-/// What a message that was sent to the dead letters leaves behind.
-pub(crate) struct Letter {
+/// The type of a message that was sent to the dead letters.
+pub(crate) struct DeadLetterInfo {
     message_type: &'static str,
     id: TypeId,
 }
 
-impl Letter {
+impl DeadLetterInfo {
     fn of<M: 'static>(msg: M) -> Self {
         drop(msg);
         Self { message_type: type_name::<M>(), id: TypeId::of::<M>() }
     }
 }
 
-/// The guardian of the actors that the system itself needs.
+/// The guardian `/system`: the parent of the actors that the system itself needs.
 pub(crate) struct SystemGuardian;
 
 impl Actor for SystemGuardian {
-    type Msg = Letter;
+    type Msg = DeadLetterInfo;
 
-    fn receive(&mut self, cx: &mut Context<'_, Self>, letter: Letter) -> Result<Next, Failure> {
+    fn receive(&mut self, cx: &mut Context<'_, Self>, info: DeadLetterInfo) -> Result<Next, Failure> {
         let recipient = ActorPath::root().child(NAME);
         let reason = DeadLetterReason::Addressed;
-        cx.system().inner().dead_letter_of(&recipient, letter.message_type, letter.id, reason);
+        cx.system().inner().dead_letter_of(&recipient, info.message_type, info.id, reason);
         Ok(Next::Stay)
     }
 
@@ -41,7 +42,7 @@ impl Actor for SystemGuardian {
     }
 }
 
-/// The address for messages of this type.
-pub(crate) fn address<M: 'static>(letters: &ActorRef<Letter>) -> ActorRef<M> {
-    letters.map(Letter::of::<M>)
+/// The dead-letter reference for messages of type `M`.
+pub(crate) fn address<M: 'static>(guardian: &ActorRef<DeadLetterInfo>) -> ActorRef<M> {
+    guardian.map(DeadLetterInfo::of::<M>)
 }

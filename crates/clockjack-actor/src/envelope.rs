@@ -6,8 +6,8 @@ use clockjack_exec::Pid;
 use clockjack_sched::{ExecutionBatch, Parcel};
 
 use crate::{
-    base::AnyActor,
-    pooled::{Home, Pooled},
+    header::AnyActor,
+    pool_box::{InSystem, PoolBox},
 };
 
 /// A message with what travels with it.
@@ -29,13 +29,13 @@ pub(crate) struct Header {
     #[expect(dead_code, reason = "room that deadlines will use without making messages larger")]
     pub(crate) deadline: u64,
     /// What came along: the scheduler's parcel.
-    pub(crate) attached: Option<Pooled<Attached>>,
+    pub(crate) attached: Option<PoolBox<Attached>>,
 }
 
 /// What may come along with a message.
 pub(crate) struct Attached {
     /// Whom the message is for, or was once.
-    pub(crate) home: AnyActor,
+    pub(crate) receiver: AnyActor,
     /// Decided at the dequeue: whether the message is still wanted.
     pub(crate) parcel: Option<Parcel>,
     /// Of a message that was put back: how many runs it stands for.
@@ -44,9 +44,9 @@ pub(crate) struct Attached {
     pub(crate) sender: Option<Pid>,
 }
 
-impl Home for Attached {
-    fn home(&self) -> &AnyActor {
-        &self.home
+impl InSystem for Attached {
+    fn member(&self) -> &AnyActor {
+        &self.receiver
     }
 }
 
@@ -58,7 +58,7 @@ impl<M> Envelope<M> {
 
     /// With something that comes along.
     pub(crate) fn with(msg: M, attached: Attached) -> Self {
-        let attached = Some(Pooled::new(attached));
+        let attached = Some(PoolBox::new(attached));
         Self { header: Header { attached, ..Header::default() }, msg }
     }
 

@@ -160,13 +160,13 @@ impl<F> fmt::Debug for Custom<F> {
 pub struct Composite {
     sinks: Vec<Box<dyn EscalationSink>>,
     /// Tells the notes of this composite from those of others.
-    mark: Counted<Mark>,
+    id: Counted<CompositeId>,
 }
 
 impl Composite {
     /// Without sinks it takes all and does nothing.
     pub fn new() -> Self {
-        Self { sinks: Vec::new(), mark: Counted::new(Mark) }
+        Self { sinks: Vec::new(), id: Counted::new(CompositeId) }
     }
 
     /// With one more sink, which comes after the others.
@@ -196,22 +196,22 @@ impl Default for Composite {
 
 impl EscalationSink for Composite {
     fn handle(&mut self, mut info: FailureInfo) -> Result<(), FailureInfo> {
-        let noted = info.owed().filter(|owed| Counted::ptr_eq(&owed.mark, &self.mark)).cloned();
-        info.set_owed(None);
-        let mut again = Vec::new();
+        let noted = info.returned().filter(|returned| Counted::ptr_eq(&returned.id, &self.id)).cloned();
+        info.set_returned(None);
+        let mut returned = Vec::new();
         for (index, sink) in self.sinks.iter_mut().enumerate() {
             let offer = match &noted {
-                Some(owed) if !mutant!("composite-offers-to-all") => owed.to(index),
+                Some(returned) if !mutant!("composite-attempt-to-all") => returned.to(index),
                 _ => Some(&info),
             };
             if let Some(Err(back)) = offer.map(|offer| sink.handle(offer.clone())) {
-                again.push((index, back));
+                returned.push((index, back));
             }
         }
-        if again.is_empty() {
+        if returned.is_empty() {
             return Ok(());
         }
-        info.set_owed(Some(Counted::new(Owed { mark: self.mark.clone(), again })));
+        info.set_returned(Some(Counted::new(ReturnedBySinks { id: self.id.clone(), returned })));
         Err(info)
     }
 }
@@ -223,26 +223,26 @@ impl fmt::Debug for Composite {
 }
 
 /// What is noted on a failure that some sinks of a composite gave back.
-pub(crate) struct Owed {
-    mark: Counted<Mark>,
+pub(crate) struct ReturnedBySinks {
+    id: Counted<CompositeId>,
     /// The places of the sinks, rising, each with what it gave back.
-    again: Vec<(usize, FailureInfo)>,
+    returned: Vec<(usize, FailureInfo)>,
 }
 
-impl Owed {
+impl ReturnedBySinks {
     fn to(&self, index: usize) -> Option<&FailureInfo> {
-        self.again.iter().find(|(other, _)| *other == index).map(|(_, info)| info)
+        self.returned.iter().find(|(other, _)| *other == index).map(|(_, info)| info)
     }
 }
 
-impl fmt::Debug for Owed {
+impl fmt::Debug for ReturnedBySinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.again.iter().map(|(index, _)| index)).finish()
+        f.debug_list().entries(self.returned.iter().map(|(index, _)| index)).finish()
     }
 }
 
 /// Its address is what counts.
-struct Mark;
+struct CompositeId;
 
 type Listener = Box<dyn FnMut(&FailureInfo) + Send>;
 
@@ -318,11 +318,11 @@ pub(crate) const ESCALATIONS_MAX: usize = 1_000;
 
 /// The sink and what it gave back.
 pub(crate) struct Escalations {
-    books: Lock<Books>,
+    inner: Lock<Inner>,
     waiting_max: usize,
 }
 
-struct Books {
+struct Inner {
     /// None while it is lent.
     sink: Option<Box<dyn EscalationSink>>,
     waiting: VecDeque<FailureInfo>,
@@ -335,37 +335,37 @@ impl Escalations {
     pub(crate) fn new(sink: impl EscalationSink, waiting_max: usize) -> Self {
         let sink: Box<dyn EscalationSink> = Box::new(sink);
         let waiting = VecDeque::new();
-        let books = Books { sink: Some(sink), waiting, n_dropped: 0, is_armed: false };
-        Self { books: Lock::new(books), waiting_max }
+        let inner = Inner { sink: Some(sink), waiting, n_dropped: 0, is_armed: false };
+        Self { inner: Lock::new(inner), waiting_max }
     }
 
     /// Without a sink: all waits until it is taken by [`take_escalations`](Self::take_escalations).
-    pub(crate) fn unattended(waiting_max: usize) -> Self {
+    pub(crate) fn without_sink(waiting_max: usize) -> Self {
         Self::new(Custom::new(Err), waiting_max)
     }
 
-    /// Offers a failure to the sink. If that gives it back, or is lent to another, it waits.
+    /// Attempt a failure to the sink. If that gives it back, or is lent to another, it waits.
     ///
     /// # Errors
     ///
     /// The failure itself, if it would have to wait and there is no room. It is counted.
     pub(crate) fn offer(&self, info: FailureInfo) -> Result<(), FailureInfo> {
-        match self.lend() {
-            Some(mut lent) => lent.handle(info).or_else(|back| self.keep(back)),
-            None => self.keep(info),
+        match self.take_sink() {
+            Some(mut guard) => guard.handle(info).or_else(|back| self.enqueue(back)),
+            None => self.enqueue(info),
         }
     }
 
-    /// Offers all that waits once more; how many of them were taken. None if the sink is lent.
+    /// Attempt all that waits once more; how many of them were taken. None if the sink is lent.
     pub(crate) fn retry(&self) -> usize {
-        let Some(mut lent) = self.lend() else { return 0 };
-        lent.offers = Offers::Again;
+        let Some(mut guard) = self.take_sink() else { return 0 };
+        guard.attempt = Attempt::Retry;
         let mut n_taken = 0;
         for _ in 0..self.n_waiting() {
-            let Some(info) = self.books.with(|books| books.waiting.pop_front()) else { break };
-            match lent.handle(info) {
+            let Some(info) = self.inner.with(|inner| inner.waiting.pop_front()) else { break };
+            match guard.handle(info) {
                 Ok(()) => n_taken += 1,
-                Err(back) => self.put_back(back),
+                Err(back) => self.requeue(back),
             }
         }
         n_taken
@@ -373,56 +373,56 @@ impl Escalations {
 
     /// Takes all that waits, the oldest first.
     pub(crate) fn take_escalations(&self) -> Vec<FailureInfo> {
-        let waiting = self.books.with(|books| core::mem::take(&mut books.waiting));
+        let waiting = self.inner.with(|inner| core::mem::take(&mut inner.waiting));
         let mut taken = Vec::from(waiting);
-        taken.iter_mut().for_each(|info| info.set_owed(None));
+        taken.iter_mut().for_each(|info| info.set_returned(None));
         taken
     }
 
     /// How many wait; if any do, a cycle is due.
     pub(crate) fn n_waiting(&self) -> usize {
-        self.books.with(|books| books.waiting.len())
+        self.inner.with(|inner| inner.waiting.len())
     }
 
     /// Whether the caller has to see to it that there is another cycle: something waits, and
     /// nobody does already.
     pub(crate) fn arm(&self) -> bool {
-        self.books.with(|books| {
-            let is_due = !books.waiting.is_empty() && !books.is_armed;
-            books.is_armed |= is_due;
+        self.inner.with(|inner| {
+            let is_due = !inner.waiting.is_empty() && !inner.is_armed;
+            inner.is_armed |= is_due;
             is_due
         })
     }
 
     /// The cycle has come, or will not.
     pub(crate) fn disarm(&self) {
-        self.books.with(|books| books.is_armed = false);
+        self.inner.with(|inner| inner.is_armed = false);
     }
 
     /// How many found no room. Wraps.
     pub(crate) fn n_dropped(&self) -> usize {
-        self.books.with(|books| books.n_dropped)
+        self.inner.with(|inner| inner.n_dropped)
     }
 
-    fn lend(&self) -> Option<Lent<'_>> {
-        let sink = self.books.with(|books| books.sink.take())?;
-        Some(Lent { owner: self, sink: Some(sink), offered: None, offers: Offers::First })
+    fn take_sink(&self) -> Option<SinkGuard<'_>> {
+        let sink = self.inner.with(|inner| inner.sink.take())?;
+        Some(SinkGuard { owner: self, sink: Some(sink), offered: None, attempt: Attempt::First })
     }
 
-    fn keep(&self, info: FailureInfo) -> Result<(), FailureInfo> {
-        self.books.with(|books| {
-            if books.waiting.len() >= self.waiting_max {
-                books.n_dropped = books.n_dropped.wrapping_add(1);
+    fn enqueue(&self, info: FailureInfo) -> Result<(), FailureInfo> {
+        self.inner.with(|inner| {
+            if inner.waiting.len() >= self.waiting_max {
+                inner.n_dropped = inner.n_dropped.wrapping_add(1);
                 return Err(info);
             }
-            books.waiting.push_back(info);
+            inner.waiting.push_back(info);
             Ok(())
         })
     }
 
     /// For what has waited before: if another has got its room meanwhile, there is one too many.
-    fn put_back(&self, info: FailureInfo) {
-        self.books.with(|books| books.waiting.push_back(info));
+    fn requeue(&self, info: FailureInfo) {
+        self.inner.with(|inner| inner.waiting.push_back(info));
     }
 }
 
@@ -437,23 +437,23 @@ impl fmt::Debug for Escalations {
 }
 
 /// The sink, in the hands of one; dropping it gives the sink back, also by a panic.
-struct Lent<'a> {
+struct SinkGuard<'a> {
     owner: &'a Escalations,
     /// None only after the drop.
     sink: Option<Box<dyn EscalationSink>>,
     /// A copy of what the sink has at this moment; left behind if it panics.
     offered: Option<FailureInfo>,
-    offers: Offers,
+    attempt: Attempt,
 }
 
 /// Whether what is offered has a place in the queue already.
 #[derive(Clone, Copy)]
-enum Offers {
+enum Attempt {
     First,
-    Again,
+    Retry,
 }
 
-impl Lent<'_> {
+impl SinkGuard<'_> {
     fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
         if !mutant!("escalations-forget-at-panic") {
             self.offered = Some(info.clone());
@@ -465,17 +465,17 @@ impl Lent<'_> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for SinkGuard<'_> {
     fn drop(&mut self) {
-        match (self.offered.take(), self.offers) {
+        match (self.offered.take(), self.attempt) {
             (None, _) => {}
-            (Some(info), Offers::Again) => self.owner.put_back(info),
+            (Some(info), Attempt::Retry) => self.owner.requeue(info),
             // If there is no room, it is counted there.
-            (Some(info), Offers::First) => drop(self.owner.keep(info)),
+            (Some(info), Attempt::First) => drop(self.owner.enqueue(info)),
         }
         let sink = self.sink.take();
-        let none = self.owner.books.with(|books| core::mem::replace(&mut books.sink, sink));
-        debug_assert!(none.is_none(), "the sink was lent twice");
+        let none = self.owner.inner.with(|inner| core::mem::replace(&mut inner.sink, sink));
+        debug_assert!(none.is_none(), "the sink was guard twice");
     }
 }
 

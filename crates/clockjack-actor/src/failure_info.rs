@@ -14,7 +14,7 @@ use core::fmt;
 use clockjack_exec::Pid;
 use clockjack_sync::Counted;
 
-use crate::{ActorPath, escalation::Owed, strategy::Directive};
+use crate::{ActorPath, escalation::ReturnedBySinks, strategy::Directive};
 
 mod metadata;
 mod report;
@@ -66,7 +66,7 @@ pub struct FailureInfo {
     /// Who failed; none if that is `actor`.
     origin: Option<Counted<Origin>>,
     /// The sinks of a composite that have to see it again.
-    owed: Option<Counted<Owed>>,
+    returned: Option<Counted<ReturnedBySinks>>,
 }
 
 /// It is the error of every sink, which should not be large.
@@ -85,7 +85,7 @@ impl FailureInfo {
             directive: None,
             metadata: Metadata::default(),
             origin: None,
-            owed: None,
+            returned: None,
         }
     }
 
@@ -94,7 +94,7 @@ impl FailureInfo {
     #[must_use]
     pub fn escalate_to_parent(&self, parent: Pid) -> Self {
         let mut info = self.clone();
-        info.owed = None;
+        info.returned = None;
         let Some(path) = self.path.parent() else {
             info.stage = EscalationStage::Root;
             return info;
@@ -125,12 +125,12 @@ impl FailureInfo {
         self.origin().1.depth().saturating_sub(self.path.depth())
     }
 
-    pub(crate) fn owed(&self) -> Option<&Counted<Owed>> {
-        self.owed.as_ref()
+    pub(crate) fn returned(&self) -> Option<&Counted<ReturnedBySinks>> {
+        self.returned.as_ref()
     }
 
-    pub(crate) fn set_owed(&mut self, owed: Option<Counted<Owed>>) {
-        self.owed = owed;
+    pub(crate) fn set_returned(&mut self, returned: Option<Counted<ReturnedBySinks>>) {
+        self.returned = returned;
     }
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for FailureInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EscalationStage {
-    /// With the actor that failed, and its own layers.
+    /// With the actor that failed, and its own strategies.
     #[default]
     Initial,
     /// With one above, which stands for it now.

@@ -43,9 +43,9 @@
 //! one by a handle, or use the delays of the system's scheduler.
 
 mod asks;
-pub(crate) mod ready;
 mod slots;
 mod task;
+pub(crate) mod wake;
 pub(crate) mod waker;
 
 use core::{error::Error, fmt};
@@ -53,7 +53,7 @@ use core::{error::Error, fmt};
 use clockjack_exec::Failure;
 
 use self::{
-    slots::Claim,
+    slots::Exclusivity,
     task::{Lent, Task, Then},
 };
 pub(crate) use self::{slots::Futures, task::LentFuture};
@@ -115,7 +115,9 @@ impl fmt::Display for FutureRefusedKind {
             Self::AlreadyWaiting => "the actor waits for another one already",
             Self::NotLocal => "one that is not `Send` needs an actor that stays on its thread",
             Self::Stopping => "the actor is stopping",
-            Self::Sealed => "it does not fit into the room of the actor, and the system is sealed",
+            Self::Sealed => {
+                "it does not fit into the buffer of the actor, and the system is sealed"
+            }
         })
     }
 }
@@ -167,7 +169,7 @@ impl<A: Actor> Context<'_, A> {
         F: Future + Send + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + Send + 'static,
     {
-        self.begin(future, then, Claim::Shared)
+        self.begin(future, then, Exclusivity::Shared)
     }
 
     /// As [`spawn`](Self::spawn), for an actor that stays on its thread: nothing needs to be
@@ -184,7 +186,7 @@ impl<A: Actor> Context<'_, A> {
         if !self.turn.handle().is_local() {
             return Err(FutureRefused { kind: FutureRefusedKind::NotLocal, future, then });
         }
-        self.begin(future, then, Claim::Shared)
+        self.begin(future, then, Exclusivity::Shared)
     }
 
     /// Waits for a future: user messages stay in the mailbox until `then` was called with its
@@ -198,7 +200,7 @@ impl<A: Actor> Context<'_, A> {
         F: Future + Send + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + Send + 'static,
     {
-        self.begin(future, then, Claim::Exclusive)
+        self.begin(future, then, Exclusivity::Exclusive)
     }
 
     /// Waits for a future that borrows the actor. `f` is called when the handler has returned.
@@ -232,62 +234,67 @@ impl<A: Actor> Context<'_, A> {
     where
         F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + Send + 'static,
     {
-        if let Some(kind) = self.refusal::<Lent<F>>(Claim::Lent) {
+        if let Some(kind) = self.refusal::<Lent<F>>(Exclusivity::Lent) {
             return Err(FutureRefused { kind, future: f, then: () });
         }
-        let task = Task::lent(&mut self.state.extra().futures.room, f);
-        self.insert(task, Claim::Lent);
+        let task = Task::lent(&mut self.state.rare().futures.buffer, f);
+        self.insert(task, Exclusivity::Lent);
         Ok(())
     }
 
-    fn begin<F, T>(&mut self, future: F, then: T, claim: Claim) -> Result<(), FutureRefused<F, T>>
+    fn begin<F, T>(
+        &mut self,
+        future: F,
+        then: T,
+        exclusivity: Exclusivity,
+    ) -> Result<(), FutureRefused<F, T>>
     where
         F: Future + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
     {
-        if let Some(kind) = self.refusal::<Then<F, T>>(claim) {
+        if let Some(kind) = self.refusal::<Then<F, T>>(exclusivity) {
             return Err(FutureRefused { kind, future, then });
         }
-        self.begin_allowed(future, then, claim);
+        self.begin_allowed(future, then, exclusivity);
         Ok(())
     }
 
     /// Begins what was not [refused](Self::refusal).
-    fn begin_allowed<F, T>(&mut self, future: F, then: T, claim: Claim)
+    fn begin_allowed<F, T>(&mut self, future: F, then: T, exclusivity: Exclusivity)
     where
         F: Future + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
     {
-        let task = Task::then(&mut self.state.extra().futures.room, future, then);
-        self.insert(task, claim);
+        let task = Task::then(&mut self.state.rare().futures.buffer, future, then);
+        self.insert(task, exclusivity);
     }
 
     /// Why a task of this type cannot begin now, if it cannot.
-    fn refusal<B>(&mut self, claim: Claim) -> Option<FutureRefusedKind> {
+    fn refusal<B>(&mut self, exclusivity: Exclusivity) -> Option<FutureRefusedKind> {
         if self.state.stage != Stage::Running {
             return Some(FutureRefusedKind::Stopping);
         }
         let settings = self.state.settings.as_ref();
         let max = settings.map_or(FUTURES_MAX, |settings| settings.futures.0);
-        let is_sealed = self.turn.front().core.system().is_sealed();
-        let futures = &self.state.extra().futures;
-        if claim != Claim::Shared && futures.is_waiting() {
+        let is_sealed = self.turn.front().header.system().is_sealed();
+        let futures = &self.state.rare().futures;
+        if exclusivity != Exclusivity::Shared && futures.is_waiting() {
             return Some(FutureRefusedKind::AlreadyWaiting);
         }
         if futures.len() >= usize::from(max) {
             return Some(FutureRefusedKind::TooMany);
         }
-        let has_room =
-            futures.room.fits::<B>() && (claim != Claim::Lent || futures.loan.has_place());
-        (is_sealed && !has_room).then_some(FutureRefusedKind::Sealed)
+        let needs_no_memory = futures.buffer.fits::<B>()
+            && (exclusivity != Exclusivity::Lent || futures.loan.has_place());
+        (is_sealed && !needs_no_memory).then_some(FutureRefusedKind::Sealed)
     }
 
-    fn insert(&mut self, task: Task<A>, claim: Claim) {
+    fn insert(&mut self, task: Task<A>, exclusivity: Exclusivity) {
         let me = crate::actor_ref::untyped(self.turn.me());
-        self.state.extra().futures.insert(&me, task, claim);
-        self.state.record(|| match claim {
-            Claim::Shared => Effect::FutureStarted,
-            Claim::Exclusive | Claim::Lent => Effect::FutureAwaited,
+        self.state.rare().futures.insert(&me, task, exclusivity);
+        self.state.record(|| match exclusivity {
+            Exclusivity::Shared => Effect::FutureStarted,
+            Exclusivity::Exclusive | Exclusivity::Lent => Effect::FutureAwaited,
         });
         self.state.set(PENDING, true);
     }

@@ -71,7 +71,7 @@ type List = Counted<Vec<Counted<Subscriber>>>;
 
 enum Subscriber {
     Call(Box<dyn Fn(&FailureInfo) + Send + Sync>),
-    Queue(Counted<Waiting>),
+    Queue(Counted<BoundedQueue>),
 }
 
 impl FailureEventHub {
@@ -98,10 +98,10 @@ impl FailureEventHub {
     /// whose hub this is was sealed.
     pub fn subscribe(
         &self,
-        tell: impl Fn(&FailureInfo) + Send + Sync + 'static,
+        listener: impl Fn(&FailureInfo) + Send + Sync + 'static,
     ) -> Result<Subscription, HubFull> {
         self.check_open()?;
-        self.enter(Subscriber::Call(Box::new(tell)))
+        self.add(Subscriber::Call(Box::new(listener)))
     }
 
     /// Keeps failures from now on, the newest `capacity` of them, at least one, until they are
@@ -112,16 +112,16 @@ impl FailureEventHub {
     /// As [`subscribe`](Self::subscribe).
     pub fn subscribe_queue(&self, capacity: usize) -> Result<FailureQueue, HubFull> {
         self.check_open()?;
-        let waiting = Counted::new(Waiting::new(capacity.max(1)));
-        let subscription = self.enter(Subscriber::Queue(waiting.clone()))?;
-        Ok(FailureQueue { waiting, _subscription: subscription })
+        let queue = Counted::new(BoundedQueue::new(capacity.max(1)));
+        let subscription = self.add(Subscriber::Queue(queue.clone()))?;
+        Ok(FailureQueue { queue, _subscription: subscription })
     }
 
     /// Tells all subscribers, in the order in which they came; how many there were.
     ///
     /// If one panics, those after it are not told: see [`publish_with`](Self::publish_with).
     pub fn publish(&self, info: &FailureInfo) -> usize {
-        self.publish_with(info, |tell| tell())
+        self.publish_with(info, |call| call())
     }
 
     /// As [`publish`](Self::publish), but each call of a subscriber is made by `guarded`, which may
@@ -129,13 +129,13 @@ impl FailureEventHub {
     pub fn publish_with(
         &self,
         info: &FailureInfo,
-        mut guarded: impl FnMut(&mut dyn FnMut()),
+        mut catch_unwind: impl FnMut(&mut dyn FnMut()),
     ) -> usize {
         let list = self.0.list.with(|list| list.clone());
         for subscriber in &*list {
             match &**subscriber {
-                Subscriber::Call(tell) => guarded(&mut || tell(info)),
-                Subscriber::Queue(waiting) => waiting.push(info.clone()),
+                Subscriber::Call(listener) => catch_unwind(&mut || listener(info)),
+                Subscriber::Queue(queue) => queue.push(info.clone()),
             }
         }
         list.len()
@@ -160,7 +160,7 @@ impl FailureEventHub {
         if is_sealed { Err(HubFull { n_max, is_sealed }) } else { Ok(()) }
     }
 
-    fn enter(&self, subscriber: Subscriber) -> Result<Subscription, HubFull> {
+    fn add(&self, subscriber: Subscriber) -> Result<Subscription, HubFull> {
         let entry = Counted::new(subscriber);
         let n_max = self.0.subscribers_max;
         // What is replaced, or refused, is dropped after the lock is open.
@@ -177,7 +177,7 @@ impl FailureEventHub {
         }
     }
 
-    fn leave(&self, entry: &Counted<Subscriber>) {
+    fn remove(&self, entry: &Counted<Subscriber>) {
         let replaced = self.0.list.with(|list| {
             let others = list.iter().filter(|other| !Counted::ptr_eq(other, entry));
             let next = others.cloned().collect();
@@ -211,7 +211,7 @@ pub struct Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if !mutant!("hub-subscription-stays") {
-            self.hub.leave(&self.entry);
+            self.hub.remove(&self.entry);
         }
     }
 }
@@ -225,7 +225,7 @@ impl fmt::Debug for Subscription {
 /// Failures that wait to be taken; dropping it ends the subscription.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct FailureQueue {
-    waiting: Counted<Waiting>,
+    queue: Counted<BoundedQueue>,
     _subscription: Subscription,
 }
 
@@ -233,58 +233,58 @@ impl FailureQueue {
     /// Takes the oldest.
     #[must_use]
     pub fn pop(&self) -> Option<FailureInfo> {
-        self.waiting.books.with(|books| books.infos.pop_front())
+        self.queue.state.with(|state| state.infos.pop_front())
     }
 
     /// Takes all, the oldest first.
     #[must_use]
     pub fn drain(&self) -> Vec<FailureInfo> {
         // The room is made outside of the lock, and stays with the queue.
-        let room = VecDeque::with_capacity(self.waiting.capacity.min(PREPARED_MAX));
-        let infos = self.waiting.books.with(|books| core::mem::replace(&mut books.infos, room));
+        let room = VecDeque::with_capacity(self.queue.capacity.min(PREPARED_MAX));
+        let infos = self.queue.state.with(|state| core::mem::replace(&mut state.infos, room));
         infos.into()
     }
 
     /// How many were lost for want of room. Wraps.
     #[must_use]
     pub fn n_dropped(&self) -> usize {
-        self.waiting.books.with(|books| books.n_dropped)
+        self.queue.state.with(|state| state.n_dropped)
     }
 }
 
 impl fmt::Debug for FailureQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FailureQueue")
-            .field("capacity", &self.waiting.capacity)
+            .field("capacity", &self.queue.capacity)
             .field("n_dropped", &self.n_dropped())
             .finish_non_exhaustive()
     }
 }
 
 /// The queue of one subscriber.
-struct Waiting {
+struct BoundedQueue {
     capacity: usize,
-    books: Lock<Books>,
+    state: Lock<QueueState>,
 }
 
-struct Books {
+struct QueueState {
     infos: VecDeque<FailureInfo>,
     n_dropped: usize,
 }
 
-impl Waiting {
+impl BoundedQueue {
     fn new(capacity: usize) -> Self {
         let infos = VecDeque::with_capacity(capacity.min(PREPARED_MAX));
-        let books = Books { infos, n_dropped: 0 };
-        Self { capacity, books: Lock::new(books) }
+        let state = QueueState { infos, n_dropped: 0 };
+        Self { capacity, state: Lock::new(state) }
     }
 
     fn push(&self, info: FailureInfo) {
-        let oldest = self.books.with(|books| {
-            let is_full = books.infos.len() >= self.capacity;
-            let oldest = if is_full { books.infos.pop_front() } else { None };
-            books.n_dropped = books.n_dropped.wrapping_add(usize::from(is_full));
-            books.infos.push_back(info);
+        let oldest = self.state.with(|state| {
+            let is_full = state.infos.len() >= self.capacity;
+            let oldest = if is_full { state.infos.pop_front() } else { None };
+            state.n_dropped = state.n_dropped.wrapping_add(usize::from(is_full));
+            state.infos.push_back(info);
             oldest
         });
         drop(oldest);
@@ -339,7 +339,7 @@ mod tests {
         FailureInfo::new(pid, ActorPath::root(), FailureReport::new(&reason.to_string()))
     }
 
-    fn teller(name: &'static str, log: &Log) -> impl Fn(&FailureInfo) + Send + Sync + use<> {
+    fn listener(name: &'static str, log: &Log) -> impl Fn(&FailureInfo) + Send + Sync + use<> {
         let log = log.clone();
         move |info| log.lock().unwrap().push(format!("{name} {}", info.reason))
     }
@@ -351,8 +351,8 @@ mod tests {
     #[test]
     fn all_subscribers_are_told_in_order_until_they_leave() {
         let (hub, log) = (FailureEventHub::new(), Log::default());
-        let a = hub.subscribe(teller("a", &log)).unwrap();
-        let b = hub.subscribe(teller("b", &log)).unwrap();
+        let a = hub.subscribe(listener("a", &log)).unwrap();
+        let b = hub.subscribe(listener("b", &log)).unwrap();
         assert_eq!(hub.publish(&info(1)), 2);
         drop(a);
         assert_eq!(hub.publish(&info(2)), 1);
@@ -412,7 +412,7 @@ mod tests {
             move |info: &FailureInfo| {
                 let left = core::mem::take(&mut *held.lock().unwrap());
                 drop(left);
-                let new = hub.subscribe(teller("new", &log)).unwrap();
+                let new = hub.subscribe(listener("new", &log)).unwrap();
                 hub.publish(&info.escalate_to_parent(info.actor));
                 held.lock().unwrap().push(new);
             }
@@ -450,7 +450,7 @@ mod tests {
     fn a_guard_keeps_a_panic_from_the_other_subscribers() {
         let (hub, log) = (FailureEventHub::new(), Log::default());
         let _bad = hub.subscribe(|_| panic!("it does")).unwrap();
-        let _good = hub.subscribe(teller("good", &log)).unwrap();
+        let _good = hub.subscribe(listener("good", &log)).unwrap();
         let mut n_caught = 0;
         let n_told = hub.publish_with(&info(1), |tell| {
             n_caught += usize::from(catch_unwind(AssertUnwindSafe(tell)).is_err());

@@ -20,10 +20,10 @@ use clockjack_sync::prim::atomic::{
 pub const NAME_LEN_MAX: usize = 255;
 
 /// What is kept beside the length in the node itself.
-const INLINE: usize = 14;
+const INLINE_LEN: usize = 14;
 
 /// Paths with so many names are printed without an allocation.
-const PRINTED_INLINE: usize = 8;
+const INLINE_PRINT_DEPTH: usize = 8;
 
 /// Where an actor stands in the tree. Cheap to clone.
 ///
@@ -67,23 +67,23 @@ impl Clone for ActorPath {
 
 impl Drop for ActorPath {
     fn drop(&mut self) {
-        let_go(self.0, None);
+        release(self.0, None);
     }
 }
 
 /// Gives a pointer up. The memory of its node, if that was the last one, is kept where that is
 /// wanted.
-fn let_go(node: NonNull<Node>, memory: Option<&Memory>) {
-    let mut above = last(node, memory);
+fn release(node: NonNull<Node>, memory: Option<&Memory>) {
+    let mut above = release_one(node, memory);
     // A path may have as many names as there are actors: the nodes go one after another, and not
     // each within the drop of the one below it.
     while let Some(path) = above {
-        above = last(ManuallyDrop::new(path).0, None);
+        above = release_one(ManuallyDrop::new(path).0, None);
     }
 }
 
 /// Gives a pointer up; if it was the last one the node is gone, and the path above it comes back.
-fn last(node: NonNull<Node>, memory: Option<&Memory>) -> Option<ActorPath> {
+fn release_one(node: NonNull<Node>, memory: Option<&Memory>) -> Option<ActorPath> {
     // SAFETY: the pointer that is given up keeps it.
     let count = unsafe { &(*node.as_ptr()).count };
     // Release: what others did with the node comes before its end.
@@ -114,8 +114,8 @@ impl OwnPath {
     }
 
     /// Lets go of it; it is not used again.
-    pub(crate) fn end(&mut self, memory: &Memory) {
-        let_go(self.0.0, Some(memory));
+    pub(crate) fn release(&mut self, memory: &Memory) {
+        release(self.0.0, Some(memory));
     }
 }
 
@@ -134,14 +134,14 @@ impl Node {
 }
 
 enum Name {
-    Inline(u8, [u8; INLINE]),
+    Inline(u8, [u8; INLINE_LEN]),
     /// Behind two pointers, so that the node is small for all others.
     Heap(Box<Box<str>>),
 }
 
 impl Name {
     fn new(name: &str) -> Self {
-        let mut bytes = [0; INLINE];
+        let mut bytes = [0; INLINE_LEN];
         match bytes.get_mut(..name.len()) {
             Some(room) => {
                 room.copy_from_slice(name.as_bytes());
@@ -202,46 +202,46 @@ impl ActorPath {
     /// How many names it has; 0 for the root.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.up().count() - 1
+        self.ancestors().count() - 1
     }
 
     /// Whether it has more names than this.
     pub(crate) fn is_deeper_than(&self, depth: usize) -> bool {
-        self.up().nth(depth + 1).is_some()
+        self.ancestors().nth(depth + 1).is_some()
     }
 
     /// Whether `other` is this path or stands above it.
     #[must_use]
     pub fn is_below_or_at(&self, other: &Self) -> bool {
-        self.up().any(|path| path == other)
+        self.ancestors().any(|path| path == other)
     }
 
     /// The names from the root down.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.up().map(Self::name).collect();
+        let mut names: Vec<_> = self.ancestors().map(Self::name).collect();
         names.pop();
         names.reverse();
         names
     }
 
-    pub(crate) fn up(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = &Self> {
         core::iter::successors(Some(self), |path| path.parent())
     }
 }
 
 impl PartialEq for ActorPath {
     fn eq(&self, other: &Self) -> bool {
-        let mut ups = (self, other);
+        let mut pair = (self, other);
         loop {
-            if ups.0.0 == ups.1.0 {
+            if pair.0.0 == pair.1.0 {
                 return true;
             }
-            if ups.0.name() != ups.1.name() {
+            if pair.0.name() != pair.1.name() {
                 return false;
             }
-            match (ups.0.parent(), ups.1.parent()) {
-                (Some(one), Some(other)) => ups = (one, other),
+            match (pair.0.parent(), pair.1.parent()) {
+                (Some(one), Some(other)) => pair = (one, other),
                 (None, None) => return true,
                 _ => return false,
             }
@@ -265,7 +265,7 @@ impl Ord for ActorPath {
 
 impl hash::Hash for ActorPath {
     fn hash<H: hash::Hasher>(&self, state: &mut H) {
-        for path in self.up() {
+        for path in self.ancestors() {
             path.name().hash(state);
         }
     }
@@ -276,12 +276,12 @@ impl fmt::Display for ActorPath {
         if self.parent().is_none() {
             return f.write_str("/");
         }
-        if self.is_deeper_than(PRINTED_INLINE) {
+        if self.is_deeper_than(INLINE_PRINT_DEPTH) {
             return self.names().into_iter().try_for_each(|name| write!(f, "/{name}"));
         }
         // Without memory: also a system that allocates no more can say where it is.
-        let mut names = [""; PRINTED_INLINE + 1];
-        let depth = names.iter_mut().zip(self.up()).map(|(name, path)| *name = path.name()).count();
+        let mut names = [""; INLINE_PRINT_DEPTH + 1];
+        let depth = names.iter_mut().zip(self.ancestors()).map(|(name, path)| *name = path.name()).count();
         let names = names.iter().take(depth - 1).rev();
         names.into_iter().try_for_each(|name| write!(f, "/{name}"))
     }
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_path_of_any_depth_is_printed_whole() {
         let (mut path, mut text) = (ActorPath::root(), String::new());
-        for n in 0..2 * PRINTED_INLINE + 2 {
+        for n in 0..2 * INLINE_PRINT_DEPTH + 2 {
             path = path.child(&n.to_string());
             text += &format!("/{n}");
             assert_eq!(path.to_string(), text);

@@ -1,4 +1,4 @@
-//! How an actor is made: its factory, and what is set for it.
+//! [`Props`]: the factory of an actor, and its settings.
 
 use alloc::{
     boxed::Box,
@@ -12,10 +12,10 @@ use clockjack_sched::DispatcherId;
 
 use crate::{Actor, Context, EscalationSink, FnActor, Next, Scope, Strategy};
 
-/// How many messages wait at most, if nothing else is set.
+/// The default capacity of a mailbox.
 pub const MAILBOX_CAPACITY: usize = 1_000;
 
-/// The mailbox of an actor.
+/// The settings of an actor's mailbox.
 ///
 /// # Examples
 ///
@@ -31,64 +31,66 @@ pub struct Mailbox {
     overflow: Overflow,
 }
 
-/// What happens to a message that a full mailbox has no room for.
+/// What happens when a message arrives at a full mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// It goes back to its sender.
+    /// The message is refused and returned to its sender.
     #[default]
     Fail,
-    /// It becomes a dead letter.
+    /// The message becomes a dead letter.
     DropNewest,
-    /// The one that waits longest becomes a dead letter, and this one has its room.
+    /// The oldest message of the mailbox becomes a dead letter, and the new message takes its
+    /// place.
     DropOldest,
-    /// The actor is stopped, and the message goes back.
+    /// The actor is stopped, and the message is returned to its sender.
     StopActor,
 }
 
 impl Mailbox {
-    /// What is used if nothing else is set.
+    /// The default: bounded to [`MAILBOX_CAPACITY`] messages, refusing further ones.
     pub const DEFAULT: Self = Self::bounded(MAILBOX_CAPACITY);
 
-    /// At most so many messages wait; at least one.
+    /// A mailbox for at most `capacity` messages. A capacity of 0 counts as 1.
     #[must_use]
     pub const fn bounded(capacity: usize) -> Self {
         let capacity = if capacity == 0 { 1 } else { capacity };
         Self { capacity: Some(capacity), overflow: Overflow::Fail }
     }
 
-    /// As many wait as the limits of the system allow one actor; at least one.
+    /// A mailbox without a bound of its own: only the system's [`Limits`](crate::Limits) bound it.
     #[must_use]
     pub const fn unbounded() -> Self {
         Self { capacity: None, overflow: Overflow::Fail }
     }
 
-    /// With another answer to a message for which there is no room.
+    /// Sets what happens when a message arrives at a full mailbox.
     #[must_use]
     pub const fn overflow(self, overflow: Overflow) -> Self {
         Self { overflow, ..self }
     }
 
-    /// How many may wait; none if only the system's limit counts.
+    /// The capacity; `None` if only the system's limit applies.
     #[must_use]
     pub const fn capacity(&self) -> Option<usize> {
         self.capacity
     }
 
-    /// What happens at the bound.
+    /// What happens when a message arrives at a full mailbox.
     #[must_use]
     pub const fn on_overflow(&self) -> Overflow {
         self.overflow
     }
 }
 
-/// The two functions by which messages of a type become bytes and come back.
+/// A pair of functions that encode messages of a type as bytes and decode them again.
 ///
-/// Unused without remoting or recordings; without one, only the order of messages can be recorded.
+/// Only remoting and recordings use the codec. Without one, a recording contains only the order of
+/// the messages.
 pub struct MessageCodec<M> {
-    /// Appends a message as bytes.
+    /// Appends the bytes of a message to the buffer.
     pub encode: fn(&M, &mut Vec<u8>),
-    /// Makes a message from bytes.
+    /// Decodes a message from bytes.
     pub decode: fn(&[u8]) -> Result<M, Failure>,
 }
 
@@ -106,27 +108,27 @@ impl<M> fmt::Debug for MessageCodec<M> {
     }
 }
 
-/// How an actor is made, and what is set for it.
+/// The factory of an actor, and the settings of the actor.
 ///
-/// A factory closure is enough to spawn an actor; `Props` come in with the first setting.
+/// A factory closure is enough to spawn an actor; `Props` are only needed to change a setting.
 pub struct Props<A: Actor, F> {
     factory: F,
     settings: Option<Box<Settings<A>>>,
 }
 
-/// What is set for an actor, if anything is.
+/// The settings of an actor. Props with default settings have none of these.
 pub(crate) struct Settings<A: Actor> {
     pub(crate) mailbox: Mailbox,
     pub(crate) priority: Option<fn(&A::Msg) -> u8>,
     pub(crate) stash: usize,
     pub(crate) dispatcher: DispatcherId,
     pub(crate) futures: (u16, usize),
-    pub(crate) layers: Vec<Strategy>,
+    pub(crate) strategies: Vec<Strategy>,
     pub(crate) children: Option<(Scope, Strategy)>,
     pub(crate) ignores: Option<fn(&A::Msg) -> bool>,
     pub(crate) codec: Option<MessageCodec<A::Msg>>,
     pub(crate) sink: Option<Box<dyn EscalationSink>>,
-    /// It cannot be made a second time.
+    /// The factory can be called only once.
     pub(crate) is_once: bool,
 }
 
@@ -138,7 +140,7 @@ impl<A: Actor> Default for Settings<A> {
             stash: 0,
             dispatcher: DispatcherId::DEFAULT,
             futures: (FUTURES_MAX, 0),
-            layers: Vec::new(),
+            strategies: Vec::new(),
             children: None,
             ignores: None,
             codec: None,
@@ -148,11 +150,11 @@ impl<A: Actor> Default for Settings<A> {
     }
 }
 
-/// How many futures of an actor may be under way, if nothing else is set.
+/// The default limit for concurrently running futures of one actor.
 pub const FUTURES_MAX: u16 = 64;
 
 impl<A: Actor, F: FnMut() -> A> Props<A, F> {
-    /// An actor that is made by `factory`, again for each restart.
+    /// Props of an actor that `factory` makes, at the start and for each restart.
     pub fn new(factory: F) -> Self {
         Self { factory, settings: None }
     }
@@ -164,72 +166,78 @@ impl<A: Actor, F> Props<A, F> {
         self
     }
 
-    /// With this mailbox.
+    /// Sets the mailbox.
     #[must_use]
     pub fn mailbox(self, mailbox: Mailbox) -> Self {
         self.set(|settings| settings.mailbox = mailbox)
     }
 
-    /// Messages of a higher priority are handled first, equal ones in the order in which they came.
-    /// It is called by the actor's runner, once for each message; one that panics ranks it lowest.
-    /// Refused with [`Overflow::DropOldest`].
+    /// Sets a priority function. Messages with a higher priority are handled first; messages with
+    /// equal priority are handled in the order of their arrival. The worker that runs the actor
+    /// calls the function once per message; if the function panics, the message gets the lowest
+    /// priority. Cannot be combined with [`Overflow::DropOldest`].
     #[must_use]
     pub fn priority(self, priority: fn(&A::Msg) -> u8) -> Self {
         self.set(|settings| settings.priority = Some(priority))
     }
 
-    /// With room for so many stashed messages; without it there is none.
+    /// Sets the capacity of the stash. The default is 0: without this setting, every `stash` is
+    /// refused.
     #[must_use]
     pub fn stash(self, capacity: usize) -> Self {
         self.set(|settings| settings.stash = capacity)
     }
 
-    /// On this dispatcher.
+    /// Sets the dispatcher on which the actor runs.
     #[must_use]
     pub fn dispatcher(self, dispatcher: DispatcherId) -> Self {
         self.set(|settings| settings.dispatcher = dispatcher)
     }
 
-    /// With at most so many futures under way, and so many bytes kept for the next one.
+    /// Sets how many futures of the actor may run concurrently, and how many bytes are reserved for
+    /// the next future.
     #[must_use]
     pub fn futures(self, max: u16, room_bytes: usize) -> Self {
         self.set(|settings| settings.futures = (max, room_bytes))
     }
 
-    /// Lets `strategy` decide about failures of the actor itself. The first call is the innermost:
-    /// what it does not decide, or gives up on, goes on to the next, and then to the parent. A
-    /// strategy for the same errors as an earlier one takes its place.
+    /// Adds a strategy that decides about failures of the actor itself. The strategy of the first
+    /// call is the innermost one: a failure that it does not match, or for which its limit is
+    /// exceeded, goes to the next strategy, and finally to the parent. A strategy for the same
+    /// errors as an earlier one replaces that one.
     #[must_use]
     pub fn supervise(self, strategy: Strategy) -> Self {
         self.set(|settings| {
-            match settings.layers.iter_mut().find(|layer| strategy.replaces(layer)) {
-                Some(layer) => *layer = strategy,
-                None => settings.layers.push(strategy),
+            match settings.strategies.iter_mut().find(|earlier| strategy.replaces(earlier)) {
+                Some(earlier) => *earlier = strategy,
+                None => settings.strategies.push(strategy),
             }
         })
     }
 
-    /// Lets `strategy` decide about failures of the actor's children that they did not settle
-    /// themselves. Without it they stop.
+    /// Sets the strategy that decides about failures of the actor's children that the children's
+    /// own strategies do not handle. Without this setting, a child that fails stops.
     #[must_use]
     pub fn supervise_children(self, scope: Scope, strategy: Strategy) -> Self {
         self.set(|settings| settings.children = Some((scope, strategy)))
     }
 
-    /// Is told of failures that this actor, or one below it without a sink of its own, leaves to
-    /// who is above. It decides nothing. What it gives back is offered again.
+    /// Sets a sink that receives the failures that this actor escalates, and those that its
+    /// descendants without a sink of their own escalate. The sink decides nothing. A failure that
+    /// the sink returns is offered to the sink again.
     #[must_use]
     pub fn escalation(self, sink: impl EscalationSink) -> Self {
         self.set(|settings| settings.sink = Some(Box::new(sink)))
     }
 
-    /// Messages for which this is true neither end nor begin the wait of a receive time-out.
+    /// Sets a filter for the receive time-out: a message for which the function returns true does
+    /// not reset the time-out.
     #[must_use]
     pub fn receive_timeout_ignores(self, ignores: fn(&A::Msg) -> bool) -> Self {
         self.set(|settings| settings.ignores = Some(ignores))
     }
 
-    /// Messages can be turned into bytes.
+    /// Sets the codec of the messages.
     #[must_use]
     pub fn codec(self, codec: MessageCodec<A::Msg>) -> Self {
         self.set(|settings| settings.codec = Some(codec))
@@ -245,19 +253,20 @@ impl<A: Actor, F> Props<A, F> {
 }
 
 impl<A: Actor, F: FnMut() -> A + Send + 'static> Props<A, F> {
-    /// The same with a factory whose type is not to be seen, to be kept in a field.
+    /// Boxes the factory, so that the props have a nameable type and can be stored in a field.
     #[must_use]
     pub fn boxed(self) -> BoxedProps<A> {
         Props { factory: Box::new(self.factory), settings: self.settings }
     }
 }
 
-/// Props to be kept: the factory is behind a pointer.
+/// Props with a boxed factory.
 pub type BoxedProps<A> = Props<A, Box<dyn FnMut() -> A + Send>>;
 
 impl<A: Actor> Props<A, fn() -> A> {
-    /// An actor that is there already, and cannot be made again: one that owns a socket. With a
-    /// strategy that restarts it is refused where it is spawned.
+    /// Props of an actor value that exists already and cannot be made again, such as one that owns
+    /// a socket. Combined with a strategy that restarts the actor, these props are refused by
+    /// `spawn`.
     #[must_use]
     pub fn once(actor: A) -> Props<A, impl FnMut() -> A> {
         let mut actor = Some(actor);
@@ -267,7 +276,7 @@ impl<A: Actor> Props<A, fn() -> A> {
 }
 
 impl<M: 'static> Props<FnActor<M>, fn() -> FnActor<M>> {
-    /// A closure as an actor. A restart takes a fresh clone of it.
+    /// Props of an actor that is a closure. A restart starts with a fresh clone of the closure.
     pub fn from_fn<H>(handler: H) -> Props<FnActor<M>, impl FnMut() -> FnActor<M>>
     where
         H: FnMut(&mut Context<'_, FnActor<M>>, M) -> Result<Next, Failure> + Clone + Send + 'static,
@@ -282,14 +291,14 @@ impl<A: Actor, F> fmt::Debug for Props<A, F> {
     }
 }
 
-/// What an actor can be spawned from: a factory closure, or [`Props`].
+/// A type from which an actor can be spawned: a factory closure, or [`Props`].
 pub trait IntoProps {
-    /// The actor.
+    /// The type of the actor.
     type Actor: Actor;
-    /// What makes it.
+    /// The type of the factory.
     type Factory: FnMut() -> Self::Actor + 'static;
 
-    /// The props.
+    /// Converts `self` into props.
     fn into_props(self) -> Props<Self::Actor, Self::Factory>;
 
     #[doc(hidden)]
@@ -298,7 +307,7 @@ pub trait IntoProps {
     }
 }
 
-/// What has to be known before props are taken apart.
+/// The settings that `spawn` needs before it takes the props apart.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct SettingsRef {
@@ -325,7 +334,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
 
     fn peek_settings(&self) -> Option<SettingsRef> {
         let settings = self.settings()?;
-        let restarts = settings.layers.iter().any(Strategy::may_restart);
+        let restarts = settings.strategies.iter().any(Strategy::may_restart);
         let invalid = if settings.is_once && restarts {
             Some("an actor that cannot be made again has a strategy that restarts it".to_string())
         } else if settings.priority.is_some()
@@ -334,7 +343,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
             Some("a mailbox that drops its oldest message has no priorities".to_string())
         } else {
             settings
-                .layers
+                .strategies
                 .iter()
                 .chain(settings.children.iter().map(|(_, strategy)| strategy))
                 .find_map(|strategy| strategy.check().err())
@@ -344,5 +353,5 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
     }
 }
 
-/// The messages of what props make.
+/// The message type of the actor that props make.
 pub type MsgOf<P> = <<P as IntoProps>::Actor as Actor>::Msg;

@@ -30,15 +30,15 @@ use clockjack_sync::mutant;
 
 use crate::{
     Actor, Context, Signal,
-    base::Tell,
-    cell::{AnyTurn, Cell, LOOKS_AT_TIME, SETS_TIMEOUT, State, TurnOf, any},
-    notes::Tick,
+    cell::{AnyTurn, Cell, CellState, HAS_RECEIVE_TIMEOUT, STARTS_TIMEOUT, TurnOf, any},
+    header::SystemSend,
+    system_queue::TimerEvent,
     testing::Effect,
 };
 
 /// The receive time-out of an actor; see the [module](self).
 #[derive(Default)]
-pub(crate) struct Idle {
+pub(crate) struct ReceiveTimeout {
     after: Option<Duration>,
     /// In nanoseconds of the executor.
     deadline: u64,
@@ -61,23 +61,23 @@ impl<A: Actor> Context<'_, A> {
     /// It ends with this value of the actor. If the scheduler has no room for it, or was shut down,
     /// it is tried again behind the next message.
     pub fn set_receive_timeout(&mut self, after: Duration) {
-        self.state.timed().idle.after = Some(after);
-        self.state.set(LOOKS_AT_TIME | SETS_TIMEOUT, true);
-        self.state.restart_idle(self.turn);
+        self.state.timers_or_new().receive_timeout.after = Some(after);
+        self.state.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, true);
+        self.state.restart_receive_timeout(self.turn);
         self.state.record(|| Effect::ReceiveTimeoutSet(after));
     }
 
     /// Wants no time-out any more, also if it was due already.
     pub fn cancel_receive_timeout(&mut self) {
-        self.state.cancel_idle();
+        self.state.cancel_receive_timeout();
         self.state.record(|| Effect::ReceiveTimeoutCancelled);
     }
 }
 
-impl<A: Actor> State<A> {
+impl<A: Actor> CellState<A> {
     /// Whether a message ends the wait for a receive time-out.
     pub(crate) fn influences(&self, msg: &A::Msg) -> bool {
-        if !self.has(LOOKS_AT_TIME) {
+        if !self.has(HAS_RECEIVE_TIMEOUT) {
             // One that its handler sets begins there.
             return false;
         }
@@ -86,28 +86,28 @@ impl<A: Actor> State<A> {
     }
 
     /// Begins the wait anew, if there is one.
-    pub(crate) fn restart_idle(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        if !self.has(LOOKS_AT_TIME) {
+    pub(crate) fn restart_receive_timeout(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        if !self.has(HAS_RECEIVE_TIMEOUT) {
             return;
         }
-        let Some(timed) = self.timed_mut() else { return };
-        let Some(after) = timed.idle.after else { return };
+        let Some(timers) = self.timers_mut() else { return };
+        let Some(after) = timers.receive_timeout.after else { return };
         let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        timed.idle.deadline = turn.nanos().saturating_add(after.max(1));
-        timed.idle.arm(&any(turn));
+        timers.receive_timeout.deadline = turn.nanos().saturating_add(after.max(1));
+        timers.receive_timeout.arm(&any(turn));
     }
 
-    pub(crate) fn cancel_idle(&mut self) {
-        self.set(LOOKS_AT_TIME | SETS_TIMEOUT, false);
-        let Some(timed) = self.timed_mut() else { return };
-        timed.idle.after = None;
-        if let Some(armed) = timed.idle.armed.take() {
+    pub(crate) fn cancel_receive_timeout(&mut self) {
+        self.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, false);
+        let Some(timers) = self.timers_mut() else { return };
+        timers.receive_timeout.after = None;
+        if let Some(armed) = timers.receive_timeout.armed.take() {
             armed.job.cancel();
         }
     }
 }
 
-impl Idle {
+impl ReceiveTimeout {
     /// Sees to it that a job comes at the deadline, or before it.
     fn arm(&mut self, turn: &AnyTurn<'_>) {
         if let Some(armed) = &self.armed {
@@ -121,8 +121,9 @@ impl Idle {
         let number = self.jobs;
         let actor = turn.me();
         // Made now, so that the fire needs nothing.
-        actor.line_or_new();
-        let tell = move |_: &FireContext| actor.tick(Tick::Idle(number));
+        actor.parent_link_or_new();
+        let tell =
+            move |_: &FireContext| actor.send_timer_event(TimerEvent::ReceiveTimeout(number));
         let system = turn.front().system();
         // What is longer than any delay is armed for the rest when that is over.
         let longest = u64::try_from(system.delay_max().as_nanos()).unwrap_or(u64::MAX);
@@ -135,7 +136,7 @@ impl Idle {
     }
 
     /// A job has come: whether the time is over. If it is not, one comes later.
-    fn is_over(&mut self, turn: &AnyTurn<'_>, number: u32) -> bool {
+    fn has_elapsed(&mut self, turn: &AnyTurn<'_>, number: u32) -> bool {
         let is_mine = self.armed.as_ref().is_some_and(|armed| armed.number == number);
         if !is_mine || self.after.is_none() {
             return false;
@@ -151,15 +152,15 @@ impl Idle {
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// The job of a receive time-out has come.
-    pub(crate) fn idle(&mut self, turn: &TurnOf<'_, A::Msg>, number: u32) {
-        let Some(timed) = self.state.timed_mut() else { return };
-        if !timed.idle.is_over(&any(turn), number) {
+    pub(crate) fn receive_timeout_fired(&mut self, turn: &TurnOf<'_, A::Msg>, number: u32) {
+        let Some(timers) = self.state.timers_mut() else { return };
+        if !timers.receive_timeout.has_elapsed(&any(turn), number) {
             return;
         }
         let ignores_some = self.state.settings.as_ref().is_some_and(|one| one.ignores.is_some());
         if !ignores_some && !turn.front().mail.is_empty() {
             // The message that waits begins the wait anew. If it is taken back, this has.
-            self.state.restart_idle(turn);
+            self.state.restart_receive_timeout(turn);
             return;
         }
         self.signal(turn, Signal::ReceiveTimeout);

@@ -31,8 +31,8 @@ use clockjack_sync::{
 };
 
 pub use self::key::{Listing, Registered, ServiceKey};
-use self::table::{Entry, Table, Told};
-use crate::{ActorRef, events::backlog::Due, system::contained};
+use self::table::{KeyEntry, ServiceTable, ToNotify};
+use crate::{ActorRef, events::backlog::BacklogEntry, system::call_catching_panics};
 
 /// How many services, subscribers and groups there may be, all together.
 pub const LISTED_MAX: usize = 1 << 16;
@@ -62,7 +62,7 @@ pub const LISTINGS_WAITING_MAX: usize = 16;
 pub struct Receptionist(Counted<Inner>);
 
 struct Inner {
-    table: Lock<Table>,
+    table: Lock<ServiceTable>,
     executor: Handle,
     scheduler: Scheduler,
 }
@@ -96,7 +96,7 @@ impl core::error::Error for ReceptionistError {}
 
 impl Receptionist {
     pub(crate) fn new(executor: Handle, scheduler: Scheduler) -> Self {
-        let table = Lock::new(Table::default());
+        let table = Lock::new(ServiceTable::default());
         Self(Counted::new(Inner { table, executor, scheduler }))
     }
 
@@ -112,12 +112,12 @@ impl Receptionist {
         key: &ServiceKey<M>,
         service: &ActorRef<M>,
     ) -> Result<Registered<M>, ReceptionistError> {
-        let pid = self.begin(service)?;
-        let (told, old) =
+        let pid = self.prepare_listing(service)?;
+        let (to_notify, removed) =
             self.0.table.with(|table| table.add_service(key, service.clone(), pid))?;
-        drop(old);
-        self.serve(key, told);
-        self.look_again(service);
+        drop(removed);
+        self.deliver(key, to_notify);
+        self.remove_if_stopped(service);
         Ok(Registered { key: key.clone(), service: service.clone() })
     }
 
@@ -143,12 +143,12 @@ impl Receptionist {
         key: &ServiceKey<M>,
         service: &ActorRef<M>,
     ) -> bool {
-        let Some((told, old)) = self.0.table.with(|table| table.remove_service(key, service))
+        let Some((to_notify, removed)) = self.0.table.with(|table| table.remove_service(key, service))
         else {
             return false;
         };
-        drop(old);
-        self.serve(key, told);
+        drop(removed);
+        self.deliver(key, to_notify);
         true
     }
 
@@ -184,11 +184,11 @@ impl Receptionist {
         key: &ServiceKey<M>,
         to: &ActorRef<Listing<M>>,
     ) -> Result<(), ReceptionistError> {
-        let pid = self.begin(to)?;
-        let (told, old) = self.0.table.with(|table| table.subscribe(key, to.clone(), pid))?;
-        drop(old);
-        self.serve(key, told);
-        self.look_again(to);
+        let pid = self.prepare_listing(to)?;
+        let (to_notify, removed) = self.0.table.with(|table| table.subscribe(key, to.clone(), pid))?;
+        drop(removed);
+        self.deliver(key, to_notify);
+        self.remove_if_stopped(to);
         Ok(())
     }
 
@@ -198,8 +198,8 @@ impl Receptionist {
         key: &ServiceKey<M>,
         to: &ActorRef<Listing<M>>,
     ) -> bool {
-        let old = self.0.table.with(|table| table.unsubscribe(key, to));
-        old.is_some()
+        let removed = self.0.table.with(|table| table.unsubscribe(key, to));
+        removed.is_some()
     }
 
     /// How many services, subscribers and groups are listed.
@@ -209,75 +209,75 @@ impl Receptionist {
     }
 
     /// Rule 3: an actor is about to be listed.
-    fn begin<M: 'static>(&self, actor: &ActorRef<M>) -> Result<Pid, ReceptionistError> {
+    fn prepare_listing<M: 'static>(&self, actor: &ActorRef<M>) -> Result<Pid, ReceptionistError> {
         let actor = actor.any();
         if actor.system().is_sealed() {
             return Err(ReceptionistError::Sealed);
         }
-        actor.system().listed().begin(actor.pid());
-        if actor.is_ended() { Err(ReceptionistError::Stopped) } else { Ok(actor.pid()) }
+        actor.system().listed_filter().insert(actor.pid());
+        if actor.is_stopped() { Err(ReceptionistError::Stopped) } else { Ok(actor.pid()) }
     }
 
-    fn look_again<M: 'static>(&self, actor: &ActorRef<M>) {
+    fn remove_if_stopped<M: 'static>(&self, actor: &ActorRef<M>) {
         if actor.is_stopped() {
-            self.forget(actor.pid());
+            self.remove_actor(actor.pid());
         }
     }
 
     /// An actor has ended.
-    pub(crate) fn forget(&self, pid: Pid) {
-        let later = self.0.table.with(|table| table.forget(pid));
-        for later in later {
-            later(self);
+    pub(crate) fn remove_actor(&self, pid: Pid) {
+        let task = self.0.table.with(|table| table.remove_actor(pid));
+        for task in task {
+            task(self);
         }
     }
 
     /// The system has ended.
     pub(crate) fn close(&self) {
-        let old = self.0.table.with(Table::close);
-        drop(old);
+        let removed = self.0.table.with(ServiceTable::close);
+        drop(removed);
     }
 
     /// Tells subscribers what waits for them.
-    fn serve<M: Send + 'static>(&self, key: &ServiceKey<M>, told: Told<M>) {
-        for (id, to) in told {
-            self.serve_one(key, id, &to);
+    fn deliver<M: Send + 'static>(&self, key: &ServiceKey<M>, to_notify: ToNotify<M>) {
+        for (id, to) in to_notify {
+            self.deliver_to(key, id, &to);
         }
     }
 
-    fn serve_one<M: Send + 'static>(
+    fn deliver_to<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
         id: u64,
         to: &ActorRef<Listing<M>>,
     ) {
         let table = &self.0.table;
-        let of = |entry: &mut Entry<M>| entry.backlog(id).is_some_and(|backlog| backlog.begin());
+        let of = |entry: &mut KeyEntry<M>| entry.backlog(id).is_some_and(|backlog| backlog.begin_drain());
         if !table.with(|table| table.entry(key).is_some_and(of)) {
             return;
         }
-        let service = Service { receptionist: self, key, id };
+        let guard = DrainGuard { receptionist: self, key, id };
         loop {
             let next = table.with(|table| table.entry(key)?.backlog(id)?.next());
             let mut listing = match next {
-                None => return core::mem::forget(service),
+                None => return core::mem::forget(guard),
                 // A newer one says more.
-                Some(Due::Lost(_)) => continue,
-                Some(Due::Item(listing)) => Some(listing),
+                Some(BacklogEntry::Lost(_)) => continue,
+                Some(BacklogEntry::Item(listing)) => Some(listing),
             };
-            let mut told = Ok(());
-            contained(&self.0.executor, &mut || {
+            let mut sent = Ok(());
+            call_catching_panics(&self.0.executor, &mut || {
                 if let Some(listing) = listing.take() {
-                    told = to.tell(listing);
+                    sent = to.tell(listing);
                 }
             });
-            match told {
+            match sent {
                 Ok(()) => {}
                 Err(refused) if refused.is_full() => {
-                    core::mem::forget(service);
+                    core::mem::forget(guard);
                     return self.put_back(key, id, to, refused.into_inner());
                 }
-                Err(_) => return self.forget(to.pid()),
+                Err(_) => return self.remove_actor(to.pid()),
             }
         }
     }
@@ -290,9 +290,9 @@ impl Receptionist {
         to: &ActorRef<Listing<M>>,
         listing: Listing<M>,
     ) {
-        let put_back = |table: &mut Table| {
+        let put_back = |table: &mut ServiceTable| {
             let backlog = table.entry(key)?.backlog(id)?;
-            Some((backlog.put_back(Due::Item(listing)), backlog.needs_timer()))
+            Some((backlog.put_back(BacklogEntry::Item(listing)), backlog.needs_timer()))
         };
         let Some((lost, needs_timer)) = self.0.table.with(put_back) else { return };
         drop(lost);
@@ -301,20 +301,20 @@ impl Receptionist {
         }
         let (again, at, receiver) = (self.clone(), key.clone(), to.clone());
         let job = move |_: &FireContext| {
-            again.timer_over(&at, id);
-            again.serve_one(&at, id, &receiver);
+            again.timer_fired(&at, id);
+            again.deliver_to(&at, id, &receiver);
         };
         let retry = crate::events::RETRY;
         if self.0.scheduler.schedule_once_fn(retry, DispatcherId::DEFAULT, job).is_err() {
             // The next change serves it.
-            self.timer_over(key, id);
+            self.timer_fired(key, id);
         }
     }
 
-    fn timer_over<M: Send + 'static>(&self, key: &ServiceKey<M>, id: u64) {
+    fn timer_fired<M: Send + 'static>(&self, key: &ServiceKey<M>, id: u64) {
         self.0.table.with(|table| {
             if let Some(backlog) = table.entry(key).and_then(|entry| entry.backlog(id)) {
-                backlog.timer_over();
+                backlog.timer_fired();
             }
         });
     }
@@ -328,17 +328,17 @@ impl Receptionist {
     }
 }
 
-struct Service<'s, M: Send + 'static> {
+struct DrainGuard<'s, M: Send + 'static> {
     receptionist: &'s Receptionist,
     key: &'s ServiceKey<M>,
     id: u64,
 }
 
-impl<M: Send + 'static> Drop for Service<'_, M> {
+impl<M: Send + 'static> Drop for DrainGuard<'_, M> {
     fn drop(&mut self) {
         self.receptionist.0.table.with(|table| {
             if let Some(backlog) = table.entry(self.key).and_then(|e| e.backlog(self.id)) {
-                backlog.end();
+                backlog.end_drain();
             }
         });
     }
@@ -367,8 +367,8 @@ impl<M: Send + 'static> View<M> {
 impl<M: Send + 'static> Drop for View<M> {
     fn drop(&mut self) {
         let table = &self.receptionist.0.table;
-        let old = table.with(|table| table.remove_view(&self.key, &self.version));
-        drop(old);
+        let removed = table.with(|table| table.remove_view(&self.key, &self.version));
+        drop(removed);
     }
 }
 

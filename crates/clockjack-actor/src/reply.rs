@@ -4,9 +4,9 @@ use core::{any::type_name, fmt, fmt::Write as _};
 
 use crate::{
     ActorPath,
-    ask::slot::{Alone, Replier},
-    base::AnyActor,
+    ask::slot::{ReleasedReplySlot, Replier},
     events::DeadLetterReason,
+    header::AnyActor,
 };
 
 /// The right and the duty to answer a request, once.
@@ -59,7 +59,7 @@ impl<R: 'static> ReplyTo<R> {
     /// Answers. An answer that nobody waits for any more becomes a dead letter.
     pub fn reply(self, answer: R) {
         if let Err((answer, late)) = self.replier.reply(answer) {
-            let system = late.home().system();
+            let system = late.owner().system();
             system.dead_letter::<R>(&path_of(&late), DeadLetterReason::LateReply);
             drop(late);
             drop(answer);
@@ -77,7 +77,7 @@ impl<R: 'static> ReplyTo<R> {
 }
 
 /// The path of who has asked: it stands for the ask alone.
-fn path_of(late: &Alone<AnyActor>) -> ActorPath {
+fn path_of(late: &ReleasedReplySlot<AnyActor>) -> ActorPath {
     let (number, uses) = late.name();
     let mut name = alloc::string::String::new();
     // Writing to a text does not fail.

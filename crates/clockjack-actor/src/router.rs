@@ -24,12 +24,12 @@ use alloc::vec::Vec;
 
 pub use self::{
     group::{Group, GroupRouter},
-    pool::{MESSAGES_PER_LOOK, Pool, PoolRouter},
+    pool::{MESSAGES_PER_LOAD_CHECK, Pool, PoolRouter},
     shared::PoolHandle,
 };
 use crate::{
     ActorRef, DeadLetterReason,
-    router_logic::{PLACES_DEFAULT, Random, Ring, RoundRobin, SmallestMailbox},
+    router_logic::{VIRTUAL_NODES_DEFAULT, Random, HashRing, RoundRobin, SmallestMailbox},
 };
 
 /// Which routee a message goes to.
@@ -58,12 +58,12 @@ pub(crate) struct Routing<M> {
     logic: Logic<M>,
     routees: Vec<ActorRef<M>>,
     /// Numbers of the routees on it, and the routee of each number.
-    ring: Ring,
+    ring: HashRing,
     numbers: Vec<u64>,
 }
 
 /// A message that found no routee: whose it would have been, and why.
-pub(crate) struct Lost {
+pub(crate) struct Undelivered {
     /// None if there is no routee.
     pub(crate) index: Option<usize>,
     pub(crate) reason: DeadLetterReason,
@@ -71,7 +71,7 @@ pub(crate) struct Lost {
 
 impl<M: 'static> Routing<M> {
     pub(crate) fn new(logic: Logic<M>) -> Self {
-        let ring = Ring::new(PLACES_DEFAULT);
+        let ring = HashRing::new(VIRTUAL_NODES_DEFAULT);
         Self { logic, routees: Vec::new(), ring, numbers: Vec::new() }
     }
 
@@ -85,7 +85,7 @@ impl<M: 'static> Routing<M> {
         if let Logic::Hash(_) = self.logic {
             let numbers: Vec<_> = (0..self.routees.len()).map(number).collect();
             if numbers != self.numbers {
-                self.ring = Ring::new(PLACES_DEFAULT);
+                self.ring = HashRing::new(VIRTUAL_NODES_DEFAULT);
                 numbers.iter().for_each(|number| _ = self.ring.insert(*number));
                 self.numbers = numbers;
             }
@@ -98,7 +98,7 @@ impl<M: 'static> Routing<M> {
         &mut self,
         msg: M,
         replace: &mut dyn FnMut(usize) -> Option<ActorRef<M>>,
-        lose: &mut dyn FnMut(Lost),
+        on_undelivered: &mut dyn FnMut(Undelivered),
     ) {
         let n = self.routees.len();
         let picked = match &mut self.logic {
@@ -111,15 +111,15 @@ impl<M: 'static> Routing<M> {
             }
             Logic::Broadcast(clone) => {
                 let clone = *clone;
-                return self.broadcast(clone, msg, replace, lose);
+                return self.broadcast(clone, msg, replace, on_undelivered);
             }
         };
         let Some(first) = picked else {
-            return lose(Lost { index: None, reason: DeadLetterReason::NoReceiver });
+            return on_undelivered(Undelivered { index: None, reason: DeadLetterReason::NoReceiver });
         };
         let tries = if let Logic::Hash(_) = self.logic { 1 } else { n };
         let mut msg = Some(msg);
-        let mut lost = Lost { index: Some(first), reason: DeadLetterReason::Stopped };
+        let mut undelivered = Undelivered { index: Some(first), reason: DeadLetterReason::Stopped };
         for index in (first..n).chain(0..first).take(tries) {
             let Some(one) = msg.take() else { return };
             match self.tell(index, one, replace) {
@@ -127,12 +127,12 @@ impl<M: 'static> Routing<M> {
                 Err((one, reason)) => {
                     msg = Some(one);
                     if index == first {
-                        lost.reason = reason;
+                        undelivered.reason = reason;
                     }
                 }
             }
         }
-        lose(lost);
+        on_undelivered(undelivered);
     }
 
     fn broadcast(
@@ -140,7 +140,7 @@ impl<M: 'static> Routing<M> {
         clone: fn(&M) -> M,
         msg: M,
         replace: &mut dyn FnMut(usize) -> Option<ActorRef<M>>,
-        lose: &mut dyn FnMut(Lost),
+        on_undelivered: &mut dyn FnMut(Undelivered),
     ) {
         let n = self.routees.len();
         let mut original = Some(msg);
@@ -148,11 +148,11 @@ impl<M: 'static> Routing<M> {
             let one = if index + 1 == n { original.take() } else { original.as_ref().map(clone) };
             let Some(one) = one else { return };
             if let Err((_, reason)) = self.tell(index, one, replace) {
-                lose(Lost { index: Some(index), reason });
+                on_undelivered(Undelivered { index: Some(index), reason });
             }
         }
         if n == 0 {
-            lose(Lost { index: None, reason: DeadLetterReason::NoReceiver });
+            on_undelivered(Undelivered { index: None, reason: DeadLetterReason::NoReceiver });
         }
     }
 

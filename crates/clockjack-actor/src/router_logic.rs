@@ -1,6 +1,6 @@
 //! Which routee a message goes to, and how many routees there should be: decisions only.
 //!
-//! Routees are known here by their position, `0..n_routees`, and on a [`Ring`] by a number that
+//! Routees are known here by their position, `0..n_routees`, and on a [`HashRing`] by a number that
 //! stays theirs. Nothing here sends, spawns or reads a clock, and all of it gives the same answers
 //! in every run and on every machine: [`Random`] has a seed, and keys are hashed by
 //! [`StableHasher`].
@@ -111,11 +111,11 @@ impl Random {
     }
 }
 
-/// How many places each routee has on a [`Ring`] by default: the busiest of fifty routees then gets
+/// How many places each routee has on a [`HashRing`] by default: the busiest of fifty routees then gets
 /// about a third more keys than the mean.
-pub const PLACES_DEFAULT: usize = 64;
+pub const VIRTUAL_NODES_DEFAULT: usize = 64;
 /// The most places a routee may have: more only costs memory.
-pub const PLACES_MAX: usize = 4096;
+pub const VIRTUAL_NODES_MAX: usize = 4096;
 
 /// Consistent hashing: a key stays with its routee for as long as that one is there, and if one
 /// comes or goes only the keys move that it takes or leaves.
@@ -126,48 +126,48 @@ pub const PLACES_MAX: usize = 4096;
 /// # Examples
 ///
 /// ```
-/// use clockjack_actor::router_logic::{PLACES_DEFAULT, Ring, hash_of};
+/// use clockjack_actor::router_logic::{VIRTUAL_NODES_DEFAULT, HashRing, hash_of};
 ///
-/// let mut ring = Ring::new(PLACES_DEFAULT);
+/// let mut ring = HashRing::new(VIRTUAL_NODES_DEFAULT);
 /// ring.resize(8);
 /// let routee = ring.pick(hash_of("customer 7"));
 /// assert_eq!(ring.pick(hash_of("customer 7")), routee);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Ring {
+pub struct HashRing {
     /// Hash and routee, in order; equal hashes go by the routee.
-    places: Vec<(u64, u64)>,
-    places_each: usize,
+    nodes: Vec<(u64, u64)>,
+    nodes_each: usize,
 }
 
-impl Ring {
-    /// A ring without routees. `places_each` is brought into `1..=PLACES_MAX`.
+impl HashRing {
+    /// A ring without routees. `nodes_each` is brought into `1..=VIRTUAL_NODES_MAX`.
     #[must_use]
-    pub const fn new(places_each: usize) -> Self {
-        let places_each = match places_each {
+    pub const fn new(nodes_each: usize) -> Self {
+        let nodes_each = match nodes_each {
             0 => 1,
-            n if n > PLACES_MAX => PLACES_MAX,
+            n if n > VIRTUAL_NODES_MAX => VIRTUAL_NODES_MAX,
             n => n,
         };
-        Self { places: Vec::new(), places_each }
+        Self { nodes: Vec::new(), nodes_each }
     }
 
     /// How many routees it has.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len() / self.places_each
+        self.nodes.len() / self.nodes_each
     }
 
     /// Whether it has no routee.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.nodes.is_empty()
     }
 
     /// Whether the routee is on the ring.
     #[must_use]
     pub fn contains(&self, routee: u64) -> bool {
-        self.places.binary_search(&(place(routee, 0), routee)).is_ok()
+        self.nodes.binary_search(&(node_hash(routee, 0), routee)).is_ok()
     }
 
     /// Puts a routee on the ring; false if it is there already.
@@ -175,7 +175,7 @@ impl Ring {
         let is_new = !self.contains(routee);
         if is_new {
             self.append(routee);
-            self.places.sort_unstable();
+            self.nodes.sort_unstable();
         }
         is_new
     }
@@ -183,30 +183,30 @@ impl Ring {
     /// Takes a routee off the ring; false if it is not there.
     pub fn remove(&mut self, routee: u64) -> bool {
         let was_there = self.contains(routee);
-        self.places.retain(|(_, other)| *other != routee);
+        self.nodes.retain(|(_, other)| *other != routee);
         was_there
     }
 
     /// Puts exactly the routees `0..n_routees` on the ring: those of a pool.
     pub fn resize(&mut self, n_routees: usize) {
         let n_routees = n_routees as u64;
-        self.places.retain(|(_, routee)| *routee < n_routees);
+        self.nodes.retain(|(_, routee)| *routee < n_routees);
         let missing: Vec<_> = (0..n_routees).filter(|routee| !self.contains(*routee)).collect();
         missing.into_iter().for_each(|routee| self.append(routee));
-        self.places.sort_unstable();
+        self.nodes.sort_unstable();
     }
 
     /// The routee of a key; none if there is none. Any hash will do, also the key itself.
     #[must_use]
     pub fn pick(&self, key_hash: u64) -> Option<u64> {
         let point = mix(key_hash ^ KEYS);
-        let index = self.places.partition_point(|(place, _)| *place < point);
-        let (_, routee) = self.places.get(index).or(self.places.first())?;
+        let index = self.nodes.partition_point(|(node, _)| *node < point);
+        let (_, routee) = self.nodes.get(index).or(self.nodes.first())?;
         Some(*routee)
     }
 
     fn append(&mut self, routee: u64) {
-        self.places.extend((0..self.places_each as u64).map(|nth| (place(routee, nth), routee)));
+        self.nodes.extend((0..self.nodes_each as u64).map(|nth| (node_hash(routee, nth), routee)));
     }
 }
 
@@ -413,7 +413,7 @@ const FACTOR: u64 = 0xa54f_f53a_5f1d_36f1;
 const KEYS: u64 = 0xbb67_ae85_84ca_a73b;
 
 /// The nth place of a routee.
-fn place(routee: u64, nth: u64) -> u64 {
+fn node_hash(routee: u64, nth: u64) -> u64 {
     mix(mix(routee.wrapping_add(STEP)).wrapping_add(nth.wrapping_mul(STEP)))
 }
 
@@ -506,15 +506,15 @@ mod tests {
         assert!((31.0..33.0).contains(&mean), "{mean}");
     }
 
-    fn ring(n_routees: usize) -> Ring {
-        let mut ring = Ring::new(PLACES_DEFAULT);
+    fn ring(n_routees: usize) -> HashRing {
+        let mut ring = HashRing::new(VIRTUAL_NODES_DEFAULT);
         ring.resize(n_routees);
         ring
     }
 
     #[test]
     fn a_ring_without_routees_picks_none() {
-        let mut ring = Ring::new(0);
+        let mut ring = HashRing::new(0);
         assert!(ring.is_empty());
         assert_eq!(ring.pick(1), None);
         assert!(ring.insert(9) && !ring.insert(9));
@@ -649,7 +649,7 @@ mod tests {
             steps in prop::collection::vec((0_u64..12, any::<bool>()), 0..40),
             keys in prop::collection::vec(any::<u64>(), 20),
         ) {
-            let mut ring = Ring::new(8);
+            let mut ring = HashRing::new(8);
             let mut there = BTreeSet::new();
             for (routee, is_in) in steps {
                 if is_in {
@@ -658,7 +658,7 @@ mod tests {
                     prop_assert_eq!(ring.remove(routee), there.remove(&routee));
                 }
             }
-            let mut fresh = Ring::new(8);
+            let mut fresh = HashRing::new(8);
             prop_assert!(there.iter().rev().all(|routee| fresh.insert(*routee)));
             prop_assert_eq!(ring.len(), there.len());
             for key in keys {

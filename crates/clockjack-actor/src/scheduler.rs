@@ -35,10 +35,10 @@ use clockjack_sync::lock::Lock;
 use crate::{
     Actor, ActorPath, ActorRef, Context,
     actor_ref::Refusal,
-    base::AnyActor,
     envelope::{Attached, Envelope},
     events::DeadLetterReason,
-    pooled::{Home, Pooled},
+    header::AnyActor,
+    pool_box::{InSystem, PoolBox},
 };
 
 /// The scheduler of a system, to be cloned and given away.
@@ -92,7 +92,7 @@ impl Scheduler {
             Err(kind) => return Err(ScheduleError::new(kind, message)),
         };
         let message = Lock::new(Some(message));
-        let task = Letter(Pooled::new(Sheet { receiver: receiver.clone(), message, sender }));
+        let task = SendOnce(PoolBox::new(SendData { receiver: receiver.clone(), message, sender }));
         self.0.schedule_parcel(spec, task).map_err(|refused| {
             refused.map(|task| task.0.message.with(mem::take).expect("it was not sent"))
         })
@@ -147,7 +147,8 @@ impl Scheduler {
             Ok(spec) => spec,
             Err(kind) => return Err(ScheduleError::new(kind, message)),
         };
-        let task = Serial(Pooled::new(Sheet { receiver: receiver.clone(), message, sender }));
+        let task =
+            SendPeriodic(PoolBox::new(SendData { receiver: receiver.clone(), message, sender }));
         self.0
             .schedule_parcel(spec, task)
             .map_err(|refused| refused.map(|task| task.0.into_inner().message))
@@ -160,7 +161,7 @@ impl Scheduler {
         dispatcher: DispatcherId,
     ) -> Result<JobSpec, ScheduleErrorKind> {
         let receiver = receiver.any();
-        if receiver.is_ended() {
+        if receiver.is_stopped() {
             return Err(ScheduleErrorKind::ReceiverGone);
         }
         Ok(spec.policy(policy(&self.0, dispatcher, &receiver.path, receiver.name())))
@@ -176,7 +177,7 @@ pub(crate) fn policy(
 ) -> Policy {
     // The last on the way up is the root.
     let (mut top, mut guardian) = ("", "");
-    for above in path.up() {
+    for above in path.ancestors() {
         (guardian, top) = (top, above.name());
     }
     let guardian = if guardian == "system" { "/system" } else { "/user" };
@@ -202,60 +203,60 @@ impl fmt::Debug for Scheduler {
 }
 
 /// What a job has: a message, or what is left of it, and for whom it is.
-struct Sheet<M, T> {
+struct SendData<M, T> {
     receiver: ActorRef<M>,
     message: T,
     sender: Option<Pid>,
 }
 
-impl<M: 'static, T> Home for Sheet<M, T> {
-    fn home(&self) -> &AnyActor {
+impl<M: 'static, T> InSystem for SendData<M, T> {
+    fn member(&self) -> &AnyActor {
         self.receiver.any()
     }
 }
 
 /// A message that is sent once: taken by the courier, and a task is lent to whoever makes that.
-struct Letter<M: 'static>(Pooled<Sheet<M, Lock<Option<M>>>>);
+struct SendOnce<M: 'static>(PoolBox<SendData<M, Lock<Option<M>>>>);
 
-impl<M: Send + 'static> ParcelTask for Letter<M> {
-    type Courier = Carried<M>;
+impl<M: Send + 'static> ParcelTask for SendOnce<M> {
+    type Courier = MailboxSink<M>;
 
     const TELLS_CANCEL: bool = false;
 
-    fn courier(&self) -> Carried<M> {
-        let Sheet { receiver, message, sender } = &*self.0;
+    fn courier(&self) -> MailboxSink<M> {
+        let SendData { receiver, message, sender } = &*self.0;
         let message = message.with(mem::take);
-        Carried { receiver: receiver.clone(), message, sender: *sender }
+        MailboxSink { receiver: receiver.clone(), message, sender: *sender }
     }
 }
 
 /// A message of which clones are sent.
-struct Serial<M: 'static>(Pooled<Sheet<M, M>>);
+struct SendPeriodic<M: 'static>(PoolBox<SendData<M, M>>);
 
-impl<M: Clone + Send + 'static> ParcelTask for Serial<M> {
-    type Courier = Carried<M>;
+impl<M: Clone + Send + 'static> ParcelTask for SendPeriodic<M> {
+    type Courier = MailboxSink<M>;
 
     const TELLS_CANCEL: bool = false;
 
-    fn courier(&self) -> Carried<M> {
-        let Sheet { receiver, message, sender } = &*self.0;
-        Carried { receiver: receiver.clone(), message: Some(message.clone()), sender: *sender }
+    fn courier(&self) -> MailboxSink<M> {
+        let SendData { receiver, message, sender } = &*self.0;
+        MailboxSink { receiver: receiver.clone(), message: Some(message.clone()), sender: *sender }
     }
 }
 
 /// A message on its way to a mailbox.
-struct Carried<M> {
+struct MailboxSink<M> {
     receiver: ActorRef<M>,
     message: Option<M>,
     sender: Option<Pid>,
 }
 
-impl<M: 'static> Courier for Carried<M> {
+impl<M: 'static> Courier for MailboxSink<M> {
     fn carry(self, parcel: Parcel) {
         let Self { receiver, message, sender } = self;
         let is_once = parcel.mode() == BatchMode::OneShot;
-        let home = receiver.any().clone();
-        let attached = Attached { home, parcel: Some(parcel), batch: None, sender };
+        let actor = receiver.any().clone();
+        let attached = Attached { receiver: actor, parcel: Some(parcel), batch: None, sender };
         let Some(message) = message else { return };
         let mut load = Some((message, attached));
         let sent = receiver.push_with(&mut || {
@@ -265,7 +266,7 @@ impl<M: 'static> Courier for Carried<M> {
         let Err(refusal) = sent else { return };
         let reason = match refusal {
             Refusal::Full => DeadLetterReason::MailboxFull,
-            Refusal::Stopped | Refusal::Overflown => DeadLetterReason::Stopped,
+            Refusal::Stopped | Refusal::Overflowed => DeadLetterReason::Stopped,
         };
         if refusal != Refusal::Stopped || is_once {
             let actor = receiver.any();

@@ -33,10 +33,10 @@
 //! The lock is held for some moves and a step in a queue, and calls nobody: wakers and messages are
 //! dropped, and functions of mapped refs called, after it was opened.
 
-mod line;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model;
+mod wait_queue;
 mod waiters;
 
 use core::{
@@ -47,8 +47,10 @@ use core::{
 
 use clockjack_exec::SendError;
 
-pub(crate) use self::waiters::{Letter, Lined, Through, Unsent, WaitList, Waiters};
-use crate::{ActorRef, base::AnyActor};
+pub(crate) use self::waiters::{
+    DeferredMessage, Enqueued, MappedMessage, WaitList, Waiters, WaitingMessage,
+};
+use crate::{ActorRef, header::AnyActor};
 
 impl<M: 'static> ActorRef<M> {
     /// Sends a message, and waits for room if the mailbox is full.
@@ -80,25 +82,25 @@ impl<M: 'static> ActorRef<M> {
     /// ```
     pub fn send(&self, msg: M) -> Sending<M> {
         let state = match self.tell(msg) {
-            Ok(()) => State::Sent,
-            Err(refused) if refused.is_full() => self.wait_in_line(refused.into_inner()),
-            Err(refused) => State::Refused(refused),
+            Ok(()) => SendState::Sent,
+            Err(refused) if refused.is_full() => self.enqueue(refused.into_inner()),
+            Err(refused) => SendState::Refused(refused),
         };
         Sending { state }
     }
 
     #[cold]
-    fn wait_in_line(&self, msg: M) -> State<M> {
+    fn enqueue(&self, msg: M) -> SendState<M> {
         if self.any().system().is_sealed() {
-            return State::Refused(SendError::full(msg));
+            return SendState::Refused(SendError::full(msg));
         }
         let mut back = None;
-        let lined = self.line_up(self.letter(msg), false, &mut back);
-        match (lined, back) {
-            (Lined::Waits(ticket), _) => State::Waits { to: self.any().clone(), ticket },
-            (Lined::Full, Some(msg)) => State::Again { to: self.clone(), msg },
-            (Lined::Stopped, Some(msg)) => State::Refused(SendError::stopped(msg)),
-            (Lined::Sent | Lined::Full | Lined::Stopped, _) => State::Sent,
+        let enqueued = self.wait_for_room(self.waiting_message(msg), false, &mut back);
+        match (enqueued, back) {
+            (Enqueued::Waits(ticket), _) => SendState::Waits { to: self.any().clone(), ticket },
+            (Enqueued::Full, Some(msg)) => SendState::Again { to: self.clone(), msg },
+            (Enqueued::Stopped, Some(msg)) => SendState::Refused(SendError::stopped(msg)),
+            (Enqueued::Sent | Enqueued::Full | Enqueued::Stopped, _) => SendState::Sent,
         }
     }
 }
@@ -106,10 +108,10 @@ impl<M: 'static> ActorRef<M> {
 /// The future of [`ActorRef::send`].
 #[must_use = "the message may wait for room, and is given up when this is dropped"]
 pub struct Sending<M: 'static> {
-    state: State<M>,
+    state: SendState<M>,
 }
 
-enum State<M: 'static> {
+enum SendState<M: 'static> {
     Sent,
     Refused(SendError<M>),
     Waits {
@@ -121,7 +123,7 @@ enum State<M: 'static> {
         to: ActorRef<M>,
         msg: M,
     },
-    Over,
+    Done,
 }
 
 impl<M> Unpin for Sending<M> {}
@@ -130,18 +132,18 @@ impl<M: 'static> Sending<M> {
     /// Gives up. The message, if it was not sent and now never will be; none if it was sent,
     /// surely, or its fate has been told already.
     pub fn cancel(self: Pin<&mut Self>) -> Option<M> {
-        self.get_mut().give_up()
+        self.get_mut().cancel_send()
     }
 
-    fn give_up(&mut self) -> Option<M> {
-        match core::mem::replace(&mut self.state, State::Over) {
-            State::Sent | State::Over => None,
-            State::Refused(refused) => Some(refused.into_inner()),
-            State::Again { msg, .. } => Some(msg),
-            State::Waits { to, ticket } => {
+    fn cancel_send(&mut self) -> Option<M> {
+        match core::mem::replace(&mut self.state, SendState::Done) {
+            SendState::Sent | SendState::Done => None,
+            SendState::Refused(refused) => Some(refused.into_inner()),
+            SendState::Again { msg, .. } => Some(msg),
+            SendState::Waits { to, ticket } => {
                 let mut back = None;
                 if let Some(waiters) = to.wait_list() {
-                    waiters.give_up(ticket, &mut back);
+                    waiters.cancel(ticket, &mut back);
                 }
                 back
             }
@@ -157,45 +159,45 @@ impl<M: 'static> Future for Sending<M> {
     /// If it is polled after it was ready, or cancelled.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        match core::mem::replace(&mut this.state, State::Over) {
-            State::Sent => Poll::Ready(Ok(())),
-            State::Refused(refused) => Poll::Ready(Err(refused)),
-            State::Waits { to, ticket } => {
+        match core::mem::replace(&mut this.state, SendState::Done) {
+            SendState::Sent => Poll::Ready(Ok(())),
+            SendState::Refused(refused) => Poll::Ready(Err(refused)),
+            SendState::Waits { to, ticket } => {
                 let mut back = None;
                 let waiters = to.wait_list().expect("it stands in the list");
                 let is_waiting = waiters.poll(ticket, cx.waker(), &mut back);
                 if is_waiting {
-                    this.state = State::Waits { to, ticket };
+                    this.state = SendState::Waits { to, ticket };
                     return Poll::Pending;
                 }
                 Poll::Ready(back.map_or(Ok(()), |msg| Err(SendError::stopped(msg))))
             }
-            State::Again { to, msg } => match to.tell(msg) {
+            SendState::Again { to, msg } => match to.tell(msg) {
                 Err(refused) if refused.is_full() => {
-                    this.state = State::Again { to, msg: refused.into_inner() };
+                    this.state = SendState::Again { to, msg: refused.into_inner() };
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }
                 result => Poll::Ready(result),
             },
-            State::Over => panic!("polled after it was over"),
+            SendState::Done => panic!("polled after it was over"),
         }
     }
 }
 
 impl<M: 'static> Drop for Sending<M> {
     fn drop(&mut self) {
-        drop(self.give_up());
+        drop(self.cancel_send());
     }
 }
 
 impl<M> fmt::Debug for Sending<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::Sent => "sent",
-            State::Refused(_) => "refused",
-            State::Waits { .. } | State::Again { .. } => "waits",
-            State::Over => "over",
+            SendState::Sent => "sent",
+            SendState::Refused(_) => "refused",
+            SendState::Waits { .. } | SendState::Again { .. } => "waits",
+            SendState::Done => "over",
         };
         f.debug_tuple("Sending").field(&state).finish()
     }

@@ -24,9 +24,9 @@
 //!    a task fails go on, because they began together with it.
 //! 4. A phase in which something went wrong is noted. If it does not recover, the later ones are
 //!    skipped. Tasks of a skipped phase are dropped, never polled, and noted too.
-//! 5. The application's code (a poll, the text of a failure, a drop) runs in [`Batch::poll`] only,
+//! 5. The application's code (a poll, the text of a failure, a drop) runs in [`PhaseTasks::poll`] only,
 //!    while the tasks are on loan, and nothing of the engine is borrowed. So who puts the engine
-//!    under a lock takes it for [`begin_turn`] and for [`end_turn`], and lets go in between: a task
+//!    under a lock takes it for [`take_tasks`] and for [`return_tasks`], and lets go in between: a task
 //!    may add tasks to later phases, as may other threads.
 //!
 //! *Why it cannot hang*: each turn ends a phase or leaves one with a task that has the driver's
@@ -34,8 +34,8 @@
 //! phases, and by rule 2 none gets new tasks once it has begun. Who adds a task need not wake the
 //! driver: the current phase has some that will.
 //!
-//! [`begin_turn`]: CoordinatedShutdown::begin_turn
-//! [`end_turn`]: CoordinatedShutdown::end_turn
+//! [`take_tasks`]: CoordinatedShutdown::take_tasks
+//! [`return_tasks`]: CoordinatedShutdown::return_tasks
 
 mod config;
 mod report;
@@ -50,8 +50,8 @@ use core::{fmt, mem, task::Context, time::Duration};
 pub use config::{Phase, PhaseConfig, ShutdownConfig, ShutdownConfigError};
 pub use report::{Abort, PhaseOutcome, PhaseReport, Reason, Report, Skip, TaskOutcome, TaskReport};
 pub use shared::SharedShutdown;
-pub use task::{Batch, Guard, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded};
-use task::{Refusal, Waiting, poll_on_loan};
+pub use task::{PhaseTasks, Guard, ShutdownTaskError, TaskFuture, TaskHandle, termination, unguarded};
+use task::{Refusal, PendingTask, poll_and_return};
 
 /// How many tasks may wait for their phase. More than that is a leak in the application, and each
 /// of them is polled whenever one of its phase is woken.
@@ -79,41 +79,41 @@ pub const TASKS_MAX: usize = 1 << 16;
 /// ```
 pub struct CoordinatedShutdown {
     /// In the order in which they run.
-    phases: Vec<Slot>,
-    stage: Stage,
+    phases: Vec<PhaseEntry>,
+    state: State,
     n_waiting: usize,
     next_id: u64,
 }
 
-struct Slot {
+struct PhaseEntry {
     config: PhaseConfig,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingTask>,
 }
 
-enum Stage {
+enum State {
     Idle,
-    Running(Run),
+    Running(RunState),
     Done(Report),
 }
 
-struct Run {
+struct RunState {
     /// What is known so far; a phase has an entry once it is over.
     report: Report,
     /// The first phase that is to run.
     from_index: usize,
     /// The first phase that has not begun.
     next_index: usize,
-    loan: Loan,
+    tasks_at: TasksAt,
 }
 
 /// Where the tasks of the phase that has begun are.
-enum Loan {
+enum TasksAt {
     /// No phase is between its beginning and its end.
-    None,
+    NoPhase,
     /// Here.
-    Back(Batch),
+    Engine(PhaseTasks),
     /// With the driver.
-    Out,
+    Driver,
 }
 
 /// What [`CoordinatedShutdown::run`] did.
@@ -141,13 +141,13 @@ pub enum Progress {
 
 /// What the driver may do now.
 #[derive(Debug)]
-pub enum Turn {
-    /// Poll these and give them to [`CoordinatedShutdown::end_turn`].
-    Work(Batch),
+pub enum TakeTasks {
+    /// Poll these and give them to [`CoordinatedShutdown::return_tasks`].
+    Tasks(PhaseTasks),
     /// Nothing: nobody has asked for a shutdown.
     Idle,
     /// Nothing: the tasks are on loan already.
-    Lent,
+    Taken,
     /// Nothing: it is over.
     Done(Report),
 }
@@ -160,8 +160,8 @@ impl CoordinatedShutdown {
     /// As [`ShutdownConfig::validate`].
     pub fn new(config: &ShutdownConfig) -> Result<Self, ShutdownConfigError> {
         let phases = config.in_order()?.into_iter();
-        let phases = phases.map(|config| Slot { config, waiting: Vec::new() }).collect();
-        Ok(Self { phases, stage: Stage::Idle, n_waiting: 0, next_id: 0 })
+        let phases = phases.map(|config| PhaseEntry { config, waiting: Vec::new() }).collect();
+        Ok(Self { phases, state: State::Idle, n_waiting: 0, next_id: 0 })
     }
 
     /// The phases in the order in which they run.
@@ -188,7 +188,7 @@ impl CoordinatedShutdown {
         let id = self.next_id;
         self.next_id += 1;
         self.n_waiting += 1;
-        self.phases[phase_index].waiting.push(Waiting { id, name: name.into(), future: task });
+        self.phases[phase_index].waiting.push(PendingTask { id, name: name.into(), future: task });
         Ok(TaskHandle { phase_index, id })
     }
 
@@ -201,10 +201,10 @@ impl CoordinatedShutdown {
     }
 
     /// The system has ended without it: gives all tasks that wait, and takes no more.
-    pub fn give_up(&mut self) -> Vec<TaskFuture> {
-        if matches!(self.stage, Stage::Idle) {
+    pub fn discard_tasks(&mut self) -> Vec<TaskFuture> {
+        if matches!(self.state, State::Idle) {
             let report = Report { reason: Reason::UNKNOWN, phases: Vec::new(), aborted: None };
-            self.stage = Stage::Done(report);
+            self.state = State::Done(report);
         }
         self.n_waiting = 0;
         let waiting = self.phases.iter_mut().flat_map(|slot| mem::take(&mut slot.waiting));
@@ -217,7 +217,7 @@ impl CoordinatedShutdown {
     ///
     /// If there is no such phase, and nobody has asked before.
     pub fn run(&mut self, reason: Reason, from: Option<Phase>) -> Result<Begin, UnknownPhase> {
-        if !matches!(self.stage, Stage::Idle) {
+        if !matches!(self.state, State::Idle) {
             return Ok(Begin::Already);
         }
         let from_index = match from {
@@ -225,7 +225,7 @@ impl CoordinatedShutdown {
             None => 0,
         };
         let report = Report { reason, phases: Vec::new(), aborted: None };
-        self.stage = Stage::Running(Run { report, from_index, next_index: 0, loan: Loan::None });
+        self.state = State::Running(RunState { report, from_index, next_index: 0, tasks_at: TasksAt::NoPhase });
         Ok(Begin::Started)
     }
 
@@ -238,10 +238,10 @@ impl CoordinatedShutdown {
     /// What is known so far: a driver that logs compares it with what it has seen.
     #[must_use]
     pub fn report_so_far(&self) -> Option<&Report> {
-        match &self.stage {
-            Stage::Idle => None,
-            Stage::Running(run) => Some(&run.report),
-            Stage::Done(report) => Some(report),
+        match &self.state {
+            State::Idle => None,
+            State::Running(run) => Some(&run.report),
+            State::Done(report) => Some(report),
         }
     }
 
@@ -256,31 +256,31 @@ impl CoordinatedShutdown {
     ) -> Progress {
         // At most one round a phase and one for the end: see "why it cannot hang".
         loop {
-            match self.begin_turn(now_nanos) {
-                Turn::Work(batch) => {
-                    let give_back = |batch| self.end_turn(batch, now_nanos);
-                    if let Some(running) = poll_on_loan(batch, now_nanos, cx, guard, give_back) {
+            match self.take_tasks(now_nanos) {
+                TakeTasks::Tasks(tasks) => {
+                    let return_tasks = |tasks| self.return_tasks(tasks, now_nanos);
+                    if let Some(running) = poll_and_return(tasks, now_nanos, cx, guard, return_tasks) {
                         return running;
                     }
                 }
-                Turn::Idle => return Progress::Idle,
-                Turn::Lent => return Progress::Running { deadline_nanos: None },
-                Turn::Done(report) => return Progress::Done(report),
+                TakeTasks::Idle => return Progress::Idle,
+                TakeTasks::Taken => return Progress::Running { deadline_nanos: None },
+                TakeTasks::Done(report) => return Progress::Done(report),
             }
         }
     }
 
     /// Lends the tasks of the current phase, or of the next one that has any.
-    pub fn begin_turn(&mut self, now_nanos: u64) -> Turn {
-        let run = match &mut self.stage {
-            Stage::Idle => return Turn::Idle,
-            Stage::Done(report) => return Turn::Done(report.clone()),
-            Stage::Running(run) => run,
+    pub fn take_tasks(&mut self, now_nanos: u64) -> TakeTasks {
+        let run = match &mut self.state {
+            State::Idle => return TakeTasks::Idle,
+            State::Done(report) => return TakeTasks::Done(report.clone()),
+            State::Running(run) => run,
         };
-        match mem::replace(&mut run.loan, Loan::Out) {
-            Loan::Out => return Turn::Lent,
-            Loan::Back(batch) => return Turn::Work(batch),
-            Loan::None => {}
+        match mem::replace(&mut run.tasks_at, TasksAt::Driver) {
+            TasksAt::Driver => return TakeTasks::Taken,
+            TasksAt::Engine(tasks) => return TakeTasks::Tasks(tasks),
+            TasksAt::NoPhase => {}
         }
         for phase_index in run.next_index..self.phases.len() {
             let slot = &mut self.phases[phase_index];
@@ -288,35 +288,35 @@ impl CoordinatedShutdown {
             let waiting = mem::take(&mut slot.waiting);
             self.n_waiting -= waiting.len();
             let has_tasks = !waiting.is_empty();
-            let mut batch = Batch::new(phase_index, run.skip(phase_index, &slot.config), waiting);
-            batch.begin(now_nanos, deadline(now_nanos, slot.config.timeout));
+            let mut tasks = PhaseTasks::new(phase_index, run.skip(phase_index, &slot.config), waiting);
+            tasks.begin(now_nanos, deadline(now_nanos, slot.config.timeout));
             if has_tasks {
-                return Turn::Work(batch);
+                return TakeTasks::Tasks(tasks);
             }
-            run.note(batch, &slot.config, now_nanos);
+            run.record_phase(tasks, &slot.config, now_nanos);
         }
         let report = run.report.clone();
-        self.stage = Stage::Done(report.clone());
-        Turn::Done(report)
+        self.state = State::Done(report.clone());
+        TakeTasks::Done(report)
     }
 
-    /// Takes back what [`begin_turn`](Self::begin_turn) lent, after [`Batch::poll`].
+    /// Takes back what [`take_tasks`](Self::take_tasks) lent, after [`PhaseTasks::poll`].
     ///
     /// # Panics
     ///
     /// If this shutdown has not lent it.
-    pub fn end_turn(&mut self, batch: Batch, now_nanos: u64) {
-        let Stage::Running(run) = &mut self.stage else {
+    pub fn return_tasks(&mut self, tasks: PhaseTasks, now_nanos: u64) {
+        let State::Running(run) = &mut self.state else {
             panic!("tasks are given back while no shutdown runs");
         };
-        assert!(matches!(run.loan, Loan::Out), "tasks are given back that were not lent");
-        assert_eq!(batch.phase_index + 1, run.next_index, "tasks of another phase are given back");
-        if batch.is_pending() {
-            run.loan = Loan::Back(batch);
+        assert!(matches!(run.tasks_at, TasksAt::Driver), "tasks are given back that were not lent");
+        assert_eq!(tasks.phase_index + 1, run.next_index, "tasks of another phase are given back");
+        if tasks.is_pending() {
+            run.tasks_at = TasksAt::Engine(tasks);
         } else {
-            run.loan = Loan::None;
-            let config = &self.phases[batch.phase_index].config;
-            run.note(batch, config, now_nanos);
+            run.tasks_at = TasksAt::NoPhase;
+            let config = &self.phases[tasks.phase_index].config;
+            run.record_phase(tasks, config, now_nanos);
         }
     }
 
@@ -325,10 +325,10 @@ impl CoordinatedShutdown {
         if name.is_empty() {
             return Err(Refusal::Unnamed);
         }
-        let is_open = match &self.stage {
-            Stage::Idle => true,
-            Stage::Running(run) => run.is_open(phase_index),
-            Stage::Done(_) => false,
+        let is_open = match &self.state {
+            State::Idle => true,
+            State::Running(run) => run.is_open(phase_index),
+            State::Done(_) => false,
         };
         if !is_open {
             return Err(Refusal::Late);
@@ -353,7 +353,7 @@ impl fmt::Debug for CoordinatedShutdown {
     }
 }
 
-impl Run {
+impl RunState {
     /// Whether a task that is added to this phase now will be looked at when it begins.
     fn is_open(&self, phase_index: usize) -> bool {
         let first_index = self.next_index.max(self.from_index);
@@ -371,16 +371,16 @@ impl Run {
     }
 
     /// Writes down a phase that is over.
-    fn note(&mut self, mut batch: Batch, config: &PhaseConfig, now_nanos: u64) {
+    fn record_phase(&mut self, mut tasks: PhaseTasks, config: &PhaseConfig, now_nanos: u64) {
         let phase = config.phase;
-        if let Some(error) = batch.take_error()
+        if let Some(error) = tasks.take_error()
             && !config.recover
         {
             self.report.aborted = Some(Abort { phase, error });
         }
-        let took = Duration::from_nanos(now_nanos.saturating_sub(batch.began_nanos));
-        let outcome = batch.outcome();
-        let tasks = batch.reports();
+        let took = Duration::from_nanos(now_nanos.saturating_sub(tasks.began_nanos));
+        let outcome = tasks.outcome();
+        let tasks = tasks.reports();
         self.report.phases.push(PhaseReport { phase, outcome, tasks, took });
     }
 }

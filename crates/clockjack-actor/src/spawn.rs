@@ -13,17 +13,17 @@ use clockjack_sync::{Counted, lock::Lock, mail::CAPACITY_MAX};
 
 use crate::{
     Actor, ActorRef, IntoProps, MsgOf, SpawnError, SpawnErrorKind,
-    base::{AnyActor, Core, STOP, Tell},
     cell::Cell,
     children::{Children, NotReserved},
     escalation::{ESCALATIONS_MAX, Escalations},
-    front::Front,
-    notes::Note,
+    header::{ActorHeader, AnyActor, STOP, SystemSend},
     path, props,
+    shared::ActorShared,
+    system_queue::InternalMessage,
 };
 
 /// Where an actor is to run.
-pub(crate) enum Where {
+pub(crate) enum Placement {
     /// On the dispatcher that its props name: what is spawned is `Send`.
     Dispatcher,
     /// On the executor of this thread.
@@ -33,7 +33,7 @@ pub(crate) enum Where {
 }
 
 /// Starts an actor that may change threads.
-pub(crate) fn spawn_sent<P>(
+pub(crate) fn spawn_send<P>(
     parent: &AnyActor,
     supervises: bool,
     name: &str,
@@ -46,7 +46,7 @@ where
     MsgOf<P>: Send,
 {
     // SAFETY: all is `Send`.
-    unsafe { spawn(parent, supervises, Where::Dispatcher, name, props) }
+    unsafe { spawn(parent, supervises, Placement::Dispatcher, name, props) }
 }
 
 /// Starts an actor on the executor whose turn this is.
@@ -58,20 +58,20 @@ pub(crate) fn spawn_here<P: IntoProps>(
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
     // SAFETY: the caller is in a turn of the executor, so this is its thread.
-    unsafe { spawn(parent, supervises, Where::Here(executor), name, props) }
+    unsafe { spawn(parent, supervises, Placement::Here(executor), name, props) }
 }
 
 /// Starts an actor below `parent`.
 ///
 /// # Safety
 ///
-/// For [`Where::Dispatcher`] actor, factory and messages are `Send`; for [`Where::Here`] this is
-/// the thread of the executor, if it has only one; for [`Where::On`] factory and messages are
+/// For [`Placement::Dispatcher`] actor, factory and messages are `Send`; for [`Placement::Here`] this is
+/// the thread of the executor, if it has only one; for [`Placement::On`] factory and messages are
 /// `Send`, and the executor has one thread.
 pub(crate) unsafe fn spawn<P: IntoProps>(
     parent: &AnyActor,
     supervises: bool,
-    place: Where,
+    placement: Placement,
     name: &str,
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
@@ -79,7 +79,7 @@ pub(crate) unsafe fn spawn<P: IntoProps>(
         return Err(SpawnError::new(SpawnErrorKind::InvalidName(invalid), props));
     }
     // SAFETY: by the contract.
-    unsafe { spawn_named(parent, supervises, place, name, props) }
+    unsafe { spawn_named(parent, supervises, placement, name, props) }
 }
 
 /// As [`spawn`], for names that the system may give.
@@ -90,12 +90,12 @@ pub(crate) unsafe fn spawn<P: IntoProps>(
 pub(crate) unsafe fn spawn_named<P: IntoProps>(
     parent: &AnyActor,
     supervises: bool,
-    place: Where,
+    placement: Placement,
     name: &str,
     props: P,
 ) -> Result<ActorRef<MsgOf<P>>, SpawnError<P>> {
     let system = parent.system();
-    let (chosen, dispatcher) = match choose(parent, place, &props) {
+    let (chosen, dispatcher) = match choose_executor(parent, placement, &props) {
         Ok(chosen) => chosen,
         Err(kind) => return Err(SpawnError::new(kind, props)),
     };
@@ -106,11 +106,11 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
     };
     let reserved = match children.with(|children| children.reserve(path.clone())) {
-        Ok(index) => Reserved { parent, children, index },
+        Ok(index) => NameReservation { parent, children, index },
         Err(refused) => return Err(SpawnError::new(kind_of(refused, path), props)),
     };
     if parent.has_hooks {
-        drop(parent.note(Note::Starting(path.clone())));
+        drop(parent.send_internal(InternalMessage::Starting(path.clone())));
     }
     let (mut props, mut is_closed) = (Some(props), false);
     // SAFETY: by the contract. Before its first turn the cell has no actor, only factory and
@@ -120,7 +120,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             executor.engine(),
             || {
                 let props = props.take().expect("it is asked for once").into_props();
-                make(parent, supervises, executor, path, props)
+                build_cell(parent, supervises, executor, path, props)
             },
             |cell| {
                 let child = crate::actor_ref::untyped(cell.clone());
@@ -132,11 +132,11 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
         Ok(cell) => {
             mem::forget(reserved);
             system.spawned(cell.pid());
-            system.started_on(dispatcher);
+            system.actor_started_on(dispatcher);
             let cell = ActorRef::from_cell(cell);
             if is_closed {
                 // The parent may not have found it.
-                cell.any().order(STOP);
+                cell.any().wake_with(STOP);
             }
             Ok(cell)
         }
@@ -153,13 +153,13 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
 
 /// A name that is taken for a child which is being made. Dropped, as by a panic of user code that
 /// makes the child, it is free again.
-struct Reserved<'p> {
+struct NameReservation<'p> {
     parent: &'p AnyActor,
     children: &'p Lock<Children>,
     index: u32,
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for NameReservation<'_> {
     fn drop(&mut self) {
         let is_closed = self.children.with(|children| {
             children.cancel(self.index);
@@ -182,9 +182,9 @@ fn kind_of(refused: NotReserved, path: crate::ActorPath) -> SpawnErrorKind {
 
 /// The executor that it is to run on, none if that is the default one, and the number of its
 /// dispatcher, if that was chosen.
-fn choose<P: IntoProps>(
+fn choose_executor<P: IntoProps>(
     parent: &AnyActor,
-    place: Where,
+    placement: Placement,
     props: &P,
 ) -> Result<(Option<Handle>, DispatcherId), SpawnErrorKind> {
     let system = parent.system();
@@ -193,11 +193,11 @@ fn choose<P: IntoProps>(
     if let Some(why) = settings.and_then(|settings| settings.invalid) {
         return Err(SpawnErrorKind::InvalidProps(why));
     }
-    let chosen = match place {
-        Where::Here(handle) if !handle.is_local() => return Err(SpawnErrorKind::NotLocal),
-        Where::Here(handle) | Where::On(handle) => (Some(handle), DispatcherId::DEFAULT),
-        Where::Dispatcher if dispatcher == DispatcherId::DEFAULT => (None, dispatcher),
-        Where::Dispatcher => {
+    let chosen = match placement {
+        Placement::Here(handle) if !handle.is_local() => return Err(SpawnErrorKind::NotLocal),
+        Placement::Here(handle) | Placement::On(handle) => (Some(handle), DispatcherId::DEFAULT),
+        Placement::Dispatcher if dispatcher == DispatcherId::DEFAULT => (None, dispatcher),
+        Placement::Dispatcher => {
             let handle = system.executor(dispatcher).ok_or(SpawnErrorKind::NoDispatcher)?;
             (Some(handle), dispatcher)
         }
@@ -205,39 +205,39 @@ fn choose<P: IntoProps>(
     if system.is_sealed() { Err(SpawnErrorKind::Sealed) } else { Ok(chosen) }
 }
 
-fn make<A: Actor, F: FnMut() -> A + 'static>(
+fn build_cell<A: Actor, F: FnMut() -> A + 'static>(
     parent: &AnyActor,
     supervises: bool,
     executor: &Handle,
     path: crate::ActorPath,
     props: props::Props<A, F>,
-) -> (Front<A::Msg>, Cell<A, F>) {
+) -> (ActorShared<A::Msg>, Cell<A, F>) {
     let (factory, settings) = props.into_parts();
     let mailbox = settings.as_ref().map_or(props::Mailbox::DEFAULT, |settings| settings.mailbox);
     let limit = executor.limits().messages_max();
     let capacity = mailbox.capacity().map_or(limit, |capacity| capacity.min(limit));
     let capacity = capacity.clamp(1, CAPACITY_MAX);
     // SAFETY: the parent's cell is held by the new one.
-    let mut core = unsafe {
-        Core::new(path, Some(parent.clone()), parent.system_ptr(), mailbox.on_overflow())
+    let mut header = unsafe {
+        ActorHeader::new(path, Some(parent.clone()), parent.system_ptr(), mailbox.on_overflow())
     };
     let mut settings = settings;
     if let Some(settings) = &mut settings {
         let children = settings.children.as_ref();
-        core.has_hooks = children.is_some_and(|(_, strategy)| strategy.has_hooks());
-        core.hears_restarts = children.is_some_and(|(_, strategy)| strategy.may_restart());
+        header.has_hooks = children.is_some_and(|(_, strategy)| strategy.has_hooks());
+        header.may_restart_children = children.is_some_and(|(_, strategy)| strategy.may_restart());
         if let Some(sink) = settings.sink.take() {
             let sink = Counted::new(Escalations::new(sink, ESCALATIONS_MAX));
-            let children = core.children_or_new().expect("it has not begun to stop");
+            let children = header.children_or_new().expect("it has not begun to stop");
             children.with(|children| children.sink = Some(sink));
         }
     }
-    if parent.hears_restarts {
+    if parent.may_restart_children {
         // It will have something to say if it fails, and must not need memory for that then.
-        core.line_or_new();
+        header.parent_link_or_new();
     }
-    let front = Front::new(core, capacity);
-    (front, Cell::new(factory, settings, supervises))
+    let shared = ActorShared::new(header, capacity);
+    (shared, Cell::new(factory, settings, supervises))
 }
 
 /// The same actor, if it takes messages of this type.
@@ -246,7 +246,7 @@ pub(crate) fn typed<M: 'static>(actor: &AnyActor) -> Option<ActorRef<M>> {
         return None;
     }
     // SAFETY: its kind is the type of its messages, so its front is of this type.
-    let cell = unsafe { CustomRef::<Front<M>>::from_raw(actor.clone().into_raw()) };
+    let cell = unsafe { CustomRef::<ActorShared<M>>::from_raw(actor.clone().into_raw()) };
     Some(ActorRef::from_cell(cell))
 }
 
@@ -261,7 +261,7 @@ pub(crate) fn find(top: &AnyActor, names: &[&str]) -> Option<AnyActor> {
 }
 
 /// All that stand below, for reports.
-pub(crate) fn below(top: &AnyActor) -> Vec<AnyActor> {
+pub(crate) fn descendants(top: &AnyActor) -> Vec<AnyActor> {
     let mut all = Vec::new();
     let mut open = Vec::from([top.clone()]);
     while let Some(next) = open.pop() {

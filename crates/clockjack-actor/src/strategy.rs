@@ -2,7 +2,7 @@
 //!
 //! A [`Strategy`] is a decision with its limits, written down when an actor is described. Nothing
 //! in here reads a clock, arms a timer or touches an actor: the caller hands in a failure and the
-//! time, and gets a ruling that it carries out. So the laws can be tested without any actor.
+//! time, and gets a decision that it carries out. So the laws can be tested without any actor.
 //!
 //! # The laws
 //!
@@ -37,10 +37,10 @@ use clockjack_exec::Failure;
 use crate::{ActorPath, failure_info::RestartStats};
 
 mod backoff;
-mod layer;
+mod state;
 
 pub use backoff::Backoff;
-pub(crate) use layer::{Layer, Ledger, Moment, Ruling};
+pub(crate) use state::{Decision, FailureContext, RestartHistory, StrategyState};
 
 /// How many messages are kept for an actor while it waits to be restarted, unless it says else.
 pub const STASH_CAPACITY: usize = 1000;

@@ -38,17 +38,17 @@ use clockjack_sched::{
 use clockjack_sync::mutant;
 use clockjack_time::TimerInstant;
 
-pub(crate) use self::table::{Source, Table, Timer};
+pub(crate) use self::table::{Source, Timer, TimerTable};
 use crate::{
     Actor, Context,
-    base::{AnyActor, NOTES, Tell},
-    cell::{Cell, State, TurnOf, any, drop_told},
-    control::{Control, Fire},
+    cell::{Cell, CellState, TurnOf, any, drop_reported},
+    control::{Control, TimerFired},
     envelope::{Attached, Envelope},
-    notes::FirePost,
-    pooled::Pooled,
-    receive_timeout::Idle,
+    header::{AnyActor, SYSTEM_QUEUE, SystemSend},
+    pool_box::PoolBox,
+    receive_timeout::ReceiveTimeout,
     scheduler,
+    system_queue::TimerNode,
     testing::{Effect, TimerMode},
 };
 
@@ -107,18 +107,23 @@ impl fmt::Debug for Key {
 }
 
 /// What an actor has to do with time; made when it is first used.
-pub(crate) struct Timed<M> {
-    pub(crate) timers: Table<M>,
-    pub(crate) idle: Idle,
+pub(crate) struct ActorTimers<M> {
+    pub(crate) table: TimerTable<M>,
+    pub(crate) receive_timeout: ReceiveTimeout,
     /// The run that the handler was called for.
     pub(crate) run: Option<OpenParcel>,
     /// The run whose handler has begun the wait that is under way.
     pub(crate) in_wait: Option<OpenParcel>,
 }
 
-impl<M> Default for Timed<M> {
+impl<M> Default for ActorTimers<M> {
     fn default() -> Self {
-        Self { timers: Table::default(), idle: Idle::default(), run: None, in_wait: None }
+        Self {
+            table: TimerTable::default(),
+            receive_timeout: ReceiveTimeout::default(),
+            run: None,
+            in_wait: None,
+        }
     }
 }
 
@@ -159,12 +164,12 @@ impl<M> Default for Timed<M> {
 /// }
 /// ```
 pub struct Timers<'c, A: Actor> {
-    state: &'c mut State<A>,
+    state: &'c mut CellState<A>,
     turn: &'c TurnOf<'c, A::Msg>,
 }
 
 impl<'c, A: Actor> Timers<'c, A> {
-    pub(crate) fn new(state: &'c mut State<A>, turn: &'c TurnOf<'c, A::Msg>) -> Self {
+    pub(crate) fn new(state: &'c mut CellState<A>, turn: &'c TurnOf<'c, A::Msg>) -> Self {
         Self { state, turn }
     }
 }
@@ -202,7 +207,7 @@ impl<A: Actor> Timers<'_, A> {
         instant: TimerInstant,
         msg: A::Msg,
     ) -> Result<(), ScheduleError<A::Msg>> {
-        let now = self.turn.front().core.system().jobs().now();
+        let now = self.turn.front().header.system().jobs().now();
         self.single(key, instant.since(now), msg)
     }
 
@@ -274,9 +279,9 @@ impl<A: Actor> Timers<'_, A> {
     /// Cancels a timer: nothing of it arrives any more, also if it was due already. False if there
     /// is none.
     pub fn cancel(&mut self, key: impl Into<Key>) -> bool {
-        let Some(timed) = self.state.timed_mut() else { return false };
+        let Some(timers) = self.state.timers_mut() else { return false };
         let key = key.into();
-        let Some(timer) = timed.timers.remove(key) else { return false };
+        let Some(timer) = timers.table.remove(key) else { return false };
         let was_active = timer.is_active();
         timer.job.cancel();
         if was_active {
@@ -287,7 +292,7 @@ impl<A: Actor> Timers<'_, A> {
 
     /// Cancels all timers.
     pub fn cancel_all(&mut self) {
-        while let Some(timer) = self.state.timed_mut().and_then(|one| one.timers.remove_last()) {
+        while let Some(timer) = self.state.timers_mut().and_then(|one| one.table.remove_last()) {
             let was_active = timer.is_active();
             timer.job.cancel();
             if was_active {
@@ -299,32 +304,32 @@ impl<A: Actor> Timers<'_, A> {
     /// Whether something of it may still arrive.
     #[must_use]
     pub fn is_active(&self, key: impl Into<Key>) -> bool {
-        let timed = self.state.extra.as_ref().and_then(|extra| extra.timed.as_ref());
-        timed.is_some_and(|timed| timed.timers.get(key.into()).is_some_and(Timer::is_active))
+        let timers = self.state.rare.as_ref().and_then(|rare| rare.timers.as_ref());
+        timers.is_some_and(|timers| timers.table.get(key.into()).is_some_and(Timer::is_active))
     }
 
     /// Makes the job of a timer. What the key had is as it was until the place is filled.
-    fn set(&mut self, key: Key, spec: JobSpec) -> Result<Place, ScheduleError<()>> {
-        let core = &self.turn.front().core;
-        let jobs = core.system().jobs();
+    fn set(&mut self, key: Key, spec: JobSpec) -> Result<PreparedTimer, ScheduleError<()>> {
+        let header = &self.turn.front().header;
+        let jobs = header.system().jobs();
         let dispatcher = self.state.dispatcher();
         let class = type_name::<A>();
-        let spec = spec.policy(scheduler::policy(jobs, dispatcher, &core.path, class));
-        let timers = &mut self.state.timed().timers;
+        let spec = spec.policy(scheduler::policy(jobs, dispatcher, &header.path, class));
+        let timers = &mut self.state.timers_or_new().table;
         let (slot, generation) = timers.reserve(key);
         let actor = crate::actor_ref::untyped(self.turn.me());
-        let post = timers.post(slot).clone();
-        let task = Ring { actor, post, slot, generation };
+        let node = timers.node(slot).clone();
+        let task = TimerTask { actor, node, slot, generation };
         let job = jobs.schedule_parcel(spec, task).map_err(ScheduleError::discard)?;
         let overriding = timers.get(key).is_some_and(Timer::is_active);
         let (delay, mode) = (spec.delay, TimerMode::of(&spec));
         self.state.record(|| Effect::TimerScheduled { key, delay, mode, overriding });
-        Ok(Place { key, slot, generation, job })
+        Ok(PreparedTimer { key, slot, generation, job })
     }
 
-    fn fill(&mut self, place: Place, source: Source<A::Msg>) {
-        let Place { key, slot, generation, job } = place;
-        let timers = &mut self.state.timed().timers;
+    fn fill(&mut self, place: PreparedTimer, source: Source<A::Msg>) {
+        let PreparedTimer { key, slot, generation, job } = place;
+        let timers = &mut self.state.timers_or_new().table;
         if let Some(old) = timers.insert(slot, Timer { key, generation, job, source }) {
             old.job.cancel();
         }
@@ -338,7 +343,7 @@ impl<A: Actor> fmt::Debug for Timers<'_, A> {
 }
 
 /// A timer that has its job, but not its message yet.
-struct Place {
+struct PreparedTimer {
     key: Key,
     slot: u32,
     generation: u32,
@@ -346,45 +351,45 @@ struct Place {
 }
 
 /// What the scheduler has of a timer.
-struct Ring {
+struct TimerTask {
     actor: AnyActor,
     /// That of the slot.
-    post: FirePost,
+    node: TimerNode,
     slot: u32,
     generation: u32,
 }
 
-impl ParcelTask for Ring {
+impl ParcelTask for TimerTask {
     type Courier = Self;
 
     const TELLS_CANCEL: bool = false;
 
     fn courier(&self) -> Self {
-        let (actor, post) = (self.actor.clone(), self.post.clone());
-        Self { actor, post, slot: self.slot, generation: self.generation }
+        let (actor, node) = (self.actor.clone(), self.node.clone());
+        Self { actor, node, slot: self.slot, generation: self.generation }
     }
 }
 
-impl Courier for Ring {
+impl Courier for TimerTask {
     fn carry(self, parcel: Parcel) {
-        let Self { actor, post, slot, generation } = self;
-        match actor.notes.push_fire(&post, Fire { slot, generation, parcel }) {
+        let Self { actor, node, slot, generation } = self;
+        match actor.system_queue.push_timer_fired(&node, TimerFired { slot, generation, parcel }) {
             // One that the slot had before, and that is not current any more.
             Ok(stale) => drop(stale),
             // The actor has ended, and its timers with it.
-            Err(fire) => return fire.parcel.end_job(),
+            Err(fired) => return fired.parcel.end_job(),
         }
-        actor.order(NOTES);
+        actor.wake_with(SYSTEM_QUEUE);
     }
 }
 
-impl<A: Actor> State<A> {
-    pub(crate) fn timed(&mut self) -> &mut Timed<A::Msg> {
-        self.extra().timed.get_or_insert_default()
+impl<A: Actor> CellState<A> {
+    pub(crate) fn timers_or_new(&mut self) -> &mut ActorTimers<A::Msg> {
+        self.rare().timers.get_or_insert_default()
     }
 
-    pub(crate) fn timed_mut(&mut self) -> Option<&mut Timed<A::Msg>> {
-        self.extra.as_mut()?.timed.as_deref_mut()
+    pub(crate) fn timers_mut(&mut self) -> Option<&mut ActorTimers<A::Msg>> {
+        self.rare.as_mut()?.timers.as_deref_mut()
     }
 
     pub(crate) fn dispatcher(&self) -> DispatcherId {
@@ -394,74 +399,74 @@ impl<A: Actor> State<A> {
 
     /// A message as it is put aside by the handler it came to: with its batch.
     pub(crate) fn put_aside(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) -> Envelope<A::Msg> {
-        let (batch, sender) = self.extra.as_ref().map_or((None, None), |e| (e.batch, e.sender));
+        let (batch, sender) = self.rare.as_ref().map_or((None, None), |e| (e.batch, e.sender));
         if batch.is_none() && sender.is_none() {
             return Envelope::new(msg);
         }
-        let home = crate::actor_ref::untyped(turn.me());
-        Envelope::with(msg, Attached { home, parcel: None, batch, sender })
+        let receiver = crate::actor_ref::untyped(turn.me());
+        Envelope::with(msg, Attached { receiver, parcel: None, batch, sender })
     }
 
     /// Whether a future that it waits for keeps user messages away.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.futures.is_waiting())
+        self.rare.as_ref().is_some_and(|rare| rare.futures.is_waiting())
     }
 
     /// Notes for what the handler is called that comes next.
-    pub(crate) fn begin_run(&mut self, batch: Option<ExecutionBatch>, sender: Option<Pid>) {
-        let extra = self.extra();
-        extra.batch = batch;
-        extra.sender = sender;
+    pub(crate) fn start_run(&mut self, batch: Option<ExecutionBatch>, sender: Option<Pid>) {
+        let rare = self.rare();
+        rare.batch = batch;
+        rare.sender = sender;
     }
 
     /// The handler has returned, or panicked. Its run is complete, unless it `waits`: then that is
     /// so when the wait is over.
-    pub(crate) fn end_run(&mut self, waits: bool) {
-        let Some(extra) = &mut self.extra else { return };
-        extra.batch = None;
-        extra.sender = None;
-        let Some(timed) = &mut extra.timed else { return };
-        let Some(run) = timed.run.take() else { return };
+    pub(crate) fn finish_run(&mut self, waits: bool) {
+        let Some(rare) = &mut self.rare else { return };
+        rare.batch = None;
+        rare.sender = None;
+        let Some(timers) = &mut rare.timers else { return };
+        let Some(run) = timers.run.take() else { return };
         if waits && !mutant!("actor-run-ends-in-wait") {
-            timed.in_wait = Some(run);
+            timers.in_wait = Some(run);
         }
     }
 
     /// Completes the run whose handler has begun a wait, if that is over. One that follows at once
     /// counts as the same.
-    pub(crate) fn settle_wait(&mut self) {
+    pub(crate) fn finish_wait(&mut self) {
         if !self.is_waiting() {
-            self.end_wait();
+            self.clear_wait();
         }
     }
 
-    fn end_wait(&mut self) {
-        if let Some(timed) = self.timed_mut() {
-            timed.in_wait = None;
+    fn clear_wait(&mut self) {
+        if let Some(timers) = self.timers_mut() {
+            timers.in_wait = None;
         }
     }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// A timer is due: handles its message, if it is still wanted.
-    pub(crate) fn fire(&mut self, turn: &TurnOf<'_, A::Msg>, fire: Fire) {
-        let Fire { slot, generation, parcel } = fire;
-        let Some(timed) = self.state.timed_mut() else { return };
-        if !timed.timers.is_current(slot, generation) {
+    pub(crate) fn timer_fired(&mut self, turn: &TurnOf<'_, A::Msg>, fired: TimerFired) {
+        let TimerFired { slot, generation, parcel } = fired;
+        let Some(timers) = self.state.timers_mut() else { return };
+        if !timers.table.is_current(slot, generation) {
             return;
         }
         let Some(run) = parcel.open() else {
             // The scheduler has cancelled it: it was too far behind, or there is a shutdown.
-            let timer = timed.timers.remove_slot(slot);
-            drop_told(&any(turn), timer);
+            let timer = timers.table.remove_slot(slot);
+            drop_reported(&any(turn), timer);
             return;
         };
         let batch = run.fire().batch();
-        timed.run = Some(run);
+        timers.run = Some(run);
         // Unguarded, as a handler: if it panics, the run is complete, and the actor has failed.
-        let Some(msg) = timed.timers.take_message(slot) else { return };
-        self.state.begin_run(Some(batch), None);
-        self.receive_timed(turn, msg);
+        let Some(msg) = timers.table.take_message(slot) else { return };
+        self.state.start_run(Some(batch), None);
+        self.receive_with_timers(turn, msg);
     }
 
     /// Handles a message with what came along, if it is still wanted.
@@ -470,52 +475,52 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(crate) fn receive_attached(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
-        attached: Option<Pooled<Attached>>,
+        attached: Option<PoolBox<Attached>>,
         msg: A::Msg,
     ) {
         if let Some(attached) = attached {
-            let Attached { home: _, parcel, mut batch, sender } = attached.into_inner();
+            let Attached { receiver: _, parcel, mut batch, sender } = attached.into_inner();
             if let Some(parcel) = parcel {
                 let Some(run) = parcel.open() else {
-                    drop_told(&any(turn), msg);
+                    drop_reported(&any(turn), msg);
                     return;
                 };
                 batch = Some(run.fire().batch());
-                self.state.timed().run = Some(run);
+                self.state.timers_or_new().run = Some(run);
             }
-            self.state.begin_run(batch, sender);
+            self.state.start_run(batch, sender);
         }
-        self.receive_timed(turn, msg);
+        self.receive_with_timers(turn, msg);
     }
 
     /// Handles a message in an actor that has to do with time.
     #[cold]
     #[inline(never)]
-    pub(crate) fn receive_timed(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
+    pub(crate) fn receive_with_timers(&mut self, turn: &TurnOf<'_, A::Msg>, msg: A::Msg) {
         let was_waiting = self.state.is_waiting();
         let influences = self.state.influences(&msg);
         let Some(actor) = &mut self.actor else { return };
         let mut cx = Context::new(&mut self.state, turn);
         let result = actor.receive(&mut cx, msg);
-        self.state.end_run(!was_waiting && self.state.is_waiting());
-        self.conclude::<A::Msg>(turn, result);
+        self.state.finish_run(!was_waiting && self.state.is_waiting());
+        self.handle_result::<A::Msg>(turn, result);
         if influences {
-            self.state.restart_idle(turn);
+            self.state.restart_receive_timeout(turn);
         }
     }
 
     /// Ends what this value of the actor has begun by the clock.
-    pub(crate) fn end_timers(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        self.state.end_run(false);
-        self.state.end_wait();
-        self.state.cancel_idle();
-        if self.state.timed_mut().is_none() || mutant!("actor-timers-outlive-restart") {
+    pub(crate) fn cancel_timers(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        self.state.finish_run(false);
+        self.state.clear_wait();
+        self.state.cancel_receive_timeout();
+        if self.state.timers_mut().is_none() || mutant!("actor-timers-outlive-restart") {
             return;
         }
-        while let Some(timer) = self.state.timed().timers.remove_last() {
+        while let Some(timer) = self.state.timers_or_new().table.remove_last() {
             timer.job.cancel();
-            drop_told(&any(turn), timer);
+            drop_reported(&any(turn), timer);
         }
-        self.state.extra().control.retain(|item| matches!(item, Control::Message(_)));
+        self.state.rare().control.retain(|item| matches!(item, Control::Message(_)));
     }
 }

@@ -6,7 +6,7 @@ use crate::ActorPath;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AskErrorKind {
     TimedOut,
     Stopped,
     Dropped,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 /// An ask that has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskError {
-    kind: Kind,
+    kind: AskErrorKind,
     target: ActorPath,
     message_type: &'static str,
     timeout: Duration,
@@ -28,7 +28,7 @@ pub struct AskError {
 
 impl AskError {
     pub(super) fn new(
-        kind: Kind,
+        kind: AskErrorKind,
         target: ActorPath,
         message_type: &'static str,
         timeout: Duration,
@@ -40,19 +40,19 @@ impl AskError {
     /// known.
     #[must_use]
     pub const fn is_timed_out(&self) -> bool {
-        matches!(self.kind, Kind::TimedOut)
+        matches!(self.kind, AskErrorKind::TimedOut)
     }
 
     /// Whether the actor had stopped, or did so before it answered. Permanent.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
-        matches!(self.kind, Kind::Stopped)
+        matches!(self.kind, AskErrorKind::Stopped)
     }
 
     /// Whether the actor has dropped the request, or what it was to answer by.
     #[must_use]
     pub const fn is_dropped(&self) -> bool {
-        matches!(self.kind, Kind::Dropped)
+        matches!(self.kind, AskErrorKind::Dropped)
     }
 
     /// Whether the actor has asked itself and waits for the answer, by
@@ -61,14 +61,20 @@ impl AskError {
     /// [`Context::ask`](crate::Context::ask), which lets it go on.
     #[must_use]
     pub const fn is_to_itself(&self) -> bool {
-        matches!(self.kind, Kind::ToItself)
+        matches!(self.kind, AskErrorKind::ToItself)
     }
 
     /// Whether the ask could not be made: with a time-out of zero, without memory in a sealed
     /// system, without room in a mailbox that nobody waits for or among the timers.
     #[must_use]
     pub const fn is_refused(&self) -> bool {
-        matches!(self.kind, Kind::ZeroTimeout | Kind::Full | Kind::NoTimer | Kind::Sealed)
+        matches!(
+            self.kind,
+            AskErrorKind::ZeroTimeout
+                | AskErrorKind::Full
+                | AskErrorKind::NoTimer
+                | AskErrorKind::Sealed
+        )
     }
 
     /// Who was asked.
@@ -95,17 +101,19 @@ impl fmt::Display for AskError {
         let Self { kind, target, message_type, timeout } = self;
         write!(f, "{target} has not answered a message of type {message_type}: ")?;
         match kind {
-            Kind::TimedOut => write!(f, "timed out after {timeout:?}"),
-            Kind::Stopped => write!(f, "already terminated (time-out {timeout:?})"),
-            Kind::Dropped => write!(f, "it dropped the request (time-out {timeout:?})"),
-            Kind::ToItself => write!(
+            AskErrorKind::TimedOut => write!(f, "timed out after {timeout:?}"),
+            AskErrorKind::Stopped => write!(f, "already terminated (time-out {timeout:?})"),
+            AskErrorKind::Dropped => write!(f, "it dropped the request (time-out {timeout:?})"),
+            AskErrorKind::ToItself => write!(
                 f,
                 "it is who asks, and takes no messages while it waits (time-out {timeout:?})"
             ),
-            Kind::ZeroTimeout => f.write_str("a time-out of zero leaves no time for it"),
-            Kind::Full => write!(f, "the mailbox is full (time-out {timeout:?})"),
-            Kind::NoTimer => write!(f, "no room for another timer (time-out {timeout:?})"),
-            Kind::Sealed => write!(f, "the system is sealed (time-out {timeout:?})"),
+            AskErrorKind::ZeroTimeout => f.write_str("a time-out of zero leaves no time for it"),
+            AskErrorKind::Full => write!(f, "the mailbox is full (time-out {timeout:?})"),
+            AskErrorKind::NoTimer => {
+                write!(f, "no buffer for another timer (time-out {timeout:?})")
+            }
+            AskErrorKind::Sealed => write!(f, "the system is sealed (time-out {timeout:?})"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An edge leads from an actor that waits for an answer to the one that is to give it. It is there
 //! as long as the ask is pending, and counts as long as there is no answer: it may have that before
 //! its asker has seen it. Who adds one looks whether there is a way back: then all on it wait for
-//! each other, and that is told. The look goes no further than [`LOOK_MAX`] actors, since it holds
+//! each other, and that is told. The look goes no further than [`SEARCH_MAX`] actors, since it holds
 //! a lock.
 
 use alloc::{collections::BTreeMap, vec::Vec};
@@ -11,10 +11,10 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use clockjack_sync::{lock::Lock, mutant};
 
 /// How many actors a look for cycles visits.
-const LOOK_MAX: usize = 64;
+const SEARCH_MAX: usize = 64;
 
 /// The asks in flight between actors that are known by a `K`; a `T` says more of who is asked.
-pub(crate) struct Graph<K, T> {
+pub(crate) struct WaitForGraph<K, T> {
     edges: Lock<Edges<K, T>>,
     /// Whether an ask has no answer yet. Called under the lock.
     is_awaited: fn(&T) -> bool,
@@ -35,7 +35,7 @@ struct Edge<K, T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeId<K>(K, u64);
 
-impl<K: Copy + Ord, T: Clone> Graph<K, T> {
+impl<K: Copy + Ord, T: Clone> WaitForGraph<K, T> {
     pub(crate) fn new(is_awaited: fn(&T) -> bool) -> Self {
         Self { edges: Lock::new(Edges { next: 0, map: BTreeMap::new() }), is_awaited }
     }
@@ -46,7 +46,7 @@ impl<K: Copy + Ord, T: Clone> Graph<K, T> {
         self.edges.with(|edges| {
             let id = EdgeId(from, edges.next);
             edges.next += 1;
-            let mut cycle = edges.way(to, from, self.is_awaited);
+            let mut cycle = edges.path(to, from, self.is_awaited);
             if let Some(cycle) = &mut cycle {
                 cycle.insert(0, whom.clone());
             }
@@ -66,7 +66,7 @@ impl<K: Copy + Ord, T: Clone> Graph<K, T> {
 
 impl<K: Copy + Ord, T: Clone> Edges<K, T> {
     /// Those on a way from `start`, which is left out, to `end`, which is not.
-    fn way(&self, start: K, end: K, is_awaited: fn(&T) -> bool) -> Option<Vec<T>> {
+    fn path(&self, start: K, end: K, is_awaited: fn(&T) -> bool) -> Option<Vec<T>> {
         // Each found with where it was found from; the oldest edges first.
         let mut found: Vec<(K, Option<(usize, &T)>)> = Vec::from([(start, None)]);
         let mut at = 0;
@@ -75,7 +75,7 @@ impl<K: Copy + Ord, T: Clone> Edges<K, T> {
                 if !is_awaited(&edge.whom) || found.iter().any(|(known, _)| *known == edge.to) {
                     continue;
                 }
-                if found.len() >= LOOK_MAX {
+                if found.len() >= SEARCH_MAX {
                     return None;
                 }
                 found.push((edge.to, Some((at, &edge.whom))));
@@ -91,22 +91,22 @@ impl<K: Copy + Ord, T: Clone> Edges<K, T> {
 
 /// The way to what was found last.
 fn trace<K, T: Clone>(found: &[(K, Option<(usize, &T)>)]) -> Vec<T> {
-    let mut way = Vec::new();
+    let mut path = Vec::new();
     let mut at = found.len().checked_sub(1);
     while let Some((_, Some((from, whom)))) = at.and_then(|at| found.get(at)) {
-        way.push((*whom).clone());
+        path.push((*whom).clone());
         at = Some(*from);
     }
-    way.reverse();
-    way
+    path.reverse();
+    path
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn graph() -> Graph<u32, &'static str> {
-        Graph::new(|whom| !whom.ends_with("has answered"))
+    fn graph() -> WaitForGraph<u32, &'static str> {
+        WaitForGraph::new(|whom| !whom.ends_with("has answered"))
     }
 
     #[test]
@@ -150,13 +150,13 @@ mod tests {
 
     #[test]
     fn a_look_is_bounded() {
-        let graph = Graph::new(|_| true);
-        let far = u32::try_from(LOOK_MAX).unwrap();
+        let graph = WaitForGraph::new(|_| true);
+        let far = u32::try_from(SEARCH_MAX).unwrap();
         for n in 0..far - 1 {
             assert_eq!(graph.add(n, n + 1, n + 1).1, None);
         }
         let (id, cycle) = graph.add(far - 1, 0, 0);
-        assert_eq!(cycle.unwrap().len(), LOOK_MAX);
+        assert_eq!(cycle.unwrap().len(), SEARCH_MAX);
         graph.remove(id);
         graph.add(far - 1, far, far);
         assert_eq!(graph.add(far, 0, 0).1, None, "it is too far away");

@@ -11,58 +11,61 @@ use clockjack_sync::{
     prim::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use super::slot::{Home, Slot};
-use crate::base::AnyActor;
+use super::slot::{ReplySlot, SlotOwner};
+use crate::header::AnyActor;
 
-const SHELVES: usize = 4;
+const FREE_LISTS: usize = 4;
 /// How many slots a shelf keeps; what is more is freed.
-const SHELF_MAX: usize = 256;
+const FREE_LIST_MAX: usize = 256;
 
-type AnySlot = Box<Slot<AnyActor>>;
+type AnySlot = Box<ReplySlot<AnyActor>>;
 
 /// See the [module](self).
-pub(crate) struct Pool {
-    shelves: [Lock<Vec<AnySlot>>; SHELVES],
+pub(crate) struct SlotPool {
+    free_lists: [Lock<Vec<AnySlot>>; FREE_LISTS],
     made: AtomicU32,
 }
 
-impl Pool {
+impl SlotPool {
     pub(crate) fn new() -> Self {
-        Self { shelves: core::array::from_fn(|_| Lock::new(Vec::new())), made: AtomicU32::new(0) }
+        Self {
+            free_lists: core::array::from_fn(|_| Lock::new(Vec::new())),
+            made: AtomicU32::new(0),
+        }
     }
 
     /// A slot, with timers of this executor; none if one would have to be made, and that is not
     /// allowed.
     pub(super) fn take(&self, timers: &Handle, may_make: bool) -> Option<AnySlot> {
-        let found = self.shelves.iter().find_map(|shelf| shelf.try_with(Vec::pop)?);
+        let found = self.free_lists.iter().find_map(|list| list.try_with(Vec::pop)?);
         if found.is_some() || !may_make {
             return found;
         }
         // Relaxed: a number for names.
-        Some(Slot::new(self.made.fetch_add(1, Relaxed), timers.clone()))
+        Some(ReplySlot::new(self.made.fetch_add(1, Relaxed), timers.clone()))
     }
 
     fn put(&self, slot: AnySlot) {
         let mut slot = Some(slot);
-        let put = |shelf: &mut Vec<AnySlot>| {
-            if shelf.len() < SHELF_MAX {
-                shelf.extend(slot.take());
+        let put = |list: &mut Vec<AnySlot>| {
+            if list.len() < FREE_LIST_MAX {
+                list.extend(slot.take());
             }
             slot.is_none()
         };
         let mut put = put;
-        let is_put = self.shelves.iter().any(|shelf| shelf.try_with(&mut put) == Some(true));
+        let is_put = self.free_lists.iter().any(|list| list.try_with(&mut put) == Some(true));
         if !is_put {
             drop(slot);
         }
     }
 }
 
-impl Home for AnyActor {
+impl SlotOwner for AnyActor {
     type Timers = Handle;
 
     /// Whoever is asked belongs to the system whose slot it is.
-    fn take_back(self, slot: Box<Slot<Self>>) {
+    fn reclaim(self, slot: Box<ReplySlot<Self>>) {
         self.system().slots().put(slot);
     }
 }

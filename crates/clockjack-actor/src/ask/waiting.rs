@@ -16,27 +16,27 @@ use clockjack_sync::mutant;
 use clockjack_time::Tick;
 
 use super::{
-    graph::{EdgeId, Graph},
-    slot::{Asker, Glance, Outcome},
+    graph::{EdgeId, WaitForGraph},
+    slot::{Asker, ReplyOutcome, ReplySlotObserver},
 };
 use crate::{
     ActorPath,
-    base::AnyActor,
     events::{AskCycle, SystemEvent},
     futures::waker::{Owner, owner_of},
+    header::AnyActor,
 };
 
 /// The asks for which actors wait, by the addresses of who asks and who is asked.
-pub(crate) type Asks = Graph<usize, Whom>;
+pub(crate) type Asks = WaitForGraph<usize, AskTarget>;
 
 /// Who is asked, and where the answer will be.
 #[derive(Clone)]
-pub(crate) struct Whom {
+pub(crate) struct AskTarget {
     path: ActorPath,
-    answer: Glance<AnyActor>,
+    answer: ReplySlotObserver<AnyActor>,
 }
 
-impl Whom {
+impl AskTarget {
     /// Whether the answer is still to come. For those that are in the graph, under its lock.
     fn is_awaited(&self) -> bool {
         // SAFETY: the asker has not left: before that it takes this out of the graph, which it
@@ -47,11 +47,11 @@ impl Whom {
 
 /// A graph without asks.
 pub(crate) fn no_asks() -> Asks {
-    Graph::new(Whom::is_awaited)
+    WaitForGraph::new(AskTarget::is_awaited)
 }
 
 /// An asker, and its edge if it has one.
-pub(super) struct Waiting<R> {
+pub(super) struct PendingAsk<R> {
     /// In front of the asker: dropped first.
     edge: Option<Edge>,
     asker: Asker<R, AnyActor>,
@@ -71,14 +71,14 @@ impl Drop for Edge {
     }
 }
 
-impl<R> Waiting<R> {
+impl<R> PendingAsk<R> {
     pub(super) fn new(asker: Asker<R, AnyActor>) -> Self {
         Self { edge: None, asker }
     }
 
     /// Who is asked.
     pub(super) fn target(&self) -> &AnyActor {
-        self.asker.home()
+        self.asker.owner()
     }
 
     /// As [`Asker::poll`].
@@ -97,22 +97,22 @@ impl<R> Waiting<R> {
     }
 
     /// As [`Asker::take`].
-    pub(super) fn take(self) -> Outcome<R> {
+    pub(super) fn take(self) -> ReplyOutcome<R> {
         let Self { edge, asker } = self;
         drop(edge);
         asker.take()
     }
 
-    /// As [`Asker::give_up`].
-    pub(super) fn give_up(self) -> Option<Outcome<R>> {
+    /// As [`Asker::cancel`].
+    pub(super) fn cancel(self) -> Option<ReplyOutcome<R>> {
         let Self { edge, asker } = self;
         drop(edge);
-        asker.give_up()
+        asker.cancel()
     }
 
     /// It is polled by who has this waker, and there is no answer. Whether there can be one: not if
     /// an actor waits for itself and so will not see the request.
-    pub(super) fn note(&mut self, waker: &Waker) -> bool {
+    pub(super) fn register_edge(&mut self, waker: &Waker) -> bool {
         let owner = owner_of(waker)
             .filter(|owner| owner.is_exclusive || mutant!("ask-reentrant-edge"))
             .map(|Owner { actor, .. }| address(actor));
@@ -130,7 +130,7 @@ impl<R> Waiting<R> {
         if system.is_sealed() {
             return true;
         }
-        let whom = Whom { path: target.path.clone(), answer: self.asker.glance() };
+        let whom = AskTarget { path: target.path.clone(), answer: self.asker.observer() };
         let (id, cycle) = system.asks().add(from, to, whom);
         self.edge = Some(Edge { from, id, target: target.clone() });
         if let Some(cycle) = cycle {

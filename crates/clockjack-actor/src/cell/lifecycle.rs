@@ -6,60 +6,59 @@ use clockjack_exec::Failure;
 use clockjack_sync::{mail::Pop, mutant, prim::hint};
 
 use super::{
-    AnyTurn, Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, Typed, WAS_STARTED,
-    Watchers, any,
-    attend::children_of,
+    AnyTurn, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, Stage, TurnOf,
+    WAS_STARTED, Watchers, any, empty_token,
+    pending::children_of,
     pop,
-    priority::rank,
-    see_empty,
-    supervise::{report_of, say_last_words, tell_of_hook},
+    priority::priority_of,
+    supervise::{report_hook_failure, report_of, set_final_failure},
 };
 use crate::{
     Actor, FailureReport, Next, Signal,
-    base::{ENDED, FAILED, REPORTS, RESUME, STOP, Tell},
     control::Control,
     envelope::Envelope,
     events::{DeadLetterReason, LifecycleStep, SystemEvent},
-    notes::{self, Item, Note, Renewal, Tick},
+    header::{CHILD_STOPPED, FAILED, RESUME, STOP, STOPPED, SystemSend},
+    system_queue::{self, InternalMessage, RestartOptions, SystemItem, TimerEvent},
 };
 
 /// How often one that is ended by force looks for a message that is being put into its mailbox:
 /// some milliseconds long.
-const PATIENCE: u32 = 1 << 16;
+const SPINS_MAX: u32 = 1 << 16;
 
-impl dyn Typed + '_ {
+impl dyn CellVTable + '_ {
     /// Makes the actor, and lets it start.
     pub(super) fn start(&mut self, turn: &AnyTurn<'_>) {
         let path = &turn.front().path;
         let mut made = Ok(());
-        if let Some(life) = self.life_mut()
-            && !life.layers.is_empty()
+        if let Some(rare) = self.rare_mut()
+            && !rare.strategies.is_empty()
         {
             made = guarded(turn, &mut || {
-                life.layers.iter_mut().for_each(|layer| layer.before_start(path));
+                rare.strategies.iter_mut().for_each(|state| state.before_start(path));
             });
         }
-        let mut result = match made.and_then(|()| self.make()) {
+        let mut result = match made.and_then(|()| self.create_actor()) {
             Ok(()) => {
-                self.mark_mut().stage = Stage::Running;
-                match self.started() {
+                self.status_mut().stage = Stage::Running;
+                match self.call_started() {
                     Ok(Next::Unhandled) => Err(Failure::msg("`started` was left unhandled")),
                     result => result,
                 }
             }
             Err(failure) => Err(failure),
         };
-        let is_first = !self.mark().has(WAS_STARTED);
+        let is_first = !self.status().has(WAS_STARTED);
         if result.is_ok() && !is_first {
             result = self.restarted(turn).and(result);
         }
         match result {
             Ok(next) => {
-                self.mark_mut().set(WAS_STARTED, true);
+                self.status_mut().set(WAS_STARTED, true);
                 let step = if is_first { LifecycleStep::Started } else { LifecycleStep::Restarted };
-                self.tell_step(turn, step);
-                if self.life().is_some_and(|life| life.unstash > 0) {
-                    self.put_back();
+                self.publish_step(turn, step);
+                if self.rare().is_some_and(|rare| rare.unstash > 0) {
+                    self.unstash();
                 }
                 if next == Next::Stop {
                     self.stop(turn, None);
@@ -75,77 +74,83 @@ impl dyn Typed + '_ {
 
     /// A restart has come to a good end, unless a hook does not think so.
     fn restarted(&mut self, turn: &AnyTurn<'_>) -> Result<(), Failure> {
-        let core = turn.front();
+        let header = turn.front();
         let now = turn.nanos();
-        let life = self.life_or_new();
-        let layers = &mut life.layers;
+        let rare = self.rare_or_new();
+        let strategies = &mut rare.strategies;
         guarded(turn, &mut || {
-            for layer in &mut *layers {
-                layer.restarted(now);
-                layer.after_restart(&core.path);
+            for state in &mut *strategies {
+                state.restarted(now);
+                state.after_restart(&header.path);
             }
         })?;
-        life.restarts = life.restarts.saturating_add(1);
-        life.last_restart_nanos = Some(now);
-        let is_ordered = core::mem::take(&mut life.is_ordered);
-        let tells = is_ordered && !mutant!("actor-restart-untold");
-        if let (true, Some(parent)) = (tells, &core.parent) {
+        rare.restarts = rare.restarts.saturating_add(1);
+        rare.last_restart_nanos = Some(now);
+        let is_commanded = core::mem::take(&mut rare.is_commanded);
+        let tells = is_commanded && !mutant!("actor-restart-untold");
+        if let (true, Some(parent)) = (tells, &header.parent) {
             let me = turn.me();
-            drop(parent.news(&me, |news| news.restarted_nanos = Some(now)));
+            drop(parent.send_child_report(&me, |report| report.restarted_nanos = Some(now)));
         }
-        self.let_children_go_on(turn, Waiting::Restart);
+        self.continue_children(turn, EscalationOutcome::Restart);
         Ok(())
     }
 
     /// Children that were kept, and suspended because this actor has failed, go on; those whose
     /// failure it has left to who is above get what became of that.
-    pub(super) fn let_children_go_on(&mut self, turn: &AnyTurn<'_>, waiting: Waiting) {
-        self.release_children(turn);
-        let Some(life) = self.life_mut() else { return };
-        for child in core::mem::take(&mut life.suspended).into_values() {
-            match waiting {
-                Waiting::Restart => self.restart_child(turn, &child, Renewal::PLAIN),
-                Waiting::Resume | Waiting::Stop => {
-                    child.lower(FAILED);
-                    child.order(if waiting == Waiting::Resume { RESUME } else { STOP });
+    pub(super) fn continue_children(&mut self, turn: &AnyTurn<'_>, outcome: EscalationOutcome) {
+        self.unsuspend_children(turn);
+        let Some(rare) = self.rare_mut() else { return };
+        for child in core::mem::take(&mut rare.suspended).into_values() {
+            match outcome {
+                EscalationOutcome::Restart => {
+                    self.restart_child(turn, &child, RestartOptions::DEFAULT)
+                }
+                EscalationOutcome::Resume | EscalationOutcome::Stop => {
+                    child.clear_flags(FAILED);
+                    child.wake_with(if outcome == EscalationOutcome::Resume {
+                        RESUME
+                    } else {
+                        STOP
+                    });
                 }
             }
         }
     }
 
-    fn tell_step(&self, turn: &AnyTurn<'_>, step: LifecycleStep) {
-        let core = turn.front();
-        core.system().stepped(turn.pid(), core, step);
+    fn publish_step(&self, turn: &AnyTurn<'_>, step: LifecycleStep) {
+        let header = turn.front();
+        header.system().lifecycle_changed(turn.pid(), header, step);
     }
 
     /// Begins to stop: nothing more is taken, and the children go first.
     pub(super) fn stop(&mut self, turn: &AnyTurn<'_>, failure: Option<Failure>) {
-        if self.mark().is_ending() {
+        if self.status().is_stopping() {
             return;
         }
         if let Some(failure) = failure {
             let report = report_of(turn, &failure);
             turn.drop_contained(failure);
-            self.life_or_new().reason = Some(report);
+            self.rare_or_new().reason = Some(report);
         }
-        self.mark_mut().stage = Stage::Stopping;
-        turn.front().lower(FAILED);
+        self.status_mut().stage = Stage::Stopping;
+        turn.front().clear_flags(FAILED);
         // Who waits for an answer that will not come is to find out why.
-        if turn.front().peek() & STOP == 0 {
-            turn.front().raise(STOP);
+        if turn.front().flags() & STOP == 0 {
+            turn.front().set_flags(STOP);
         }
         self.close_mail();
-        self.end_incarnation();
+        self.cancel_incarnation();
         turn.front().close_children();
         self.stop_children(turn);
     }
 
     /// What belongs to this value of the actor ends with it: timers, futures and adapters.
-    fn end_incarnation(&mut self) {
-        self.end_belongings(true);
-        if let Some(life) = self.life_mut() {
-            life.backoff = 0;
-            if let Some(timer) = life.backoff_timer.take()
+    fn cancel_incarnation(&mut self) {
+        self.cancel_owned(true);
+        if let Some(rare) = self.rare_mut() {
+            rare.backoff = 0;
+            if let Some(timer) = rare.backoff_timer.take()
                 && !mutant!("actor-backoff-timer-stays")
             {
                 timer.cancel();
@@ -155,7 +160,7 @@ impl dyn Typed + '_ {
 
     /// Begins to stop the children, unless that has begun.
     fn stop_children(&mut self, turn: &AnyTurn<'_>) {
-        if self.life().is_none_or(|life| life.awaited.is_none()) {
+        if self.rare().is_none_or(|rare| rare.stopping_child.is_none()) {
             self.stop_next_child(turn);
         }
     }
@@ -164,48 +169,48 @@ impl dyn Typed + '_ {
     pub(super) fn stop_next_child(&mut self, turn: &AnyTurn<'_>) {
         let Some(children) = turn.front().children() else { return };
         let Some(next) = children.with(|children| children.next_to_stop()) else {
-            if let Some(life) = self.life_mut() {
-                life.awaited = None;
-                life.patience = life.patience.wrapping_add(1);
-                if let Some(timer) = life.patience_timer.take() {
+            if let Some(rare) = self.rare_mut() {
+                rare.stopping_child = None;
+                rare.stop_wait = rare.stop_wait.wrapping_add(1);
+                if let Some(timer) = rare.stop_timer.take() {
                     timer.cancel();
                 }
             }
             return;
         };
-        next.order(STOP);
+        next.wake_with(STOP);
         if mutant!("actor-stops-children-at-once") {
-            children_of(turn).iter().for_each(|child| child.order(STOP));
+            children_of(turn).iter().for_each(|child| child.wake_with(STOP));
         }
-        let life = self.life_or_new();
-        life.awaited = Some(next);
-        life.patience = life.patience.wrapping_add(1);
-        if life.patience_timer.is_none() {
-            self.be_patient(turn);
+        let rare = self.rare_or_new();
+        rare.stopping_child = Some(next);
+        rare.stop_wait = rare.stop_wait.wrapping_add(1);
+        if rare.stop_timer.is_none() {
+            self.arm_stop_timeout(turn);
         }
     }
 
     /// Looks again at the child that is waited for, after a while.
-    fn be_patient(&mut self, turn: &AnyTurn<'_>) {
-        self.be_patient_for(turn, turn.front().system().patience());
+    fn arm_stop_timeout(&mut self, turn: &AnyTurn<'_>) {
+        self.arm_stop_timeout_for(turn, turn.front().system().stop_timeout());
     }
 
-    fn be_patient_for(&mut self, turn: &AnyTurn<'_>, time: Duration) {
+    fn arm_stop_timeout_for(&mut self, turn: &AnyTurn<'_>, time: Duration) {
         let me = turn.me();
-        let life = self.life_or_new();
-        let tick = Tick::Patience(life.patience);
-        life.patience_timer = turn.front().system().after(time, me, tick);
+        let rare = self.rare_or_new();
+        let tick = TimerEvent::StopTimeout(rare.stop_wait);
+        rare.stop_timer = turn.front().system().schedule_event(time, me, tick);
     }
 
     /// A while has passed since the wait of this number was begun, or one before it.
-    pub(super) fn patience_over(&mut self, turn: &AnyTurn<'_>, wait: u32) {
-        let life = self.life_or_new();
-        let rest = turn.front().system().rest_of(life.patience_timer.take());
-        let Some(straggler) = &life.awaited else { return };
-        if life.patience != wait {
-            self.be_patient(turn);
+    pub(super) fn stop_timeout_elapsed(&mut self, turn: &AnyTurn<'_>, wait: u32) {
+        let rare = self.rare_or_new();
+        let rest = turn.front().system().remaining_delay(rare.stop_timer.take());
+        let Some(straggler) = &rare.stopping_child else { return };
+        if rare.stop_wait != wait {
+            self.arm_stop_timeout(turn);
         } else if let Some(rest) = rest {
-            self.be_patient_for(turn, rest);
+            self.arm_stop_timeout_for(turn, rest);
         } else {
             let path = straggler.path.clone();
             let events = turn.front().system().events();
@@ -220,119 +225,128 @@ impl dyn Typed + '_ {
     }
 
     /// Makes the actor anew, as soon as its children have ended and, if there is one, the delay.
-    pub(super) fn restart(&mut self, turn: &AnyTurn<'_>, renewal: Renewal) {
-        if self.is_once() {
+    pub(super) fn restart(&mut self, turn: &AnyTurn<'_>, options: RestartOptions) {
+        if self.is_single_use() {
             self.stop(turn, Some(Failure::msg("it was to be restarted, and cannot be made again")));
             return;
         }
-        self.mark_mut().stage = Stage::Restarting;
-        turn.front().lower(FAILED);
-        self.end_incarnation();
-        let told = self.tell(Signal::PreRestart);
+        self.status_mut().stage = Stage::Restarting;
+        turn.front().clear_flags(FAILED);
+        self.cancel_incarnation();
+        let told = self.deliver_signal(Signal::PreRestart);
         // Nothing that the hook has asked for outlives the value.
-        self.end_incarnation();
+        self.cancel_incarnation();
         if let Err(failure) = told {
-            tell_of_hook(turn, failure);
+            report_hook_failure(turn, failure);
         }
         self.drop_actor();
-        let n_kept = self.keep_messages();
+        let n_kept = self.keep_stashed();
         let n_kept = if mutant!("actor-room-each-restart") { 0 } else { n_kept };
-        let life = self.life_or_new();
-        life.keeps_children = renewal.keeps_children;
-        life.room = renewal.stash.saturating_sub(n_kept);
-        life.unstash = 0;
-        self.mark_mut().set(PENDING, true);
-        if !renewal.keeps_children {
+        let rare = self.rare_or_new();
+        rare.keeps_children = options.keeps_children;
+        rare.room = options.stash.saturating_sub(n_kept);
+        rare.unstash = 0;
+        self.status_mut().set(PENDING, true);
+        if !options.keeps_children {
             self.forget_children(turn);
             self.stop_children(turn);
         }
-        if let Some(delay) = renewal.delay {
+        if let Some(delay) = options.delay {
             self.back_off(turn, delay);
         }
     }
 
     /// Whether nothing stands in the way of a restart any more.
     pub(super) fn may_restart(&mut self, turn: &AnyTurn<'_>) -> bool {
-        let life = self.life_or_new();
-        let keeps_children = life.keeps_children;
-        life.backoff == 0 && (keeps_children || self.has_no_children(turn))
+        let rare = self.rare_or_new();
+        let keeps_children = rare.keeps_children;
+        rare.backoff == 0 && (keeps_children || self.has_no_children(turn))
     }
 
     /// All children have ended: the last that the actor does.
     pub(super) fn finish(&mut self, turn: &AnyTurn<'_>) {
-        let told = self.tell(Signal::PostStop);
-        self.end_incarnation();
+        let told = self.deliver_signal(Signal::PostStop);
+        self.cancel_incarnation();
         if let Err(failure) = told {
-            tell_of_hook(turn, failure);
+            report_hook_failure(turn, failure);
         }
         self.drop_actor();
-        self.mark_mut().stage = Stage::Draining;
+        self.status_mut().stage = Stage::Draining;
     }
 
     /// Makes dead letters of what is left; the end, unless somebody is about to put in more.
     pub(super) fn drain(&mut self, turn: &AnyTurn<'_>) -> Outcome {
-        if !self.empty_mailbox() {
+        if !self.drain_mailbox() {
             return Outcome::Again;
         }
-        self.let_go(turn);
+        self.announce_stop(turn);
         Outcome::End
     }
 
     /// Ends what others know of the actor, and tells them.
-    fn let_go(&mut self, turn: &AnyTurn<'_>) {
-        let core = turn.front();
-        let (mut watchers, reason) = self.lose_all();
+    fn announce_stop(&mut self, turn: &AnyTurn<'_>) {
+        let header = turn.front();
+        let (mut watchers, reason) = self.discard_all();
         if let Some(report) = reason {
-            say_last_words(turn, report);
+            set_final_failure(turn, report);
         }
-        core.raise(ENDED);
-        self.close_notes(&mut watchers);
-        self.tell_step(turn, LifecycleStep::Stopped);
-        for (watcher, spare) in watchers.into_values() {
+        header.set_flags(STOPPED);
+        self.close_system_queue(&mut watchers);
+        self.publish_step(turn, LifecycleStep::Stopped);
+        for (watcher, node) in watchers.into_values() {
             // One that has ended too does not want to know.
-            drop(watcher.note_in(spare, notes::terminated(turn.pid(), core.path.clone())));
+            drop(
+                watcher.send_internal_in(
+                    node,
+                    system_queue::terminated(turn.pid(), header.path.clone()),
+                ),
+            );
         }
-        match &core.parent {
+        match &header.parent {
             Some(parent) => {
-                let is_first = parent.report(turn.me());
+                let is_first = parent.push_stopped_child(turn.me());
                 // Whoever was first tells of all.
-                let bits = if is_first { parent.raise(REPORTS) } else { parent.peek() | REPORTS };
-                if bits & ENDED != 0 {
+                let flags = if is_first {
+                    parent.set_flags(CHILD_STOPPED)
+                } else {
+                    parent.flags() | CHILD_STOPPED
+                };
+                if flags & STOPPED != 0 {
                     // Ended by force before its children: nobody else takes them off its lists, and
                     // they would keep each other. Either this sees that it has ended, or its end
                     // sees the report: both change one word. And it empties its table after that,
                     // so who is put there later sees it too.
-                    drop(parent.take_reports());
+                    drop(parent.take_stopped_children());
                     let me = turn.me();
                     let children = parent.children();
                     drop(children.and_then(|children| children.with(|all| all.remove(&me))));
-                } else if bits & REPORTS == 0 {
+                } else if flags & CHILD_STOPPED == 0 {
                     // Not at once: others may be about to end too.
                     parent.wake_last();
                 }
             }
             None => {
-                core.system().retry_escalations(&|call| contain(turn, call));
-                core.system().root_ended();
+                header.system().retry_escalations(&|call| catch_and_discard(turn, call));
+                header.system().root_stopped();
             }
         }
     }
 
     /// The executor has ended the process by force.
-    pub(super) fn cut_short(&mut self, turn: &AnyTurn<'_>) {
-        if self.mark().stage == Stage::Draining && turn.front().is_ended() {
+    pub(super) fn force_stop(&mut self, turn: &AnyTurn<'_>) {
+        if self.status().stage == Stage::Draining && turn.front().is_stopped() {
             return;
         }
         self.close_mail();
-        self.end_belongings(false);
+        self.cancel_owned(false);
         self.drop_actor();
-        self.drop_mail();
-        self.let_go(turn);
-        let core = turn.front();
-        drop(core.take_reports());
+        self.drain_mailbox_now();
+        self.announce_stop(turn);
+        let header = turn.front();
+        drop(header.take_stopped_children());
         // Children that are there end by force too, and would be kept here.
-        core.close_children();
-        while let Some(children) = core.children()
+        header.close_children();
+        while let Some(children) = header.children()
             && let Some(child) = children.with(|children| {
                 let last = children.newest_first().next().cloned()?;
                 children.remove(&last)
@@ -345,24 +359,28 @@ impl dyn Typed + '_ {
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
-    pub(super) fn keep_mail(&mut self, turn: &TurnOf<'_, A::Msg>, budget: &mut Budget) -> Outcome {
-        let front = turn.front();
+    pub(super) fn keep_incoming(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        budget: &mut Budget,
+    ) -> Outcome {
+        let shared = turn.front();
         loop {
             if !budget.take(turn) {
                 return Outcome::Again;
             }
-            match pop(front) {
+            match pop(shared) {
                 Pop::Item(envelope) => {
-                    let extra = self.state.extra();
-                    if extra.room > 0 || mutant!("actor-keeps-all-mail") {
-                        extra.room = extra.room.saturating_sub(1);
+                    let rare = self.state.rare();
+                    if rare.room > 0 || mutant!("actor-keeps-all-mail") {
+                        rare.room = rare.room.saturating_sub(1);
                         self.keep(turn, envelope);
                     } else {
-                        lose_for(turn, envelope, DeadLetterReason::StashFull);
+                        discard_for(turn, envelope, DeadLetterReason::StashFull);
                     }
                 }
                 Pop::Empty => {
-                    let idle = see_empty(front).map(Sleep::Idle);
+                    let idle = empty_token(shared).map(ParkMode::Idle);
                     return idle.map_or(Outcome::Again, Outcome::Sleep);
                 }
                 Pop::Busy => return Outcome::Again,
@@ -374,22 +392,22 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn keep(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
         match self.state.priority() {
             Some(priority) => {
-                let rank = rank(turn, priority, &envelope);
-                self.state.extra().ranks.push_kept(rank, envelope);
+                let rank = priority_of(turn, priority, &envelope);
+                self.state.rare().by_priority.push_kept(rank, envelope);
             }
-            None => self.state.extra().replay.push_back(envelope),
+            None => self.state.rare().replay.push_back(envelope),
         }
     }
 
     /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
     /// somebody is about to put in more.
-    pub(super) fn empty_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
-        if !mutant!("actor-stop-keeps-ranks") {
-            self.lose_queued(turn);
+    pub(super) fn drain_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
+        if !mutant!("actor-stop-keeps-by_priority") {
+            self.discard_queued(turn);
         }
         loop {
             match pop(turn.front()) {
-                Pop::Item(envelope) => lose(turn, envelope),
+                Pop::Item(envelope) => discard(turn, envelope),
                 Pop::Empty => return true,
                 Pop::Busy => return mutant!("actor-drain-forgets-claims"),
             }
@@ -398,84 +416,88 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 
     /// Makes dead letters of the messages that wait before the mailbox. What the actor itself has
     /// put aside is there for its last hook.
-    fn lose_queued(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let Some(queued) = self.state.extra.as_deref_mut() else { return };
+    fn discard_queued(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let Some(queued) = self.state.rare.as_deref_mut() else { return };
         while let Some(envelope) = queued.replay.pop_front() {
-            lose(turn, envelope);
+            discard(turn, envelope);
         }
-        while let Some(envelope) = queued.ranks.pop() {
-            lose(turn, envelope);
+        while let Some(envelope) = queued.by_priority.pop() {
+            discard(turn, envelope);
         }
         while let Some(item) = queued.control.pop_front() {
-            lose_control(turn, item);
+            discard_control(turn, item);
         }
     }
 
     /// Makes dead letters of what it has kept. Gives who wants to know of the end, and why it ends.
-    pub(super) fn lose_all(
+    pub(super) fn discard_all(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
     ) -> (Watchers, Option<FailureReport>) {
-        let Some(kept) = self.state.extra.as_deref_mut() else { return (Watchers::new(), None) };
+        let Some(kept) = self.state.rare.as_deref_mut() else { return (Watchers::new(), None) };
         for queue in [&mut kept.unstashed, &mut kept.stash] {
             while let Some(envelope) = queue.pop_front() {
-                lose(turn, envelope);
+                discard(turn, envelope);
             }
         }
-        self.lose_queued(turn);
-        let Some(mut extra) = self.state.extra.take() else { return (Watchers::new(), None) };
-        while let Some(pending) = extra.signals.pop_front() {
-            if let Pending::Message(_, message) = pending {
-                tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
-                drop_told(&any(turn), message);
+        self.discard_queued(turn);
+        let Some(mut rare) = self.state.rare.take() else { return (Watchers::new(), None) };
+        while let Some(pending) = rare.signals.pop_front() {
+            if let PendingSignal::Message(_, message) = pending {
+                publish_dead_letter::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
+                drop_reported(&any(turn), message);
             }
         }
-        let left = (core::mem::take(&mut extra.watchers), extra.reason.take());
-        turn.drop_contained(extra);
+        let left = (core::mem::take(&mut rare.watchers), rare.reason.take());
+        turn.drop_contained(rare);
         left
     }
 
     /// Takes no more notes. Of those that have come, watches and the like count.
-    pub(super) fn close_notes(&mut self, turn: &TurnOf<'_, A::Msg>, watchers: &mut Watchers) {
-        for item in turn.front().core.notes.close::<A::Msg>() {
+    pub(super) fn close_system_queue(
+        &mut self,
+        turn: &TurnOf<'_, A::Msg>,
+        watchers: &mut Watchers,
+    ) {
+        for item in turn.front().header.system_queue.close::<A::Msg>() {
             match item {
-                Item::Note(Note::Watch { watcher }, spare) => {
-                    watchers.insert(watcher.pid(), (watcher, spare));
+                SystemItem::Internal(InternalMessage::Watch { watcher }, node) => {
+                    watchers.insert(watcher.pid(), (watcher, node));
                 }
-                Item::Note(Note::Unwatch { watcher }, _) => {
+                SystemItem::Internal(InternalMessage::Unwatch { watcher }, _) => {
                     watchers.remove(&watcher);
                 }
-                Item::Note(note, _) => turn.drop_contained(note),
-                Item::Control(item) => lose_control(turn, item),
-                Item::News(news) => turn.drop_contained(news),
-                Item::Ticks(_) => {}
+                SystemItem::Internal(note, _) => turn.drop_contained(note),
+                SystemItem::Control(item) => discard_control(turn, item),
+                SystemItem::ChildReport(report) => turn.drop_contained(report),
+                SystemItem::TimerEvents(_) => {}
             }
         }
     }
 
     /// Before a restart: what was stashed is older than what is kept of an earlier one. Gives how
     /// many are.
-    pub(super) fn keep_messages(&mut self) -> usize {
-        let extra = self.state.extra();
-        let n_kept = extra.replay.len() + extra.ranks.n_kept();
-        extra.stash.append(&mut extra.replay);
-        extra.unstashed.append(&mut extra.stash);
-        core::mem::swap(&mut extra.replay, &mut extra.unstashed);
+    pub(super) fn keep_stashed(&mut self) -> usize {
+        let rare = self.state.rare();
+        let n_kept = rare.replay.len() + rare.by_priority.n_kept();
+        rare.stash.append(&mut rare.replay);
+        rare.unstashed.append(&mut rare.stash);
+        core::mem::swap(&mut rare.replay, &mut rare.unstashed);
         n_kept
     }
 
     /// Makes dead letters of what is in the mailbox, which is closed; there is no other turn.
-    pub(super) fn drop_mail(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        let mut patience = PATIENCE;
+    pub(super) fn drain_mailbox_now(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        let mut spins_left = SPINS_MAX;
         loop {
             match pop(turn.front()) {
-                Pop::Item(envelope) => lose(turn, envelope),
+                Pop::Item(envelope) => discard(turn, envelope),
                 Pop::Empty => return,
                 // Somebody is between its claim and its message. What it leaves nobody would find,
                 // and a request would keep the cell for ever. Not without end: it may be further
                 // down on this stack, in the function of a mapped ref.
-                Pop::Busy if patience > 0 && !mutant!("actor-force-leaves-mail") => {
-                    patience -= 1;
+                Pop::Busy if spins_left > 0 && !mutant!("actor-force-leaves-mail") => {
+                    spins_left -= 1;
                     hint::spin_loop();
                 }
                 Pop::Busy => return,
@@ -485,36 +507,36 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
 }
 
 /// A message that will not be handled, because the actor ends.
-fn lose<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>) {
-    lose_for(turn, envelope, DeadLetterReason::Stopped);
+fn discard<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>) {
+    discard_for(turn, envelope, DeadLetterReason::Stopped);
 }
 
-fn lose_for<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>, reason: DeadLetterReason) {
+fn discard_for<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>, reason: DeadLetterReason) {
     // One that was cancelled nobody misses.
     if !envelope.is_cancelled() {
-        tell_lost::<M>(&any(turn), reason);
+        publish_dead_letter::<M>(&any(turn), reason);
     }
-    drop_told(&any(turn), envelope);
+    drop_reported(&any(turn), envelope);
 }
 
-fn lose_control<M: 'static>(turn: &TurnOf<'_, M>, item: Control<M>) {
+fn discard_control<M: 'static>(turn: &TurnOf<'_, M>, item: Control<M>) {
     match item {
-        Control::Message(envelope) => lose(turn, envelope),
+        Control::Message(envelope) => discard(turn, envelope),
         // Its timer was cancelled.
-        Control::Fire(_) | Control::Idle(_) => {}
+        Control::Timer(_) | Control::ReceiveTimeout(_) => {}
     }
 }
 
 /// What becomes of children whose failure was left to who is above.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum EscalationOutcome {
     Resume,
     Restart,
     Stop,
 }
 
 /// Calls something of the user's; a panic of it is none of the actor's affair.
-pub(super) fn contain(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
+pub(super) fn catch_and_discard(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
     if let Err(caught) = turn.guarded(call) {
         turn.discard(caught);
     }
@@ -523,26 +545,26 @@ pub(super) fn contain(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
 /// Calls something of the user's. A panic of it is a failure.
 pub(super) fn guarded(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
     turn.guarded(call).map_err(|caught| {
-        let failure = super::of_panic(&caught);
+        let failure = super::panic_failure(&caught);
         turn.discard(caught);
         failure
     })
 }
 
 /// Drops something of the user's; a panic in that changes nothing, but is told.
-pub(crate) fn drop_told<T>(turn: &AnyTurn<'_>, value: T) {
+pub(crate) fn drop_reported<T>(turn: &AnyTurn<'_>, value: T) {
     let mut value = Some(value);
-    drop_told_by(turn, &mut || drop(value.take()));
+    drop_reported_by(turn, &mut || drop(value.take()));
 }
 
-fn drop_told_by(turn: &AnyTurn<'_>, drop: &mut dyn FnMut()) {
+fn drop_reported_by(turn: &AnyTurn<'_>, drop: &mut dyn FnMut()) {
     if let Err(failure) = guarded(turn, drop) {
-        tell_of_hook(turn, failure);
+        report_hook_failure(turn, failure);
     }
 }
 
 /// Tells of a message that will not be handled.
-pub(super) fn tell_lost<M: 'static>(turn: &AnyTurn<'_>, reason: DeadLetterReason) {
-    let core = turn.front();
-    core.system().dead_letter::<M>(&core.path, reason);
+pub(super) fn publish_dead_letter<M: 'static>(turn: &AnyTurn<'_>, reason: DeadLetterReason) {
+    let header = turn.front();
+    header.system().dead_letter::<M>(&header.path, reason);
 }

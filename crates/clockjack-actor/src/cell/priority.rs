@@ -13,33 +13,33 @@ use clockjack_sync::{
     mutant,
 };
 
-use super::{Cell, State, TurnOf, see_empty};
+use super::{Cell, CellState, TurnOf, empty_token};
 use crate::{Actor, envelope::Envelope};
 
 /// Messages that wait by their priority; equal ones in the order in which they came.
-pub(crate) struct Ranks<M> {
-    heap: BinaryHeap<Ranked<M>>,
+pub(crate) struct PriorityQueue<M> {
+    heap: BinaryHeap<Prioritized<M>>,
     next: u64,
     n_kept: usize,
 }
 
-struct Ranked<M> {
+struct Prioritized<M> {
     rank: (u8, Reverse<u64>),
     /// It was kept through a restart, and has no room in the mailbox.
     is_kept: bool,
     envelope: Envelope<M>,
 }
 
-impl<M> Default for Ranks<M> {
+impl<M> Default for PriorityQueue<M> {
     fn default() -> Self {
         Self { heap: BinaryHeap::new(), next: 0, n_kept: 0 }
     }
 }
 
-impl<M> Ranks<M> {
+impl<M> PriorityQueue<M> {
     fn push(&mut self, priority: u8, is_kept: bool, envelope: Envelope<M>) {
-        self.heap.push(Ranked { rank: (priority, Reverse(self.next)), is_kept, envelope });
-        self.next += u64::from(!mutant!("actor-ranks-unordered"));
+        self.heap.push(Prioritized { rank: (priority, Reverse(self.next)), is_kept, envelope });
+        self.next += u64::from(!mutant!("actor-by_priority-unordered"));
     }
 
     /// Puts in one that is kept through a restart.
@@ -57,7 +57,7 @@ impl<M> Ranks<M> {
         self.n_kept
     }
 
-    fn pop_ranked(&mut self) -> Option<Ranked<M>> {
+    fn pop_prioritized(&mut self) -> Option<Prioritized<M>> {
         let next = self.heap.pop()?;
         self.n_kept -= usize::from(next.is_kept);
         Some(next)
@@ -65,31 +65,31 @@ impl<M> Ranks<M> {
 
     /// The next one, whatever becomes of it.
     pub(crate) fn pop(&mut self) -> Option<Envelope<M>> {
-        self.pop_ranked().map(|ranked| ranked.envelope)
+        self.pop_prioritized().map(|next| next.envelope)
     }
 }
 
-impl<M> PartialEq for Ranked<M> {
+impl<M> PartialEq for Prioritized<M> {
     fn eq(&self, other: &Self) -> bool {
         self.rank == other.rank
     }
 }
 
-impl<M> Eq for Ranked<M> {}
+impl<M> Eq for Prioritized<M> {}
 
-impl<M> PartialOrd for Ranked<M> {
+impl<M> PartialOrd for Prioritized<M> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<M> Ord for Ranked<M> {
+impl<M> Ord for Prioritized<M> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank.cmp(&other.rank)
     }
 }
 
-impl<A: Actor> State<A> {
+impl<A: Actor> CellState<A> {
     /// How messages are ranked, if they are.
     pub(super) fn priority(&self) -> Option<fn(&A::Msg) -> u8> {
         self.settings.as_ref().and_then(|settings| settings.priority)
@@ -99,33 +99,33 @@ impl<A: Actor> State<A> {
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// The message of the highest priority.
     #[cold]
-    pub(super) fn next_by_rank(
+    pub(super) fn next_by_priority(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
         priority: fn(&A::Msg) -> u8,
     ) -> Popped<Envelope<A::Msg>> {
-        let front = turn.front();
-        let ranks = &mut self.state.extra().ranks;
+        let shared = turn.front();
+        let by_priority = &mut self.state.rare().by_priority;
         // SAFETY: called in a turn only, and a cell has one runner at a time. The mailbox does not
         // evict: that is refused with priorities.
-        while let Pop::Item(envelope) = unsafe { front.mail.pop_held() } {
-            ranks.push(rank(turn, priority, &envelope), false, envelope);
+        while let Pop::Item(envelope) = unsafe { shared.mail.pop_held() } {
+            by_priority.push(priority_of(turn, priority, &envelope), false, envelope);
         }
-        match ranks.pop_ranked() {
-            Some(Ranked { is_kept, envelope, .. }) => {
+        match by_priority.pop_prioritized() {
+            Some(Prioritized { is_kept, envelope, .. }) => {
                 if !is_kept {
                     // SAFETY: as above; the room of each that was not kept is held.
-                    unsafe { front.mail.free(1) };
+                    unsafe { shared.mail.free(1) };
                 }
                 Popped::Item(envelope)
             }
-            None => see_empty(front).map_or(Popped::Busy, Popped::Empty),
+            None => empty_token(shared).map_or(Popped::Busy, Popped::Empty),
         }
     }
 }
 
 /// How a message is ranked. The function is the user's; one that panics ranks it lowest.
-pub(super) fn rank<M: 'static>(
+pub(super) fn priority_of<M: 'static>(
     turn: &TurnOf<'_, M>,
     priority: fn(&M) -> u8,
     envelope: &Envelope<M>,

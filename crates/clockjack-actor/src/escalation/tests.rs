@@ -64,7 +64,7 @@ fn what_a_sink_gives_back_is_offered_in_each_cycle_until_it_is_taken() {
 
 #[test]
 fn without_a_sink_all_waits_to_be_taken() {
-    let escalations = Escalations::unattended(2);
+    let escalations = Escalations::without_sink(2);
     escalations.offer(info("1")).unwrap();
     escalations.offer(info("2")).unwrap();
     assert_eq!(escalations.retry(), 0);
@@ -177,7 +177,7 @@ fn the_notes_of_one_composite_mean_nothing_to_another() {
     let back = Composite::new().with(sink("e", &log, 1));
     let escalations = Escalations::new(back, 1);
     escalations.offer(info("2")).unwrap();
-    assert!(escalations.take_escalations()[0].owed().is_none());
+    assert!(escalations.take_escalations()[0].returned().is_none());
 }
 
 #[test]

@@ -20,16 +20,16 @@ use alloc::collections::VecDeque;
 pub(crate) struct Backlog<T> {
     waiting: VecDeque<T>,
     capacity: usize,
-    is_served: bool,
+    is_draining: bool,
     /// A timer will serve it.
-    is_timed: bool,
+    has_timer: bool,
     /// Lost since the last look.
     lost: u64,
     lost_total: u64,
 }
 
 /// What is to be told next.
-pub(crate) enum Due<T> {
+pub(crate) enum BacklogEntry<T> {
     Item(T),
     /// So many were lost before what comes next.
     Lost(u64),
@@ -41,8 +41,8 @@ impl<T> Backlog<T> {
         Self {
             waiting: VecDeque::new(),
             capacity: capacity.max(1),
-            is_served: false,
-            is_timed: false,
+            is_draining: false,
+            has_timer: false,
             lost: 0,
             lost_total: 0,
         }
@@ -54,45 +54,45 @@ impl<T> Backlog<T> {
         let is_full = self.waiting.len() >= self.capacity;
         let oldest = if is_full { self.waiting.pop_front() } else { None };
         if oldest.is_some() {
-            self.lose(1);
+            self.count_lost(1);
         }
         self.waiting.push_back(item);
         oldest
     }
 
     /// Begins to serve, if nobody does and there is something.
-    pub(crate) fn begin(&mut self) -> bool {
+    pub(crate) fn begin_drain(&mut self) -> bool {
         let has_some = !self.waiting.is_empty() || self.lost > 0;
-        let begins = has_some && !self.is_served;
-        self.is_served |= begins;
-        begins
+        let starts = has_some && !self.is_draining;
+        self.is_draining |= starts;
+        starts
     }
 
     /// What is to be told next; ends the service if nothing is.
-    pub(crate) fn next(&mut self) -> Option<Due<T>> {
+    pub(crate) fn next(&mut self) -> Option<BacklogEntry<T>> {
         if self.lost > 0 {
-            return Some(Due::Lost(core::mem::take(&mut self.lost)));
+            return Some(BacklogEntry::Lost(core::mem::take(&mut self.lost)));
         }
-        let next = self.waiting.pop_front().map(Due::Item);
-        self.is_served = next.is_some();
+        let next = self.waiting.pop_front().map(BacklogEntry::Item);
+        self.is_draining = next.is_some();
         next
     }
 
     /// There was no room: ends the service. What is lost for it is to be dropped outside of the
     /// lock.
-    pub(crate) fn put_back(&mut self, due: Due<T>) -> Option<T> {
-        self.is_served = false;
-        match due {
-            Due::Lost(n) => {
+    pub(crate) fn put_back(&mut self, entry: BacklogEntry<T>) -> Option<T> {
+        self.is_draining = false;
+        match entry {
+            BacklogEntry::Lost(n) => {
                 self.lost += n;
                 None
             }
             // Newer ones have its room.
-            Due::Item(item) if self.waiting.len() >= self.capacity => {
-                self.lose(1);
+            BacklogEntry::Item(item) if self.waiting.len() >= self.capacity => {
+                self.count_lost(1);
                 Some(item)
             }
-            Due::Item(item) => {
+            BacklogEntry::Item(item) => {
                 self.waiting.push_front(item);
                 None
             }
@@ -100,24 +100,24 @@ impl<T> Backlog<T> {
     }
 
     /// Ends the service, whatever is left.
-    pub(crate) fn end(&mut self) {
-        self.is_served = false;
+    pub(crate) fn end_drain(&mut self) {
+        self.is_draining = false;
     }
 
     /// Counts what was lost otherwise.
-    pub(crate) fn lose(&mut self, n: u64) {
+    pub(crate) fn count_lost(&mut self, n: u64) {
         self.lost += n;
         self.lost_total += n;
     }
 
     /// Whether the caller is to set a timer.
     pub(crate) fn needs_timer(&mut self) -> bool {
-        !core::mem::replace(&mut self.is_timed, true)
+        !core::mem::replace(&mut self.has_timer, true)
     }
 
     /// The timer has fired, or could not be set.
-    pub(crate) fn timer_over(&mut self) {
-        self.is_timed = false;
+    pub(crate) fn timer_fired(&mut self) {
+        self.has_timer = false;
     }
 
     pub(crate) fn lost_total(&self) -> u64 {

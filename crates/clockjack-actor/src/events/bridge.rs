@@ -37,7 +37,7 @@ impl Bridge {
     }
 
     /// What is wanted has changed.
-    pub(super) fn look(&self, stream: &Counted<Inner>, executor: &Handle) {
+    pub(super) fn update(&self, stream: &Counted<Inner>, executor: &Handle) {
         let starts = self.has_reader.with(|has| {
             let starts = !*has && stream.wants(EventKinds::SCHEDULER);
             *has |= starts;
@@ -46,19 +46,19 @@ impl Bridge {
         if !starts {
             return self.reader.wake();
         }
-        let place = Place(Some(stream.clone()));
+        let slot = ReaderSlot(Some(stream.clone()));
         if let Ok(warnings) = stream.scheduler.diagnostics().subscribe(Kinds::WARNING, WARNINGS_MAX)
         {
             // If it is refused for want of room, the next who subscribes tries again.
-            drop(executor.spawn(read(place, warnings)));
+            drop(executor.spawn(read(slot, warnings)));
         }
     }
 }
 
 /// The reader's place, which is free again when it ends, also by force.
-struct Place(Option<Counted<Inner>>);
+struct ReaderSlot(Option<Counted<Inner>>);
 
-impl Drop for Place {
+impl Drop for ReaderSlot {
     fn drop(&mut self) {
         if let Some(stream) = self.0.take() {
             stream.bridge.has_reader.with(|has| *has = false);
@@ -66,18 +66,18 @@ impl Drop for Place {
     }
 }
 
-async fn read(mut place: Place, mut warnings: Subscription) {
-    let Some(stream) = place.0.clone() else { return };
+async fn read(mut slot: ReaderSlot, mut warnings: Subscription) {
+    let Some(stream) = slot.0.clone() else { return };
     loop {
         let next = poll_fn(|cx| {
             stream.bridge.reader.register(cx.waker());
-            let is_over = stream.bridge.has_reader.with(|has| {
+            let is_unwanted = stream.bridge.has_reader.with(|has| {
                 *has = stream.wants(EventKinds::SCHEDULER);
                 !*has
             });
-            if is_over {
+            if is_unwanted {
                 // It has been given up already, and may be another's by now.
-                place.0 = None;
+                slot.0 = None;
                 return Poll::Ready(None);
             }
             warnings.poll_next(cx)

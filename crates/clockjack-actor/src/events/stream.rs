@@ -15,10 +15,10 @@ use clockjack_sync::{
 
 use super::{
     EventKinds, SystemEvent,
-    backlog::{Backlog, Due},
+    backlog::{Backlog, BacklogEntry},
     bridge::Bridge,
 };
-use crate::{ActorPath, ActorRef, system::contained};
+use crate::{ActorPath, ActorRef, system::call_catching_panics};
 
 /// How many events wait for a subscriber whose mailbox is full, if nothing else is set.
 pub const EVENTS_WAITING_MAX: usize = 256;
@@ -93,8 +93,8 @@ impl EventStream {
         if actor.system().is_sealed() {
             return false;
         }
-        let listed = actor.system().listed();
-        listed.begin(actor.pid());
+        let listed = actor.system().listed_filter();
+        listed.insert(actor.pid());
         let backlog = Lock::new(Backlog::new(waiting_max));
         let new = Counted::new(Subscriber { kinds, to, backlog });
         let mut is_listed = true;
@@ -107,15 +107,15 @@ impl EventStream {
             let at = subscribers.iter().position(|one| one.to == new.to);
             let old = at.map(|at| subscribers.remove(at));
             subscribers.push(new);
-            self.0.count(subscribers);
+            self.0.update_wanted(subscribers);
             old
         });
         drop(old);
-        if actor.is_ended() {
-            self.forget(actor.pid());
+        if actor.is_stopped() {
+            self.remove_actor(actor.pid());
             is_listed = false;
         }
-        self.0.bridge.look(&self.0, &self.0.executor);
+        self.0.bridge.update(&self.0, &self.0.executor);
         is_listed
     }
 
@@ -125,7 +125,7 @@ impl EventStream {
     }
 
     /// An actor has ended.
-    pub(crate) fn forget(&self, pid: Pid) -> bool {
+    pub(crate) fn remove_actor(&self, pid: Pid) -> bool {
         self.remove(|one| one.to.pid() == pid)
     }
 
@@ -133,11 +133,11 @@ impl EventStream {
         let old = self.0.list.with(|list| {
             let at = list.subscribers.iter().position(|one| is_it(one))?;
             let old = list.subscribers.remove(at);
-            self.0.count(&list.subscribers);
+            self.0.update_wanted(&list.subscribers);
             Some(old)
         });
         if old.is_some() {
-            self.0.bridge.look(&self.0, &self.0.executor);
+            self.0.bridge.update(&self.0, &self.0.executor);
         }
         old.is_some()
     }
@@ -146,11 +146,11 @@ impl EventStream {
     pub(crate) fn close(&self) {
         let old = self.0.list.with(|list| {
             list.is_closed = true;
-            self.0.count(&[]);
+            self.0.update_wanted(&[]);
             core::mem::take(&mut list.subscribers)
         });
         drop(old);
-        self.0.bridge.look(&self.0, &self.0.executor);
+        self.0.bridge.update(&self.0, &self.0.executor);
     }
 
     /// Whether anybody wants events of this kind.
@@ -186,7 +186,7 @@ impl EventStream {
 }
 
 impl Inner {
-    fn count(&self, list: &[Counted<Subscriber>]) {
+    fn update_wanted(&self, list: &[Counted<Subscriber>]) {
         let wanted = list.iter().fold(0, |wanted, one| wanted | one.kinds.0);
         // Relaxed: who subscribes is told what is published after that, and no order is promised
         // between the two.
@@ -212,7 +212,7 @@ impl Publish for Counted<Inner> {
             return;
         }
         let list = self.list.with(|list| list.subscribers.clone());
-        if let Some((kinds, path)) = may_make_itself(event)
+        if let Some((kinds, path)) = feedback_loop(event)
             && !mutant!("events-loop-of-losses")
         {
             let is_its = |one: &Counted<Subscriber>| {
@@ -229,14 +229,14 @@ impl Publish for Counted<Inner> {
                 self.dropped.increment();
             }
             drop(evicted);
-            serve(self, subscriber);
+            deliver(self, subscriber);
         }
     }
 }
 
 /// If whoever is told of this event could cause another one by that: subscribers to which kinds
 /// could, if they stand at this path.
-fn may_make_itself(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
+fn feedback_loop(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
     match event {
         SystemEvent::DeadLetter(letter) | SystemEvent::SuppressedDeadLetter(letter) => {
             let is_overflow = letter.reason.is_overflow();
@@ -248,42 +248,42 @@ fn may_make_itself(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
 }
 
 /// Tells a subscriber what waits for it.
-fn serve(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>) {
-    if !subscriber.backlog.with(Backlog::begin) {
+fn deliver(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>) {
+    if !subscriber.backlog.with(Backlog::begin_drain) {
         return;
     }
     // A panic of a mapped ref's function that the host cannot catch must not end all service.
-    let service = Service(subscriber);
+    let guard = DrainGuard(subscriber);
     loop {
-        let Some(due) = subscriber.backlog.with(Backlog::next) else {
+        let Some(entry) = subscriber.backlog.with(Backlog::next) else {
             // The service is over, and perhaps another one has begun.
-            return core::mem::forget(service);
+            return core::mem::forget(guard);
         };
-        let is_item = matches!(due, Due::Item(_));
-        let mut event = Some(match due {
-            Due::Item(event) => event,
-            Due::Lost(n) => SystemEvent::EventsDropped(n),
+        let is_item = matches!(entry, BacklogEntry::Item(_));
+        let mut event = Some(match entry {
+            BacklogEntry::Item(event) => event,
+            BacklogEntry::Lost(n) => SystemEvent::EventsDropped(n),
         });
-        let mut told = Ok(());
-        let is_whole = contained(&stream.executor, &mut || {
+        let mut sent = Ok(());
+        let has_returned = call_catching_panics(&stream.executor, &mut || {
             if let Some(event) = event.take() {
-                told = subscriber.to.tell(event);
+                sent = subscriber.to.tell(event);
             }
         });
-        match told {
+        match sent {
             Err(refused) if refused.is_full() => {
-                core::mem::forget(service);
+                core::mem::forget(guard);
                 return put_back(stream, subscriber, refused.into_inner());
             }
             Err(_) => {
-                EventStream(stream.clone()).forget(subscriber.to.pid());
+                EventStream(stream.clone()).remove_actor(subscriber.to.pid());
                 return;
             }
-            Ok(()) if is_whole => {}
+            Ok(()) if has_returned => {}
             Ok(()) => {
                 // The function of a mapped ref has panicked.
                 stream.dropped.increment();
-                subscriber.backlog.with(|backlog| backlog.lose(1));
+                subscriber.backlog.with(|backlog| backlog.count_lost(1));
                 if !is_item {
                     // It cannot even be told of that; the next event tries again.
                     return;
@@ -295,12 +295,12 @@ fn serve(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>) {
 
 /// The subscriber has no room: a timer sees to it that it is tried again.
 fn put_back(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>, event: SystemEvent) {
-    let due = match event {
-        SystemEvent::EventsDropped(n) => Due::Lost(n),
-        event => Due::Item(event),
+    let entry = match event {
+        SystemEvent::EventsDropped(n) => BacklogEntry::Lost(n),
+        event => BacklogEntry::Item(event),
     };
     let (lost, needs_timer) =
-        subscriber.backlog.with(|backlog| (backlog.put_back(due), backlog.needs_timer()));
+        subscriber.backlog.with(|backlog| (backlog.put_back(entry), backlog.needs_timer()));
     if lost.is_some() {
         stream.dropped.increment();
     }
@@ -310,20 +310,20 @@ fn put_back(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>, event: Sy
     }
     let (again, to) = (stream.clone(), subscriber.clone());
     let job = move |_: &FireContext| {
-        to.backlog.with(Backlog::timer_over);
-        serve(&again, &to);
+        to.backlog.with(Backlog::timer_fired);
+        deliver(&again, &to);
     };
     if stream.scheduler.schedule_once_fn(RETRY, DispatcherId::DEFAULT, job).is_err() {
         // The next event serves it.
-        subscriber.backlog.with(Backlog::timer_over);
+        subscriber.backlog.with(Backlog::timer_fired);
     }
 }
 
-struct Service<'s>(&'s Subscriber);
+struct DrainGuard<'s>(&'s Subscriber);
 
-impl Drop for Service<'_> {
+impl Drop for DrainGuard<'_> {
     fn drop(&mut self) {
-        self.0.backlog.with(Backlog::end);
+        self.0.backlog.with(Backlog::end_drain);
     }
 }
 

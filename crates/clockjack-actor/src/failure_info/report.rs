@@ -73,7 +73,7 @@ impl FailureReport {
     }
 
     fn write(what: &dyn fmt::Display, is_panic: bool) -> Self {
-        let mut text = Cut(String::new());
+        let mut text = TruncatingWriter(String::new());
         // An error says that it could not say more; what it has said is kept.
         let _ = write!(text, "{what}");
         Self(Repr::Text(Counted::new(Text { text: text.0.into_boxed_str(), is_panic })))
@@ -164,9 +164,9 @@ impl fmt::Display for Panicked {
 impl Error for Panicked {}
 
 /// A text that takes no more than [`TEXT_LEN_MAX`].
-struct Cut(String);
+struct TruncatingWriter(String);
 
-impl fmt::Write for Cut {
+impl fmt::Write for TruncatingWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = TEXT_LEN_MAX - self.0.len();
         let end = text.floor_char_boundary(room.min(text.len()));

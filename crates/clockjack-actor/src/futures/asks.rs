@@ -21,10 +21,10 @@ use core::{
 use clockjack_exec::Failure;
 use clockjack_sync::mutant;
 
-use super::{FutureRefused, slots::Claim, task::Then};
+use super::{FutureRefused, slots::Exclusivity, task::Then};
 use crate::{
     Actor, ActorRef, Ask, AskError, AskWithStatus, Context, Next, ReplyTo,
-    events::DeadLetterReason, send::Lined,
+    events::DeadLetterReason, send::Enqueued,
 };
 
 impl<A: Actor> Context<'_, A> {
@@ -133,12 +133,14 @@ impl<A: Actor> Context<'_, A> {
         Q: Asking + 'static,
         T: FnOnce(&mut A, Q::Output) -> Result<A::Msg, Failure> + 'static,
     {
-        if let Some(kind) = self.refusal::<Then<Mapped<Q, T>, Deliver<A, Q, T>>>(Claim::Shared) {
+        if let Some(kind) =
+            self.refusal::<Then<Mapped<Q, T>, Deliver<A, Q, T>>>(Exclusivity::Shared)
+        {
             return Err(FutureRefused { kind, future: (), then: map });
         }
         let deliver: Deliver<A, Q, T> = deliver::<A, Q, T>;
         let future = Mapped { ask: ask(request), was_polled: false, answer: None, map: Some(map) };
-        self.begin_allowed(future, deliver, Claim::Shared);
+        self.begin_allowed(future, deliver, Exclusivity::Shared);
         Ok(())
     }
 }
@@ -202,31 +204,31 @@ where
 {
     let to = cx.self_ref();
     if let Err(refused) = to.tell(map(me, answer)?) {
-        line_up(&to, refused.is_full(), refused.into_inner());
+        enqueue_or_discard(&to, refused.is_full(), refused.into_inner());
     }
     Ok(Next::Stay)
 }
 
 /// Lets a message wait for room in the actor's own mailbox; if it cannot, it is a dead letter.
 #[cold]
-fn line_up<M: 'static>(to: &ActorRef<M>, is_full: bool, message: M) {
+fn enqueue_or_discard<M: 'static>(to: &ActorRef<M>, is_full: bool, message: M) {
     let system = to.any().system();
     let mut back: Option<M> = None;
     // Waiting needs memory.
-    let lined = if !is_full {
+    let enqueued = if !is_full {
         back = Some(message);
-        Lined::Stopped
+        Enqueued::Stopped
     } else if system.is_sealed() || mutant!("ask-mapped-lost") {
         back = Some(message);
-        Lined::Full
+        Enqueued::Full
     } else {
         // Nobody polls for it, as for a request.
-        to.line_up(to.letter(message), true, &mut back)
+        to.wait_for_room(to.waiting_message(message), true, &mut back)
     };
-    let reason = match lined {
-        Lined::Sent | Lined::Waits(_) => return,
-        Lined::Full => DeadLetterReason::MailboxFull,
-        Lined::Stopped => DeadLetterReason::Stopped,
+    let reason = match enqueued {
+        Enqueued::Sent | Enqueued::Waits(_) => return,
+        Enqueued::Full => DeadLetterReason::MailboxFull,
+        Enqueued::Stopped => DeadLetterReason::Stopped,
     };
     system.dead_letter::<M>(&to.any().path, reason);
     drop(back);

@@ -6,21 +6,21 @@ use core::mem::ManuallyDrop;
 use clockjack_sync::{Counted, mutant};
 
 use super::{
-    ready::{BellRef, Board},
-    task::{Loan, Room, Run, Task},
+    task::{Loan, PollFn, Task, TaskBuffer},
+    wake::{WakeFlagRef, WokenList},
     waker::{self, EXCLUSIVE},
 };
-use crate::{Actor, base::AnyActor};
+use crate::{Actor, header::AnyActor};
 
 /// With nothing under way, no more memory than for so many is kept.
 const KEPT_MAX: usize = 16;
 
 /// One to be used now, and one for what begins while the bell of its predecessor is still in use.
-const SPARES_MAX: usize = 2;
+const SPARE_FLAGS_MAX: usize = 2;
 
 /// What an actor's future may keep the actor from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum Exclusivity {
     /// From nothing.
     Shared,
     /// From user messages.
@@ -31,34 +31,34 @@ pub(super) enum Claim {
 
 /// The futures of an actor.
 pub(crate) struct Futures<A: Actor> {
-    board: Option<Counted<Board<AnyActor>>>,
-    entries: Vec<Option<Entry<A>>>,
+    woken: Option<Counted<WokenList<AnyActor>>>,
+    entries: Vec<Option<FutureEntry<A>>>,
     free: Vec<u32>,
     n_tasks: usize,
     /// Bells that were rung, in that order.
-    due: VecDeque<BellRef<AnyActor>>,
+    due: VecDeque<WakeFlagRef<AnyActor>>,
     /// Bells to be used again.
-    spares: Vec<BellRef<AnyActor>>,
+    spare_flags: Vec<WakeFlagRef<AnyActor>>,
     /// The one that the actor waits for.
     waiting: Option<u32>,
     /// Whether that one borrows the actor.
     is_lent: bool,
     /// The one that is being polled.
     polled: Option<u32>,
-    pub(super) room: Room,
+    pub(super) buffer: TaskBuffer,
     /// Behind the tasks: those that are in the way of its end are dropped first.
     pub(super) loan: Loan<A>,
 }
 
-struct Entry<A: Actor> {
+struct FutureEntry<A: Actor> {
     task: Task<A>,
-    bell: BellRef<AnyActor>,
+    flag: WakeFlagRef<AnyActor>,
 }
 
 /// A future that is to be polled.
 pub(crate) struct Due<A: Actor> {
-    pub(crate) bell: BellRef<AnyActor>,
-    pub(crate) run: Run<A>,
+    pub(crate) flag: WakeFlagRef<AnyActor>,
+    pub(crate) run: PollFn<A>,
     pub(crate) body: core::ptr::NonNull<()>,
     pub(crate) name: &'static str,
 }
@@ -66,16 +66,16 @@ pub(crate) struct Due<A: Actor> {
 impl<A: Actor> Default for Futures<A> {
     fn default() -> Self {
         Self {
-            board: None,
+            woken: None,
             entries: Vec::new(),
             free: Vec::new(),
             n_tasks: 0,
             due: VecDeque::new(),
-            spares: Vec::new(),
+            spare_flags: Vec::new(),
             waiting: None,
             is_lent: false,
             polled: None,
-            room: Room::none(),
+            buffer: TaskBuffer::none(),
             loan: Loan::new(),
         }
     }
@@ -83,8 +83,8 @@ impl<A: Actor> Default for Futures<A> {
 
 impl<A: Actor> Futures<A> {
     /// Keeps room for one future of so many bytes, with what comes after it.
-    pub(crate) fn keep_room(&mut self, bytes: usize) {
-        self.room = Room::new(bytes);
+    pub(crate) fn reserve_buffer(&mut self, bytes: usize) {
+        self.buffer = TaskBuffer::new(bytes);
     }
 
     /// How many are under way.
@@ -108,70 +108,70 @@ impl<A: Actor> Futures<A> {
     }
 
     /// Begins a task; it is due at once.
-    pub(super) fn insert(&mut self, me: &AnyActor, task: Task<A>, claim: Claim) {
+    pub(super) fn insert(&mut self, me: &AnyActor, task: Task<A>, exclusivity: Exclusivity) {
         let index = self.free.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).expect("bounded by a u16");
             self.entries.push(None);
             index
         });
-        let label = if claim == Claim::Shared { index } else { index | EXCLUSIVE };
-        let spare = self.spares.pop().and_then(|spare| spare.renewed(label));
-        let bell = spare.unwrap_or_else(|| {
-            let board = self.board.get_or_insert_with(|| Counted::new(Board::new(me.clone())));
-            BellRef::rung(board.clone(), label)
+        let label = if exclusivity == Exclusivity::Shared { index } else { index | EXCLUSIVE };
+        let spare = self.spare_flags.pop().and_then(|spare| spare.reuse(label));
+        let flag = spare.unwrap_or_else(|| {
+            let woken = self.woken.get_or_insert_with(|| Counted::new(WokenList::new(me.clone())));
+            WakeFlagRef::new_queued(woken.clone(), label)
         });
-        self.due.push_back(bell.clone());
+        self.due.push_back(flag.clone());
         if let Some(entry) = self.entries.get_mut(index as usize) {
-            *entry = Some(Entry { task, bell });
+            *entry = Some(FutureEntry { task, flag });
             self.n_tasks += 1;
         }
-        if claim != Claim::Shared {
+        if exclusivity != Exclusivity::Shared {
             self.waiting = Some(index);
-            self.is_lent = claim == Claim::Lent;
+            self.is_lent = exclusivity == Exclusivity::Lent;
         }
     }
 
     /// Looks at the board.
     pub(crate) fn collect(&mut self) {
-        let Self { board, due, .. } = self;
-        if let Some(board) = board {
-            board.take(|bell| due.push_back(bell));
+        let Self { woken, due, .. } = self;
+        if let Some(woken) = woken {
+            woken.take(|flag| due.push_back(flag));
         }
     }
 
     /// Where in the line the next one stands that may be polled now.
-    fn next_at(&self) -> Option<usize> {
+    fn next_pollable(&self) -> Option<usize> {
         if !self.is_lent {
             return (!self.due.is_empty()).then_some(0);
         }
         let lent = self.waiting;
-        self.due.iter().position(|bell| !bell.is_over() && Some(index_of(bell)) == lent)
+        self.due.iter().position(|flag| !flag.is_done() && Some(index_of(flag)) == lent)
     }
 
     pub(crate) fn has_due(&self) -> bool {
-        self.next_at().is_some()
+        self.next_pollable().is_some()
     }
 
     /// The next one that is to be polled.
     pub(crate) fn next_due(&mut self) -> Option<Due<A>> {
-        let bell = self.due.remove(self.next_at()?)?;
-        let index = index_of(&bell);
+        let flag = self.due.remove(self.next_pollable()?)?;
+        let index = index_of(&flag);
         let is_under_way =
-            if mutant!("actor-bell-stays-rung") { !bell.is_over() } else { bell.take_down() };
+            if mutant!("actor-bell-stays-rung") { !flag.is_done() } else { flag.clear_queued() };
         if !is_under_way {
             return None;
         }
         let entry = self.entries.get(index as usize)?.as_ref()?;
         let ((run, body), name) = (entry.task.runner(), entry.task.name());
         self.polled = Some(index);
-        Some(Due { bell, run, body, name })
+        Some(Due { flag, run, body, name })
     }
 
     /// It has been polled, and is not ready or gone.
     pub(crate) fn was_polled(&mut self, due: Due<A>) {
         self.polled = None;
-        if due.bell.is_over() && self.spares.len() < SPARES_MAX {
-            self.spares.push(due.bell);
+        if due.flag.is_done() && self.spare_flags.len() < SPARE_FLAGS_MAX {
+            self.spare_flags.push(due.flag);
         }
     }
 
@@ -198,15 +198,15 @@ impl<A: Actor> Futures<A> {
     }
 
     fn remove(&mut self, index: u32) -> Option<Task<A>> {
-        let Entry { task, bell } = self.entries.get_mut(index as usize)?.take()?;
-        bell.end();
+        let FutureEntry { task, flag } = self.entries.get_mut(index as usize)?.take()?;
+        flag.set_done();
         self.free.push(index);
         if self.waiting == Some(index) {
             self.waiting = None;
             self.is_lent = false;
         }
-        if task.is_in_room() {
-            self.room.is_taken = false;
+        if task.is_in_buffer() {
+            self.buffer.is_taken = false;
         }
         self.n_tasks -= 1;
         if self.n_tasks == 0 {
@@ -230,8 +230,8 @@ impl<A: Actor> Drop for Futures<A> {
         while let Some(task) = self.remove_last() {
             drop(task);
         }
-        if let Some(board) = &self.board {
-            board.close();
+        if let Some(woken) = &self.woken {
+            woken.close();
         }
     }
 }
@@ -239,10 +239,10 @@ impl<A: Actor> Drop for Futures<A> {
 impl<A: Actor> Due<A> {
     /// The waker to poll it with.
     pub(crate) fn waker(&self) -> ManuallyDrop<core::task::Waker> {
-        waker::borrowed(&self.bell)
+        waker::borrowed(&self.flag)
     }
 }
 
-fn index_of(bell: &BellRef<AnyActor>) -> u32 {
-    bell.label() & !EXCLUSIVE
+fn index_of(flag: &WakeFlagRef<AnyActor>) -> u32 {
+    flag.label() & !EXCLUSIVE
 }

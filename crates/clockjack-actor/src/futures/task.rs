@@ -30,7 +30,7 @@ use crate::{Actor, Context, Next};
 pub(crate) type LentFuture<'a> = Pin<Box<dyn Future<Output = Result<Next, Failure>> + Send + 'a>>;
 
 /// Polls a task, and does what comes after it.
-pub(super) type Run<A> = unsafe fn(
+pub(super) type PollFn<A> = unsafe fn(
     NonNull<()>,
     &mut task::Context<'_>,
     &mut Option<A>,
@@ -38,15 +38,15 @@ pub(super) type Run<A> = unsafe fn(
 ) -> Poll<Result<Next, Failure>>;
 
 /// What is known of a task whose type is not.
-struct Table<A: Actor> {
-    run: Run<A>,
+struct TaskVTable<A: Actor> {
+    run: PollFn<A>,
     drop_in_place: unsafe fn(NonNull<()>),
     drop_box: unsafe fn(NonNull<()>),
     name: fn() -> &'static str,
 }
 
-impl<A: Actor> Table<A> {
-    const fn of<B: Body<A>>() -> &'static Self {
+impl<A: Actor> TaskVTable<A> {
+    const fn of<B: TaskBody<A>>() -> &'static Self {
         const {
             &Self {
                 run: B::run,
@@ -59,7 +59,7 @@ impl<A: Actor> Table<A> {
 }
 
 /// What a task of an actor is made of.
-trait Body<A: Actor>: Sized {
+trait TaskBody<A: Actor>: Sized {
     /// The type by whose name it is known.
     type Named;
 
@@ -79,65 +79,65 @@ trait Body<A: Actor>: Sized {
 /// A task, owned.
 pub(crate) struct Task<A: Actor> {
     body: NonNull<()>,
-    table: &'static Table<A>,
-    is_in_room: bool,
+    vtable: &'static TaskVTable<A>,
+    is_in_buffer: bool,
 }
 
 impl<A: Actor> Task<A> {
     /// A future and what is done with its output.
-    pub(super) fn then<F, T>(room: &mut Room, future: F, then: T) -> Self
+    pub(super) fn then<F, T>(buffer: &mut TaskBuffer, future: F, then: T) -> Self
     where
         F: Future + 'static,
         T: FnOnce(&mut A, &mut Context<'_, A>, F::Output) -> Result<Next, Failure> + 'static,
     {
-        Self::put(room, Then { future: Some(future), then: Some(then) })
+        Self::put(buffer, Then { future: Some(future), then: Some(then) })
     }
 
     /// A future that will borrow the actor.
-    pub(super) fn lent<F>(room: &mut Room, make: F) -> Self
+    pub(super) fn lent<F>(buffer: &mut TaskBuffer, make: F) -> Self
     where
         F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
     {
-        Self::put(room, Lent { future: None, make: Some(make) })
+        Self::put(buffer, Lent { future: None, make: Some(make) })
     }
 
-    fn put<B: Body<A>>(room: &mut Room, body: B) -> Self {
-        let table = Table::of::<B>();
-        match room.claim::<B>() {
+    fn put<B: TaskBody<A>>(buffer: &mut TaskBuffer, body: B) -> Self {
+        let vtable = TaskVTable::of::<B>();
+        match buffer.claim::<B>() {
             Some(place) => {
                 // SAFETY: the room is large enough, aligned, and empty.
                 unsafe { place.write(body) };
-                Self { body: place.cast(), table, is_in_room: true }
+                Self { body: place.cast(), vtable, is_in_buffer: true }
             }
             None => {
                 let body = NonNull::from(Box::leak(Box::new(body))).cast();
-                Self { body, table, is_in_room: false }
+                Self { body, vtable, is_in_buffer: false }
             }
         }
     }
 
     /// How it is polled: the function and its first argument.
-    pub(super) fn runner(&self) -> (Run<A>, NonNull<()>) {
-        (self.table.run, self.body)
+    pub(super) fn runner(&self) -> (PollFn<A>, NonNull<()>) {
+        (self.vtable.run, self.body)
     }
 
-    pub(super) fn is_in_room(&self) -> bool {
-        self.is_in_room
+    pub(super) fn is_in_buffer(&self) -> bool {
+        self.is_in_buffer
     }
 
     pub(super) fn name(&self) -> &'static str {
-        (self.table.name)()
+        (self.vtable.name)()
     }
 }
 
 impl<A: Actor> Drop for Task<A> {
     fn drop(&mut self) {
-        if self.is_in_room {
+        if self.is_in_buffer {
             // SAFETY: the body was written there by `put`, and goes with the task.
-            unsafe { (self.table.drop_in_place)(self.body) };
+            unsafe { (self.vtable.drop_in_place)(self.body) };
         } else {
             // SAFETY: the body was boxed by `put`, and goes with the task.
-            unsafe { (self.table.drop_box)(self.body) };
+            unsafe { (self.vtable.drop_box)(self.body) };
         }
     }
 }
@@ -164,7 +164,7 @@ pub(super) struct Then<F, T> {
     then: Option<T>,
 }
 
-impl<A, F, T> Body<A> for Then<F, T>
+impl<A, F, T> TaskBody<A> for Then<F, T>
 where
     A: Actor,
     F: Future + 'static,
@@ -187,7 +187,7 @@ where
         future.set(None);
         let then = body.then.take();
         // The room is free for what comes after it.
-        drop(cx.state.extra().futures.remove_polled());
+        drop(cx.state.rare().futures.remove_polled());
         Poll::Ready(match (actor, then) {
             (Some(actor), Some(then)) => then(actor, cx, output),
             _ => Ok(Next::Stay),
@@ -202,7 +202,7 @@ pub(super) struct Lent<F> {
     make: Option<F>,
 }
 
-impl<A, F> Body<A> for Lent<F>
+impl<A, F> TaskBody<A> for Lent<F>
 where
     A: Actor,
     F: for<'a> FnOnce(&'a mut A) -> LentFuture<'a> + 'static,
@@ -220,7 +220,7 @@ where
         if let Some(make) = body.make.take()
             && let Some(actor) = actor.take()
         {
-            let lent = cx.state.extra().futures.loan.lend(actor);
+            let lent = cx.state.rare().futures.loan.lend(actor);
             // SAFETY: the actor stays there until `take_back`, which nobody calls before the
             // future, the one that has the borrow, was dropped: here below, or with the task.
             // `make` works for a borrow of any length, so nothing else can have kept it.
@@ -230,7 +230,7 @@ where
         let Some(future) = &mut body.future else { return Poll::Pending };
         let Poll::Ready(result) = future.as_mut().poll(waker) else { return Poll::Pending };
         drop(body.future.take());
-        let futures = &mut cx.state.extra().futures;
+        let futures = &mut cx.state.rare().futures;
         drop(futures.remove_polled());
         *actor = futures.loan.take_back();
         Poll::Ready(result)
@@ -287,47 +287,47 @@ impl<A> Drop for Loan<A> {
 }
 
 /// What the room is made of: it sets the alignment.
-type Brick = MaybeUninit<u128>;
+type BufferWord = MaybeUninit<u128>;
 
 /// Memory for one task, used again.
-pub(super) struct Room {
-    bricks: Option<NonNull<[Brick]>>,
+pub(super) struct TaskBuffer {
+    words: Option<NonNull<[BufferWord]>>,
     pub(super) is_taken: bool,
 }
 
-impl Room {
+impl TaskBuffer {
     pub(super) const fn none() -> Self {
-        Self { bricks: None, is_taken: false }
+        Self { words: None, is_taken: false }
     }
 
     pub(super) fn new(bytes: usize) -> Self {
-        let n = bytes.div_ceil(size_of::<Brick>());
-        let bricks = (n > 0).then(|| NonNull::from(Box::leak(Box::<[u128]>::new_uninit_slice(n))));
-        Self { bricks, is_taken: false }
+        let n = bytes.div_ceil(size_of::<BufferWord>());
+        let words = (n > 0).then(|| NonNull::from(Box::leak(Box::<[u128]>::new_uninit_slice(n))));
+        Self { words, is_taken: false }
     }
 
     /// Whether a body of this type can stand here now.
     pub(super) fn fits<B>(&self) -> bool {
-        let bytes = self.bricks.map_or(0, |bricks| bricks.len() * size_of::<Brick>());
-        !self.is_taken && size_of::<B>() <= bytes && align_of::<B>() <= align_of::<Brick>()
+        let bytes = self.words.map_or(0, |words| words.len() * size_of::<BufferWord>());
+        !self.is_taken && size_of::<B>() <= bytes && align_of::<B>() <= align_of::<BufferWord>()
     }
 
     fn claim<B>(&mut self) -> Option<NonNull<B>> {
         if !self.fits::<B>() {
             return None;
         }
-        let place = self.bricks?.cast();
+        let place = self.words?.cast();
         self.is_taken = true;
         Some(place)
     }
 }
 
-impl Drop for Room {
+impl Drop for TaskBuffer {
     fn drop(&mut self) {
-        debug_assert!(!self.is_taken, "a task outlived its room");
-        if let Some(bricks) = self.bricks.take() {
+        debug_assert!(!self.is_taken, "a task outlived its buffer");
+        if let Some(words) = self.words.take() {
             // SAFETY: it came from a box, and no task is in it.
-            drop(unsafe { Box::from_raw(bricks.as_ptr()) });
+            drop(unsafe { Box::from_raw(words.as_ptr()) });
         }
     }
 }

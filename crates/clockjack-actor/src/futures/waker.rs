@@ -1,6 +1,6 @@
 //! The waker of one of an actor's futures.
 //!
-//! Its data is the address of the future's [bell](super::ready), so whoever is handed a waker can
+//! Its data is the address of the future's [bell](super::wake), so whoever is handed a waker can
 //! tell whose it is.
 #![expect(unsafe_code, reason = "makes wakers out of counted references")]
 
@@ -10,12 +10,12 @@ use core::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
-use super::ready::{Bell, BellRef, Notify};
-use crate::base::{AnyActor, FUTURES, Tell};
+use super::wake::{Notify, WakeFlag, WakeFlagRef};
+use crate::header::{AnyActor, FUTURES, SystemSend};
 
 impl Notify for AnyActor {
     fn notify(&self) {
-        self.order(FUTURES);
+        self.wake_with(FUTURES);
     }
 }
 
@@ -40,13 +40,13 @@ pub(crate) fn owner_of(waker: &Waker) -> Option<Owner<'_>> {
     }
     // SAFETY: a waker with this table has a bell as its data, and a reference to it, or is borrowed
     // from one; both last as long as the waker.
-    let bell = unsafe { &*waker.data().cast::<Bell<AnyActor>>() };
-    Some(Owner { actor: bell.owner(), is_exclusive: bell.label() & EXCLUSIVE != 0 })
+    let flag = unsafe { &*waker.data().cast::<WakeFlag<AnyActor>>() };
+    Some(Owner { actor: flag.owner(), is_exclusive: flag.label() & EXCLUSIVE != 0 })
 }
 
 /// A waker that rings a bell, borrowed from a reference that outlives it.
-pub(super) fn borrowed(bell: &BellRef<AnyActor>) -> ManuallyDrop<Waker> {
-    let raw = RawWaker::new(bell.as_raw().as_ptr().cast_const().cast(), &WAKER);
+pub(super) fn borrowed(flag: &WakeFlagRef<AnyActor>) -> ManuallyDrop<Waker> {
+    let raw = RawWaker::new(flag.as_raw().as_ptr().cast_const().cast(), &WAKER);
     // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and count a
     // reference for each clone. This first one counts none and is never dropped.
     ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
@@ -57,35 +57,35 @@ pub(super) fn borrowed(bell: &BellRef<AnyActor>) -> ManuallyDrop<Waker> {
 /// # Safety
 ///
 /// The data is that of one of our wakers, which outlives what is given.
-unsafe fn bell_of(data: *const ()) -> ManuallyDrop<BellRef<AnyActor>> {
-    let raw = data.cast::<Bell<AnyActor>>().cast_mut();
+unsafe fn flag_of(data: *const ()) -> ManuallyDrop<WakeFlagRef<AnyActor>> {
+    let raw = data.cast::<WakeFlag<AnyActor>>().cast_mut();
     // SAFETY: it is the address of a bell, hence not null.
     let raw = unsafe { NonNull::new_unchecked(raw) };
     // SAFETY: it came from `into_raw`, or `borrowed`; its count is not given away here.
-    ManuallyDrop::new(unsafe { BellRef::from_raw(raw) })
+    ManuallyDrop::new(unsafe { WakeFlagRef::from_raw(raw) })
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: the data of our wakers.
-    let bell = unsafe { bell_of(data) };
-    let cloned = BellRef::clone(&bell).into_raw();
+    let flag = unsafe { flag_of(data) };
+    let cloned = WakeFlagRef::clone(&flag).into_raw();
     RawWaker::new(cloned.as_ptr().cast_const().cast(), &WAKER)
 }
 
 unsafe fn wake(data: *const ()) {
     // SAFETY: the data of our wakers; this one is used up.
-    let bell = ManuallyDrop::into_inner(unsafe { bell_of(data) });
-    bell.ring();
+    let flag = ManuallyDrop::into_inner(unsafe { flag_of(data) });
+    flag.wake();
 }
 
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: the data of our wakers.
-    unsafe { bell_of(data) }.ring();
+    unsafe { flag_of(data) }.wake();
 }
 
 unsafe fn release(data: *const ()) {
     // SAFETY: the data of our wakers; this one is used up.
-    drop(ManuallyDrop::into_inner(unsafe { bell_of(data) }));
+    drop(ManuallyDrop::into_inner(unsafe { flag_of(data) }));
 }
 
 #[cfg(test)]

@@ -16,26 +16,26 @@ use super::{
 use crate::{ActorRef, events::backlog::Backlog};
 
 /// Subscribers that have something to be told.
-pub(super) type Told<M> = Vec<(u64, ActorRef<Listing<M>>)>;
+pub(super) type ToNotify<M> = Vec<(u64, ActorRef<Listing<M>>)>;
 
 /// What is to be done after the lock is left.
-pub(super) type Later = Box<dyn FnOnce(&Receptionist) + Send>;
+pub(super) type AfterUnlock = Box<dyn FnOnce(&Receptionist) + Send>;
 
 type AnyKey = (TypeId, Counted<Box<str>>);
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Table {
-    entries: BTreeMap<TypeId, BTreeMap<Box<str>, Box<dyn AnyEntry>>>,
+pub(super) struct ServiceTable {
+    entries: BTreeMap<TypeId, BTreeMap<Box<str>, Box<dyn AnyKeyEntry>>>,
     /// Where each actor stands.
-    places: BTreeMap<Pid, Vec<AnyKey>>,
+    keys_of: BTreeMap<Pid, Vec<AnyKey>>,
     len: usize,
     next_id: u64,
     is_closed: bool,
 }
 
 /// What is known of a key.
-pub(super) struct Entry<M: Send + 'static> {
+pub(super) struct KeyEntry<M: Send + 'static> {
     pub(super) listing: Listing<M>,
     subscribers: Vec<Subscriber<M>>,
     views: Vec<Counted<AtomicUsize>>,
@@ -48,19 +48,19 @@ struct Subscriber<M: Send + 'static> {
 }
 
 /// An entry, whatever its messages are.
-trait AnyEntry: Send {
+trait AnyKeyEntry: Send {
     fn as_any(&mut self) -> &mut dyn Any;
     fn is_empty(&self) -> bool;
     /// Whether an actor is a service or a subscriber.
     fn has(&self, pid: Pid) -> bool;
     /// Takes an actor out; says how many places it had, and what is to be done after that.
-    fn forget(&mut self, pid: Pid) -> (usize, Later);
+    fn remove_actor(&mut self, pid: Pid) -> (usize, AfterUnlock);
 }
 
 /// What was taken out.
-pub(super) type Old = Box<dyn Any + Send>;
+pub(super) type Removed = Box<dyn Any + Send>;
 
-impl<M: Send + 'static> Entry<M> {
+impl<M: Send + 'static> KeyEntry<M> {
     fn new(key: &ServiceKey<M>) -> Self {
         let listing = Listing::empty(key.clone());
         Self { listing, subscribers: Vec::new(), views: Vec::new() }
@@ -72,21 +72,21 @@ impl<M: Send + 'static> Entry<M> {
     }
 
     /// Sets who is registered: what every subscriber is to be told, and what was before.
-    fn change(&mut self, services: Vec<ActorRef<M>>) -> (Told<M>, Vec<Listing<M>>) {
+    fn change(&mut self, services: Vec<ActorRef<M>>) -> (ToNotify<M>, Vec<Listing<M>>) {
         let new = Listing::new(self.listing.key().clone(), services);
-        let mut old = Vec::from([core::mem::replace(&mut self.listing, new)]);
+        let mut removed = Vec::from([core::mem::replace(&mut self.listing, new)]);
         for view in &self.views {
             // Release: pairs with the view's look, which then asks for the listing.
             view.fetch_add(1, Release);
         }
-        let mut told = Vec::with_capacity(self.subscribers.len());
+        let mut to_notify = Vec::with_capacity(self.subscribers.len());
         for subscriber in &mut self.subscribers {
             if !mutant!("receptionist-change-untold") {
-                old.extend(subscriber.backlog.push(self.listing.clone()));
+                removed.extend(subscriber.backlog.push(self.listing.clone()));
             }
-            told.push((subscriber.id, subscriber.to.clone()));
+            to_notify.push((subscriber.id, subscriber.to.clone()));
         }
-        (told, old)
+        (to_notify, removed)
     }
 
     fn without(&self, is_it: impl Fn(&ActorRef<M>) -> bool) -> Option<Vec<ActorRef<M>>> {
@@ -96,7 +96,7 @@ impl<M: Send + 'static> Entry<M> {
     }
 }
 
-impl<M: Send + 'static> AnyEntry for Entry<M> {
+impl<M: Send + 'static> AnyKeyEntry for KeyEntry<M> {
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }
@@ -110,26 +110,26 @@ impl<M: Send + 'static> AnyEntry for Entry<M> {
             || self.subscribers.iter().any(|one| one.to.pid() == pid)
     }
 
-    fn forget(&mut self, pid: Pid) -> (usize, Later) {
+    fn remove_actor(&mut self, pid: Pid) -> (usize, AfterUnlock) {
         let is_its = |one: &mut Subscriber<M>| one.to.pid() == pid;
         let gone: Vec<_> = self.subscribers.extract_if(.., is_its).collect();
         let mut n = gone.len();
-        let (mut told, mut old) = (Vec::new(), Vec::new());
+        let (mut to_notify, mut removed) = (Vec::new(), Vec::new());
         let before = self.listing.services().len();
         if let Some(left) = self.without(|one| one.pid() == pid) {
             n += before - left.len();
-            (told, old) = self.change(left);
+            (to_notify, removed) = self.change(left);
         }
         let key = self.listing.key().clone();
-        let later = move |receptionist: &Receptionist| {
-            drop((gone, old));
-            receptionist.serve(&key, told);
+        let after_unlock = move |receptionist: &Receptionist| {
+            drop((gone, removed));
+            receptionist.deliver(&key, to_notify);
         };
-        (n, Box::new(later))
+        (n, Box::new(after_unlock))
     }
 }
 
-impl Table {
+impl ServiceTable {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -137,7 +137,7 @@ impl Table {
     pub(super) fn entry<M: Send + 'static>(
         &mut self,
         key: &ServiceKey<M>,
-    ) -> Option<&mut Entry<M>> {
+    ) -> Option<&mut KeyEntry<M>> {
         let entry = self.entries.get_mut(&TypeId::of::<M>())?.get_mut(key.name())?;
         entry.as_any().downcast_mut()
     }
@@ -145,7 +145,7 @@ impl Table {
     fn entry_or_new<M: Send + 'static>(
         &mut self,
         key: &ServiceKey<M>,
-    ) -> Result<&mut Entry<M>, ReceptionistError> {
+    ) -> Result<&mut KeyEntry<M>, ReceptionistError> {
         if self.is_closed {
             return Err(ReceptionistError::Terminated);
         }
@@ -154,47 +154,47 @@ impl Table {
         }
         let names = self.entries.entry(TypeId::of::<M>()).or_default();
         if !names.contains_key(key.name()) {
-            names.insert(key.name().into(), Box::new(Entry::new(key)));
+            names.insert(key.name().into(), Box::new(KeyEntry::new(key)));
         }
         Ok(self.entry(key).expect("it was just put there"))
     }
 
     /// Notes that an actor stands under a key.
-    fn place<M: 'static>(&mut self, pid: Pid, key: &ServiceKey<M>) {
-        let places = self.places.entry(pid).or_default();
+    fn add_key<M: 'static>(&mut self, pid: Pid, key: &ServiceKey<M>) {
+        let keys_of = self.keys_of.entry(pid).or_default();
         let id = TypeId::of::<M>();
-        if !places.iter().any(|place| place.0 == id && **place.1 == *key.name()) {
-            places.push((id, key.shared_name().clone()));
+        if !keys_of.iter().any(|place| place.0 == id && **place.1 == *key.name()) {
+            keys_of.push((id, key.shared_name().clone()));
         }
     }
 
     /// Something was taken out from under a key.
-    fn removed<M: 'static>(&mut self, pid: Option<Pid>, key: &ServiceKey<M>) -> Option<Old> {
+    fn count_removed<M: 'static>(&mut self, pid: Option<Pid>, key: &ServiceKey<M>) -> Option<Removed> {
         self.len -= 1;
         let id = TypeId::of::<M>();
         let entry = self.entries.get(&id)?.get(key.name())?;
         if let Some(pid) = pid.filter(|pid| !entry.has(*pid))
-            && let Some(places) = self.places.get_mut(&pid)
+            && let Some(keys_of) = self.keys_of.get_mut(&pid)
         {
-            places.retain(|place| place.0 != id || **place.1 != *key.name());
-            if places.is_empty() {
-                self.places.remove(&pid);
+            keys_of.retain(|place| place.0 != id || **place.1 != *key.name());
+            if keys_of.is_empty() {
+                self.keys_of.remove(&pid);
             }
         }
         self.prune(id, key.name())
     }
 
     /// Takes an entry out if nothing stands in it.
-    fn prune(&mut self, id: TypeId, name: &str) -> Option<Old> {
+    fn prune(&mut self, id: TypeId, name: &str) -> Option<Removed> {
         let names = self.entries.get_mut(&id)?;
         if !names.get(name)?.is_empty() {
             return None;
         }
-        let old = names.remove(name)?;
+        let removed = names.remove(name)?;
         if names.is_empty() {
             self.entries.remove(&id);
         }
-        Some(Box::new(old))
+        Some(Box::new(removed))
     }
 
     pub(super) fn add_service<M: Send + 'static>(
@@ -202,7 +202,7 @@ impl Table {
         key: &ServiceKey<M>,
         service: ActorRef<M>,
         pid: Pid,
-    ) -> Result<(Told<M>, Vec<Listing<M>>), ReceptionistError> {
+    ) -> Result<(ToNotify<M>, Vec<Listing<M>>), ReceptionistError> {
         let entry = self.entry_or_new(key)?;
         let services = entry.listing.services();
         if services.contains(&service) {
@@ -212,7 +212,7 @@ impl Table {
         services.push(service);
         let changed = entry.change(services);
         self.len += 1;
-        self.place(pid, key);
+        self.add_key(pid, key);
         Ok(changed)
     }
 
@@ -220,12 +220,12 @@ impl Table {
         &mut self,
         key: &ServiceKey<M>,
         service: &ActorRef<M>,
-    ) -> Option<(Told<M>, Old)> {
+    ) -> Option<(ToNotify<M>, Removed)> {
         let entry = self.entry(key)?;
         let left = entry.without(|one| one == service)?;
-        let (told, old) = entry.change(left);
-        let entry = self.removed(Some(service.pid()), key);
-        Some((told, Box::new((old, entry))))
+        let (to_notify, removed) = entry.change(left);
+        let entry = self.count_removed(Some(service.pid()), key);
+        Some((to_notify, Box::new((removed, entry))))
     }
 
     pub(super) fn subscribe<M: Send + 'static>(
@@ -233,7 +233,7 @@ impl Table {
         key: &ServiceKey<M>,
         to: ActorRef<Listing<M>>,
         pid: Pid,
-    ) -> Result<(Told<M>, Option<Old>), ReceptionistError> {
+    ) -> Result<(ToNotify<M>, Option<Removed>), ReceptionistError> {
         self.next_id += 1;
         let id = self.next_id;
         let entry = self.entry_or_new(key)?;
@@ -241,30 +241,30 @@ impl Table {
         if !mutant!("receptionist-no-first-listing") {
             backlog.push(entry.listing.clone());
         }
-        let told = Vec::from([(id, to.clone())]);
+        let to_notify = Vec::from([(id, to.clone())]);
         let new = Subscriber { id, to, backlog };
-        let old = match entry.subscribers.iter_mut().find(|one| one.to == new.to) {
-            Some(old) => Some(core::mem::replace(old, new)),
+        let removed = match entry.subscribers.iter_mut().find(|one| one.to == new.to) {
+            Some(removed) => Some(core::mem::replace(removed, new)),
             None => {
                 entry.subscribers.push(new);
                 self.len += 1;
                 None
             }
         };
-        self.place(pid, key);
-        Ok((told, old.map(|old| Box::new(old) as Old)))
+        self.add_key(pid, key);
+        Ok((to_notify, removed.map(|removed| Box::new(removed) as Removed)))
     }
 
     pub(super) fn unsubscribe<M: Send + 'static>(
         &mut self,
         key: &ServiceKey<M>,
         to: &ActorRef<Listing<M>>,
-    ) -> Option<Old> {
+    ) -> Option<Removed> {
         let entry = self.entry(key)?;
         let at = entry.subscribers.iter().position(|one| one.to == *to)?;
-        let old = entry.subscribers.remove(at);
-        let entry = self.removed(Some(to.pid()), key);
-        Some(Box::new((old, entry)))
+        let removed = entry.subscribers.remove(at);
+        let entry = self.count_removed(Some(to.pid()), key);
+        Some(Box::new((removed, entry)))
     }
 
     pub(super) fn add_view<M: Send + 'static>(
@@ -281,34 +281,34 @@ impl Table {
         &mut self,
         key: &ServiceKey<M>,
         view: &Counted<AtomicUsize>,
-    ) -> Option<Old> {
+    ) -> Option<Removed> {
         let views = &mut self.entry(key)?.views;
         let at = views.iter().position(|one| Counted::ptr_eq(one, view))?;
-        let old = views.remove(at);
-        let entry = self.removed(None, key);
-        Some(Box::new((old, entry)))
+        let removed = views.remove(at);
+        let entry = self.count_removed(None, key);
+        Some(Box::new((removed, entry)))
     }
 
     /// An actor has ended.
-    pub(super) fn forget(&mut self, pid: Pid) -> Vec<Later> {
-        let mut laters = Vec::new();
-        for (id, name) in self.places.remove(&pid).unwrap_or_default() {
+    pub(super) fn remove_actor(&mut self, pid: Pid) -> Vec<AfterUnlock> {
+        let mut tasks = Vec::new();
+        for (id, name) in self.keys_of.remove(&pid).unwrap_or_default() {
             let entry = self.entries.get_mut(&id).and_then(|names| names.get_mut(&**name));
             let Some(entry) = entry else { continue };
-            let (n, later) = entry.forget(pid);
+            let (n, after_unlock) = entry.remove_actor(pid);
             self.len -= n;
-            laters.push(later);
-            if let Some(old) = self.prune(id, &name) {
-                laters.push(Box::new(move |_| drop(old)));
+            tasks.push(after_unlock);
+            if let Some(removed) = self.prune(id, &name) {
+                tasks.push(Box::new(move |_| drop(removed)));
             }
         }
-        laters
+        tasks
     }
 
     /// The system has ended: nothing is known any more.
-    pub(super) fn close(&mut self) -> Old {
+    pub(super) fn close(&mut self) -> Removed {
         self.is_closed = true;
         self.len = 0;
-        Box::new((core::mem::take(&mut self.entries), core::mem::take(&mut self.places)))
+        Box::new((core::mem::take(&mut self.entries), core::mem::take(&mut self.keys_of)))
     }
 }

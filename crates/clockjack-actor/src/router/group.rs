@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::{Logic, Lost, Routing};
+use super::{Logic, Undelivered, Routing};
 use crate::{
     Actor, Context, Failure, IntoProps, Mailbox, Next, Props, ServiceKey,
     props::SettingsRef,
@@ -92,7 +92,7 @@ impl<M: Send + 'static> IntoProps for Group<M> {
             key: key.clone(),
             routing: Routing::new(logic.clone()),
             view: None,
-            seen: None,
+            seen_version: None,
         });
         Props::new(factory).mailbox(mailbox)
     }
@@ -107,17 +107,17 @@ pub struct GroupRouter<M: Send + 'static> {
     key: ServiceKey<M>,
     routing: Routing<M>,
     view: Option<View<M>>,
-    seen: Option<usize>,
+    seen_version: Option<usize>,
 }
 
 impl<M: Send + 'static> GroupRouter<M> {
     fn refresh(&mut self) {
         let Some(view) = &self.view else { return };
         let version = view.version();
-        if self.seen == Some(version) {
+        if self.seen_version == Some(version) {
             return;
         }
-        self.seen = Some(version);
+        self.seen_version = Some(version);
         let listing = view.listing();
         // By its path: the same in every run.
         let number = |index: usize| hash_of(&listing.services()[index].path());
@@ -136,9 +136,9 @@ impl<M: Send + 'static> Actor for GroupRouter<M> {
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: M) -> Result<Next, Failure> {
         self.refresh();
         let system = cx.system().inner();
-        let mut lost = alloc::vec::Vec::new();
-        self.routing.route(msg, &mut |_| None, &mut |one| lost.push(one));
-        for Lost { index, reason } in lost {
+        let mut undelivered = alloc::vec::Vec::new();
+        self.routing.route(msg, &mut |_| None, &mut |one| undelivered.push(one));
+        for Undelivered { index, reason } in undelivered {
             let routee = index.and_then(|index| self.routing.routees().get(index));
             let path = routee.map_or_else(|| cx.path().clone(), |routee| routee.path());
             system.dead_letter::<M>(&path, reason);

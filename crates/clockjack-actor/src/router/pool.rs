@@ -6,7 +6,7 @@ use core::fmt;
 use clockjack_sync::Counted;
 
 use super::{
-    Logic, Lost, Routing,
+    Logic, Undelivered, Routing,
     shared::{Adjust as _, PoolHandle, PoolShared},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// After how many messages a pool with a resizer looks at its load.
-pub const MESSAGES_PER_LOOK: usize = 10;
+pub const MESSAGES_PER_LOAD_CHECK: usize = 10;
 
 /// A router that starts its routees, as its children. See the [module](super) for what happens to a
 /// message.
@@ -115,7 +115,7 @@ where
         Self { strategy: Some((scope, strategy)), ..self }
     }
 
-    /// Changes the number of routees by their load, every [`MESSAGES_PER_LOOK`] messages.
+    /// Changes the number of routees by their load, every [`MESSAGES_PER_LOAD_CHECK`] messages.
     #[must_use]
     pub fn resizer(self, resizer: Resizer) -> Self {
         self.shared.config.with(|config| config.resizer = Some(resizer));
@@ -149,8 +149,8 @@ where
         let factory: Self::Factory = Box::new(move || PoolRouter {
             shared: shared.clone(),
             routing: Routing::new(logic.clone()),
-            n_until_look: MESSAGES_PER_LOOK,
-            is_mine: false,
+            n_until_load_check: MESSAGES_PER_LOAD_CHECK,
+            owns_pool: false,
         });
         let props = Props::new(factory).mailbox(mailbox);
         match strategy {
@@ -177,9 +177,9 @@ where
 pub struct PoolRouter<A: Actor, F> {
     shared: Counted<PoolShared<A, F>>,
     routing: Routing<A::Msg>,
-    n_until_look: usize,
+    n_until_load_check: usize,
     /// Whether the shared part knows this one as its router.
-    is_mine: bool,
+    owns_pool: bool,
 }
 
 impl<A, F> PoolRouter<A, F>
@@ -195,8 +195,8 @@ where
     }
 
     /// Changes the number of routees, if a resizer wants that.
-    fn look_at_load(&mut self) {
-        self.n_until_look = MESSAGES_PER_LOOK;
+    fn check_load(&mut self) {
+        self.n_until_load_check = MESSAGES_PER_LOAD_CHECK;
         let Some(resizer) = self.shared.config.with(|config| config.resizer) else { return };
         let routees = self.routing.routees();
         let loads = routees.iter().map(|routee| {
@@ -226,8 +226,8 @@ where
     type Msg = A::Msg;
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        self.is_mine = self.shared.begin(crate::actor_ref::untyped(cx.turn.me()));
-        if !self.is_mine {
+        self.owns_pool = self.shared.set_router(crate::actor_ref::untyped(cx.turn.me()));
+        if !self.owns_pool {
             return Err(Failure::msg("the pool is another router's"));
         }
         self.shared.adjust().map_err(|kind| Failure::msg(kind.to_string()))?;
@@ -236,15 +236,15 @@ where
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, msg: A::Msg) -> Result<Next, Failure> {
         self.refresh();
-        self.n_until_look -= 1;
-        if self.n_until_look == 0 {
-            self.look_at_load();
+        self.n_until_load_check -= 1;
+        if self.n_until_load_check == 0 {
+            self.check_load();
         }
         let Self { shared, routing, .. } = self;
-        let mut lost = Vec::new();
+        let mut undelivered = Vec::new();
         let mut replaced = |index| shared.replace(index);
-        routing.route(msg, &mut replaced, &mut |one| lost.push(one));
-        for Lost { index, reason } in lost {
+        routing.route(msg, &mut replaced, &mut |one| undelivered.push(one));
+        for Undelivered { index, reason } in undelivered {
             let routee = index.and_then(|index| self.routing.routees().get(index));
             let path = routee.map_or_else(|| cx.path().clone(), |routee| routee.path());
             cx.system().inner().dead_letter::<A::Msg>(&path, reason);
@@ -255,8 +255,8 @@ where
 
 impl<A: Actor, F> Drop for PoolRouter<A, F> {
     fn drop(&mut self) {
-        if self.is_mine {
-            self.shared.end();
+        if self.owns_pool {
+            self.shared.router_stopped();
         }
     }
 }

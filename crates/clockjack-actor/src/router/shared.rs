@@ -29,19 +29,19 @@ use clockjack_sync::{
 
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
-    base::{AnyActor, ENDED, RETIRE, STOP, Tell as _},
+    header::{AnyActor, STOPPED, STOP_WHEN_IDLE, STOP, SystemSend as _},
     router_logic::Resizer,
-    spawn::{self, Where},
+    spawn::{self, Placement},
 };
 
 /// See the [module](self).
 pub(super) struct PoolShared<A: Actor, F> {
     pub(super) config: Lock<Config<A, F>>,
     factory: F,
-    list: Lock<List<A::Msg>>,
+    list: Lock<RouteeList<A::Msg>>,
     version: AtomicUsize,
     /// Which version the router has.
-    seen: AtomicUsize,
+    seen_version: AtomicUsize,
     wanted: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Config<A: Actor, F> {
     pub(super) is_supervised: bool,
 }
 
-struct List<M> {
+struct RouteeList<M> {
     routees: Vec<ActorRef<M>>,
     router: Option<AnyActor>,
     next_name: u64,
@@ -71,9 +71,9 @@ impl<A: Actor, F> PoolShared<A, F> {
         Self {
             config: Lock::new(Config { shape: None, resizer: None, is_supervised: false }),
             factory,
-            list: Lock::new(List { routees: Vec::new(), router: None, next_name: 0 }),
+            list: Lock::new(RouteeList { routees: Vec::new(), router: None, next_name: 0 }),
             version: AtomicUsize::new(0),
-            seen: AtomicUsize::new(0),
+            seen_version: AtomicUsize::new(0),
             wanted: AtomicUsize::new(n),
         }
     }
@@ -84,7 +84,7 @@ impl<A: Actor, F> PoolShared<A, F> {
     }
 
     /// A router begins; false if there is one.
-    pub(super) fn begin(&self, router: AnyActor) -> bool {
+    pub(super) fn set_router(&self, router: AnyActor) -> bool {
         self.list.with(|list| {
             let is_free = list.router.is_none();
             if is_free {
@@ -95,16 +95,16 @@ impl<A: Actor, F> PoolShared<A, F> {
     }
 
     /// The router has ended, and so its routees have or will.
-    pub(super) fn end(&self) {
+    pub(super) fn router_stopped(&self) {
         let old = self.list.with(|list| {
-            self.changed();
+            self.bump_version();
             (list.router.take(), core::mem::take(&mut list.routees))
         });
         drop(old);
     }
 
     /// The list has changed; called under the lock.
-    fn changed(&self) {
+    fn bump_version(&self) {
         // Release: pairs with `refresh`.
         self.version.fetch_add(1, Release);
     }
@@ -114,12 +114,12 @@ impl<A: Actor, F> PoolShared<A, F> {
         // Acquire: pairs with `changed`.
         let version = self.version.load(Acquire);
         // Relaxed: written by the router alone.
-        if version == self.seen.load(Relaxed) {
+        if version == self.seen_version.load(Relaxed) {
             return None;
         }
         let routees = self.list.with(|list| list.routees.clone());
-        // Release: pairs with `is_left`: from here on it tells those that it has now.
-        self.seen.store(version, Release);
+        // Release: pairs with `is_unreachable`: from here on it tells those that it has now.
+        self.seen_version.store(version, Release);
         Some(routees)
     }
 }
@@ -131,7 +131,7 @@ where
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
     /// Starts a routee.
-    fn make(&self, router: &AnyActor, nth: u64) -> Result<ActorRef<A::Msg>, SpawnErrorKind> {
+    fn start_routee(&self, router: &AnyActor, nth: u64) -> Result<ActorRef<A::Msg>, SpawnErrorKind> {
         let (shape, is_supervised) =
             self.config.with(|config| (config.shape, config.is_supervised));
         let props = Props::new(self.factory.clone());
@@ -140,26 +140,26 @@ where
         #[expect(unsafe_code, reason = "promises that what may change threads is `Send`")]
         // SAFETY: actor, factory and messages are `Send`.
         let made =
-            unsafe { spawn::spawn_named(router, is_supervised, Where::Dispatcher, &name, props) };
+            unsafe { spawn::spawn_named(router, is_supervised, Placement::Dispatcher, &name, props) };
         made.map_err(|refused| refused.kind().clone())
     }
 
     /// Puts a fresh routee in the place of one that has stopped. None if there is none to be had,
     /// or no such place any more.
     pub(super) fn replace(&self, index: usize) -> Option<ActorRef<A::Msg>> {
-        let (router, nth) = self.list.with(|list| list.name())?;
-        let fresh = self.make(&router, nth).ok()?;
+        let (router, nth) = self.list.with(|list| list.next_name())?;
+        let fresh = self.start_routee(&router, nth).ok()?;
         let placed = self.list.with(|list| {
             // It takes no more messages; perhaps its children have still to end.
             let is_over = |place: &&mut ActorRef<A::Msg>| {
-                place.any().peek() & (STOP | ENDED) != 0 && !mutant!("pool-waits-for-the-end")
+                place.any().flags() & (STOP | STOPPED) != 0 && !mutant!("pool-waits-for-the-end")
             };
             let place = list.routees.get_mut(index).filter(is_over)?;
-            self.changed();
+            self.bump_version();
             Some(core::mem::replace(place, fresh.clone()))
         });
         if placed.is_none() {
-            fresh.any().order(STOP);
+            fresh.any().wake_with(STOP);
             return None;
         }
         Some(fresh)
@@ -175,9 +175,9 @@ pub(super) trait Adjust {
 }
 
 /// What is to be done next.
-enum Step<M> {
+enum Adjustment<M> {
     Nothing,
-    Make(AnyActor, u64),
+    Start(AnyActor, u64),
     Retire(AnyActor, ActorRef<M>),
 }
 
@@ -195,19 +195,19 @@ where
 
     fn adjust(&self) -> Result<(), SpawnErrorKind> {
         loop {
-            let step = self.list.with(|list| list.step(self));
-            match step {
-                Step::Nothing => return Ok(()),
-                Step::Retire(router, routee) => {
+            let adjustment = self.list.with(|list| list.next_adjustment(self));
+            match adjustment {
+                Adjustment::Nothing => return Ok(()),
+                Adjustment::Retire(router, routee) => {
                     // Acquire: the change was made before.
                     let version = self.version.load(Acquire);
                     retire(self.clone(), router, routee, version);
                 }
-                Step::Make(router, nth) => {
-                    let made = self.make(&router, nth)?;
-                    let unwanted = self.list.with(|list| list.put(self, made));
+                Adjustment::Start(router, nth) => {
+                    let made = self.start_routee(&router, nth)?;
+                    let unwanted = self.list.with(|list| list.add(self, made));
                     if let Some(unwanted) = unwanted {
-                        unwanted.any().order(STOP);
+                        unwanted.any().wake_with(STOP);
                     }
                 }
             }
@@ -215,31 +215,31 @@ where
     }
 }
 
-impl<M: 'static> List<M> {
+impl<M: 'static> RouteeList<M> {
     /// The router, and the number of the next routee's name.
-    fn name(&mut self) -> Option<(AnyActor, u64)> {
+    fn next_name(&mut self) -> Option<(AnyActor, u64)> {
         let router = self.router.clone()?;
         self.next_name += 1;
         Some((router, self.next_name))
     }
 
-    fn step<A: Actor<Msg = M>, F>(&mut self, shared: &PoolShared<A, F>) -> Step<M> {
+    fn next_adjustment<A: Actor<Msg = M>, F>(&mut self, shared: &PoolShared<A, F>) -> Adjustment<M> {
         let wanted = shared.wanted();
         if self.routees.len() < wanted {
-            return self.name().map_or(Step::Nothing, |(router, nth)| Step::Make(router, nth));
+            return self.next_name().map_or(Adjustment::Nothing, |(router, nth)| Adjustment::Start(router, nth));
         }
         if self.routees.len() == wanted {
-            return Step::Nothing;
+            return Adjustment::Nothing;
         }
         let (Some(router), Some(routee)) = (self.router.clone(), self.routees.pop()) else {
-            return Step::Nothing;
+            return Adjustment::Nothing;
         };
-        shared.changed();
-        Step::Retire(router, routee)
+        shared.bump_version();
+        Adjustment::Retire(router, routee)
     }
 
     /// Puts a routee in, if it is still wanted; else it comes back.
-    fn put<A: Actor<Msg = M>, F>(
+    fn add<A: Actor<Msg = M>, F>(
         &mut self,
         shared: &PoolShared<A, F>,
         routee: ActorRef<M>,
@@ -248,7 +248,7 @@ impl<M: 'static> List<M> {
             return Some(routee);
         }
         self.routees.push(routee);
-        shared.changed();
+        shared.bump_version();
         None
     }
 }
@@ -266,35 +266,35 @@ fn retire<A, F>(
 {
     let scheduler = router.system().handle().scheduler().clone();
     let last = routee.clone();
-    let look = move |_: &FireContext| {
+    let check = move |_: &FireContext| {
         // Acquire: pairs with `refresh`.
-        let has_seen = shared.seen.load(Acquire) >= version;
-        let is_left = has_seen || !is_busy(&router) || router.is_ended();
-        if is_left {
-            routee.any().order(if mutant!("pool-retires-at-once") { STOP } else { RETIRE });
+        let has_seen = shared.seen_version.load(Acquire) >= version;
+        let is_unreachable = has_seen || !is_busy(&router) || router.is_stopped();
+        if is_unreachable {
+            routee.any().wake_with(if mutant!("pool-retires-at-once") { STOP } else { STOP_WHEN_IDLE });
         } else if !routee.is_stopped() {
             retire(shared.clone(), router.clone(), routee.clone(), version);
         }
     };
     let after = crate::events::RETRY;
-    if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, look).is_err() {
+    if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
         // The scheduler is closed: so the system ends anyway.
-        last.any().order(STOP);
+        last.any().wake_with(STOP);
     }
 }
 
 /// Changes the number of a pool's routees, from any thread. Cheap to clone.
 pub struct PoolHandle<M> {
-    pool: Counted<Box<dyn Control<M>>>,
+    pool: Counted<Box<dyn PoolControl<M>>>,
 }
 
-trait Control<M>: Send + Sync {
+trait PoolControl<M>: Send + Sync {
     fn resize(&self, n: usize) -> Result<(), SpawnErrorKind>;
     fn len(&self) -> usize;
     fn wanted(&self) -> usize;
 }
 
-impl<A, F> Control<A::Msg> for Counted<PoolShared<A, F>>
+impl<A, F> PoolControl<A::Msg> for Counted<PoolShared<A, F>>
 where
     A: Actor + Send,
     A::Msg: Send,

@@ -12,16 +12,16 @@ use clockjack_sync::{
     },
 };
 
-use super::{Letter, Lined};
+use super::{Enqueued, WaitingMessage};
 use crate::{
     ActorPath, Overflow,
-    base::{Core, WAITERS},
-    front::{Front, Sent},
+    header::{ActorHeader, WAITERS},
+    shared::{Accepted, ActorShared},
 };
 
 /// Where a sender stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SendOutcome {
     /// Let in.
     Sent,
     /// In the list.
@@ -31,27 +31,28 @@ pub enum Place {
 }
 
 /// What senders and the runner meet at.
-pub struct Desk {
+pub struct MailboxModel {
     /// Never dropped: it has no system to give back.
-    front: ManuallyDrop<Front<u32>>,
+    shared: ManuallyDrop<ActorShared<u32>>,
     /// What the state word of a process would tell.
     is_woken: AtomicBool,
 }
 
 // SAFETY: what is shared of it is made for that.
-unsafe impl Send for Desk {}
+unsafe impl Send for MailboxModel {}
 // SAFETY: as above.
-unsafe impl Sync for Desk {}
+unsafe impl Sync for MailboxModel {}
 
-impl Desk {
+impl MailboxModel {
     /// A mailbox of this capacity, with a runner that has not run yet.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         // SAFETY: the system is never looked at, and the core never dropped.
-        let core =
-            unsafe { Core::new(ActorPath::root(), None, NonNull::dangling(), Overflow::Fail) };
-        let front = ManuallyDrop::new(Front::new(core, capacity));
-        Self { front, is_woken: AtomicBool::new(true) }
+        let header = unsafe {
+            ActorHeader::new(ActorPath::root(), None, NonNull::dangling(), Overflow::Fail)
+        };
+        let shared = ManuallyDrop::new(ActorShared::new(header, capacity));
+        Self { shared, is_woken: AtomicBool::new(true) }
     }
 
     fn wake(&self) {
@@ -61,8 +62,8 @@ impl Desk {
 
     /// Sends without waiting; whether that was accepted.
     pub fn tell(&self, n: u32) -> bool {
-        let sent = self.front.push(n);
-        if matches!(sent, Ok(Sent::Wake)) {
+        let sent = self.shared.push(n);
+        if matches!(sent, Ok(Accepted::MustWake)) {
             self.wake();
         }
         sent.is_ok()
@@ -70,22 +71,27 @@ impl Desk {
 
     /// Waits for room.
     #[must_use]
-    pub fn line_up(&self, n: u32) -> Place {
+    pub fn wait_for_room(&self, n: u32) -> SendOutcome {
         let mut back: Option<u32> = None;
-        let waiters = self.front.waiters_or_new();
-        match waiters.line_up(Letter::Plain(n), false, &mut back, &|| self.wake(), &|| self.wake())
-        {
-            Lined::Sent => Place::Sent,
-            Lined::Waits(ticket) => Place::Waits(ticket),
-            Lined::Full | Lined::Stopped => Place::Stopped,
+        let waiters = self.shared.waiters_or_new();
+        match waiters.wait_for_room(
+            WaitingMessage::Ready(n),
+            false,
+            &mut back,
+            &|| self.wake(),
+            &|| self.wake(),
+        ) {
+            Enqueued::Sent => SendOutcome::Sent,
+            Enqueued::Waits(ticket) => SendOutcome::Waits(ticket),
+            Enqueued::Full | Enqueued::Stopped => SendOutcome::Stopped,
         }
     }
 
     /// Gives up; the message, if it was not sent.
     #[must_use]
-    pub fn give_up(&self, ticket: u64) -> Option<u32> {
+    pub fn cancel(&self, ticket: u64) -> Option<u32> {
         let mut back: Option<u32> = None;
-        self.front.core.wait_list()?.give_up(ticket, &mut back);
+        self.shared.header.wait_list()?.cancel(ticket, &mut back);
         back
     }
 
@@ -99,16 +105,16 @@ impl Desk {
 
     fn step(&self, taken: &mut Vec<u32>) {
         loop {
-            if self.front.core.peek() & WAITERS != 0
-                && let Some(waiters) = self.front.waiters()
+            if self.shared.header.flags() & WAITERS != 0
+                && let Some(waiters) = self.shared.waiters()
             {
                 while waiters.admit().is_some() {}
             }
             // SAFETY: one thread at a time runs it, and joins order them.
-            match unsafe { self.front.mail.pop() } {
+            match unsafe { self.shared.mail.pop() } {
                 Pop::Item(envelope) => taken.push(envelope.msg),
                 // SAFETY: as above.
-                Pop::Empty if unsafe { self.front.mail.try_idle() } => return,
+                Pop::Empty if unsafe { self.shared.mail.try_idle() } => return,
                 // Somebody has come, or waits for room and is about to say so.
                 Pop::Empty | Pop::Busy => {
                     self.wake();
@@ -121,15 +127,15 @@ impl Desk {
 
     /// What the runner does when the actor begins to stop.
     pub fn stop(&self) {
-        self.front.mail.close();
-        if let Some(waiters) = self.front.waiters() {
+        self.shared.mail.close();
+        if let Some(waiters) = self.shared.waiters() {
             drop(waiters.close());
         }
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for MailboxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("MailboxModel").finish_non_exhaustive()
     }
 }

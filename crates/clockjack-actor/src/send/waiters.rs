@@ -1,5 +1,5 @@
 //! The list of those who wait for room in a mailbox; its protocol is that of the [parent](super).
-#![expect(unsafe_code, reason = "the list of an actor stands in its front")]
+#![expect(unsafe_code, reason = "the list of an actor stands in its shared")]
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{any::Any, ptr::NonNull, task::Waker};
@@ -10,19 +10,19 @@ use clockjack_sync::{
     mutant,
 };
 
-use super::line::Line;
-use crate::{base::WAITERS, envelope::Envelope, front::Front, props::Overflow};
+use super::wait_queue::WaitQueue;
+use crate::{envelope::Envelope, header::WAITERS, props::Overflow, shared::ActorShared};
 
 /// A message that waits.
-pub(crate) enum Letter<M> {
+pub(crate) enum WaitingMessage<M> {
     /// As it is.
-    Plain(M),
+    Ready(M),
     /// What a mapped ref makes a message of, when there is room.
-    Mapped(Box<dyn Unsent<M>>),
+    Mapped(Box<dyn DeferredMessage<M>>),
 }
 
 /// What a message is made of.
-pub(crate) trait Unsent<M> {
+pub(crate) trait DeferredMessage<M> {
     /// The message; once.
     fn make(&mut self) -> M;
     /// What it was to be made of, into an `Option` of that type.
@@ -30,9 +30,9 @@ pub(crate) trait Unsent<M> {
 }
 
 /// What was to be sent, untouched.
-struct Whole<N>(Option<N>);
+struct UnmappedMessage<N>(Option<N>);
 
-impl<N: 'static> Unsent<N> for Whole<N> {
+impl<N: 'static> DeferredMessage<N> for UnmappedMessage<N> {
     fn make(&mut self) -> N {
         self.0.take().expect("it is made once")
     }
@@ -43,12 +43,12 @@ impl<N: 'static> Unsent<N> for Whole<N> {
 }
 
 /// Goes through the function of a mapped ref.
-pub(crate) struct Through<N, M> {
-    pub(crate) from: Box<dyn Unsent<N>>,
+pub(crate) struct MappedMessage<N, M> {
+    pub(crate) from: Box<dyn DeferredMessage<N>>,
     pub(crate) f: fn(N) -> M,
 }
 
-impl<N, M> Unsent<M> for Through<N, M> {
+impl<N, M> DeferredMessage<M> for MappedMessage<N, M> {
     fn make(&mut self) -> M {
         (self.f)(self.from.make())
     }
@@ -64,37 +64,37 @@ fn put_back<N: 'static>(what: Option<N>, back: &mut dyn Any) {
     }
 }
 
-impl<M: 'static> Letter<M> {
+impl<M: 'static> WaitingMessage<M> {
     /// To be made when there is room.
-    pub(crate) fn unsent(msg: M) -> Box<dyn Unsent<M>> {
-        Box::new(Whole(Some(msg)))
+    pub(crate) fn deferred(msg: M) -> Box<dyn DeferredMessage<M>> {
+        Box::new(UnmappedMessage(Some(msg)))
     }
 
-    pub(crate) fn boxed(self) -> Box<dyn Unsent<M>> {
+    pub(crate) fn boxed(self) -> Box<dyn DeferredMessage<M>> {
         match self {
-            Self::Plain(msg) => Self::unsent(msg),
-            Self::Mapped(unsent) => unsent,
+            Self::Ready(msg) => Self::deferred(msg),
+            Self::Mapped(message) => message,
         }
     }
 
     fn make(self) -> M {
         match self {
-            Self::Plain(msg) => msg,
-            Self::Mapped(mut unsent) => unsent.make(),
+            Self::Ready(msg) => msg,
+            Self::Mapped(mut message) => message.make(),
         }
     }
 
     fn give_back(self, back: &mut dyn Any) {
         match self {
-            Self::Plain(msg) => put_back(Some(msg), back),
-            Self::Mapped(mut unsent) => unsent.give_back(back),
+            Self::Ready(msg) => put_back(Some(msg), back),
+            Self::Mapped(mut message) => message.give_back(back),
         }
     }
 }
 
 /// What became of who lined up. What was refused is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lined {
+pub(crate) enum Enqueued {
     /// There was room after all.
     Sent,
     /// It waits, with this ticket.
@@ -108,29 +108,29 @@ pub(crate) enum Lined {
 /// Those who wait; see the [parent](super).
 pub(crate) struct Waiters<M: 'static> {
     /// Where this hangs, so it is there as long as this is.
-    front: NonNull<Front<M>>,
+    shared: NonNull<ActorShared<M>>,
     list: Lock<List<M>>,
 }
 
 struct List<M> {
     next: u64,
-    waiting: Line<Waiting<M>>,
+    waiting: WaitQueue<Waiter<M>>,
     /// Given up on another thread, to be dropped by the runner.
-    withdrawn: Vec<Letter<M>>,
+    cancelled: Vec<WaitingMessage<M>>,
     is_closed: bool,
 }
 
-struct Waiting<M> {
-    letter: Letter<M>,
+struct Waiter<M> {
+    message: WaitingMessage<M>,
     waker: Option<Waker>,
     /// Whether it is the request of an ask, for which nobody polls here.
     is_request: bool,
 }
 
 /// The duty to wake the cell.
-struct Duty<'w>(&'w dyn Fn());
+struct WakeOnDrop<'w>(&'w dyn Fn());
 
-impl Drop for Duty<'_> {
+impl Drop for WakeOnDrop<'_> {
     fn drop(&mut self) {
         (self.0)();
     }
@@ -142,28 +142,28 @@ pub(crate) trait WaitList {
     /// given back.
     fn poll(&self, ticket: u64, waker: &Waker, back: &mut dyn Any) -> bool;
     /// Takes it out and gives it back, if it was not sent.
-    fn give_up(&self, ticket: u64, back: &mut dyn Any);
+    fn cancel(&self, ticket: u64, back: &mut dyn Any);
     /// Takes a request out and drops it, here or, if it must not be dropped elsewhere, by the
     /// runner, whom the caller wakes.
-    fn withdraw(&self, ticket: u64, is_local: bool);
+    fn cancel_request(&self, ticket: u64, is_local: bool);
     /// The list of the type.
     fn as_any(&self) -> &dyn Any;
 }
 
 /// Room for a message, and what that is to be made of.
-type Unmade<'m, M> = (Permit<'m, Envelope<M>>, Box<dyn Unsent<M>>);
+type DeferredWrite<'m, M> = (Permit<'m, Envelope<M>>, Box<dyn DeferredMessage<M>>);
 
 /// A message that was let in.
 pub(crate) struct Admitted<'m, M> {
     /// Room that was taken for a message that is to be made first.
-    pub(crate) unmade: Option<Unmade<'m, M>>,
+    pub(crate) deferred: Option<DeferredWrite<'m, M>>,
     /// Who is to be told.
     pub(crate) waker: Option<Waker>,
 }
 
 /// What is left when a list is closed.
 pub(crate) struct Leftover<M> {
-    pub(crate) requests: Vec<Letter<M>>,
+    pub(crate) requests: Vec<WaitingMessage<M>>,
     pub(crate) wakers: Vec<Waker>,
 }
 
@@ -171,52 +171,53 @@ impl<M: 'static> Waiters<M> {
     /// # Safety
     ///
     /// It lives no longer than the front, which stays where it is.
-    pub(crate) unsafe fn new(front: &Front<M>) -> Self {
-        let list = List { next: 1, waiting: Line::new(), withdrawn: Vec::new(), is_closed: false };
-        Self { front: NonNull::from(front), list: Lock::new(list) }
+    pub(crate) unsafe fn new(shared: &ActorShared<M>) -> Self {
+        let list =
+            List { next: 1, waiting: WaitQueue::new(), cancelled: Vec::new(), is_closed: false };
+        Self { shared: NonNull::from(shared), list: Lock::new(list) }
     }
 
-    fn front(&self) -> &Front<M> {
+    fn shared(&self) -> &ActorShared<M> {
         // SAFETY: by the contract of `new`.
-        unsafe { self.front.as_ref() }
+        unsafe { self.shared.as_ref() }
     }
 
     /// Rule 1; `wake` wakes the cell, and `queue` queues it if a claim has ended its sleep.
-    pub(crate) fn line_up(
+    pub(crate) fn wait_for_room(
         &self,
-        letter: Letter<M>,
+        message: WaitingMessage<M>,
         is_request: bool,
         back: &mut dyn Any,
         wake: &dyn Fn(),
         queue: &dyn Fn(),
-    ) -> Lined {
-        if self.front().core.overflow != Overflow::Fail {
-            letter.give_back(back);
-            return Lined::Full;
+    ) -> Enqueued {
+        if self.shared().header.overflow != Overflow::Fail {
+            message.give_back(back);
+            return Enqueued::Full;
         }
-        let mut letter = Some(letter);
+        let mut waiting = Some(message);
         loop {
-            let (bar, ticket) = self.list.with(|list| self.enter(list, &mut letter, is_request));
-            match (bar, letter.take()) {
+            let (bar, ticket) = self.list.with(|list| self.enter(list, &mut waiting, is_request));
+            match (bar, waiting.take()) {
                 (Bar::Barred, _) => {
                     wake();
-                    return Lined::Waits(ticket);
+                    return Enqueued::Waits(ticket);
                 }
-                (Bar::HasRoom, Some(unsent)) => match self.front().mail.claim() {
+                (Bar::HasRoom, Some(message)) => match self.shared().mail.claim() {
                     Ok(permit) => {
                         // Whoever has the permit has the duty, also if the function panics.
-                        let duty = permit.wakes().then(|| Duty(queue));
-                        let _ = permit.write(Envelope::new(unsent.make()));
-                        drop(duty);
-                        return Lined::Sent;
+                        let wake_cell = permit.wakes().then(|| WakeOnDrop(queue));
+                        let _ = permit.write(Envelope::new(message.make()));
+                        drop(wake_cell);
+                        return Enqueued::Sent;
                     }
-                    Err(_) => letter = Some(unsent),
+                    Err(_) => waiting = Some(message),
                 },
-                (_, unsent) => {
-                    if let Some(unsent) = unsent {
-                        unsent.give_back(back);
+                (_, message) => {
+                    if let Some(message) = message {
+                        message.give_back(back);
                     }
-                    return Lined::Stopped;
+                    return Enqueued::Stopped;
                 }
             }
         }
@@ -225,38 +226,38 @@ impl<M: 'static> Waiters<M> {
     fn enter(
         &self,
         list: &mut List<M>,
-        letter: &mut Option<Letter<M>>,
+        message: &mut Option<WaitingMessage<M>>,
         is_request: bool,
     ) -> (Bar, u64) {
-        let bar = self.front().mail.bar();
+        let bar = self.shared().mail.bar();
         let ticket = list.next;
         if bar == Bar::Barred
-            && let Some(letter) = letter.take()
+            && let Some(message) = message.take()
         {
             list.next += 1;
-            list.waiting.push(ticket, Waiting { letter, waker: None, is_request });
-            self.front().core.raise(WAITERS);
+            list.waiting.push(ticket, Waiter { message, waker: None, is_request });
+            self.shared().header.set_flags(WAITERS);
         }
         (bar, ticket)
     }
 
     /// Rule 2; called whenever somebody has left the list.
-    fn settle(&self, list: &List<M>) {
+    fn update_reservation(&self, list: &List<M>) {
         if !list.waiting.is_empty() {
             return;
         }
         if !mutant!("send-bar-stays") {
-            self.front().mail.unbar();
+            self.shared().mail.unbar();
         }
-        if list.withdrawn.is_empty() {
-            self.front().core.lower(WAITERS);
+        if list.cancelled.is_empty() {
+            self.shared().header.clear_flags(WAITERS);
         }
     }
 
-    fn take(&self, list: &mut List<M>, ticket: u64) -> Option<Waiting<M>> {
+    fn take(&self, list: &mut List<M>, ticket: u64) -> Option<Waiter<M>> {
         let taken = list.waiting.remove(ticket);
         if taken.is_some() {
-            self.settle(list);
+            self.update_reservation(list);
         }
         taken
     }
@@ -265,29 +266,29 @@ impl<M: 'static> Waiters<M> {
     pub(crate) fn admit(&self) -> Option<Admitted<'_, M>> {
         self.list.with(|list| {
             if list.waiting.is_empty() {
-                self.settle(list);
+                self.update_reservation(list);
                 return None;
             }
-            let permit = self.front().mail.claim_awaited().ok()?;
+            let permit = self.shared().mail.claim_awaited().ok()?;
             let next = list.waiting.pop(!mutant!("send-newest-first"))?;
-            let unmade = match next.letter {
-                Letter::Plain(msg) => {
+            let deferred = match next.message {
+                WaitingMessage::Ready(msg) => {
                     let _ = permit.write(Envelope::new(msg));
                     None
                 }
-                Letter::Mapped(unsent) => Some((permit, unsent)),
+                WaitingMessage::Mapped(message) => Some((permit, message)),
             };
-            self.settle(list);
-            Some(Admitted { unmade, waker: next.waker })
+            self.update_reservation(list);
+            Some(Admitted { deferred, waker: next.waker })
         })
     }
 
     /// What was given up elsewhere. For the runner.
-    pub(crate) fn take_withdrawn(&self) -> Vec<Letter<M>> {
+    pub(crate) fn take_cancelled(&self) -> Vec<WaitingMessage<M>> {
         self.list.with(|list| {
-            let withdrawn = core::mem::take(&mut list.withdrawn);
-            self.settle(list);
-            withdrawn
+            let cancelled = core::mem::take(&mut list.cancelled);
+            self.update_reservation(list);
+            cancelled
         })
     }
 
@@ -295,7 +296,7 @@ impl<M: 'static> Waiters<M> {
     pub(crate) fn close(&self) -> Leftover<M> {
         self.list.with(|list| {
             list.is_closed = true;
-            let mut requests = core::mem::take(&mut list.withdrawn);
+            let mut requests = core::mem::take(&mut list.cancelled);
             let (mut of_asks, mut wakers) = (Vec::new(), Vec::new());
             for (ticket, one) in list.waiting.iter_mut() {
                 if one.is_request || mutant!("send-refused-as-sent") {
@@ -306,10 +307,10 @@ impl<M: 'static> Waiters<M> {
             }
             let waiting = &mut list.waiting;
             requests.extend(
-                of_asks.into_iter().filter_map(|ticket| Some(waiting.remove(ticket)?.letter)),
+                of_asks.into_iter().filter_map(|ticket| Some(waiting.remove(ticket)?.message)),
             );
-            self.front().mail.unbar();
-            self.front().core.lower(WAITERS);
+            self.shared().mail.unbar();
+            self.shared().header.clear_flags(WAITERS);
             Leftover { requests, wakers }
         })
     }
@@ -333,30 +334,30 @@ impl<M: 'static> WaitList for Waiters<M> {
             None => true,
             Some(left) => {
                 if let Some(waiting) = left {
-                    waiting.letter.give_back(back);
+                    waiting.message.give_back(back);
                 }
                 false
             }
         }
     }
 
-    fn give_up(&self, ticket: u64, back: &mut dyn Any) {
+    fn cancel(&self, ticket: u64, back: &mut dyn Any) {
         let taken = self.list.with(|list| {
             if list.is_closed { list.waiting.remove(ticket) } else { self.take(list, ticket) }
         });
         if let Some(waiting) = taken {
-            waiting.letter.give_back(back);
+            waiting.message.give_back(back);
         }
     }
 
-    fn withdraw(&self, ticket: u64, is_local: bool) {
+    fn cancel_request(&self, ticket: u64, is_local: bool) {
         let dropped = self.list.with(|list| {
             let taken = self.take(list, ticket)?;
             if !is_local {
                 return Some(taken);
             }
-            list.withdrawn.push(taken.letter);
-            self.front().core.raise(WAITERS);
+            list.cancelled.push(taken.message);
+            self.shared().header.set_flags(WAITERS);
             None
         });
         drop(dropped);
@@ -374,8 +375,8 @@ impl<M: 'static> Drop for Waiters<M> {
         let list = self.list.get_mut();
         // Only the letters: the memory of the line is ours.
         while let Some(one) = list.waiting.pop(true) {
-            core::mem::forget(one.letter);
+            core::mem::forget(one.message);
         }
-        core::mem::take(&mut list.withdrawn).into_iter().for_each(core::mem::forget);
+        core::mem::take(&mut list.cancelled).into_iter().for_each(core::mem::forget);
     }
 }

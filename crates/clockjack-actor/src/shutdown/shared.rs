@@ -14,8 +14,8 @@ use clockjack_sync::{Counted, lock::Lock, waker::AtomicWaker};
 
 use super::{
     Begin, CoordinatedShutdown, Guard, Phase, Progress, Reason, Report, ShutdownConfig,
-    ShutdownConfigError, ShutdownTaskError, TaskFuture, TaskHandle, Turn, UnknownPhase,
-    poll_on_loan,
+    ShutdownConfigError, ShutdownTaskError, TaskFuture, TaskHandle, TakeTasks, UnknownPhase,
+    poll_and_return,
 };
 
 /// A shutdown that any thread may add to; see the [module](super). Cheap to clone.
@@ -57,9 +57,9 @@ impl SharedShutdown {
         self.0.engine.with(|engine| engine.cancel(task))
     }
 
-    /// As [`CoordinatedShutdown::give_up`].
-    pub fn give_up(&self) -> Vec<TaskFuture> {
-        self.0.engine.with(CoordinatedShutdown::give_up)
+    /// As [`CoordinatedShutdown::discard_tasks`].
+    pub fn discard_tasks(&self) -> Vec<TaskFuture> {
+        self.0.engine.with(CoordinatedShutdown::discard_tasks)
     }
 
     /// Asks for the shutdown and wakes the driver.
@@ -89,16 +89,16 @@ impl SharedShutdown {
         let engine = &self.0.engine;
         // At most one round a phase and one for the end, as for the engine.
         loop {
-            match engine.with(|engine| engine.begin_turn(now_nanos)) {
-                Turn::Work(batch) => {
-                    let give_back = |batch| engine.with(|engine| engine.end_turn(batch, now_nanos));
-                    if let Some(running) = poll_on_loan(batch, now_nanos, cx, guard, give_back) {
+            match engine.with(|engine| engine.take_tasks(now_nanos)) {
+                TakeTasks::Tasks(tasks) => {
+                    let return_tasks = |tasks| engine.with(|engine| engine.return_tasks(tasks, now_nanos));
+                    if let Some(running) = poll_and_return(tasks, now_nanos, cx, guard, return_tasks) {
                         return running;
                     }
                 }
-                Turn::Idle => return Progress::Idle,
-                Turn::Lent => return Progress::Running { deadline_nanos: None },
-                Turn::Done(report) => return Progress::Done(report),
+                TakeTasks::Idle => return Progress::Idle,
+                TakeTasks::Taken => return Progress::Running { deadline_nanos: None },
+                TakeTasks::Done(report) => return Progress::Done(report),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The tasks of a phase: how they are kept, refused, and run together.
 //!
-//! Everything that calls a task's own code is here, in [`Batch`], and goes through the host's
+//! Everything that calls a task's own code is here, in [`PhaseTasks`], and goes through the host's
 //! guard: its poll, the text of its failure, and its drop.
 
 use alloc::{
@@ -150,7 +150,7 @@ impl fmt::Debug for ShutdownTaskError {
 impl core::error::Error for ShutdownTaskError {}
 
 /// A task whose phase has not begun.
-pub(super) struct Waiting {
+pub(super) struct PendingTask {
     pub(super) id: u64,
     pub(super) name: Box<str>,
     pub(super) future: TaskFuture,
@@ -159,7 +159,7 @@ pub(super) struct Waiting {
 /// The tasks of one phase, on loan to whoever polls them.
 ///
 /// It must be given back to the [`CoordinatedShutdown`](super::CoordinatedShutdown) that lent it.
-pub struct Batch {
+pub struct PhaseTasks {
     pub(super) phase_index: usize,
     pub(super) began_nanos: u64,
     /// From when on what is not done is too late; none if never.
@@ -179,9 +179,9 @@ struct Task {
     outcome: TaskOutcome,
 }
 
-impl Batch {
-    pub(super) fn new(phase_index: usize, skip: Option<Skip>, waiting: Vec<Waiting>) -> Self {
-        let task = |Waiting { name, future, .. }| Task {
+impl PhaseTasks {
+    pub(super) fn new(phase_index: usize, skip: Option<Skip>, waiting: Vec<PendingTask>) -> Self {
+        let task = |PendingTask { name, future, .. }| Task {
             name,
             future: Some(future),
             outcome: TaskOutcome::NotRun,
@@ -258,9 +258,9 @@ impl Batch {
     }
 }
 
-impl fmt::Debug for Batch {
+impl fmt::Debug for PhaseTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch")
+        f.debug_struct("PhaseTasks")
             .field("deadline_nanos", &self.deadline_nanos)
             .field("tasks", &self.tasks.iter().map(|task| &task.name).collect::<Vec<_>>())
             .finish_non_exhaustive()
@@ -312,28 +312,28 @@ impl Task {
 
 /// Polls tasks that are on loan and gives them back, also if the guard lets a panic through. Says
 /// how far they are, or nothing if they are all done.
-pub(super) fn poll_on_loan(
-    batch: Batch,
+pub(super) fn poll_and_return(
+    tasks: PhaseTasks,
     now_nanos: u64,
     cx: &mut Context<'_>,
     guard: &mut Guard<'_>,
-    give_back: impl FnMut(Batch),
+    return_tasks: impl FnMut(PhaseTasks),
 ) -> Option<Progress> {
-    let mut loan = OnLoan { batch: Some(batch), give_back };
-    let batch = loan.batch.as_mut().expect("it was just put there");
-    batch.poll(now_nanos, cx, guard);
-    let deadline_nanos = batch.deadline_nanos();
-    batch.is_pending().then_some(Progress::Running { deadline_nanos })
+    let mut loan = ReturnOnDrop { tasks: Some(tasks), return_tasks };
+    let tasks = loan.tasks.as_mut().expect("it was just put there");
+    tasks.poll(now_nanos, cx, guard);
+    let deadline_nanos = tasks.deadline_nanos();
+    tasks.is_pending().then_some(Progress::Running { deadline_nanos })
 }
 
 /// Tasks on their way back.
-struct OnLoan<F: FnMut(Batch)> {
-    batch: Option<Batch>,
-    give_back: F,
+struct ReturnOnDrop<F: FnMut(PhaseTasks)> {
+    tasks: Option<PhaseTasks>,
+    return_tasks: F,
 }
 
-impl<F: FnMut(Batch)> Drop for OnLoan<F> {
+impl<F: FnMut(PhaseTasks)> Drop for ReturnOnDrop<F> {
     fn drop(&mut self) {
-        self.batch.take().into_iter().for_each(&mut self.give_back);
+        self.tasks.take().into_iter().for_each(&mut self.return_tasks);
     }
 }

@@ -393,9 +393,9 @@ fn after_an_abort_no_task_is_taken() {
     let mut shutdown = shutdown(&config);
     shutdown.add_task(A, "bad", failing("no luck")).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let Turn::Work(mut batch) = shutdown.begin_turn(0) else { panic!("there is a task") };
-    batch.poll(0, &mut Context::from_waker(Waker::noop()), &mut catching);
-    shutdown.end_turn(batch, 0);
+    let TakeTasks::Tasks(mut tasks) = shutdown.take_tasks(0) else { panic!("there is a task") };
+    tasks.poll(0, &mut Context::from_waker(Waker::noop()), &mut catching);
+    shutdown.return_tasks(tasks, 0);
     assert!(shutdown.add_task(C, "late", failing("")).unwrap_err().is_late());
 }
 
@@ -490,10 +490,10 @@ fn tasks_on_loan_are_not_lent_twice() {
     let mut shutdown = shutdown(&abc());
     shutdown.add_task(A, "a", Box::pin(pending())).unwrap();
     shutdown.run(Reason::UNKNOWN, None).unwrap();
-    let Turn::Work(batch) = shutdown.begin_turn(0) else { panic!("there is a task") };
-    assert!(matches!(shutdown.begin_turn(0), Turn::Lent));
-    shutdown.end_turn(batch, 0);
-    assert!(matches!(shutdown.begin_turn(0), Turn::Work(_)));
+    let TakeTasks::Tasks(tasks) = shutdown.take_tasks(0) else { panic!("there is a task") };
+    assert!(matches!(shutdown.take_tasks(0), TakeTasks::Taken));
+    shutdown.return_tasks(tasks, 0);
+    assert!(matches!(shutdown.take_tasks(0), TakeTasks::Tasks(_)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use clockjack_sched::{JobSpec, Repeat};
 
-use crate::{Actor, ActorPath, Key, cell::State};
+use crate::{Actor, ActorPath, Key, cell::CellState};
 
 /// Something that an actor has done by its context, and that was not refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,12 +82,12 @@ impl TimerMode {
     }
 }
 
-impl<A: Actor> State<A> {
+impl<A: Actor> CellState<A> {
     /// Writes an effect down, if a test wants that; else it is not even made.
     #[inline]
     pub(crate) fn record(&mut self, effect: impl FnOnce() -> Effect) {
-        if let Some(extra) = &mut self.extra
-            && let Some(effects) = &mut extra.effects
+        if let Some(rare) = &mut self.rare
+            && let Some(effects) = &mut rare.effects
         {
             effects.push(effect());
         }

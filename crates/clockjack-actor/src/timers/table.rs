@@ -6,7 +6,7 @@ use clockjack_sched::{Cancellable, JobState};
 use clockjack_sync::mutant;
 
 use super::Key;
-use crate::notes::{FirePost, fire_post};
+use crate::system_queue::{TimerNode, timer_node};
 
 /// What a timer sends.
 pub(crate) enum Source<M> {
@@ -30,20 +30,20 @@ impl<M> Timer<M> {
 }
 
 /// See the [module](self). A slot is named by fires, a key by the actor.
-pub(crate) struct Table<M> {
+pub(crate) struct TimerTable<M> {
     slots: Vec<Option<Timer<M>>>,
     /// By slot: what its fires come by. A slot that is taken anew keeps it, whatever hangs there.
-    posts: Vec<FirePost>,
+    nodes: Vec<TimerNode>,
     free: Vec<u32>,
     by_key: BTreeMap<Key, u32>,
     generation: u32,
 }
 
-impl<M> Default for Table<M> {
+impl<M> Default for TimerTable<M> {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
-            posts: Vec::new(),
+            nodes: Vec::new(),
             free: Vec::new(),
             by_key: BTreeMap::new(),
             generation: 0,
@@ -51,7 +51,7 @@ impl<M> Default for Table<M> {
     }
 }
 
-impl<M> Table<M> {
+impl<M> TimerTable<M> {
     /// Where a timer of this key is to be put, and a generation that none had before. Nothing is
     /// taken by that: until something is put there it may be given again.
     pub(super) fn reserve(&mut self, key: Key) -> (u32, u32) {
@@ -62,12 +62,12 @@ impl<M> Table<M> {
     }
 
     /// The post of a slot that `reserve` has given.
-    pub(super) fn post(&mut self, slot: u32) -> &FirePost {
+    pub(super) fn node(&mut self, slot: u32) -> &TimerNode {
         let index = slot as usize;
-        if index == self.posts.len() {
-            self.posts.push(fire_post());
+        if index == self.nodes.len() {
+            self.nodes.push(timer_node());
         }
-        &self.posts[index]
+        &self.nodes[index]
     }
 
     /// Puts a timer where `reserve` said; gives the one that stood there, which had the same key.

@@ -11,7 +11,7 @@ use clockjack_sync::{
 };
 use loom::thread;
 
-use crate::ready::{BellRef, Board, Notify};
+use crate::wake::{Notify, WakeFlagRef, WokenList};
 
 /// Counts how often it was notified.
 struct Count(Arc<AtomicUsize>);
@@ -22,12 +22,12 @@ impl Notify for Count {
     }
 }
 
-fn board() -> (Counted<Board<Count>>, Arc<AtomicUsize>) {
+fn board() -> (Counted<WokenList<Count>>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
-    (Counted::new(Board::new(Count(Arc::clone(&count)))), count)
+    (Counted::new(WokenList::new(Count(Arc::clone(&count)))), count)
 }
 
-fn taken(board: &Board<Count>) -> Vec<BellRef<Count>> {
+fn taken(board: &WokenList<Count>) -> Vec<WakeFlagRef<Count>> {
     let mut all = Vec::new();
     board.take(|bell| all.push(bell));
     all
@@ -37,9 +37,9 @@ fn taken(board: &Board<Count>) -> Vec<BellRef<Count>> {
 fn two_bells_that_are_rung_at_once_are_both_found() {
     loom::model(|| {
         let (board, notified) = board();
-        let bells = [0, 1].map(|label| BellRef::rung(board.clone(), label));
-        assert!(bells.iter().all(|bell| bell.take_down()));
-        let ringers = bells.map(|bell| thread::spawn(move || bell.ring()));
+        let bells = [0, 1].map(|label| WakeFlagRef::new_queued(board.clone(), label));
+        assert!(bells.iter().all(|bell| bell.clear_queued()));
+        let ringers = bells.map(|bell| thread::spawn(move || bell.wake()));
         for ringer in ringers {
             ringer.join().unwrap();
         }
@@ -56,21 +56,21 @@ fn two_bells_that_are_rung_at_once_are_both_found() {
 fn what_was_done_before_a_ring_is_seen_by_the_poll_after_it() {
     loom::model(|| {
         let (board, notified) = board();
-        let bell = BellRef::rung(board.clone(), 0);
-        assert!(bell.take_down());
+        let bell = WakeFlagRef::new_queued(board.clone(), 0);
+        assert!(bell.clear_queued());
         let done = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
         let ringers = [0, 1].map(|i| {
             let (bell, done) = (bell.clone(), Arc::clone(&done));
             thread::spawn(move || {
                 // Relaxed: the ring is what publishes it.
                 done[i].store(true, Relaxed);
-                bell.ring();
+                bell.wake();
             })
         });
         let (mut polls, mut saw_all) = (0, false);
         let mut runner = || {
             for bell in taken(&board) {
-                assert!(bell.take_down());
+                assert!(bell.clear_queued());
                 polls += 1;
                 // Relaxed: as above.
                 saw_all = done.iter().all(|done| done.load(Relaxed));
@@ -92,11 +92,11 @@ fn what_was_done_before_a_ring_is_seen_by_the_poll_after_it() {
 fn a_ring_beside_the_end_leaves_nothing_behind() {
     loom::model(|| {
         let (board, count) = board();
-        let bell = BellRef::rung(board.clone(), 0);
-        assert!(bell.take_down());
+        let bell = WakeFlagRef::new_queued(board.clone(), 0);
+        assert!(bell.clear_queued());
         let rung = bell.clone();
-        let ringer = thread::spawn(move || rung.ring());
-        bell.end();
+        let ringer = thread::spawn(move || rung.wake());
+        bell.set_done();
         drop(bell);
         board.close();
         drop(board);
@@ -110,13 +110,13 @@ fn a_ring_beside_the_end_leaves_nothing_behind() {
 fn a_bell_is_renewed_only_when_nobody_else_has_it() {
     loom::model(|| {
         let (board, notified) = board();
-        let bell = BellRef::rung(board.clone(), 0);
-        assert!(bell.take_down());
-        bell.end();
+        let bell = WakeFlagRef::new_queued(board.clone(), 0);
+        assert!(bell.clear_queued());
+        bell.set_done();
         let stale = bell.clone();
-        let ringer = thread::spawn(move || stale.ring());
-        if let Some(renewed) = bell.renewed(1) {
-            assert!(renewed.take_down());
+        let ringer = thread::spawn(move || stale.wake());
+        if let Some(renewed) = bell.reuse(1) {
+            assert!(renewed.clear_queued());
             assert_eq!(renewed.label(), 1);
         }
         ringer.join().unwrap();

@@ -6,7 +6,7 @@ use core::task::Waker;
 #[cfg(not(loom))]
 use std::sync::Mutex;
 
-use clockjack_actor::ask::alarm::Timers;
+use clockjack_actor::ask::timer::TimerBackend;
 use clockjack_time::Tick;
 #[cfg(loom)]
 use loom::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-impl Timers for Clockwork {
+impl TimerBackend for Clockwork {
     type Id = u32;
     type Refused = Closed;
 

@@ -4,42 +4,42 @@
 //!
 //! ```text
 //! 31      16 15 11     10       9     8      7       6     5       4      3    2       1       0
-//! [suspended|RETIRE PREPARE WOKEN FAILED WAITERS ENDED RESTART RESUME STOP FUTURES REPORTS NOTES]
+//! [suspended|STOP_WHEN_IDLE PREPARE WOKEN FAILED WAITERS STOPPED RESTART RESUME STOP FUTURES CHILD_STOPPED SYSTEM_QUEUE]
 //! ```
 //!
 //! A bit is raised by a read-modify-write, after what it is about was left, and then the cell is
 //! woken: the state word of the process publishes both. The runner takes the low bits by a swap
 //! before it looks at what they are about, so what comes later raises them again.
 //!
-//! * NOTES: something hangs on the lane of [notes](crate::notes).
-//! * REPORTS: a child hangs on the list of [reports](Core::report).
+//! * SYSTEM_QUEUE: something hangs on the lane of [notes](crate::system_queue).
+//! * CHILD_STOPPED: a child hangs on the list of [reports](ActorHeader::report).
 //! * FUTURES: one of the actor's futures was woken.
 //! * WOKEN: somebody has called the runner, perhaps for something that has no bit. Raised before
 //!   the call, and by the runner itself if it finds that it was called and sees no bit.
 //! * STOP, RESUME, RESTART: what a supervisor has decided. They need no room, so they are never
 //!   refused for want of it. STOP stays; of the other two the runner does what is there. What more
 //!   there is to say about it lies in the [line](Line::set_order) of the actor by then.
-//! * ENDED: the actor is over.
+//! * STOPPED: the actor is over.
 //! * WAITERS: somebody waits for room in its mailbox. It stays up as long as that is so; see
 //!   [`send`](crate::send).
 //! * FAILED: it has failed and has said so to its parent, which has not decided yet. The actor
 //!   raises it before it says so, and takes it down when it goes on, whyever; the parent takes it
-//!   down when it decides about the actor, also on account of another one. News of a failure that
+//!   down when it decides about the actor, also on account of another one. ChildReport of a failure that
 //!   comes with the bit down is old.
-//! * RETIRE: it is to stop as soon as it has nothing to do: no message, and no future under way.
+//! * STOP_WHEN_IDLE: it is to stop as soon as it has nothing to do: no message, and no future under way.
 //!   It stays.
 //! * PREPARE: the system is sealed, so what may be needed later is to be made now.
 //! * suspended: how many times somebody above has suspended it.
 //!
-//! # Reports
+//! # StoppedChildren
 //!
 //! A child that has ended hangs its own cell on a list of its parent's, by the link that
 //! run queues need no more: so the end of an actor needs no memory. It happens once in its life.
 //!
-//! Who hangs itself on an empty list raises REPORTS and, unless that was up, wakes the parent; who
+//! Who hangs itself on an empty list raises CHILD_STOPPED and, unless that was up, wakes the parent; who
 //! finds others there does not, for the parent takes all of them, in the turn that the first one
 //! has asked for or will ask for. The parent takes the whole list at once, after it has taken
-//! REPORTS down. What a child has to say of its end lies in its own [line](Line) by then.
+//! CHILD_STOPPED down. What a child has to say of its end lies in its own [line](Line) by then.
 #![expect(unsafe_code, reason = "hangs cells on the lists of their parents")]
 
 use alloc::boxed::Box;
@@ -59,73 +59,76 @@ use clockjack_sync::{
 use crate::{
     ActorPath, Overflow,
     children::Children,
-    notes::{Line, News, Note, Notes, Order, Spare, Tick},
     path::OwnPath,
     send::WaitList,
     system::SystemInner,
+    system_queue::{
+        ChildReport, InternalMessage, ParentLink, PreallocatedNode, SupervisionCommand,
+        SystemQueue, TimerEvent,
+    },
 };
 
-pub(crate) const NOTES: u32 = 1;
-pub(crate) const REPORTS: u32 = 1 << 1;
+pub(crate) const SYSTEM_QUEUE: u32 = 1;
+pub(crate) const CHILD_STOPPED: u32 = 1 << 1;
 pub(crate) const FUTURES: u32 = 1 << 2;
 pub(crate) const STOP: u32 = 1 << 3;
 pub(crate) const RESUME: u32 = 1 << 4;
 pub(crate) const RESTART: u32 = 1 << 5;
-pub(crate) const ENDED: u32 = 1 << 6;
+pub(crate) const STOPPED: u32 = 1 << 6;
 pub(crate) const WAITERS: u32 = 1 << 7;
 pub(crate) const FAILED: u32 = 1 << 8;
 pub(crate) const WOKEN: u32 = 1 << 9;
 pub(crate) const PREPARE: u32 = 1 << 10;
-pub(crate) const RETIRE: u32 = 1 << 11;
+pub(crate) const STOP_WHEN_IDLE: u32 = 1 << 11;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// What the runner takes down when it looks.
-const TAKEN: u32 = PREPARE | WOKEN | NOTES | REPORTS | FUTURES | RESUME | RESTART;
+const ONE_SHOT: u32 = PREPARE | WOKEN | SYSTEM_QUEUE | CHILD_STOPPED | FUTURES | RESUME | RESTART;
 
 /// From this depth on, a cell that is freed does not let go of its parent within its own drop:
 /// each level would take a piece of the stack.
-const DEEP: usize = 64;
+const DEFERRED_DROP_DEPTH: usize = 64;
 
 /// A reference to an actor whose messages are not known.
-pub(crate) type AnyActor = CustomRef<Core>;
+pub(crate) type AnyActor = CustomRef<ActorHeader>;
 
 /// See the [module](self). As aligned as a front around it, whose mailbox has room for a value that
 /// is aligned to eight bytes, also where an address has four.
 #[repr(C, align(8))]
-pub(crate) struct Core {
-    bits: AtomicU32,
+pub(crate) struct ActorHeader {
+    flags: AtomicU32,
     pub(crate) overflow: Overflow,
     /// Its strategy for children has hooks that want to know when one is started.
     pub(crate) has_hooks: bool,
     /// Its strategy may restart children: these will have something to say, time and again.
-    pub(crate) hears_restarts: bool,
-    pub(crate) notes: Notes,
+    pub(crate) may_restart_children: bool,
+    pub(crate) system_queue: SystemQueue,
     /// Children that have ended; each has given a reference to itself.
-    reports: AtomicPtr<()>,
+    stopped_children: AtomicPtr<()>,
     pub(crate) path: OwnPath,
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
     children: AtomicPtr<Lock<Children>>,
     /// What only some have; made when it is first needed.
-    side: AtomicPtr<Side>,
+    rare: AtomicPtr<RareShared>,
     /// Lives as long as the root's cell, which every cell holds through its parents.
     system: NonNull<SystemInner>,
 }
 
 /// What only some actors have beside their cell.
-struct Side {
-    line: Line,
+struct RareShared {
+    parent_link: ParentLink,
     /// Those who wait for room in the mailbox; made when the first one comes.
     waiters: AtomicPtr<Box<dyn WaitList>>,
 }
 
 // SAFETY: the system is shared. Messages that wait in the list are put there and taken out by refs
 // that may be where they are, and by the runner. The rest is made for sharing.
-unsafe impl Send for Core {}
+unsafe impl Send for ActorHeader {}
 // SAFETY: as above.
-unsafe impl Sync for Core {}
+unsafe impl Sync for ActorHeader {}
 
-impl Core {
+impl ActorHeader {
     /// # Safety
     ///
     /// The system lives as long as the cell of this, or any cell above it; without a parent, its
@@ -137,16 +140,16 @@ impl Core {
         overflow: Overflow,
     ) -> Self {
         Self {
-            bits: AtomicU32::new(0),
+            flags: AtomicU32::new(0),
             overflow,
             has_hooks: false,
-            hears_restarts: false,
-            notes: Notes::new(),
-            reports: AtomicPtr::new(ptr::null_mut()),
+            may_restart_children: false,
+            system_queue: SystemQueue::new(),
+            stopped_children: AtomicPtr::new(ptr::null_mut()),
             path: OwnPath::new(path),
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
-            side: AtomicPtr::new(ptr::null_mut()),
+            rare: AtomicPtr::new(ptr::null_mut()),
             system,
         }
     }
@@ -162,60 +165,60 @@ impl Core {
 
     /// What is up, to be looked at without taking it down.
     #[inline]
-    pub(crate) fn peek(&self) -> u32 {
+    pub(crate) fn flags(&self) -> u32 {
         // Acquire: pairs with `raise`.
-        self.bits.load(Acquire)
+        self.flags.load(Acquire)
     }
 
     /// What is up; what has to be looked at once is taken down. For the runner.
-    pub(crate) fn take_bits(&self) -> u32 {
-        let bits = self.peek();
-        if bits & TAKEN == 0 {
-            return bits;
+    pub(crate) fn take_flags(&self) -> u32 {
+        let flags = self.flags();
+        if flags & ONE_SHOT == 0 {
+            return flags;
         }
         // Acquire: pairs with `raise`.
-        self.bits.fetch_and(!TAKEN, AcqRel)
+        self.flags.fetch_and(!ONE_SHOT, AcqRel)
     }
 
     /// Raises bits; the caller wakes the cell.
-    pub(crate) fn raise(&self, bits: u32) -> u32 {
-        // Release: pairs with `take_bits`; what the bits are about was left before.
-        self.bits.fetch_or(bits, AcqRel)
+    pub(crate) fn set_flags(&self, flags: u32) -> u32 {
+        // Release: pairs with `take_flags`; what the bits are about was left before.
+        self.flags.fetch_or(flags, AcqRel)
     }
 
     /// Takes bits down that are nobody else's to take.
-    pub(crate) fn lower(&self, bits: u32) {
-        if self.peek() & bits == 0 {
+    pub(crate) fn clear_flags(&self, flags: u32) {
+        if self.flags() & flags == 0 {
             return;
         }
         // AcqRel: as for `raise`, among those who hold the lock of what the bits are about.
-        self.bits.fetch_and(!bits, AcqRel);
+        self.flags.fetch_and(!flags, AcqRel);
     }
 
     /// Suspends once more, or once less.
     pub(crate) fn suspend(&self, more: bool) {
         if more {
-            self.bits.fetch_add(SUSPEND_ONE, AcqRel);
+            self.flags.fetch_add(SUSPEND_ONE, AcqRel);
         } else {
-            let before = self.bits.fetch_sub(SUSPEND_ONE, AcqRel);
+            let before = self.flags.fetch_sub(SUSPEND_ONE, AcqRel);
             debug_assert!(before >= SUSPEND_ONE, "resumed more often than suspended");
         }
     }
 
-    pub(crate) fn is_ended(&self) -> bool {
-        self.peek() & ENDED != 0
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.flags() & STOPPED != 0
     }
 
-    /// Hangs a child that has ended on this list. If true, the caller raises REPORTS, and wakes.
-    pub(crate) fn report(&self, child: AnyActor) -> bool {
+    /// Hangs a child that has ended on this list. If true, the caller raises CHILD_STOPPED, and wakes.
+    pub(crate) fn push_stopped_child(&self, child: AnyActor) -> bool {
         let address = child.as_raw().as_ptr();
         // Relaxed: the exchange decides.
-        let mut seen = self.reports.load(Relaxed);
+        let mut seen = self.stopped_children.load(Relaxed);
         loop {
             // SAFETY: a cell hangs on one list once in its life, in its last turn, which this is.
             unsafe { child.set_spare_link(seen) };
             // Release: pairs with the swap of the parent's runner.
-            match self.reports.compare_exchange_weak(seen, address, Release, Relaxed) {
+            match self.stopped_children.compare_exchange_weak(seen, address, Release, Relaxed) {
                 // Its count belongs to the list.
                 Ok(_) => {
                     core::mem::forget(child);
@@ -227,9 +230,9 @@ impl Core {
     }
 
     /// Takes the children that have reported, oldest first. For the runner.
-    pub(crate) fn take_reports(&self) -> Reports {
+    pub(crate) fn take_stopped_children(&self) -> StoppedChildren {
         // Acquire: pairs with `report`.
-        let mut newest = self.reports.swap(ptr::null_mut(), AcqRel);
+        let mut newest = self.stopped_children.swap(ptr::null_mut(), AcqRel);
         let mut next = ptr::null_mut();
         while let Some(cell) = NonNull::new(newest) {
             // SAFETY: the list holds a reference to each cell on it.
@@ -241,7 +244,7 @@ impl Core {
             next = newest;
             newest = older;
         }
-        Reports(next)
+        StoppedChildren(next)
     }
 
     /// The children; none if it never had one.
@@ -249,7 +252,7 @@ impl Core {
         // Acquire: pairs with `children_or_new`.
         let children = self.children.load(Acquire);
         // SAFETY: it is one that was made, or no address of one.
-        unsafe { listed(children) }
+        unsafe { children_at(children) }
     }
 
     /// The children, for who wants to add one; none if it has begun to stop and never had any.
@@ -258,7 +261,7 @@ impl Core {
         let seen = self.children.load(Acquire);
         if !seen.is_null() {
             // SAFETY: as in `children`.
-            return unsafe { listed(seen) };
+            return unsafe { children_at(seen) };
         }
         let made = Box::into_raw(Box::new(Lock::new(Children::default())));
         // Release: what was just made; pairs with `children`.
@@ -269,7 +272,7 @@ impl Core {
                 // SAFETY: nobody else has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: as in `children`.
-                unsafe { listed(others) }
+                unsafe { children_at(others) }
             }
         }
     }
@@ -281,47 +284,47 @@ impl Core {
             return;
         }
         // Acquire: pairs with the exchange of `children_or_new`; there is nothing to release.
-        let closed = self.children.compare_exchange(ptr::null_mut(), NO_MORE, AcqRel, Acquire);
+        let closed = self.children.compare_exchange(ptr::null_mut(), CLOSED, AcqRel, Acquire);
         let Err(seen) = closed else { return };
         // SAFETY: as in `children`.
-        if let Some(children) = unsafe { listed(seen) } {
+        if let Some(children) = unsafe { children_at(seen) } {
             children.with(|children| children.is_closed = true);
         }
     }
 }
 
 /// Stands where a list of children would: there will be none. No list has this address.
-const NO_MORE: *mut Lock<Children> = ptr::without_provenance_mut(align_of::<Lock<Children>>());
+const CLOSED: *mut Lock<Children> = ptr::without_provenance_mut(align_of::<Lock<Children>>());
 
 /// The list at an address.
 ///
 /// # Safety
 ///
-/// It is null, [`NO_MORE`], or a list that lives for as long as the result is used.
-unsafe fn listed<'a>(children: *mut Lock<Children>) -> Option<&'a Lock<Children>> {
-    if children == NO_MORE {
+/// It is null, [`CLOSED`], or a list that lives for as long as the result is used.
+unsafe fn children_at<'a>(children: *mut Lock<Children>) -> Option<&'a Lock<Children>> {
+    if children == CLOSED {
         return None;
     }
     // SAFETY: by the contract.
     unsafe { children.as_ref() }
 }
 
-impl Core {
-    fn side(&self) -> Option<&Side> {
-        // Acquire: pairs with `side_or_new`.
-        let side = self.side.load(Acquire);
+impl ActorHeader {
+    fn rare(&self) -> Option<&RareShared> {
+        // Acquire: pairs with `rare_or_new`.
+        let rare = self.rare.load(Acquire);
         // SAFETY: it is not freed before the cell.
-        unsafe { side.as_ref() }
+        unsafe { rare.as_ref() }
     }
 
-    fn side_or_new(&self) -> &Side {
-        if let Some(side) = self.side() {
-            return side;
+    fn rare_or_new(&self) -> &RareShared {
+        if let Some(rare) = self.rare() {
+            return rare;
         }
         let waiters = AtomicPtr::new(ptr::null_mut());
-        let made = Box::into_raw(Box::new(Side { line: Line::new(), waiters }));
+        let made = Box::into_raw(Box::new(RareShared { parent_link: ParentLink::new(), waiters }));
         // Release: what was just made; pairs with `side`.
-        match self.side.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+        match self.rare.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: it stands in the cell now, which frees it at its end.
             Ok(_) => unsafe { &*made },
             Err(others) => {
@@ -334,18 +337,18 @@ impl Core {
     }
 
     /// What goes between this actor and its parent; none if nothing ever did.
-    pub(crate) fn line(&self) -> Option<&Line> {
-        self.side().map(|side| &side.line)
+    pub(crate) fn parent_link(&self) -> Option<&ParentLink> {
+        self.rare().map(|rare| &rare.parent_link)
     }
 
-    pub(crate) fn line_or_new(&self) -> &Line {
-        &self.side_or_new().line
+    pub(crate) fn parent_link_or_new(&self) -> &ParentLink {
+        &self.rare_or_new().parent_link
     }
 
     /// Those who wait for room; none if nobody ever did.
     pub(crate) fn wait_list(&self) -> Option<&dyn WaitList> {
         // Acquire: pairs with `wait_list_or`.
-        let waiters = self.side()?.waiters.load(Acquire);
+        let waiters = self.rare()?.waiters.load(Acquire);
         // SAFETY: it is not freed before the cell.
         unsafe { waiters.as_ref() }.map(|waiters| &**waiters)
     }
@@ -356,7 +359,7 @@ impl Core {
             return waiters;
         }
         let made = Box::into_raw(Box::new(make()));
-        let waiters = &self.side_or_new().waiters;
+        let waiters = &self.rare_or_new().waiters;
         // Release: what was just made; pairs with `wait_list`.
         match waiters.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
             // SAFETY: it stands in the cell now, which frees it at its end.
@@ -371,34 +374,34 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for ActorHeader {
     fn drop(&mut self) {
-        self.drop_side();
-        drop(self.take_reports());
+        self.drop_rare();
+        drop(self.take_stopped_children());
         self.drop_children();
-        let is_deep = self.path.is_deeper_than(DEEP);
+        let is_deep = self.path.is_deeper_than(DEFERRED_DROP_DEPTH);
         // The system is there as long as the parent, or its own count of it.
         // SAFETY: by the contract of `new`.
-        self.path.end(unsafe { self.system.as_ref() }.memory());
+        self.path.release(unsafe { self.system.as_ref() }.memory());
         if self.parent.is_none() {
             // SAFETY: the root was given a counted pointer to its system, and gives it back.
             drop(unsafe { Counted::from_raw(self.system) });
         } else if is_deep && !mutant!("actor-drops-parents-deep") {
             let parent = self.parent.take();
-            self.system().bury(parent);
+            self.system().defer_drop(parent);
         }
     }
 }
 
-impl Core {
-    fn drop_side(&mut self) {
-        let side = self.side.load(Relaxed);
-        if side.is_null() {
+impl ActorHeader {
+    fn drop_rare(&mut self) {
+        let rare = self.rare.load(Relaxed);
+        if rare.is_null() {
             return;
         }
         // SAFETY: it came from a box, and the cell is gone.
-        let side = unsafe { Box::from_raw(side) };
-        let waiters = side.waiters.load(Relaxed);
+        let rare = unsafe { Box::from_raw(rare) };
+        let waiters = rare.waiters.load(Relaxed);
         if !waiters.is_null() {
             // SAFETY: as above.
             drop(unsafe { Box::from_raw(waiters) });
@@ -407,23 +410,23 @@ impl Core {
 
     fn drop_children(&mut self) {
         let children = self.children.load(Relaxed);
-        if !children.is_null() && children != NO_MORE {
+        if !children.is_null() && children != CLOSED {
             // SAFETY: it came from a box, and the cell is gone.
             drop(unsafe { Box::from_raw(children) });
         }
     }
 }
 
-impl fmt::Debug for Core {
+impl fmt::Debug for ActorHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core").field("path", &*self.path).finish_non_exhaustive()
+        f.debug_struct("ActorHeader").field("path", &*self.path).finish_non_exhaustive()
     }
 }
 
 /// Children that have ended, in the order in which they did.
-pub(crate) struct Reports(*mut ());
+pub(crate) struct StoppedChildren(*mut ());
 
-impl Iterator for Reports {
+impl Iterator for StoppedChildren {
     type Item = AnyActor;
 
     fn next(&mut self) -> Option<AnyActor> {
@@ -435,7 +438,7 @@ impl Iterator for Reports {
     }
 }
 
-impl Drop for Reports {
+impl Drop for StoppedChildren {
     fn drop(&mut self) {
         for child in self.by_ref() {
             drop(child);
@@ -444,54 +447,70 @@ impl Drop for Reports {
 }
 
 /// What others do to an actor of which they do not know more.
-pub(crate) trait Tell {
+pub(crate) trait SystemSend {
     /// Leaves a note and makes the actor look at it; it comes back if the actor is over.
-    fn note(&self, note: Note) -> Result<(), Note>;
+    fn send_internal(&self, message: InternalMessage) -> Result<(), InternalMessage>;
     /// As [`note`](Self::note), in a node that is there.
-    fn note_in(&self, spare: Spare, note: Note) -> Result<(), Note>;
+    fn send_internal_in(
+        &self,
+        node: PreallocatedNode,
+        message: InternalMessage,
+    ) -> Result<(), InternalMessage>;
     /// Leaves news of a child, by its line. What comes back is refused: the actor is over.
-    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Option<News>;
+    fn send_child_report(
+        &self,
+        child: &AnyActor,
+        put: impl FnOnce(&mut ChildReport),
+    ) -> Option<ChildReport>;
     /// Leaves what the clock says.
-    fn tick(&self, tick: Tick);
+    fn send_timer_event(&self, event: TimerEvent);
     /// Raises bits and makes the actor look at them.
-    fn order(&self, bits: u32);
+    fn wake_with(&self, flags: u32);
     /// The same with an order that the bits do not say all of.
-    fn order_with(&self, bits: u32, order: Order);
+    fn wake_with_command(&self, flags: u32, command: SupervisionCommand);
 }
 
-impl Tell for AnyActor {
-    fn note(&self, note: Note) -> Result<(), Note> {
-        self.note_in(Spare::new(), note)
+impl SystemSend for AnyActor {
+    fn send_internal(&self, message: InternalMessage) -> Result<(), InternalMessage> {
+        self.send_internal_in(PreallocatedNode::new(), message)
     }
 
-    fn note_in(&self, spare: Spare, note: Note) -> Result<(), Note> {
-        self.notes.push_in(spare, note)?;
-        self.order(NOTES);
+    fn send_internal_in(
+        &self,
+        node: PreallocatedNode,
+        message: InternalMessage,
+    ) -> Result<(), InternalMessage> {
+        self.system_queue.push_in(node, message)?;
+        self.wake_with(SYSTEM_QUEUE);
         Ok(())
     }
 
-    fn news(&self, child: &AnyActor, put: impl FnOnce(&mut News)) -> Option<News> {
-        let refused = self.notes.push_news(child, put);
+    fn send_child_report(
+        &self,
+        child: &AnyActor,
+        put: impl FnOnce(&mut ChildReport),
+    ) -> Option<ChildReport> {
+        let refused = self.system_queue.push_child_report(child, put);
         if refused.is_none() {
-            self.order(NOTES);
+            self.wake_with(SYSTEM_QUEUE);
         }
         refused
     }
 
-    fn tick(&self, tick: Tick) {
-        self.notes.push_tick(self.line_or_new(), tick);
-        self.order(NOTES);
+    fn send_timer_event(&self, event: TimerEvent) {
+        self.system_queue.push_timer_event(self.parent_link_or_new(), event);
+        self.wake_with(SYSTEM_QUEUE);
     }
 
-    fn order(&self, bits: u32) {
-        self.raise(bits);
+    fn wake_with(&self, flags: u32) {
+        self.set_flags(flags);
         if !mutant!("actor-order-unwoken") {
             self.wake();
         }
     }
 
-    fn order_with(&self, bits: u32, order: Order) {
-        self.line_or_new().set_order(Some(order));
-        self.order(bits);
+    fn wake_with_command(&self, flags: u32, command: SupervisionCommand) {
+        self.parent_link_or_new().set_command(Some(command));
+        self.wake_with(flags);
     }
 }

@@ -1,7 +1,7 @@
 //! A strategy at work: what it remembers of one actor, and how it rules.
 //!
-//! Who holds a layer asks [`Layer::rule`] about a failure, carries out the ruling, and reports the
-//! end of a restart by [`Layer::restarted`], that is, when the new actor's `started` went well. A
+//! Who holds a layer asks [`StrategyState::rule`] about a failure, carries out the decision, and reports the
+//! end of a restart by [`StrategyState::restarted`], that is, when the new actor's `started` went well. A
 //! restart that was begun and failed again is not reported; the new failure is ruled about.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! User code, that is, the decision and the hooks, runs before anything is counted. If it panics,
 //! nothing has happened here.
 //!
-//! A parent that has one strategy for many children keeps one [`Ledger`] for each child and the
+//! A parent that has one strategy for many children keeps one [`RestartHistory`] for each child and the
 //! [`Strategy`] once.
 
 use core::time::Duration;
@@ -27,7 +27,7 @@ use crate::{ActorPath, failure_info::RestartStats};
 
 /// When a failure happened, and chance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct FailureContext {
     /// Since the start of the system.
     pub now_nanos: u64,
     /// Whether it came out of the factory or `started`, and no start has gone well before.
@@ -38,28 +38,28 @@ pub(crate) struct Moment {
 
 /// What is to be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ruling {
+pub(crate) enum Decision {
     /// Go on.
     Resume,
     /// Make the actor anew, after this time if there is one.
     Restart { delay: Option<Duration> },
     /// Stop the actor.
     Stop,
-    /// Ask the next layer outward, then the parent; where nobody is left, stop. Also the ruling if
+    /// Ask the next layer outward, then the parent; where nobody is left, stop. Also the decision if
     /// a limit is exceeded.
     Escalate,
 }
 
 /// A strategy and what it remembers of the one actor that it is wrapped around.
 #[derive(Debug)]
-pub(crate) struct Layer {
+pub(crate) struct StrategyState {
     strategy: Strategy,
-    ledger: Ledger,
+    history: RestartHistory,
 }
 
-impl Layer {
+impl StrategyState {
     pub(crate) fn new(strategy: Strategy) -> Self {
-        Self { strategy, ledger: Ledger::default() }
+        Self { strategy, history: RestartHistory::default() }
     }
 
     /// Whether this failure concerns the layer; if not, it goes to the next one outward.
@@ -68,19 +68,19 @@ impl Layer {
     }
 
     /// Decides about a failure that it [`matches`](Self::matches).
-    pub(crate) fn rule(&mut self, failure: &Failure, at: Moment) -> Ruling {
-        self.strategy.rule(&mut self.ledger, failure, at)
+    pub(crate) fn decide_on(&mut self, failure: &Failure, at: FailureContext) -> Decision {
+        self.strategy.decide_on(&mut self.history, failure, at)
     }
 
     /// The restart that was ruled has come to a good end.
     pub(crate) fn restarted(&mut self, now_nanos: u64) {
-        self.ledger.restarted(now_nanos);
+        self.history.restarted(now_nanos);
     }
 
     /// A layer further out restarts the actor, so what this one remembers is of an actor that is no
     /// more.
     pub(crate) fn reset(&mut self) {
-        self.ledger = Ledger::default();
+        self.history = RestartHistory::default();
     }
 
     #[cfg(test)]
@@ -97,7 +97,7 @@ impl Layer {
     }
 
     pub(crate) fn stats(&self) -> RestartStats {
-        self.ledger.stats()
+        self.history.stats()
     }
 
     /// Calls the hook of a custom strategy.
@@ -107,7 +107,7 @@ impl Layer {
 
     /// Calls the hook of a custom strategy.
     pub(crate) fn after_restart(&mut self, path: &ActorPath) {
-        self.strategy.after_restart(path, &self.ledger.stats());
+        self.strategy.after_restart(path, &self.history.stats());
     }
 }
 
@@ -116,18 +116,23 @@ impl Strategy {
         self.only.is_none_or(|only| (only.is)(failure))
     }
 
-    /// Decides about a failure of the actor that the ledger is about.
-    pub(crate) fn rule(&mut self, ledger: &mut Ledger, failure: &Failure, at: Moment) -> Ruling {
+    /// Decides about a failure of the actor that the history is about.
+    pub(crate) fn decide_on(
+        &mut self,
+        history: &mut RestartHistory,
+        failure: &Failure,
+        at: FailureContext,
+    ) -> Decision {
         let directive = match &mut self.decider {
             Decider::Always(directive) => *directive,
             Decider::Asked(decider) => decider.decide(failure),
         };
         match directive {
-            Directive::Stop => Ruling::Stop,
-            Directive::Resume if !at.is_startup => Ruling::Resume,
+            Directive::Stop => Decision::Stop,
+            Directive::Resume if !at.is_startup => Decision::Resume,
             // There is no state to go on with.
-            Directive::Resume | Directive::Escalate => Ruling::Escalate,
-            Directive::Restart => self.grant_restart(ledger, at),
+            Directive::Resume | Directive::Escalate => Decision::Escalate,
+            Directive::Restart => self.grant_restart(history, at),
         }
     }
 
@@ -156,18 +161,18 @@ impl Strategy {
         }
     }
 
-    fn grant_restart(&self, ledger: &mut Ledger, at: Moment) -> Ruling {
+    fn grant_restart(&self, history: &mut RestartHistory, at: FailureContext) -> Decision {
         // A first start that fails would fail again at once, unless there is a pause between. The
         // starts that were granted after it are those of restarts.
-        let is_first = at.is_startup && ledger.phase == Phase::Running;
+        let is_first = at.is_startup && history.phase == Phase::Running;
         let is_hasty = is_first && self.backoff.is_none();
         let is_granted = match self.limit {
             None => {
-                ledger.count_failure(at.now_nanos, u64::MAX);
+                history.count_failure(at.now_nanos, u64::MAX);
                 !is_hasty
             }
             Some(limit) => {
-                let failures = ledger.count_failure(at.now_nanos, nanos(limit.within));
+                let failures = history.count_failure(at.now_nanos, nanos(limit.within));
                 let last = if is_hasty && !mutant!("strategy-startup-as-any") {
                     limit.restarts.saturating_sub(1)
                 } else {
@@ -177,20 +182,20 @@ impl Strategy {
             }
         };
         if !is_granted {
-            return Ruling::Escalate;
+            return Decision::Escalate;
         }
         let delay = self.backoff.as_ref().map(|backoff| {
-            let count = ledger.next_pause(at.now_nanos, backoff.calm_nanos());
+            let count = history.next_pause(at.now_nanos, backoff.calm_nanos());
             backoff.delay(count, at.random)
         });
-        ledger.restarts();
-        Ruling::Restart { delay }
+        history.restarts();
+        Decision::Restart { delay }
     }
 }
 
 /// What is remembered of one actor's failures.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct RestartHistory {
     /// When the window opened; none before the first failure.
     window_opened_nanos: Option<u64>,
     window_failures: u32,
@@ -209,7 +214,7 @@ enum Phase {
     Restarting,
 }
 
-impl Ledger {
+impl RestartHistory {
     /// A restart was ruled: of this actor, or of another one that takes it along.
     pub(crate) fn restarts(&mut self) {
         self.phase = Phase::Restarting;
@@ -282,15 +287,15 @@ mod tests {
     use super::{super::Backoff, *};
     use crate::SupervisorStrategy;
 
-    const AT_ONCE: Ruling = Ruling::Restart { delay: None };
+    const AT_ONCE: Decision = Decision::Restart { delay: None };
     const SECOND: u64 = 1_000_000_000;
 
-    fn at(now_nanos: u64) -> Moment {
-        Moment { now_nanos, is_startup: false, random: 0 }
+    fn at(now_nanos: u64) -> FailureContext {
+        FailureContext { now_nanos, is_startup: false, random: 0 }
     }
 
-    fn startup() -> Moment {
-        Moment { is_startup: true, ..at(0) }
+    fn startup() -> FailureContext {
+        FailureContext { is_startup: true, ..at(0) }
     }
 
     fn failure() -> Failure {
@@ -298,21 +303,21 @@ mod tests {
     }
 
     /// Rules at each of these times; a granted restart ends at once.
-    fn rulings(strategy: Strategy, times: &[u64]) -> Vec<Ruling> {
-        let mut layer = Layer::new(strategy);
-        let rule = |now: &u64| {
-            let ruling = layer.rule(&failure(), at(*now));
-            layer.restarted(*now);
-            ruling
+    fn decisions(strategy: Strategy, times: &[u64]) -> Vec<Decision> {
+        let mut state = StrategyState::new(strategy);
+        let decide = |now: &u64| {
+            let decision = state.decide_on(&failure(), at(*now));
+            state.restarted(*now);
+            decision
         };
-        times.iter().map(rule).collect()
+        times.iter().map(decide).collect()
     }
 
     /// How often an actor is started that fails in each start; `max` if that has no end.
     fn start_attempts(strategy: Strategy, max: usize) -> usize {
-        let mut layer = Layer::new(strategy);
+        let mut state = StrategyState::new(strategy);
         for attempt in 1..max {
-            if !matches!(layer.rule(&failure(), startup()), Ruling::Restart { .. }) {
+            if !matches!(state.decide_on(&failure(), startup()), Decision::Restart { .. }) {
                 return attempt;
             }
         }
@@ -321,33 +326,33 @@ mod tests {
 
     #[test]
     fn each_directive_is_ruled_as_it_is() {
-        let rule = |strategy| rulings(strategy, &[5])[0];
-        assert_eq!(rule(Strategy::restart()), AT_ONCE);
-        assert_eq!(rule(Strategy::resume()), Ruling::Resume);
-        assert_eq!(rule(Strategy::stop()), Ruling::Stop);
-        assert_eq!(rule(Strategy::escalate()), Ruling::Escalate);
-        assert_eq!(rule(Strategy::decide(|_| Directive::Stop)), Ruling::Stop);
+        let decide = |strategy| decisions(strategy, &[5])[0];
+        assert_eq!(decide(Strategy::restart()), AT_ONCE);
+        assert_eq!(decide(Strategy::resume()), Decision::Resume);
+        assert_eq!(decide(Strategy::stop()), Decision::Stop);
+        assert_eq!(decide(Strategy::escalate()), Decision::Escalate);
+        assert_eq!(decide(Strategy::decide(|_| Directive::Stop)), Decision::Stop);
     }
 
     #[test]
     fn the_failure_after_the_last_restart_granted_exceeds_the_limit() {
         let strategy = || Strategy::restart().limit(2, Duration::from_nanos(100));
-        let exceeded = Ruling::Escalate;
-        assert_eq!(rulings(strategy(), &[10, 20, 109]), [AT_ONCE, AT_ONCE, exceeded]);
+        let exceeded = Decision::Escalate;
+        assert_eq!(decisions(strategy(), &[10, 20, 109]), [AT_ONCE, AT_ONCE, exceeded]);
         // At the end of the window a new one opens, with the count at one.
         let times = [10, 20, 110, 120, 130];
-        assert_eq!(rulings(strategy(), &times), [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, exceeded]);
+        assert_eq!(decisions(strategy(), &times), [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, exceeded]);
         // The window does not slide: 100 and 110 are in different ones.
-        assert_eq!(rulings(strategy(), &[10, 100, 110]), [AT_ONCE, AT_ONCE, AT_ONCE]);
+        assert_eq!(decisions(strategy(), &[10, 100, 110]), [AT_ONCE, AT_ONCE, AT_ONCE]);
         let none = Strategy::restart().limit(0, Duration::from_nanos(100));
-        assert_eq!(rulings(none, &[0, 500]), [exceeded, exceeded]);
+        assert_eq!(decisions(none, &[0, 500]), [exceeded, exceeded]);
     }
 
     #[test]
     fn a_limit_that_stays_exceeded_is_no_wider() {
         let strategy = Strategy::restart().limit(1, Duration::from_nanos(100));
-        let expected = [AT_ONCE, Ruling::Escalate, Ruling::Escalate, AT_ONCE];
-        assert_eq!(rulings(strategy, &[0, 1, 2, 100]), expected);
+        let expected = [AT_ONCE, Decision::Escalate, Decision::Escalate, AT_ONCE];
+        assert_eq!(decisions(strategy, &[0, 1, 2, 100]), expected);
     }
 
     #[test]
@@ -355,18 +360,18 @@ mod tests {
         let month = 30 * 24 * 3600 * SECOND;
         let strategy = Strategy::restart().limit(1, Duration::from_nanos(month));
         let late = u64::MAX - month;
-        let expected = [AT_ONCE, Ruling::Escalate, AT_ONCE, Ruling::Escalate];
-        assert_eq!(rulings(strategy, &[late, late + month - 1, u64::MAX, u64::MAX]), expected);
+        let expected = [AT_ONCE, Decision::Escalate, AT_ONCE, Decision::Escalate];
+        assert_eq!(decisions(strategy, &[late, late + month - 1, u64::MAX, u64::MAX]), expected);
         for for_ever in [Duration::MAX, Duration::from_nanos(u64::MAX)] {
             let strategy = Strategy::restart().limit(1, for_ever);
-            assert_eq!(rulings(strategy, &[0, u64::MAX]), [AT_ONCE, Ruling::Escalate]);
+            assert_eq!(decisions(strategy, &[0, u64::MAX]), [AT_ONCE, Decision::Escalate]);
         }
     }
 
     #[test]
     fn a_clock_that_goes_back_opens_no_window() {
         let strategy = Strategy::restart().limit(1, Duration::from_nanos(100));
-        assert_eq!(rulings(strategy, &[1000, 10]), [AT_ONCE, Ruling::Escalate]);
+        assert_eq!(decisions(strategy, &[1000, 10]), [AT_ONCE, Decision::Escalate]);
     }
 
     #[test]
@@ -387,30 +392,34 @@ mod tests {
 
     #[test]
     fn a_resume_of_what_never_started_goes_outward() {
-        let mut layer = Layer::new(Strategy::resume());
-        assert_eq!(layer.rule(&failure(), startup()), Ruling::Escalate);
-        assert_eq!(layer.rule(&failure(), at(0)), Ruling::Resume);
-        assert_eq!(Layer::new(Strategy::stop()).rule(&failure(), startup()), Ruling::Stop);
+        let mut state = StrategyState::new(Strategy::resume());
+        assert_eq!(state.decide_on(&failure(), startup()), Decision::Escalate);
+        assert_eq!(state.decide_on(&failure(), at(0)), Decision::Resume);
+        assert_eq!(
+            StrategyState::new(Strategy::stop()).decide_on(&failure(), startup()),
+            Decision::Stop
+        );
     }
 
     #[test]
     fn a_layer_concerns_the_failures_of_its_type_only() {
-        let layer = Layer::new(Strategy::resume().only::<ParseIntError>());
+        let state = StrategyState::new(Strategy::resume().only::<ParseIntError>());
         let number = Failure::from("x".parse::<u8>().unwrap_err());
-        assert!(layer.matches(&number) && !layer.matches(&failure()));
-        let all = Layer::new(Strategy::resume());
+        assert!(state.matches(&number) && !state.matches(&failure()));
+        let all = StrategyState::new(Strategy::resume());
         assert!(all.matches(&number) && all.matches(&failure()));
     }
 
     #[test]
     fn the_pause_is_the_shortest_again_only_after_a_calm() {
         let backoff = Backoff::new(Duration::from_nanos(10), Duration::from_nanos(1000));
-        let mut layer =
-            Layer::new(Strategy::restart().backoff(backoff.reset_after(Duration::from_nanos(50))));
+        let mut state = StrategyState::new(
+            Strategy::restart().backoff(backoff.reset_after(Duration::from_nanos(50))),
+        );
         let mut pause = |now, restarted: Option<u64>| {
-            let ruling = layer.rule(&failure(), at(now));
-            restarted.into_iter().for_each(|end| layer.restarted(end));
-            let Ruling::Restart { delay: Some(delay) } = ruling else { panic!("{ruling:?}") };
+            let decision = state.decide_on(&failure(), at(now));
+            restarted.into_iter().for_each(|end| state.restarted(end));
+            let Decision::Restart { delay: Some(delay) } = decision else { panic!("{decision:?}") };
             delay.as_nanos()
         };
         assert_eq!(pause(0, Some(10)), 10);
@@ -424,50 +433,51 @@ mod tests {
 
     #[test]
     fn the_end_of_a_restart_counts_once_and_only_if_there_was_one() {
-        let mut layer = Layer::new(Strategy::restart());
-        layer.restarted(1);
-        assert_eq!(layer.stats(), RestartStats::default());
-        layer.rule(&failure(), at(2));
-        layer.restarted(3);
-        layer.restarted(4);
+        let mut state = StrategyState::new(Strategy::restart());
+        state.restarted(1);
+        assert_eq!(state.stats(), RestartStats::default());
+        state.decide_on(&failure(), at(2));
+        state.restarted(3);
+        state.restarted(4);
         let expected =
             RestartStats { restarts: 1, last_restart_nanos: Some(3), window_failures: 1 };
-        assert_eq!(layer.stats(), expected);
-        layer.reset();
-        assert_eq!(layer.stats(), RestartStats::default());
+        assert_eq!(state.stats(), expected);
+        state.reset();
+        assert_eq!(state.stats(), RestartStats::default());
     }
 
     #[test]
     fn counters_stop_at_their_largest() {
         let backoff = Backoff::new(Duration::from_nanos(1), Duration::from_nanos(9));
         let strategy = Strategy::restart().limit(u32::MAX, Duration::MAX).backoff(backoff);
-        let mut layer = Layer::new(strategy);
-        layer.ledger.window_opened_nanos = Some(0);
-        layer.ledger.window_failures = u32::MAX;
-        layer.ledger.pauses = u32::MAX;
-        layer.ledger.restarts = u32::MAX;
-        let pause = Ruling::Restart { delay: Some(Duration::from_nanos(9)) };
-        assert_eq!(layer.rule(&failure(), at(1)), pause);
-        layer.restarted(2);
-        assert_eq!(layer.stats().restarts, u32::MAX);
-        assert_eq!(layer.stats().window_failures, u32::MAX);
+        let mut state = StrategyState::new(strategy);
+        state.history.window_opened_nanos = Some(0);
+        state.history.window_failures = u32::MAX;
+        state.history.pauses = u32::MAX;
+        state.history.restarts = u32::MAX;
+        let pause = Decision::Restart { delay: Some(Duration::from_nanos(9)) };
+        assert_eq!(state.decide_on(&failure(), at(1)), pause);
+        state.restarted(2);
+        assert_eq!(state.stats().restarts, u32::MAX);
+        assert_eq!(state.stats().window_failures, u32::MAX);
     }
 
     #[test]
     fn what_is_not_restarted_is_not_counted() {
         let mut next = [Directive::Resume, Directive::Escalate, Directive::Stop].into_iter();
         let strategy = Strategy::decide(move |_| next.next().unwrap_or(Directive::Restart));
-        let rulings = rulings(strategy.limit(1, Duration::MAX), &[0; 5]);
-        let expected = [Ruling::Resume, Ruling::Escalate, Ruling::Stop, AT_ONCE, Ruling::Escalate];
-        assert_eq!(rulings, expected);
+        let decisions = decisions(strategy.limit(1, Duration::MAX), &[0; 5]);
+        let expected =
+            [Decision::Resume, Decision::Escalate, Decision::Stop, AT_ONCE, Decision::Escalate];
+        assert_eq!(decisions, expected);
     }
 
     #[test]
     fn children_and_stash_are_as_the_strategy_says() {
-        let plain = Layer::new(Strategy::restart());
+        let plain = StrategyState::new(Strategy::restart());
         assert!(!plain.keeps_children());
         assert_eq!(plain.stash_capacity(), 1000);
-        let other = Layer::new(Strategy::restart().keep_children().stash(3));
+        let other = StrategyState::new(Strategy::restart().keep_children().stash(3));
         assert!(other.keeps_children());
         assert_eq!(other.stash_capacity(), 3);
         assert!(other.strategy().may_restart());
@@ -497,13 +507,13 @@ mod tests {
     #[test]
     fn a_custom_strategy_is_told_of_starts_and_restarts() {
         let diary = Arc::new(Mutex::new(vec![]));
-        let mut layer = Layer::new(Strategy::custom(Diary(diary.clone())));
+        let mut state = StrategyState::new(Strategy::custom(Diary(diary.clone())));
         let path = ActorPath::root().child("a");
-        layer.before_start(&path);
-        layer.rule(&failure(), at(0));
-        layer.before_start(&path);
-        layer.restarted(1);
-        layer.after_restart(&path);
+        state.before_start(&path);
+        state.decide_on(&failure(), at(0));
+        state.before_start(&path);
+        state.restarted(1);
+        state.after_restart(&path);
         let expected = ["start /a", "decide any", "start /a", "/a 1"];
         assert_eq!(*diary.lock().unwrap(), expected);
     }
@@ -511,20 +521,21 @@ mod tests {
     #[test]
     fn a_decision_that_panics_counts_nothing() {
         let strategy = Strategy::custom(Diary(Arc::default())).limit(1, Duration::MAX);
-        let mut layer = Layer::new(strategy);
-        let caught = catch_unwind(AssertUnwindSafe(|| layer.rule(&Failure::msg("bad"), at(0))));
+        let mut state = StrategyState::new(strategy);
+        let caught =
+            catch_unwind(AssertUnwindSafe(|| state.decide_on(&Failure::msg("bad"), at(0))));
         assert!(caught.is_err());
-        assert_eq!(layer.stats(), RestartStats::default());
-        assert_eq!(layer.rule(&failure(), at(1)), AT_ONCE);
+        assert_eq!(state.stats(), RestartStats::default());
+        assert_eq!(state.decide_on(&failure(), at(1)), AT_ONCE);
     }
 
     #[test]
     fn children_of_one_strategy_are_counted_apart() {
         let mut strategy = Strategy::restart().limit(1, Duration::MAX);
-        let (mut one, mut other) = (Ledger::default(), Ledger::default());
-        assert_eq!(strategy.rule(&mut one, &failure(), at(0)), AT_ONCE);
-        assert_eq!(strategy.rule(&mut other, &failure(), at(0)), AT_ONCE);
-        assert_eq!(strategy.rule(&mut one, &failure(), at(0)), Ruling::Escalate);
+        let (mut one, mut other) = (RestartHistory::default(), RestartHistory::default());
+        assert_eq!(strategy.decide_on(&mut one, &failure(), at(0)), AT_ONCE);
+        assert_eq!(strategy.decide_on(&mut other, &failure(), at(0)), AT_ONCE);
+        assert_eq!(strategy.decide_on(&mut one, &failure(), at(0)), Decision::Escalate);
         assert_eq!(one.stats().window_failures, 2);
     }
 
@@ -605,7 +616,7 @@ mod tests {
             window.len()
         }
 
-        fn rule(&mut self, plan: &Plan, now: u64, is_startup: bool, random: u64) -> Ruling {
+        fn decide(&mut self, plan: &Plan, now: u64, is_startup: bool, random: u64) -> Decision {
             for (due, count) in core::mem::take(&mut self.resets) {
                 if due > now {
                     self.resets.push((due, count));
@@ -622,7 +633,7 @@ mod tests {
                 Some((n, within)) => self.in_window(within) > n as usize,
             };
             if is_exceeded {
-                return Ruling::Escalate;
+                return Decision::Escalate;
             }
             let delay = plan.backoff.map(|(min, max, _, jitter)| {
                 let base = (0..self.count).fold(min, |pause, _| (pause * 2).min(max)).min(max);
@@ -631,7 +642,7 @@ mod tests {
                 let chance = random / (1 << 32);
                 Duration::from_nanos(base + widest * chance / (1 << 32))
             });
-            Ruling::Restart { delay }
+            Decision::Restart { delay }
         }
 
         fn restarted(&mut self, plan: &Plan, now: u64) {
@@ -644,19 +655,19 @@ mod tests {
     proptest! {
         #[test]
         fn rulings_are_those_of_timers_and_lists(plan in plans()) {
-            let mut layer = Layer::new(strategy_of(&plan));
+            let mut state = StrategyState::new(strategy_of(&plan));
             let mut naive = Naive::default();
             let mut now = 0;
             for (n, step) in plan.steps.iter().enumerate() {
                 now += step.gap;
                 let is_startup = n == 0 && plan.first_start_fails;
-                let moment = Moment { now_nanos: now, is_startup, random: step.random };
-                let ruling = layer.rule(&failure(), moment);
-                let expected = naive.rule(&plan, now, is_startup, step.random);
-                prop_assert_eq!(ruling, expected, "failure {} at {}", n, now);
-                if let (Ruling::Restart { delay }, Some(restart)) = (ruling, step.restart) {
+                let context = FailureContext { now_nanos: now, is_startup, random: step.random };
+                let decision = state.decide_on(&failure(), context);
+                let expected = naive.decide(&plan, now, is_startup, step.random);
+                prop_assert_eq!(decision, expected, "failure {} at {}", n, now);
+                if let (Decision::Restart { delay }, Some(restart)) = (decision, step.restart) {
                     now += restart + delay.map_or(0, nanos);
-                    layer.restarted(now);
+                    state.restarted(now);
                     naive.restarted(&plan, now);
                 }
             }

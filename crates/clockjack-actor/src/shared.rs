@@ -6,83 +6,85 @@ use clockjack_exec::SendError;
 use clockjack_sync::{PushError, mail::Mailbox as Queue, mutant};
 
 use crate::{
-    base::{Core, STOP},
     envelope::Envelope,
     events::DeadLetterReason,
+    header::{ActorHeader, STOP},
     props::Overflow,
     send::{WaitList, Waiters},
 };
 
 /// See the [module](self). It begins with the untyped part, so a reference to it is one to that.
 #[repr(C)]
-pub(crate) struct Front<M> {
-    pub(crate) core: Core,
+pub(crate) struct ActorShared<M> {
+    pub(crate) header: ActorHeader,
     pub(crate) mail: Queue<Envelope<M>>,
 }
 
 /// What became of a message that was accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum Accepted {
     /// It is in the mailbox, and its owner is awake.
-    Quiet,
+    NoWake,
     /// It is in the mailbox, and its owner is to be woken.
-    Wake,
+    MustWake,
 }
 
-impl<M: 'static> Front<M> {
-    const _SAME: () = assert!(
-        align_of::<Self>() == align_of::<Core>(),
-        "a reference to a front is one to its core"
+impl<M: 'static> ActorShared<M> {
+    const _SAME_ALIGNMENT: () = assert!(
+        align_of::<Self>() == align_of::<ActorHeader>(),
+        "a reference to a shared is one to its header"
     );
 
-    pub(crate) fn new(core: Core, capacity: usize) -> Self {
-        const { Self::_SAME };
-        let mail = match core.overflow {
+    pub(crate) fn new(header: ActorHeader, capacity: usize) -> Self {
+        const { Self::_SAME_ALIGNMENT };
+        let mail = match header.overflow {
             Overflow::DropOldest => Queue::evicting(capacity),
             _ => Queue::new(capacity),
         };
-        Self { core, mail }
+        Self { header, mail }
     }
 
     /// Puts a message into the mailbox, by the rules of its overflow.
     #[inline]
-    pub(crate) fn push(&self, msg: M) -> Result<Sent, SendError<M>> {
+    pub(crate) fn push(&self, msg: M) -> Result<Accepted, SendError<M>> {
         self.push_envelope(Envelope::new(msg))
     }
 
     /// As [`push`](Self::push), with what comes along.
     #[inline]
-    pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Sent, SendError<M>> {
+    pub(crate) fn push_envelope(&self, envelope: Envelope<M>) -> Result<Accepted, SendError<M>> {
         match self.mail.push(envelope) {
-            Ok(_) if mutant!("actor-push-unwoken") => Ok(Sent::Quiet),
-            Ok(pushed) if pushed.wake || mutant!("actor-push-queues-twice") => Ok(Sent::Wake),
-            Ok(_) => Ok(Sent::Quiet),
+            Ok(_) if mutant!("actor-push-unwoken") => Ok(Accepted::NoWake),
+            Ok(pushed) if pushed.wake || mutant!("actor-push-queues-twice") => {
+                Ok(Accepted::MustWake)
+            }
+            Ok(_) => Ok(Accepted::NoWake),
             Err(refused) => self.refuse(refused),
         }
     }
 
     #[cold]
-    fn refuse(&self, refused: PushError<Envelope<M>>) -> Result<Sent, SendError<M>> {
+    fn refuse(&self, refused: PushError<Envelope<M>>) -> Result<Accepted, SendError<M>> {
         let is_full = refused.is_full();
         let envelope = refused.into_inner();
         if !is_full {
             return Err(SendError::stopped(envelope.msg));
         }
-        match self.core.overflow {
+        match self.header.overflow {
             Overflow::Fail => Err(SendError::full(envelope.msg)),
             Overflow::DropNewest => {
-                self.lose(envelope, DeadLetterReason::MailboxFull);
-                Ok(Sent::Quiet)
+                self.discard(envelope, DeadLetterReason::MailboxFull);
+                Ok(Accepted::NoWake)
             }
             Overflow::DropOldest => {
-                let lose = |oldest| {
+                let discard = |oldest| {
                     if !mutant!("actor-evicts-silently") {
-                        self.lose(oldest, DeadLetterReason::Evicted);
+                        self.discard(oldest, DeadLetterReason::Evicted);
                     }
                 };
-                match self.mail.push_or_evict(envelope, lose) {
-                    Ok(pushed) if pushed.wake => Ok(Sent::Wake),
-                    Ok(_) => Ok(Sent::Quiet),
+                match self.mail.push_or_evict(envelope, discard) {
+                    Ok(pushed) if pushed.wake => Ok(Accepted::MustWake),
+                    Ok(_) => Ok(Accepted::NoWake),
                     Err(refused) if refused.is_full() => {
                         Err(SendError::full(refused.into_inner().msg))
                     }
@@ -98,28 +100,28 @@ impl<M: 'static> Front<M> {
 
     /// The mailbox is full, and the actor is stopped for it; the caller wakes it.
     pub(crate) fn overflow(&self) {
-        self.core.raise(STOP);
-        self.core.system().mailbox_overflowed(&self.core.path);
+        self.header.set_flags(STOP);
+        self.header.system().mailbox_overflowed(&self.header.path);
     }
 
     /// Those who wait for room; none if nobody ever did.
     pub(crate) fn waiters(&self) -> Option<&Waiters<M>> {
-        self.core.wait_list()?.as_any().downcast_ref()
+        self.header.wait_list()?.as_any().downcast_ref()
     }
 
     /// Those who wait for room, in a list that is made for the first one.
-    #[expect(unsafe_code, reason = "the list knows the front that it hangs in")]
+    #[expect(unsafe_code, reason = "the list knows the shared that it hangs in")]
     pub(crate) fn waiters_or_new(&self) -> &Waiters<M> {
         // SAFETY: the list hangs in the core of this front, which stands in a cell.
         let made = || -> Box<dyn WaitList> { Box::new(unsafe { Waiters::new(self) }) };
-        let list = self.core.wait_list_or(made).as_any().downcast_ref();
+        let list = self.header.wait_list_or(made).as_any().downcast_ref();
         list.expect("the list of an actor has the type of its messages")
     }
 
     /// A message that nobody will handle: told, unless it was cancelled, and dropped.
-    pub(crate) fn lose(&self, envelope: Envelope<M>, reason: DeadLetterReason) {
+    pub(crate) fn discard(&self, envelope: Envelope<M>, reason: DeadLetterReason) {
         if !envelope.is_cancelled() || mutant!("actor-evicts-cancelled-loudly") {
-            self.core.system().dead_letter::<M>(&self.core.path, reason);
+            self.header.system().dead_letter::<M>(&self.header.path, reason);
         }
         drop(envelope);
     }

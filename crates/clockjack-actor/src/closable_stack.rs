@@ -1,7 +1,7 @@
 //! A list that many hang something on and one takes whole, and nodes that are made once and hung
 //! up many times.
 //!
-//! It knows nothing of actors; what the nodes carry is the affair of [`notes`](crate::notes).
+//! It knows nothing of actors; what the nodes carry is the affair of [`notes`](crate::system_queue).
 //!
 //! # Protocol of the lane
 //!
@@ -75,7 +75,7 @@ impl Link {
 }
 
 /// The head of a list; see the [module](self).
-pub(crate) struct Lane {
+pub(crate) struct ClosableStack {
     head: AtomicPtr<Link>,
 }
 
@@ -88,7 +88,7 @@ fn closed() -> *mut Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-impl Lane {
+impl ClosableStack {
     pub(crate) fn new() -> Self {
         Self { head: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -98,7 +98,7 @@ impl Lane {
     /// # Safety
     ///
     /// The node is the caller's, and on no lane; it stays where it is until the runner has it.
-    pub(crate) unsafe fn hang(&self, node: NonNull<Link>) -> Result<(), Closed> {
+    pub(crate) unsafe fn push(&self, node: NonNull<Link>) -> Result<(), Closed> {
         // Acquire: a sender that is refused may go on to what the end has published.
         let mut seen = self.head.load(Acquire);
         loop {
@@ -124,29 +124,29 @@ impl Lane {
             return Nodes(ptr::null_mut());
         }
         // Acquire: pairs with the exchanges of the senders.
-        Nodes::turned(self.head.swap(ptr::null_mut(), AcqRel))
+        Nodes::reversed(self.head.swap(ptr::null_mut(), AcqRel))
     }
 
     /// Accepts nothing from here on, and gives what has come before (rule 3). For the runner.
     pub(crate) fn close(&self) -> Nodes {
         // Release: a sender that is refused sees what the end has published.
-        Nodes::turned(self.head.swap(closed(), AcqRel))
+        Nodes::reversed(self.head.swap(closed(), AcqRel))
     }
 }
 
-impl Drop for Lane {
+impl Drop for ClosableStack {
     fn drop(&mut self) {
         let head = self.head.load(Relaxed);
         debug_assert!(
             head.is_null() || head == closed(),
-            "what hangs on a lane outlived its runner"
+            "what hangs on a stack outlived its runner"
         );
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for ClosableStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane").finish_non_exhaustive()
+        f.debug_struct("ClosableStack").finish_non_exhaustive()
     }
 }
 
@@ -155,7 +155,7 @@ impl fmt::Debug for Lane {
 pub(crate) struct Nodes(*mut Link);
 
 impl Nodes {
-    fn turned(mut newest: *mut Link) -> Self {
+    fn reversed(mut newest: *mut Link) -> Self {
         let mut next = ptr::null_mut();
         if newest == closed() {
             newest = ptr::null_mut();
@@ -183,23 +183,23 @@ impl Nodes {
 
 /// A node that is made once and sent by many times; see the [module](self).
 #[repr(C)]
-pub(crate) struct Post<T> {
+pub(crate) struct ReusableNode<T> {
     link: Link,
-    load: Lock<Load<T>>,
+    contents: Lock<Contents<T>>,
 }
 
-struct Load<T> {
-    is_hung: bool,
+struct Contents<T> {
+    is_linked: bool,
     value: T,
 }
 
 /// What became of something that was put into a post.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sent<T> {
+pub(crate) enum NodePush<T> {
     /// The post hangs on the lane: what the caller has kept of it is the lane's.
-    Hung,
+    Linked,
     /// It was there already.
-    Joined,
+    Merged,
     /// The lane is closed: the load comes back.
     Refused(T),
 }
@@ -207,15 +207,15 @@ pub(crate) enum Sent<T> {
 // SAFETY: the load is handed from thread to thread by the lock; the link belongs to whoever has
 // changed the mark (rules 4 and 5), which is under the lock too, and then to the lane's runner, by
 // the lane's exchanges.
-unsafe impl<T: Send> Send for Post<T> {}
+unsafe impl<T: Send> Send for ReusableNode<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Post<T> {}
+unsafe impl<T: Send> Sync for ReusableNode<T> {}
 
-impl<T: Default> Post<T> {
+impl<T: Default> ReusableNode<T> {
     pub(crate) fn new(kind: u8) -> Self {
         Self {
             link: Link::new(kind),
-            load: Lock::new(Load { is_hung: false, value: T::default() }),
+            contents: Lock::new(Contents { is_linked: false, value: T::default() }),
         }
     }
 
@@ -224,25 +224,25 @@ impl<T: Default> Post<T> {
     /// # Safety
     ///
     /// The post is there, and stays where it is until it is emptied, or this returns something else
-    /// than [`Sent::Hung`]. The runner of the lane knows nodes of its kind as such posts.
+    /// than [`NodePush::Linked`]. The runner of the lane knows nodes of its kind as such posts.
     pub(crate) unsafe fn send(
         this: NonNull<Self>,
-        lane: &Lane,
+        stack: &ClosableStack,
         put: impl FnOnce(&mut T),
-    ) -> Sent<T> {
+    ) -> NodePush<T> {
         // SAFETY: by the contract it is there; only shared borrows of it are ever made.
-        let load = unsafe { &(*this.as_ptr()).load };
-        let was_hung = load.with(|load| {
-            put(&mut load.value);
-            core::mem::replace(&mut load.is_hung, true)
+        let contents = unsafe { &(*this.as_ptr()).contents };
+        let was_linked = contents.with(|contents| {
+            put(&mut contents.value);
+            core::mem::replace(&mut contents.is_linked, true)
         });
-        if was_hung && !mutant!("post-hangs-twice") {
-            return Sent::Joined;
+        if was_linked && !mutant!("post-hangs-twice") {
+            return NodePush::Merged;
         }
         // SAFETY: it was free, so its link is this caller's, and it begins with that.
-        match unsafe { lane.hang(this.cast()) } {
-            Ok(()) => Sent::Hung,
-            Err(Closed) => Sent::Refused(load.with(Load::empty)),
+        match unsafe { stack.push(this.cast()) } {
+            Ok(()) => NodePush::Linked,
+            Err(Closed) => NodePush::Refused(contents.with(Contents::take)),
         }
     }
 
@@ -252,27 +252,27 @@ impl<T: Default> Post<T> {
     ///
     /// The node is such a post, and was [popped](Nodes::pop) off a lane. What keeps its memory is
     /// in the load, or else comes back to the caller, who lets go of it after this.
-    pub(crate) unsafe fn empty(node: NonNull<Link>) -> T {
+    pub(crate) unsafe fn take(node: NonNull<Link>) -> T {
         // SAFETY: by the contract.
-        let load = unsafe { &(*node.cast::<Self>().as_ptr()).load };
+        let contents = unsafe { &(*node.cast::<Self>().as_ptr()).contents };
         if mutant!("post-freed-late") {
-            let value = load.with(|load| core::mem::take(&mut load.value));
-            load.with(|load| load.is_hung = false);
+            let value = contents.with(|contents| core::mem::take(&mut contents.value));
+            contents.with(|contents| contents.is_linked = false);
             return value;
         }
-        load.with(Load::empty)
+        contents.with(Contents::take)
     }
 }
 
-impl<T: Default> Load<T> {
-    fn empty(&mut self) -> T {
-        self.is_hung = false;
+impl<T: Default> Contents<T> {
+    fn take(&mut self) -> T {
+        self.is_linked = false;
         core::mem::take(&mut self.value)
     }
 }
 
-impl<T> fmt::Debug for Post<T> {
+impl<T> fmt::Debug for ReusableNode<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Post").finish_non_exhaustive()
+        f.debug_struct("ReusableNode").finish_non_exhaustive()
     }
 }

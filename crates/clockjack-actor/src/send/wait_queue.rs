@@ -6,18 +6,18 @@
 use alloc::collections::VecDeque;
 
 /// How many may have left from the middle before the others move up, beside as many as wait.
-const LEFT_MAX: usize = 16;
+const VACANT_MAX: usize = 16;
 
 /// See the [module](self).
-pub(super) struct Line<T> {
+pub(super) struct WaitQueue<T> {
     /// In the order of their tickets, which count up. Who has left leaves a place.
-    places: VecDeque<(u64, Option<T>)>,
+    entries: VecDeque<(u64, Option<T>)>,
     n_waiting: usize,
 }
 
-impl<T> Line<T> {
+impl<T> WaitQueue<T> {
     pub(super) const fn new() -> Self {
-        Self { places: VecDeque::new(), n_waiting: 0 }
+        Self { entries: VecDeque::new(), n_waiting: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -26,28 +26,28 @@ impl<T> Line<T> {
 
     /// Lines up behind all others; the ticket is greater than any before.
     pub(super) fn push(&mut self, ticket: u64, one: T) {
-        debug_assert!(self.places.back().is_none_or(|(last, _)| *last < ticket));
-        self.places.push_back((ticket, Some(one)));
+        debug_assert!(self.entries.back().is_none_or(|(last, _)| *last < ticket));
+        self.entries.push_back((ticket, Some(one)));
         self.n_waiting += 1;
     }
 
     fn at(&self, ticket: u64) -> Option<usize> {
-        self.places.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()
+        self.entries.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()
     }
 
     pub(super) fn get_mut(&mut self, ticket: u64) -> Option<&mut T> {
         let at = self.at(ticket)?;
-        self.places.get_mut(at)?.1.as_mut()
+        self.entries.get_mut(at)?.1.as_mut()
     }
 
     /// Takes out the one with this ticket.
     pub(super) fn remove(&mut self, ticket: u64) -> Option<T> {
         let at = self.at(ticket)?;
-        let one = self.places.get_mut(at)?.1.take()?;
+        let one = self.entries.get_mut(at)?.1.take()?;
         self.n_waiting -= 1;
         // So that each is moved once for one that has left, and an empty line has no places.
-        if self.n_waiting == 0 || self.places.len() > 2 * self.n_waiting + LEFT_MAX {
-            self.places.retain(|(_, one)| one.is_some());
+        if self.n_waiting == 0 || self.entries.len() > 2 * self.n_waiting + VACANT_MAX {
+            self.entries.retain(|(_, one)| one.is_some());
         }
         Some(one)
     }
@@ -55,7 +55,7 @@ impl<T> Line<T> {
     /// Takes out the first, or the last.
     pub(super) fn pop(&mut self, is_first: bool) -> Option<T> {
         loop {
-            let place = if is_first { self.places.pop_front() } else { self.places.pop_back() };
+            let place = if is_first { self.entries.pop_front() } else { self.entries.pop_back() };
             if let Some(one) = place?.1 {
                 self.n_waiting -= 1;
                 return Some(one);
@@ -65,7 +65,7 @@ impl<T> Line<T> {
 
     /// Those who wait, in order, with their tickets.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.places.iter_mut().filter_map(|(ticket, one)| one.as_mut().map(|one| (*ticket, one)))
+        self.entries.iter_mut().filter_map(|(ticket, one)| one.as_mut().map(|one| (*ticket, one)))
     }
 }
 
@@ -75,8 +75,8 @@ mod tests {
 
     use super::*;
 
-    fn line(tickets: core::ops::Range<u64>) -> Line<u64> {
-        let mut line = Line::new();
+    fn line(tickets: core::ops::Range<u64>) -> WaitQueue<u64> {
+        let mut line = WaitQueue::new();
         tickets.for_each(|ticket| line.push(ticket, ticket * 10));
         line
     }
@@ -99,10 +99,10 @@ mod tests {
         for ticket in 1..10_000 {
             line.push(ticket, 0);
             assert_eq!(line.remove(ticket), Some(0));
-            assert!(line.places.len() <= LEFT_MAX + 3, "{} places", line.places.len());
+            assert!(line.entries.len() <= VACANT_MAX + 3, "{} entries", line.entries.len());
         }
         assert_eq!(line.remove(0), Some(0));
-        assert!(line.is_empty() && line.places.is_empty());
+        assert!(line.is_empty() && line.entries.is_empty());
     }
 
     #[test]

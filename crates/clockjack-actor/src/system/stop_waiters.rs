@@ -1,4 +1,4 @@
-//! Futures of the end of single actors, for those who are none.
+//! Futures that complete when an actor has stopped, for code outside of actors.
 
 use alloc::vec::Vec;
 use core::{
@@ -10,11 +10,11 @@ use core::{
 use clockjack_exec::{Handle, Pid};
 use clockjack_sync::lock::Lock;
 
-use super::{ActorSystem, wake_contained};
-use crate::{ActorRef, base::AnyActor};
+use super::{ActorSystem, wake_catching_panics};
+use crate::{ActorRef, header::AnyActor};
 
-/// Who waits for whose end.
-pub(super) struct Ends {
+/// The wakers of all [`Stopped`] futures, each with the pid that it waits for.
+pub(super) struct StopWaiters {
     waiting: Lock<Waiting>,
 }
 
@@ -24,34 +24,35 @@ struct Waiting {
     next_id: u64,
 }
 
-impl Ends {
+impl StopWaiters {
     pub(super) fn new() -> Self {
         Self { waiting: Lock::new(Waiting::default()) }
     }
 
-    /// An actor has ended. A waker that panics hinders nobody else.
-    pub(super) fn forget(&self, pid: Pid, executor: &Handle) {
+    /// Wakes all futures that wait for this actor, which has stopped. If a waker panics, the others
+    /// are woken all the same.
+    pub(super) fn wake_waiters_of(&self, pid: Pid, executor: &Handle) {
         let woken = self.waiting.with(|waiting| {
             let is_its = |entry: &mut (Pid, u64, Waker)| entry.0 == pid;
             waiting.list.extract_if(.., is_its).collect::<Vec<_>>()
         });
         for (_, _, waker) in woken {
-            wake_contained(executor, waker);
+            wake_catching_panics(executor, waker);
         }
     }
 }
 
-/// A future of the end of an actor. Made by [`ActorSystem::when_stopped`].
+/// A future that completes when an actor has stopped. Made by [`ActorSystem::when_stopped`].
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Stopped {
     actor: AnyActor,
-    /// Zero if it does not wait.
+    /// The id of the entry in the list of waiters; 0 if there is none.
     id: u64,
 }
 
 impl ActorSystem {
-    /// Waits until an actor has ended, for those who are none themselves and cannot watch; at once
-    /// if it has.
+    /// Returns a future that completes when the actor has stopped; at once if it already has. For
+    /// code outside of actors, which cannot [`watch`](crate::Context::watch).
     pub fn when_stopped<M: 'static>(&self, who: &ActorRef<M>) -> Stopped {
         Stopped::new(who.any().clone())
     }
@@ -62,12 +63,12 @@ impl Stopped {
         Self { actor, id: 0 }
     }
 
-    fn leave(&mut self) -> Option<Waker> {
+    fn unregister(&mut self) -> Option<Waker> {
         let id = core::mem::take(&mut self.id);
         if id == 0 {
             return None;
         }
-        self.actor.system().ends.waiting.with(|waiting| {
+        self.actor.system().stop_waiters.waiting.with(|waiting| {
             let at = waiting.list.iter().position(|entry| entry.1 == id)?;
             Some(waiting.list.swap_remove(at).2)
         })
@@ -78,20 +79,20 @@ impl Future for Stopped {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        drop(self.leave());
+        drop(self.unregister());
         let pid = self.actor.pid();
         let waker = cx.waker().clone();
         let system = self.actor.system();
-        system.listed().begin(pid);
-        let id = system.ends.waiting.with(|waiting| {
+        system.listed_filter().insert(pid);
+        let id = system.stop_waiters.waiting.with(|waiting| {
             waiting.next_id += 1;
             waiting.list.push((pid, waiting.next_id, waker));
             waiting.next_id
         });
         self.id = id;
-        // After the entry: see `listed`.
-        if self.actor.is_ended() {
-            drop(self.leave());
+        // After the registration: see `listed_filter`.
+        if self.actor.is_stopped() {
+            drop(self.unregister());
             return Poll::Ready(());
         }
         Poll::Pending
@@ -100,7 +101,7 @@ impl Future for Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        drop(self.leave());
+        drop(self.unregister());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tables of a system: listers against the last turn of an actor.
+//! The tables of a system: listers against the last poll of an actor.
 
 use alloc::sync::Arc;
 
@@ -12,11 +12,11 @@ use clockjack_sync::{
 };
 use loom::thread;
 
-use crate::listed::Listed;
+use crate::listed_filter::ListedFilter;
 
 struct Scene {
-    listed: Listed,
-    has_ended: AtomicBool,
+    listed: ListedFilter,
+    has_stopped: AtomicBool,
     is_in_table: Lock<bool>,
 }
 
@@ -25,29 +25,29 @@ fn an_actor_that_ends_while_it_is_listed_does_not_stay() {
     loom::model(|| {
         let pid: Pid = "{0|1.1}".parse().expect("a pid");
         let scene = Arc::new(Scene {
-            listed: Listed::new(),
-            has_ended: AtomicBool::new(false),
+            listed: ListedFilter::new(),
+            has_stopped: AtomicBool::new(false),
             is_in_table: Lock::new(false),
         });
         let of_runner = Arc::clone(&scene);
         let runner = thread::spawn(move || {
-            let Scene { listed, has_ended, is_in_table } = &*of_runner;
-            has_ended.fetch_or(true, AcqRel);
-            if listed.may_have(pid) {
+            let Scene { listed, has_stopped, is_in_table } = &*of_runner;
+            has_stopped.fetch_or(true, AcqRel);
+            if listed.may_contain(pid) {
                 is_in_table.with(|is_in| *is_in = false);
             }
         });
         let of_lister = Arc::clone(&scene);
         let lister = thread::spawn(move || {
-            let Scene { listed, has_ended, is_in_table } = &*of_lister;
-            listed.begin(pid);
+            let Scene { listed, has_stopped, is_in_table } = &*of_lister;
+            listed.insert(pid);
             is_in_table.with(|is_in| *is_in = true);
-            if has_ended.load(Acquire) {
+            if has_stopped.load(Acquire) {
                 is_in_table.with(|is_in| *is_in = false);
             }
         });
         runner.join().expect("no panic");
         lister.join().expect("no panic");
-        assert!(!scene.is_in_table.with(|is_in| *is_in), "it has ended and is listed");
+        assert!(!scene.is_in_table.with(|is_in| *is_in), "it has stopped and is listed");
     });
 }

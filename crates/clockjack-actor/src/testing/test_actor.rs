@@ -12,13 +12,13 @@ use core::fmt;
 use super::Effect;
 use crate::{
     Actor, Context, Failure, IntoProps, Key, Next, Signal,
-    cell::{DEATH_PACT, SETS_TIMEOUT, Stage, State, UNSTASHES},
+    cell::{DEATH_PACT, STARTS_TIMEOUT, CellState, Stage, UNSTASH_REQUESTED},
 };
 
 /// See the head of the file.
-pub struct Puppet<A: Actor> {
+pub struct TestActor<A: Actor> {
     actor: A,
-    state: State<A>,
+    state: CellState<A>,
 }
 
 /// A timer that an actor has set. It stays that one: when it has fired for the last time, was
@@ -29,13 +29,13 @@ pub struct TimerHandle {
     generation: u32,
 }
 
-impl<A: Actor> Puppet<A> {
+impl<A: Actor> TestActor<A> {
     /// An actor that is made by these props, and not started yet.
     pub fn new<P: IntoProps<Actor = A>>(props: P) -> Self {
         let (mut factory, settings) = props.into_props().into_parts();
-        let mut state = State::new(settings, false);
+        let mut state = CellState::new(settings, false);
         state.stage = Stage::Running;
-        state.extra().effects = Some(Vec::new());
+        state.rare().effects = Some(Vec::new());
         Self { actor: factory(), state }
     }
 
@@ -51,7 +51,7 @@ impl<A: Actor> Puppet<A> {
 
     /// What it has done since this was called last.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        self.state.extra().effects.replace(Vec::new()).unwrap_or_default()
+        self.state.rare().effects.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Lets it start, in a turn of the host.
@@ -92,7 +92,7 @@ impl<A: Actor> Puppet<A> {
         let mut must_be_handled = false;
         if let Signal::Terminated(end) = &signal {
             must_be_handled = true;
-            let message = self.state.extra().take_watch(end.pid);
+            let message = self.state.rare().take_watch(end.pid);
             if let Some(message) = message.and_then(|message| message.downcast().ok()) {
                 return self.receive(host, *message);
             }
@@ -105,14 +105,14 @@ impl<A: Actor> Puppet<A> {
 
     /// The timer that is active by this key.
     pub fn timer(&self, key: Key) -> Option<TimerHandle> {
-        let timed = self.state.extra.as_ref()?.timed.as_ref()?;
-        let (slot, generation) = timed.timers.place(key)?;
+        let timers = self.state.rare.as_ref()?.timers.as_ref()?;
+        let (slot, generation) = timers.table.place(key)?;
         Some(TimerHandle { slot, generation })
     }
 
     /// The message of a timer, as if it had fired. None if it cannot any more.
     pub fn fire(&mut self, timer: TimerHandle) -> Option<A::Msg> {
-        let timers = &mut self.state.timed_mut()?.timers;
+        let timers = &mut self.state.timers_mut()?.table;
         timers.is_current(timer.slot, timer.generation).then(|| timers.take_message(timer.slot))?
     }
 
@@ -124,22 +124,22 @@ impl<A: Actor> Puppet<A> {
         let Self { actor, state } = self;
         let mut result = call(actor, &mut Context::new(state, host.turn));
         loop {
-            state.set(SETS_TIMEOUT, false);
-            if state.has(UNSTASHES) {
-                state.put_back();
+            state.set(STARTS_TIMEOUT, false);
+            if state.has(UNSTASH_REQUESTED) {
+                state.unstash();
             }
             if !matches!(result, Ok(Next::Stay | Next::Unhandled)) {
                 return result;
             }
-            let back = state.extra().unstashed.pop_front();
+            let back = state.rare().unstashed.pop_front();
             let Some(envelope) = back else { return result };
             result = actor.receive(&mut Context::new(state, host.turn), envelope.msg);
         }
     }
 }
 
-impl<A: Actor> fmt::Debug for Puppet<A> {
+impl<A: Actor> fmt::Debug for TestActor<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Puppet").finish_non_exhaustive()
+        f.debug_struct("TestActor").finish_non_exhaustive()
     }
 }

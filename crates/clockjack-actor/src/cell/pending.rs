@@ -6,86 +6,93 @@ use core::task::Waker;
 use clockjack_sync::mutant;
 
 use super::{
-    AnyTurn, Budget, Cell, Outcome, PENDING, Pending, Sleep, Stage, TurnOf, Typed, WAS_STARTED,
-    WAS_STOPPED, any,
-    lifecycle::{Waiting, tell_lost},
+    AnyTurn, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, Stage, TurnOf,
+    WAS_STARTED, WAS_STOPPED, any,
+    lifecycle::{EscalationOutcome, publish_dead_letter},
 };
 use crate::{
     Actor, Context, Failure, Next, Signal, SystemMessage,
-    base::{
-        AnyActor, Core, FUTURES, NOTES, PREPARE, REPORTS, RESTART, RESUME, RETIRE, STOP,
-        SUSPEND_ONE, Tell, WAITERS,
-    },
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
     failure_info::Panicked,
-    notes::{Item, Line, News, Note, Renewal, Spare, Ticks},
-    strategy::Layer,
+    header::{
+        ActorHeader, AnyActor, CHILD_STOPPED, FUTURES, PREPARE, RESTART, RESUME, STOP,
+        STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend, WAITERS,
+    },
+    strategy::StrategyState,
+    system_queue::{
+        ChildReport, InternalMessage, ParentLink, PreallocatedNode, RestartOptions, SystemItem,
+        TimerEvents,
+    },
 };
 
-impl dyn Typed + '_ {
+impl dyn CellVTable + '_ {
     /// Looks at all that comes before user messages. None if those are next.
     #[cold]
     #[inline(never)]
-    pub(super) fn attend(&mut self, turn: &AnyTurn<'_>, budget: &mut Budget) -> Option<Outcome> {
-        let core = turn.front();
-        let panicked = self.life_mut().and_then(|life| life.panicked.take());
+    pub(super) fn handle_system_messages(
+        &mut self,
+        turn: &AnyTurn<'_>,
+        budget: &mut Budget,
+    ) -> Option<Outcome> {
+        let header = turn.front();
+        let panicked = self.rare_mut().and_then(|rare| rare.panicked.take());
         if let Some((failure, message_type)) = panicked {
             self.fail(turn, failure, message_type);
-            self.settle();
-            self.restart_idle();
+            self.apply_deferred();
+            self.restart_receive_timeout();
         }
-        let bits = core.take_bits();
-        if bits & PREPARE != 0 {
+        let flags = header.take_flags();
+        if flags & PREPARE != 0 {
             self.prepare();
         }
-        let is_new = self.mark().stage == Stage::Unborn && !self.mark().has(WAS_STARTED);
+        let is_new = self.status().stage == Stage::NotStarted && !self.status().has(WAS_STARTED);
         let mut was_started = false;
-        if is_new && bits & STOP == 0 && !mutant!("actor-decides-unborn") {
+        if is_new && flags & STOP == 0 && !mutant!("actor-decides-unborn") {
             // Others may have started children below a guardian before it has had a turn.
             was_started = true;
             self.start(turn);
         }
-        let reports = (bits & REPORTS != 0).then(|| core.take_reports());
-        if bits & NOTES != 0 {
-            self.take_notes();
+        let stopped = (flags & CHILD_STOPPED != 0).then(|| header.take_stopped_children());
+        if flags & SYSTEM_QUEUE != 0 {
+            self.drain_system_queue();
         }
-        if bits & FUTURES != 0 {
+        if flags & FUTURES != 0 {
             self.collect_futures();
         }
-        for child in reports.into_iter().flatten() {
+        for child in stopped.into_iter().flatten() {
             self.child_ended(turn, &child);
         }
-        self.obey(turn, bits);
-        if core.peek() >= SUSPEND_ONE && !mutant!("actor-suspends-children-only") {
-            self.hold_children(turn);
+        self.apply_supervision(turn, flags);
+        if header.flags() >= SUSPEND_ONE && !mutant!("actor-suspends-children-only") {
+            self.suspend_children(turn);
         }
-        if bits & WAITERS != 0 {
-            self.admit();
+        if flags & WAITERS != 0 {
+            self.admit_waiters();
         }
         loop {
-            match self.mark().stage {
+            match self.status().stage {
                 // One that fails in each start must not keep the worker to itself.
-                Stage::Unborn if was_started => return Some(Outcome::Again),
-                Stage::Unborn => {
+                Stage::NotStarted if was_started => return Some(Outcome::Again),
+                Stage::NotStarted => {
                     was_started = !mutant!("actor-restart-storm");
                     self.start(turn);
                 }
                 Stage::Running => break,
-                Stage::Failed => return Some(Outcome::Sleep(Sleep::Wait)),
+                Stage::Failed => return Some(Outcome::Sleep(ParkMode::Wait)),
                 Stage::Restarting => {
                     if !self.may_restart(turn) {
-                        return Some(self.keep_mail(budget));
+                        return Some(self.keep_incoming(budget));
                     }
-                    self.mark_mut().stage = Stage::Unborn;
+                    self.status_mut().stage = Stage::NotStarted;
                 }
                 Stage::Stopping if self.has_no_children(turn) => self.finish(turn),
                 // Who waits for an answer need not wait for the children too.
                 Stage::Stopping => {
-                    let is_empty = self.empty_mailbox();
+                    let is_empty = self.drain_mailbox();
                     return Some(if is_empty {
-                        Outcome::Sleep(Sleep::Wait)
+                        Outcome::Sleep(ParkMode::Wait)
                     } else {
                         Outcome::Again
                     });
@@ -93,22 +100,22 @@ impl dyn Typed + '_ {
                 Stage::Draining => return Some(self.drain(turn)),
             }
         }
-        self.go_on(turn, budget)
+        self.handle_pending(turn, budget)
     }
 
     /// Looks at what a running actor has beside its mailbox. None if that is next.
-    fn go_on(&mut self, turn: &AnyTurn<'_>, budget: &mut Budget) -> Option<Outcome> {
-        let core = turn.front();
-        if core.peek() >= SUSPEND_ONE {
-            return Some(Outcome::Sleep(Sleep::Wait));
+    fn handle_pending(&mut self, turn: &AnyTurn<'_>, budget: &mut Budget) -> Option<Outcome> {
+        let header = turn.front();
+        if header.flags() >= SUSPEND_ONE {
+            return Some(Outcome::Sleep(ParkMode::Wait));
         }
-        self.release_children(turn);
-        if self.mark().has(PENDING)
+        self.unsuspend_children(turn);
+        if self.status().has(PENDING)
             && let Some(outcome) = self.next_pending(budget)
         {
             return Some(outcome);
         }
-        if core.peek() & RETIRE != 0 && self.is_idle() {
+        if header.flags() & STOP_WHEN_IDLE != 0 && self.is_idle() {
             self.stop(turn, None);
             return Some(Outcome::Again);
         }
@@ -116,61 +123,70 @@ impl dyn Typed + '_ {
     }
 }
 
-impl dyn Typed + '_ {
+impl dyn CellVTable + '_ {
     /// What a supervisor has decided.
-    fn obey(&mut self, turn: &AnyTurn<'_>, bits: u32) {
-        if bits & STOP != 0 && !self.mark().is_ending() {
-            self.mark_mut().set(WAS_STOPPED, true);
+    fn apply_supervision(&mut self, turn: &AnyTurn<'_>, flags: u32) {
+        if flags & STOP != 0 && !self.status().is_stopping() {
+            self.status_mut().set(WAS_STOPPED, true);
             self.stop(turn, None);
         }
-        if self.mark().is_ending() {
+        if self.status().is_stopping() {
             return;
         }
         // Each looks for its own kind of order: one that comes meanwhile is for the next turn.
-        let line = turn.front().line();
-        if bits & RESTART != 0 {
-            let renewal = line.and_then(Line::take_renewal).unwrap_or(Renewal::PLAIN);
-            self.restart_as_ordered(turn, renewal);
-        } else if bits & RESUME != 0 && self.mark().stage == Stage::Failed {
-            let settles = line.is_some_and(Line::takes_settle);
-            self.resume(turn, if settles { Waiting::Stop } else { Waiting::Resume });
+        let line = turn.front().parent_link();
+        if flags & RESTART != 0 {
+            let options =
+                line.and_then(ParentLink::take_restart_options).unwrap_or(RestartOptions::DEFAULT);
+            self.restart_on_command(turn, options);
+        } else if flags & RESUME != 0 && self.status().stage == Stage::Failed {
+            let settles = line.is_some_and(ParentLink::take_stop_escalated);
+            self.resume(
+                turn,
+                if settles { EscalationOutcome::Stop } else { EscalationOutcome::Resume },
+            );
         }
     }
 
     /// The supervisor has decided that the actor is to be made anew.
-    fn restart_as_ordered(&mut self, turn: &AnyTurn<'_>, renewal: Renewal) {
-        if self.mark().is_ending() || self.mark().stage == Stage::Restarting {
+    fn restart_on_command(&mut self, turn: &AnyTurn<'_>, options: RestartOptions) {
+        if self.status().is_stopping() || self.status().stage == Stage::Restarting {
             return;
         }
-        let life = self.life_or_new();
-        life.is_ordered = true;
+        let rare = self.rare_or_new();
+        rare.is_commanded = true;
         // The actor's own strategies remember one that is no more.
-        life.layers.iter_mut().for_each(Layer::reset);
-        self.restart(turn, renewal);
+        rare.strategies.iter_mut().for_each(StrategyState::reset);
+        self.restart(turn, options);
     }
 
     /// Does what a note says, which came in this node.
-    fn note(&mut self, turn: &AnyTurn<'_>, note: Note, spare: Spare) {
-        match note {
-            Note::Watch { watcher } => {
-                self.life_or_new().watchers.insert(watcher.pid(), (watcher, spare));
+    fn handle_internal(
+        &mut self,
+        turn: &AnyTurn<'_>,
+        message: InternalMessage,
+        node: PreallocatedNode,
+    ) {
+        match message {
+            InternalMessage::Watch { watcher } => {
+                self.rare_or_new().watchers.insert(watcher.pid(), (watcher, node));
             }
-            Note::Unwatch { watcher } => {
-                if let Some(life) = self.life_mut() {
-                    life.watchers.remove(&watcher);
+            InternalMessage::Unwatch { watcher } => {
+                if let Some(rare) = self.rare_mut() {
+                    rare.watchers.remove(&watcher);
                 }
             }
-            Note::Terminated(terminated) => self.tell_end(terminated),
-            Note::Starting(path) => self.child_starting(turn, &path),
-            Note::WatchFor { who } => self.watch(turn, &who),
-            Note::UnwatchFor { who } => self.unwatch(turn, &who),
-            Note::System(message) => self.system_message(turn, *message),
+            InternalMessage::Terminated(terminated) => self.queue_terminated(terminated),
+            InternalMessage::Starting(path) => self.child_starting(turn, &path),
+            InternalMessage::WatchFor { who } => self.watch(turn, &who),
+            InternalMessage::UnwatchFor { who } => self.unwatch(turn, &who),
+            InternalMessage::System(message) => self.system_message(turn, *message),
         }
     }
 
     /// What a child has said, in the order in which it can have come to that.
-    fn news(&mut self, turn: &AnyTurn<'_>, news: News) {
-        let News { child, restarted_nanos, failed } = news;
+    fn handle_child_report(&mut self, turn: &AnyTurn<'_>, report: ChildReport) {
+        let ChildReport { child, restarted_nanos, failed } = report;
         let Some(child) = child else { return };
         if let Some(now_nanos) = restarted_nanos {
             self.child_restarted(turn, &child, now_nanos);
@@ -181,44 +197,44 @@ impl dyn Typed + '_ {
     }
 
     /// What the clock has said.
-    fn ticks(&mut self, turn: &AnyTurn<'_>, ticks: &Ticks) {
-        if let Some(number) = ticks.backoff {
+    fn handle_timer_events(&mut self, turn: &AnyTurn<'_>, events: &TimerEvents) {
+        if let Some(number) = events.backoff {
             self.backoff_over(turn, number);
         }
-        if let Some(wait) = ticks.patience {
-            self.patience_over(turn, wait);
+        if let Some(wait) = events.stop_timeout {
+            self.stop_timeout_elapsed(turn, wait);
         }
-        if ticks.retries {
+        if events.retries {
             self.retry_escalations(turn);
         }
-        if let Some(number) = ticks.idle {
-            self.idle_later(number);
+        if let Some(number) = events.receive_timeout {
+            self.receive_timeout_later(number);
         }
     }
 
     /// What a host has put in by hand.
     fn system_message(&mut self, turn: &AnyTurn<'_>, message: SystemMessage) {
-        let core = turn.front();
+        let header = turn.front();
         match message {
-            SystemMessage::Stop => self.obey(turn, STOP),
-            SystemMessage::Restart => self.obey(turn, RESTART),
-            SystemMessage::Suspend => _ = self.suspend_by_host(core, true),
-            SystemMessage::Resume if self.suspend_by_host(core, false) => {}
-            SystemMessage::Resume => self.obey(turn, RESUME),
-            SystemMessage::Failure(info) => self.told_of_failure(turn, info),
+            SystemMessage::Stop => self.apply_supervision(turn, STOP),
+            SystemMessage::Restart => self.apply_supervision(turn, RESTART),
+            SystemMessage::Suspend => _ = self.suspend_by_host(header, true),
+            SystemMessage::Resume if self.suspend_by_host(header, false) => {}
+            SystemMessage::Resume => self.apply_supervision(turn, RESUME),
+            SystemMessage::Failure(info) => self.host_reported_failure(turn, info),
             SystemMessage::Escalate(info) => {
                 self.signal_later(Signal::Escalated(info.clone()));
-                self.told_of_failure(turn, info);
+                self.host_reported_failure(turn, info);
             }
-            SystemMessage::Terminated(end) => self.tell_end(end),
+            SystemMessage::Terminated(end) => self.queue_terminated(end),
             SystemMessage::Watch(watcher) | SystemMessage::Unwatch(watcher) => {
-                let Some(watcher) = core.system().find(watcher) else { return };
+                let Some(watcher) = header.system().find(watcher) else { return };
                 let who = turn.me();
                 // Both ends have to know, and the watcher's end begins it.
-                drop(watcher.note(if matches!(message, SystemMessage::Watch(_)) {
-                    Note::WatchFor { who }
+                drop(watcher.send_internal(if matches!(message, SystemMessage::Watch(_)) {
+                    InternalMessage::WatchFor { who }
                 } else {
-                    Note::UnwatchFor { who }
+                    InternalMessage::UnwatchFor { who }
                 }));
             }
         }
@@ -226,53 +242,57 @@ impl dyn Typed + '_ {
 
     /// A host suspends it once more or once less; false if it has not, or not so often. What its
     /// parent has suspended it for is the parent's affair.
-    fn suspend_by_host(&mut self, core: &Core, more: bool) -> bool {
-        let held = &mut self.life_or_new().held_by_host;
+    fn suspend_by_host(&mut self, header: &ActorHeader, more: bool) -> bool {
+        let held = &mut self.rare_or_new().host_suspensions;
         let next = if more { held.checked_add(1) } else { held.checked_sub(1) };
         let Some(next) = next else { return false };
         *held = next;
-        core.suspend(more);
+        header.suspend(more);
         true
     }
 
     pub(super) fn signal_later(&mut self, signal: Signal) {
-        self.life_or_new().signals.push_back(Pending::Signal(signal));
-        self.mark_mut().set(PENDING, true);
+        self.rare_or_new().signals.push_back(PendingSignal::Signal(signal));
+        self.status_mut().set(PENDING, true);
     }
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Does what the notes say; control messages come later.
-    pub(super) fn take_notes(&mut self, turn: &TurnOf<'_, A::Msg>) {
-        for item in turn.front().core.notes.take::<A::Msg>() {
+    pub(super) fn drain_system_queue(&mut self, turn: &TurnOf<'_, A::Msg>) {
+        for item in turn.front().header.system_queue.take::<A::Msg>() {
             match item {
-                Item::Control(item) => self.control_later(item),
-                Item::Note(note, spare) => {
-                    self.alike(turn, |life, turn| life.note(turn, note, spare));
+                SystemItem::Control(item) => self.control_later(item),
+                SystemItem::Internal(message, node) => {
+                    self.with_untyped(turn, |cell, turn| cell.handle_internal(turn, message, node));
                 }
-                Item::News(news) => self.alike(turn, |life, turn| life.news(turn, news)),
-                Item::Ticks(ticks) => self.alike(turn, |life, turn| life.ticks(turn, &ticks)),
+                SystemItem::ChildReport(report) => {
+                    self.with_untyped(turn, |cell, turn| cell.handle_child_report(turn, report))
+                }
+                SystemItem::TimerEvents(events) => {
+                    self.with_untyped(turn, |cell, turn| cell.handle_timer_events(turn, &events))
+                }
             }
         }
     }
 
     /// Lets those in who wait for room, as far as there is any.
-    pub(super) fn admit(turn: &TurnOf<'_, A::Msg>) {
+    pub(super) fn admit_waiters(turn: &TurnOf<'_, A::Msg>) {
         let Some(waiters) = turn.front().waiters() else { return };
-        for letter in waiters.take_withdrawn() {
-            turn.drop_contained(letter);
+        for message in waiters.take_cancelled() {
+            turn.drop_contained(message);
         }
         while let Some(admitted) = waiters.admit() {
-            if let Some((permit, mut unsent)) = admitted.unmade {
+            if let Some((permit, mut message)) = admitted.deferred {
                 let mut made = None;
-                match turn.guarded(&mut || made = Some(unsent.make())) {
+                match turn.guarded(&mut || made = Some(message.make())) {
                     Ok(()) => _ = made.map(|msg| permit.write(Envelope::new(msg))),
                     Err(caught) => {
                         turn.discard(caught);
-                        tell_lost::<A::Msg>(&any(turn), DeadLetterReason::NoReceiver);
+                        publish_dead_letter::<A::Msg>(&any(turn), DeadLetterReason::NoReceiver);
                     }
                 }
-                turn.drop_contained(unsent);
+                turn.drop_contained(message);
             }
             if !mutant!("send-admitted-unwoken") {
                 wake_contained(&any(turn), admitted.waker);
@@ -289,7 +309,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 core::mem::forget(request);
                 continue;
             }
-            tell_lost::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
+            publish_dead_letter::<A::Msg>(&any(turn), DeadLetterReason::Stopped);
             turn.drop_contained(request);
         }
         for waker in left.wakers {
@@ -300,7 +320,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 
     pub(super) fn control_later(&mut self, item: Control<A::Msg>) {
-        self.state.extra().control.push_back(item);
+        self.state.rare().control.push_back(item);
         self.state.set(PENDING, true);
     }
 
@@ -311,16 +331,16 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         budget: &mut Budget,
     ) -> Option<Outcome> {
         while self.state.stage == Stage::Running {
-            let extra = self.state.extra();
-            let is_waiting = extra.futures.is_waiting() && !mutant!("actor-wait-takes-messages");
-            let has_news = !extra.signals.is_empty() || !extra.control.is_empty();
-            let is_nothing_put_back = extra.unstashed.is_empty() && extra.replay.is_empty();
+            let rare = self.state.rare();
+            let is_waiting = rare.futures.is_waiting() && !mutant!("actor-wait-takes-messages");
+            let has_news = !rare.signals.is_empty() || !rare.control.is_empty();
+            let is_nothing_put_back = rare.unstashed.is_empty() && rare.replay.is_empty();
             let has_old = !is_nothing_put_back && !is_waiting;
-            let is_lent = extra.futures.is_lent();
-            if !extra.futures.has_due() && (is_lent || !has_news && !has_old) {
+            let is_lent = rare.futures.is_lent();
+            if !rare.futures.has_due() && (is_lent || !has_news && !has_old) {
                 if is_waiting {
                     // The mark stays, so that the mailbox is left alone until the wait is over.
-                    return Some(Outcome::Sleep(Sleep::Wait));
+                    return Some(Outcome::Sleep(ParkMode::Wait));
                 }
                 self.state.set(PENDING, false);
                 return None;
@@ -328,32 +348,32 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             if !budget.take(turn) {
                 return Some(Outcome::Again);
             }
-            let extra = self.state.extra();
+            let rare = self.state.rare();
             if is_lent {
                 self.poll_next(turn);
-            } else if let Some(pending) = extra.signals.pop_front() {
-                if let Some(pid) = pending.ended() {
-                    extra.watching.remove(&pid);
+            } else if let Some(pending) = rare.signals.pop_front() {
+                if let Some(pid) = pending.stopped_pid() {
+                    rare.watching.remove(&pid);
                 }
                 match pending {
-                    Pending::Signal(signal) => self.signal(turn, signal),
-                    Pending::Message(_, message) => {
+                    PendingSignal::Signal(signal) => self.signal(turn, signal),
+                    PendingSignal::Message(_, message) => {
                         if let Ok(msg) = message.downcast() {
                             self.receive_envelope(turn, Envelope::new(*msg));
                         }
                     }
                 }
-            } else if let Some(item) = extra.control.pop_front() {
+            } else if let Some(item) = rare.control.pop_front() {
                 self.control(turn, item);
-            } else if extra.futures.has_due() {
+            } else if rare.futures.has_due() {
                 self.poll_next(turn);
-            } else if let Some(envelope) = extra.unstashed.pop_front() {
+            } else if let Some(envelope) = rare.unstashed.pop_front() {
                 self.receive_envelope(turn, envelope);
-            } else if let Some(envelope) = extra.replay.pop_front() {
+            } else if let Some(envelope) = rare.replay.pop_front() {
                 self.receive_envelope(turn, envelope);
             }
             // What has come meanwhile is looked at first.
-            if turn.front().core.peek() & !WAITERS != 0 {
+            if turn.front().header.flags() & !WAITERS != 0 {
                 return Some(Outcome::Again);
             }
         }
@@ -363,8 +383,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     fn control(&mut self, turn: &TurnOf<'_, A::Msg>, item: Control<A::Msg>) {
         match item {
             Control::Message(envelope) => self.receive_envelope(turn, envelope),
-            Control::Fire(fire) => self.fire(turn, fire),
-            Control::Idle(number) => self.idle(turn, number),
+            Control::Timer(fired) => self.timer_fired(turn, fired),
+            Control::ReceiveTimeout(number) => self.receive_timeout_fired(turn, number),
         }
     }
 
@@ -372,16 +392,16 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     pub(crate) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
         let Some(actor) = &mut self.actor else { return };
         let unless_handled = unless_handled(&signal);
-        self.state.extra().is_beside = true;
+        self.state.rare().in_other_handler = true;
         let mut cx = Context::new(&mut self.state, turn);
         let result = match (actor.signal(&mut cx, signal), unless_handled) {
             (Ok(Next::Unhandled), Some(failure)) => Err(failure),
             (Ok(Next::Unhandled), None) => Ok(Next::Stay),
             (result, _) => result,
         };
-        self.state.extra().is_beside = false;
-        self.conclude::<Signal>(turn, result);
-        self.state.restart_idle(turn);
+        self.state.rare().in_other_handler = false;
+        self.handle_result::<Signal>(turn, result);
+        self.state.restart_receive_timeout(turn);
     }
 
     /// Calls something of the actor's in a guard. The failure, if it came to one.

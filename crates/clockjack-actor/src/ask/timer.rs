@@ -14,30 +14,30 @@
 //! Roles: the *asker* that has the slot, one at a time; *ringers*, the threads on which timers of
 //! this alarm fire. One word: the deadline that is wanted, and one of
 //!
-//! * REST: no timer is armed;
-//! * STANDS: a timer is armed, for the wanted deadline or before;
-//! * HELD: somebody arranges the timer, which is that one's alone. RUNG beside it says that a timer
+//! * IDLE: no timer is armed;
+//! * ARMED: a timer is armed, for the wanted deadline or before;
+//! * UPDATING: somebody arranges the timer, which is that one's alone. FIRED beside it says that a timer
 //!   has fired meanwhile.
 //!
 //! 1. The asker leaves its waker, and then writes its deadline into the word. Where that finds
-//!    STANDS, and the timer is armed for no later, there is nothing else to do. REST, and STANDS
-//!    for later, it exchanges for HELD and arranges. Where it finds HELD, who holds it will see the
+//!    ARMED, and the timer is armed for no later, there is nothing else to do. IDLE, and ARMED
+//!    for later, it exchanges for UPDATING and arranges. Where it finds UPDATING, who holds it will see the
 //!    new deadline.
-//! 2. A ringer exchanges STANDS for HELD and arranges. Beside HELD it leaves RUNG. REST it leaves
+//! 2. A ringer exchanges ARMED for UPDATING and arranges. Beside UPDATING it leaves FIRED. IDLE it leaves
 //!    alone: it comes from a timer that was disarmed too late.
-//! 3. Who arranges disarms what is armed. If the deadline in the word has come, it exchanges HELD
-//!    for REST; else it arms a timer for that, and exchanges HELD for STANDS, or for REST if it was
-//!    refused. The exchange fails if the deadline was changed or RUNG was left: then it begins
-//!    again. A ringer that ends with REST wakes the asker.
-//! 4. An asker that is woken and finds REST looks at the clock: its time is over, or it begins
+//! 3. Who arranges disarms what is armed. If the deadline in the word has come, it exchanges UPDATING
+//!    for IDLE; else it arms a timer for that, and exchanges UPDATING for ARMED, or for IDLE if it was
+//!    refused. The exchange fails if the deadline was changed or FIRED was left: then it begins
+//!    again. A ringer that ends with IDLE wakes the asker.
+//! 4. An asker that is woken and finds IDLE looks at the clock: its time is over, or it begins
 //!    again with rule 1.
 //! 5. An asker that has its answer leaves the word as it is. Who drops the slot writes the deadline
 //!    zero, which has come, and so lets the timer go.
 //!
 //! *Why no time-out is missed*: the deadline and the state are one word. Either the exchange of who
 //! arranges comes later and fails, or the asker's comes later and shows it the state, and by that
-//! the time for which the timer was armed. A timer that fires before the exchange leaves RUNG.
-//! Where a ringer ends with REST before the asker has left its waker, the asker finds REST.
+//! the time for which the timer was armed. A timer that fires before the exchange leaves FIRED.
+//! Where a ringer ends with IDLE before the asker has left its waker, the asker finds IDLE.
 //!
 //! *Why it cannot hang*: nobody waits. An exchange fails only by the step of somebody else: one a
 //! timer, and one an ask.
@@ -65,15 +65,15 @@ use clockjack_sync::{
 };
 use clockjack_time::{Tick, TimerId};
 
-const REST: u64 = 0;
-const STANDS: u64 = 1;
-const HELD: u64 = 2;
+const IDLE: u64 = 0;
+const ARMED: u64 = 1;
+const UPDATING: u64 = 2;
 const STATE: u64 = 3;
-const RUNG: u64 = 1 << 2;
-const BITS: u32 = 3;
+const FIRED: u64 = 1 << 2;
+const STATE_BITS: u32 = 3;
 
 /// What arms timers.
-pub trait Timers: Send + Sync + 'static {
+pub trait TimerBackend: Send + Sync + 'static {
     /// Names a timer.
     type Id: Copy + Send;
     /// Why one was not armed.
@@ -93,7 +93,7 @@ pub trait Timers: Send + Sync + 'static {
     fn is_due(&self, deadline: Tick) -> bool;
 }
 
-impl Timers for Handle {
+impl TimerBackend for Handle {
     type Id = TimerId;
     type Refused = TimerError;
 
@@ -111,35 +111,35 @@ impl Timers for Handle {
 }
 
 /// Who waits at a slot, and until when; see the [module](self).
-pub struct Alarm<T: Timers> {
+pub struct AskTimer<T: TimerBackend> {
     /// The asker's, for its replier and for the timer.
     waker: AtomicWaker,
     word: AtomicU64,
     /// When the timer falls due. Written by who arranges.
-    stands_for: AtomicU64,
+    armed_for: AtomicU64,
     /// The timer that was armed last. Of who arranges.
     armed: UnsafeCell<Option<T::Id>>,
     timers: T,
 }
 
-// SAFETY: the cell is used by who has made the word HELD, one at a time; what is in it is `Send`.
-unsafe impl<T: Timers> Sync for Alarm<T> {}
+// SAFETY: the cell is used by who has made the word UPDATING, one at a time; what is in it is `Send`.
+unsafe impl<T: TimerBackend> Sync for AskTimer<T> {}
 
 /// How an arrangement has ended.
-enum Arranged<E> {
-    Stands,
-    IsDue,
+enum Updated<E> {
+    Armed,
+    Due,
     Refused(E),
 }
 
-impl<T: Timers> Alarm<T> {
+impl<T: TimerBackend> AskTimer<T> {
     /// An alarm without a timer, and a waker that nobody has left.
     #[must_use]
     pub fn new(timers: T) -> Self {
         Self {
             waker: AtomicWaker::new(),
-            word: AtomicU64::new(REST),
-            stands_for: AtomicU64::new(0),
+            word: AtomicU64::new(IDLE),
+            armed_for: AtomicU64::new(0),
             armed: UnsafeCell::new(None),
             timers,
         }
@@ -162,18 +162,18 @@ impl<T: Timers> Alarm<T> {
         let wanted = wanted(deadline);
         // Acquire: pairs with the exchange of who has armed the timer.
         let word = this.word.load(Acquire);
-        if word & !STATE == wanted && word & STATE != REST {
+        if word & !STATE == wanted && word & STATE != IDLE {
             // Of an ask before, for the same tick, or of the last poll.
             return Poll::Pending;
         }
-        Self::want(this, wanted, word)
+        Self::set_deadline(this, wanted, word)
     }
 
     /// Rule 1, and rule 4.
-    fn want(this: &Counted<Self>, wanted: u64, word: u64) -> Poll<Result<(), T::Refused>> {
+    fn set_deadline(this: &Counted<Self>, wanted: u64, word: u64) -> Poll<Result<(), T::Refused>> {
         let mut before = word;
         let after = loop {
-            let state = if before & STATE == REST { HELD } else { before & (STATE | RUNG) };
+            let state = if before & STATE == IDLE { UPDATING } else { before & (STATE | FIRED) };
             let after = wanted | state;
             // Release: what this side did before, its waker above all, is seen by who arranges.
             // Acquire: pairs with the exchange of who has armed the timer.
@@ -183,99 +183,99 @@ impl<T: Timers> Alarm<T> {
             }
         };
         let is_mine = match before & STATE {
-            REST => true,
-            STANDS => Self::is_too_late(this, wanted, after),
+            IDLE => true,
+            ARMED => Self::claim_if_late(this, wanted, after),
             _ => false,
         };
         if !is_mine {
             return Poll::Pending;
         }
-        match Self::arrange(this, wanted | HELD) {
-            Arranged::Stands => Poll::Pending,
-            Arranged::IsDue => Poll::Ready(Ok(())),
-            Arranged::Refused(refused) => Poll::Ready(Err(refused)),
+        match Self::update(this, wanted | UPDATING) {
+            Updated::Armed => Poll::Pending,
+            Updated::Due => Poll::Ready(Ok(())),
+            Updated::Refused(refused) => Poll::Ready(Err(refused)),
         }
     }
 
     /// Whether a timer stands for later than what was just written. Then it is the caller's to
     /// arrange that.
-    fn is_too_late(&self, wanted: u64, after: u64) -> bool {
+    fn claim_if_late(&self, wanted: u64, after: u64) -> bool {
         // Relaxed: the exchange that has found it standing has acquired it. If it was armed anew
         // since, that was for what is wanted.
-        let is_late = self.stands_for.load(Relaxed) > tick(wanted).get();
+        let is_late = self.armed_for.load(Relaxed) > tick(wanted).get();
         // Relaxed on failure: a ringer was faster, and sees what is wanted.
         is_late
             && !mutant!("ask-alarm-too-late")
-            && self.word.compare_exchange(after, wanted | HELD, AcqRel, Relaxed).is_ok()
+            && self.word.compare_exchange(after, wanted | UPDATING, AcqRel, Relaxed).is_ok()
     }
 
-    /// Rule 3. The caller has made the word HELD, which was `word` when it looked last.
-    fn arrange(this: &Counted<Self>, mut word: u64) -> Arranged<T::Refused> {
+    /// Rule 3. The caller has made the word UPDATING, which was `word` when it looked last.
+    fn update(this: &Counted<Self>, mut word: u64) -> Updated<T::Refused> {
         loop {
             this.disarm();
             let deadline = tick(word);
-            let (state, arranged) = if this.timers.is_due(deadline) {
-                (REST, Arranged::IsDue)
+            let (state, updated) = if this.timers.is_due(deadline) {
+                (IDLE, Updated::Due)
             } else {
-                match this.timers.arm(deadline, Self::bell(this)) {
+                match this.timers.arm(deadline, Self::waker_of(this)) {
                     Ok(id) => {
                         this.set_armed(id);
                         // Relaxed: published by the exchange below.
-                        this.stands_for.store(deadline.get(), Relaxed);
-                        (STANDS, Arranged::Stands)
+                        this.armed_for.store(deadline.get(), Relaxed);
+                        (ARMED, Updated::Armed)
                     }
-                    Err(refused) => (REST, Arranged::Refused(refused)),
+                    Err(refused) => (IDLE, Updated::Refused(refused)),
                 }
             };
-            let after = (word & !(STATE | RUNG)) | state;
+            let after = (word & !(STATE | FIRED)) | state;
             // Release: the timer stands, or is gone; pairs with who holds it next, and with the
             // asker that finds it standing. Acquire: on failure, what was changed meanwhile.
             let exchanged = this.word.compare_exchange(word, after, AcqRel, Acquire);
             if exchanged.is_ok() {
-                return arranged;
+                return updated;
             }
             // Acquire: the asker's deadline, with its waker.
-            word = this.word.fetch_and(!RUNG, AcqRel) & !RUNG;
+            word = this.word.fetch_and(!FIRED, AcqRel) & !FIRED;
         }
     }
 
     /// Rule 2.
-    fn ring(this: &Counted<Self>) {
+    fn on_fire(this: &Counted<Self>) {
         // Relaxed: the exchanges below decide.
         let mut word = this.word.load(Relaxed);
         loop {
             let after = match word & STATE {
-                REST => return,
-                STANDS => (word & !STATE) | HELD,
+                IDLE => return,
+                ARMED => (word & !STATE) | UPDATING,
                 _ if mutant!("ask-alarm-unrung") => return,
-                _ => word | RUNG,
+                _ => word | FIRED,
             };
             // Release: this timer has fired. Acquire: pairs with who has armed it, and with the
             // asker: its waker is there.
             match this.word.compare_exchange(word, after, AcqRel, Relaxed) {
-                Ok(_) if word & STATE == HELD => return,
+                Ok(_) if word & STATE == UPDATING => return,
                 Ok(_) => break word = after,
                 Err(found) => word = found,
             }
         }
-        match Self::arrange(this, word) {
-            Arranged::Stands => {}
-            Arranged::IsDue | Arranged::Refused(_) => this.waker.wake(),
+        match Self::update(this, word) {
+            Updated::Armed => {}
+            Updated::Due | Updated::Refused(_) => this.waker.wake(),
         }
     }
 
     /// Rule 5: lets the timer go. Nobody has the slot any more.
-    pub(super) fn retire(this: &Counted<Self>) {
+    pub(super) fn release(this: &Counted<Self>) {
         // Acquire: as in `poll`.
         let word = this.word.load(Acquire);
-        if word & STATE == REST || mutant!("ask-alarm-stays") {
+        if word & STATE == IDLE || mutant!("ask-alarm-stays") {
             return;
         }
         // Nothing is armed by this, hence nothing refused: zero has come.
-        let _ = Self::want(this, wanted(Tick::ZERO), word);
+        let _ = Self::set_deadline(this, wanted(Tick::ZERO), word);
     }
 
-    /// Disarms the timer that was armed last. Of who has made the word HELD.
+    /// Disarms the timer that was armed last. Of who has made the word UPDATING.
     fn disarm(&self) {
         let armed = self.armed.with_mut(|armed| {
             // SAFETY: the caller holds the alarm, and nothing is called meanwhile.
@@ -287,7 +287,7 @@ impl<T: Timers> Alarm<T> {
         }
     }
 
-    /// Notes the timer that is armed. Of who has made the word HELD.
+    /// Notes the timer that is armed. Of who has made the word UPDATING.
     fn set_armed(&self, id: T::Id) {
         self.armed.with_mut(|armed| {
             // SAFETY: the caller holds the alarm.
@@ -295,73 +295,73 @@ impl<T: Timers> Alarm<T> {
         });
     }
 
-    const BELL: &'static RawWakerVTable = &RawWakerVTable::new(
-        bell_clone::<T>,
-        bell_wake::<T>,
-        bell_wake_by_ref::<T>,
-        bell_release::<T>,
+    const WAKER: &'static RawWakerVTable = &RawWakerVTable::new(
+        waker_clone::<T>,
+        waker_wake::<T>,
+        waker_wake_by_ref::<T>,
+        waker_release::<T>,
     );
 
     /// What a timer wakes.
-    fn bell(this: &Counted<Self>) -> Waker {
+    fn waker_of(this: &Counted<Self>) -> Waker {
         let data = Counted::into_raw(this.clone()).as_ptr().cast_const().cast();
         // SAFETY: the functions keep the contract of `RawWaker`: they are thread-safe, and have a
         // counted reference for each waker.
-        unsafe { Waker::from_raw(RawWaker::new(data, Self::BELL)) }
+        unsafe { Waker::from_raw(RawWaker::new(data, Self::WAKER)) }
     }
 }
 
 /// The deadline as it stands in the word. So far away that it has no room there is never.
 #[inline]
 fn wanted(deadline: Tick) -> u64 {
-    deadline.get().min(u64::MAX >> BITS) << BITS
+    deadline.get().min(u64::MAX >> STATE_BITS) << STATE_BITS
 }
 
 fn tick(word: u64) -> Tick {
-    Tick::new(word >> BITS)
+    Tick::new(word >> STATE_BITS)
 }
 
 /// # Safety
 ///
-/// The data is that of a waker made by `Alarm::<T>::bell`, which outlives what is given.
-unsafe fn alarm_of<T: Timers>(data: *const ()) -> ManuallyDrop<Counted<Alarm<T>>> {
-    let raw = data.cast::<Alarm<T>>().cast_mut();
+/// The data is that of a waker made by `AskTimer::<T>::bell`, which outlives what is given.
+unsafe fn timer_of<T: TimerBackend>(data: *const ()) -> ManuallyDrop<Counted<AskTimer<T>>> {
+    let raw = data.cast::<AskTimer<T>>().cast_mut();
     // SAFETY: it is the address of an alarm, hence not null.
     let raw = unsafe { NonNull::new_unchecked(raw) };
     // SAFETY: it came from `into_raw`; its count is not given away here.
     ManuallyDrop::new(unsafe { Counted::from_raw(raw) })
 }
 
-unsafe fn bell_clone<T: Timers>(data: *const ()) -> RawWaker {
+unsafe fn waker_clone<T: TimerBackend>(data: *const ()) -> RawWaker {
     // SAFETY: the data of our wakers.
-    let alarm = unsafe { alarm_of::<T>(data) };
-    let cloned = Counted::into_raw(Counted::clone(&alarm));
-    RawWaker::new(cloned.as_ptr().cast_const().cast(), Alarm::<T>::BELL)
+    let timer = unsafe { timer_of::<T>(data) };
+    let cloned = Counted::into_raw(Counted::clone(&timer));
+    RawWaker::new(cloned.as_ptr().cast_const().cast(), AskTimer::<T>::WAKER)
 }
 
-unsafe fn bell_wake<T: Timers>(data: *const ()) {
+unsafe fn waker_wake<T: TimerBackend>(data: *const ()) {
     // SAFETY: the data of our wakers; this one is used up.
-    let alarm = ManuallyDrop::into_inner(unsafe { alarm_of::<T>(data) });
-    Alarm::ring(&alarm);
+    let timer = ManuallyDrop::into_inner(unsafe { timer_of::<T>(data) });
+    AskTimer::on_fire(&timer);
 }
 
-unsafe fn bell_wake_by_ref<T: Timers>(data: *const ()) {
+unsafe fn waker_wake_by_ref<T: TimerBackend>(data: *const ()) {
     // SAFETY: the data of our wakers.
-    Alarm::ring(&*unsafe { alarm_of::<T>(data) });
+    AskTimer::on_fire(&*unsafe { timer_of::<T>(data) });
 }
 
-unsafe fn bell_release<T: Timers>(data: *const ()) {
+unsafe fn waker_release<T: TimerBackend>(data: *const ()) {
     // SAFETY: the data of our wakers; this one is used up.
-    drop(ManuallyDrop::into_inner(unsafe { alarm_of::<T>(data) }));
+    drop(ManuallyDrop::into_inner(unsafe { timer_of::<T>(data) }));
 }
 
-impl<T: Timers> fmt::Debug for Alarm<T> {
+impl<T: TimerBackend> fmt::Debug for AskTimer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Relaxed: for people.
         let word = self.word.load(Relaxed);
-        f.debug_struct("Alarm")
+        f.debug_struct("AskTimer")
             .field("wanted", &tick(word))
-            .field("state", &(word & (STATE | RUNG)))
+            .field("state", &(word & (STATE | FIRED)))
             .finish_non_exhaustive()
     }
 }

@@ -5,60 +5,60 @@
 
 use core::{fmt, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
-use crate::base::AnyActor;
+use crate::header::AnyActor;
 
 /// What knows an actor of the system whose memory it takes.
-pub(crate) trait Home {
-    fn home(&self) -> &AnyActor;
+pub(crate) trait InSystem {
+    fn member(&self) -> &AnyActor;
 }
 
 /// See the [module](self).
-pub(crate) struct Pooled<T: Home> {
-    place: NonNull<T>,
+pub(crate) struct PoolBox<T: InSystem> {
+    ptr: NonNull<T>,
     _owns: PhantomData<T>,
 }
 
 // SAFETY: it is the one owner of its value.
-unsafe impl<T: Home + Send> Send for Pooled<T> {}
+unsafe impl<T: InSystem + Send> Send for PoolBox<T> {}
 // SAFETY: as above.
-unsafe impl<T: Home + Sync> Sync for Pooled<T> {}
+unsafe impl<T: InSystem + Sync> Sync for PoolBox<T> {}
 
-impl<T: Home> Pooled<T> {
+impl<T: InSystem> PoolBox<T> {
     pub(crate) fn new(value: T) -> Self {
         // It keeps the system while the value moves.
-        let home = value.home().clone();
-        Self { place: home.system().memory().make(value), _owns: PhantomData }
+        let member = value.member().clone();
+        Self { ptr: member.system().memory().make(value), _owns: PhantomData }
     }
 
     /// The value; its memory is for the next one.
     pub(crate) fn into_inner(self) -> T {
-        let place = ManuallyDrop::new(self).place;
+        let ptr = ManuallyDrop::new(self).ptr;
         // SAFETY: it was made with a value, which is taken once, for `self` is not dropped.
-        let value = unsafe { place.read() };
+        let value = unsafe { ptr.read() };
         // SAFETY: it was made by such memory, and the value was moved out.
-        unsafe { value.home().system().memory().keep(place) };
+        unsafe { value.member().system().memory().keep(ptr) };
         value
     }
 }
 
-impl<T: Home> Deref for Pooled<T> {
+impl<T: InSystem> Deref for PoolBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         // SAFETY: it owns the value.
-        unsafe { self.place.as_ref() }
+        unsafe { self.ptr.as_ref() }
     }
 }
 
-impl<T: Home> Drop for Pooled<T> {
+impl<T: InSystem> Drop for PoolBox<T> {
     fn drop(&mut self) {
         // This one is not looked at again.
-        drop(Self { place: self.place, _owns: PhantomData }.into_inner());
+        drop(Self { ptr: self.ptr, _owns: PhantomData }.into_inner());
     }
 }
 
-impl<T: Home> fmt::Debug for Pooled<T> {
+impl<T: InSystem> fmt::Debug for PoolBox<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pooled").finish_non_exhaustive()
+        f.debug_struct("PoolBox").finish_non_exhaustive()
     }
 }
