@@ -66,7 +66,7 @@ pub trait Actor: Sized + 'static {
 
 /// What an actor does after it has handled a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "it says whether the actor goes on"]
+#[must_use = "says whether the actor continues"]
 pub enum Next {
     /// The actor continues.
     Stay,

@@ -24,13 +24,13 @@ use clockjack_sync::{
 
 use crate::{
     ActorPath, SystemMessage,
-    header::{AnyActor, ActorHeader, SYSTEM_QUEUE, SystemSend as _},
     control::Control,
     envelope::Envelope,
     events::DeadLetterReason,
+    header::{ActorHeader, AnyActor, SYSTEM_QUEUE, SystemSend as _},
+    send::{DeferredMessage, Enqueued, MappedMessage, WaitingMessage},
     shared::{Accepted, ActorShared},
     system_queue::InternalMessage,
-    send::{WaitingMessage, Enqueued, MappedMessage, DeferredMessage},
 };
 
 const MAPPED: usize = 1;
@@ -76,10 +76,14 @@ struct MappedHeader<N> {
     free: unsafe fn(NonNull<MappedHeader<N>>),
 }
 
-type PushFn<N> =
-    unsafe fn(&MappedHeader<N>, MessageKind, &mut dyn FnMut() -> Envelope<N>) -> Result<(), Refusal>;
+type PushFn<N> = unsafe fn(
+    &MappedHeader<N>,
+    MessageKind,
+    &mut dyn FnMut() -> Envelope<N>,
+) -> Result<(), Refusal>;
 
-type WaitForRoomFn<N> = unsafe fn(&MappedHeader<N>, Box<dyn DeferredMessage<N>>, bool, &mut dyn Any) -> Enqueued;
+type WaitForRoomFn<N> =
+    unsafe fn(&MappedHeader<N>, Box<dyn DeferredMessage<N>>, bool, &mut dyn Any) -> Enqueued;
 
 #[repr(C)]
 struct Mapped<N, M> {
@@ -176,7 +180,10 @@ impl<M: 'static> ActorRef<M> {
         }
     }
 
-    fn push_control(cell: &CustomRef<ActorShared<M>>, envelope: Envelope<M>) -> Result<(), SendError<M>> {
+    fn push_control(
+        cell: &CustomRef<ActorShared<M>>,
+        envelope: Envelope<M>,
+    ) -> Result<(), SendError<M>> {
         let item = Control::Message(envelope);
         // SAFETY: the queue belongs to an actor with this message type.
         match unsafe { cell.header.system_queue.push_control(item) } {
@@ -186,25 +193,29 @@ impl<M: 'static> ActorRef<M> {
                 Ok(())
             }
             Err(Control::Message(envelope)) => Err(SendError::stopped(envelope.msg)),
-            Err(_) => unreachable!("what is refused comes back"),
+            Err(_) => unreachable!("a refused message is returned"),
         }
     }
 
     #[cold]
     fn tell_mapped(block: &MappedHeader<M>, kind: MessageKind, msg: M) -> Result<(), SendError<M>> {
         let mut msg = Some(msg);
-        let mut make = || Envelope::new(msg.take().expect("it is asked for once"));
+        let mut make = || Envelope::new(msg.take().expect("called once"));
         // SAFETY: the function comes from the table of this block.
         let pushed = unsafe { (block.push)(block, kind, &mut make) };
         match (pushed, msg) {
             (Ok(()), _) => Ok(()),
             (Err(refusal), Some(msg)) => Err(refusal.with(msg)),
-            (Err(_), None) => unreachable!("a message is made only if there is room for it"),
+            (Err(_), None) => unreachable!("a message is constructed only if there is room"),
         }
     }
 
     /// Pushes a message that `make` constructs as soon as there is room for it.
-    fn push_lazy(&self, kind: MessageKind, make: &mut dyn FnMut() -> Envelope<M>) -> Result<(), Refusal> {
+    fn push_lazy(
+        &self,
+        kind: MessageKind,
+        make: &mut dyn FnMut() -> Envelope<M>,
+    ) -> Result<(), Refusal> {
         match self.target() {
             Target::Mapped(block) => {
                 // SAFETY: the function comes from the table of this block.
@@ -219,12 +230,12 @@ impl<M: 'static> ActorRef<M> {
     /// # Errors
     ///
     /// Returns the message to the caller if the actor has stopped.
-    #[expect(clippy::result_large_err, reason = "for hosts, and what is refused comes back")]
+    #[expect(clippy::result_large_err, reason = "for hosts; a refused message is returned")]
     pub fn try_send_system(&self, msg: SystemMessage) -> Result<(), SendError<SystemMessage>> {
         match self.any().send_internal(InternalMessage::System(Box::new(msg))) {
             Ok(()) => Ok(()),
             Err(InternalMessage::System(msg)) => Err(SendError::stopped(*msg)),
-            Err(_) => unreachable!("what comes back is what was left"),
+            Err(_) => unreachable!("a refused message is returned"),
         }
     }
 
@@ -238,7 +249,12 @@ impl<M: 'static> ActorRef<M> {
 
     /// Queues a message until the mailbox has room. If that is refused, the original message is
     /// stored in `back`, which has to be an `Option` of the message's type.
-    pub(crate) fn wait_for_room(&self, message: WaitingMessage<M>, is_request: bool, back: &mut dyn Any) -> Enqueued {
+    pub(crate) fn wait_for_room(
+        &self,
+        message: WaitingMessage<M>,
+        is_request: bool,
+        back: &mut dyn Any,
+    ) -> Enqueued {
         match self.target() {
             Target::Cell(cell) => {
                 let waiters = cell.waiters_or_new();
@@ -302,7 +318,7 @@ impl<M: 'static> ActorRef<M> {
         let block = Box::into_raw(Box::new(Mapped { header, inner: self.clone(), f }));
         let raw = block.cast::<()>().map_addr(|addr| addr | MAPPED);
         // A box is not null.
-        let raw = NonNull::new(raw).expect("it was boxed");
+        let raw = NonNull::new(raw).expect("a box is not null");
         ActorRef { raw, _message: PhantomData }
     }
 
@@ -454,7 +470,7 @@ impl<M> ActorRef<M> {
         let addr = self.raw.as_ptr().addr();
         (addr & MAPPED != 0).then(|| {
             let block = self.raw.as_ptr().map_addr(|addr| addr & !MAPPED);
-            NonNull::new(block.cast()).expect("it was boxed")
+            NonNull::new(block.cast()).expect("a box is not null")
         })
     }
 }

@@ -10,8 +10,8 @@ use clockjack_time::TimerInstant;
 use crate::{
     Actor, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, NotAChild, SpawnError, StashFull,
     Timers, WatchError,
-    header::{STOP, SystemSend},
     cell::{CellState, TurnOf, any},
+    header::{STOP, SystemSend},
     spawn,
     testing::Effect,
 };

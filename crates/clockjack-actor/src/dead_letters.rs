@@ -30,7 +30,11 @@ pub(crate) struct SystemGuardian;
 impl Actor for SystemGuardian {
     type Msg = DeadLetterInfo;
 
-    fn receive(&mut self, cx: &mut Context<'_, Self>, info: DeadLetterInfo) -> Result<Next, Failure> {
+    fn receive(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        info: DeadLetterInfo,
+    ) -> Result<Next, Failure> {
         let recipient = ActorPath::root().child(NAME);
         let reason = DeadLetterReason::Addressed;
         cx.system().inner().dead_letter_of(&recipient, info.message_type, info.id, reason);

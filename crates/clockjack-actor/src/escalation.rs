@@ -1,27 +1,28 @@
-//! Where failures go that nobody below could settle, and how they get there for certain.
+//! Escalation sinks: the receivers of failures that no supervisor handled.
 //!
-//! An [`EscalationSink`] takes what is escalated. One that cannot take it now gives it back, and it
-//! is offered again in the next cycle.
+//! An [`EscalationSink`] receives escalated failures. A sink that cannot accept a failure now
+//! returns it, and the failure is offered again in the next cycle.
 //!
 //! # Protocol
 //!
-//! Roles: *callers*, any number, on any thread, who offer, retry and take; the *sink*, which
-//! belongs to the queue and is lent to one caller at a time. It is user code, so it runs outside of
-//! the queue's lock, and may itself cause an escalation.
+//! Roles: *callers*, any number, on any thread, which offer, retry and take; and the *sink*, which
+//! belongs to the queue and is used by one caller at a time. The sink is user code, so it runs
+//! outside of the queue's lock, and it may itself cause an escalation.
 //!
-//! 1. What is offered goes to the sink at once. If the sink gives it back, or is lent to another
-//!    caller, or is itself the caller, it waits in the queue.
-//! 2. A cycle offers each that waits once more, the oldest first. What is given back waits again.
-//! 3. The queue has a bound. What finds no room comes back to the caller, and is counted.
-//! 4. A sink that panics has not taken it: it waits again, behind the others. So a failure that
-//!    makes its sink panic holds up nobody, and none is lost.
-//! 5. [`Composite`] offers to several. Which of them have still to see it is noted on the failure
-//!    itself, so the others do not see it twice; after a panic, rule 4, they may.
+//! 1. An offered failure goes to the sink at once. If the sink returns it, or is in use by another
+//!    caller, or is itself the caller, the failure waits in the queue.
+//! 2. A cycle offers each waiting failure once more, the oldest first. Returned failures wait
+//!    again.
+//! 3. The queue is bounded. A failure that finds no room is returned to the caller and counted.
+//! 4. A sink that panics has not accepted the failure: the failure waits again, behind the others.
+//!    So a failure that makes its sink panic does not block the others, and no failure is lost.
+//! 5. [`Composite`] offers each failure to several sinks. The failure itself records which of them
+//!    have returned it, so the other sinks do not see it twice; after a panic (rule 4) they may.
 //!
-//! *Why it cannot hang*: nobody waits for a sink that is lent, and a cycle makes as many offers as
-//! waited when it began.
+//! *Why it cannot hang*: no caller waits for a sink that is in use, and a cycle makes as many
+//! offers as there were waiting failures when it began.
 //!
-//! What is escalated later may be taken earlier, if the sink gave the earlier one back.
+//! A later failure may be accepted before an earlier one, if the sink returned the earlier one.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::fmt;
@@ -31,7 +32,7 @@ use clockjack_sync::{Counted, lock::Lock, mutant};
 
 use crate::failure_info::{EscalationStage, FailureInfo};
 
-/// Takes failures that nobody below could settle.
+/// Receives failures that no supervisor handled.
 ///
 /// # Examples
 ///
@@ -54,11 +55,11 @@ use crate::failure_info::{EscalationStage, FailureInfo};
 /// # let _ = Pager { room: 1 };
 /// ```
 pub trait EscalationSink: Send + 'static {
-    /// Takes a failure.
+    /// Handles a failure.
     ///
     /// # Errors
     ///
-    /// The failure itself, if it cannot be taken now; it is offered again in the next cycle.
+    /// The failure itself, if the sink cannot accept it now; it is offered again in the next cycle.
     fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo>;
 }
 
@@ -68,7 +69,7 @@ impl<S: EscalationSink + ?Sized> EscalationSink for Box<S> {
     }
 }
 
-/// Hands failures to the parent, as the parent sees them: one level up.
+/// A sink that passes failures to the parent, escalated by one level.
 pub struct ParentGuardian<F> {
     parent: Pid,
     deliver: F,
@@ -78,7 +79,7 @@ impl<F> ParentGuardian<F>
 where
     F: FnMut(FailureInfo) -> Result<(), FailureInfo> + Send + 'static,
 {
-    /// A sink that hands to `deliver` what concerns the parent with this pid.
+    /// A sink that passes failures to `deliver`, escalated to the parent with this pid.
     pub fn new(parent: Pid, deliver: F) -> Self {
         Self { parent, deliver }
     }
@@ -89,7 +90,7 @@ where
     F: FnMut(FailureInfo) -> Result<(), FailureInfo> + Send + 'static,
 {
     fn handle(&mut self, info: FailureInfo) -> Result<(), FailureInfo> {
-        // What comes back is as it was, or it would go up one more level with each retry.
+        // Return the original failure; otherwise each retry would escalate it by one more level.
         (self.deliver)(info.escalate_to_parent(self.parent)).map_err(|_| info)
     }
 }
@@ -100,7 +101,7 @@ impl<F> fmt::Debug for ParentGuardian<F> {
     }
 }
 
-/// A closure as a sink.
+/// A sink that is a closure.
 ///
 /// # Examples
 ///
@@ -141,10 +142,10 @@ impl<F> fmt::Debug for Custom<F> {
     }
 }
 
-/// Several sinks, all of which get each failure.
+/// A sink that passes each failure to several sinks.
 ///
-/// If some give a failure back, the composite gives it back; when it is offered again, only those
-/// see it, each as it gave it back.
+/// If some sinks return a failure, the composite returns it. When it is offered again, only those
+/// sinks see it, each in the form in which it returned it.
 ///
 /// # Examples
 ///
@@ -159,29 +160,29 @@ impl<F> fmt::Debug for Custom<F> {
 #[must_use]
 pub struct Composite {
     sinks: Vec<Box<dyn EscalationSink>>,
-    /// Tells the notes of this composite from those of others.
+    /// Distinguishes the records of this composite from those of others.
     id: Counted<CompositeId>,
 }
 
 impl Composite {
-    /// Without sinks it takes all and does nothing.
+    /// A composite without sinks. It accepts every failure and does nothing.
     pub fn new() -> Self {
         Self { sinks: Vec::new(), id: Counted::new(CompositeId) }
     }
 
-    /// With one more sink, which comes after the others.
+    /// Adds a sink after the others.
     pub fn with(mut self, sink: impl EscalationSink) -> Self {
         self.sinks.push(Box::new(sink));
         self
     }
 
-    /// How many sinks there are.
+    /// The number of sinks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sinks.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no sinks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sinks.is_empty()
@@ -196,12 +197,13 @@ impl Default for Composite {
 
 impl EscalationSink for Composite {
     fn handle(&mut self, mut info: FailureInfo) -> Result<(), FailureInfo> {
-        let noted = info.returned().filter(|returned| Counted::ptr_eq(&returned.id, &self.id)).cloned();
+        let noted =
+            info.returned().filter(|returned| Counted::ptr_eq(&returned.id, &self.id)).cloned();
         info.set_returned(None);
         let mut returned = Vec::new();
         for (index, sink) in self.sinks.iter_mut().enumerate() {
             let offer = match &noted {
-                Some(returned) if !mutant!("composite-attempt-to-all") => returned.to(index),
+                Some(returned) if !mutant!("composite-offers-to-all") => returned.to(index),
                 _ => Some(&info),
             };
             if let Some(Err(back)) = offer.map(|offer| sink.handle(offer.clone())) {
@@ -222,10 +224,10 @@ impl fmt::Debug for Composite {
     }
 }
 
-/// What is noted on a failure that some sinks of a composite gave back.
+/// The record, on a failure, of the sinks of a composite that returned it.
 pub(crate) struct ReturnedBySinks {
     id: Counted<CompositeId>,
-    /// The places of the sinks, rising, each with what it gave back.
+    /// The indices of the sinks, in ascending order, each with the failure that it returned.
     returned: Vec<(usize, FailureInfo)>,
 }
 
@@ -241,15 +243,15 @@ impl fmt::Debug for ReturnedBySinks {
     }
 }
 
-/// Its address is what counts.
+/// Identified by its address.
 struct CompositeId;
 
 type Listener = Box<dyn FnMut(&FailureInfo) + Send>;
 
-/// The end of the way up: tells everybody, and takes all.
+/// The sink at the root: reports each failure to all listeners, and accepts all.
 ///
-/// Publishers come first, so that a failure is on record before anybody's code runs on its account;
-/// then the handler, then the listeners.
+/// Publishers are called first, so that a failure is recorded before other user code runs because
+/// of it; then the handler, then the listeners.
 ///
 /// # Examples
 ///
@@ -270,24 +272,24 @@ pub struct Root {
 }
 
 impl Root {
-    /// One that tells nobody.
+    /// A root sink without listeners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more that makes an event of it: a log, a hub, a counter.
+    /// Adds a publisher: a log, a hub, a counter.
     pub fn publisher(mut self, publish: impl FnMut(&FailureInfo) + Send + 'static) -> Self {
         self.publishers.push(Box::new(publish));
         self
     }
 
-    /// With the one that decides what becomes of the system; replaces an earlier one.
+    /// Sets the handler, which decides what happens to the system; replaces an earlier one.
     pub fn handler(mut self, handle: impl FnMut(&FailureInfo) + Send + 'static) -> Self {
         self.handler = Some(Box::new(handle));
         self
     }
 
-    /// With one more that is told.
+    /// Adds a listener.
     pub fn listener(mut self, listen: impl FnMut(&FailureInfo) + Send + 'static) -> Self {
         self.listeners.push(Box::new(listen));
         self
@@ -313,21 +315,21 @@ impl fmt::Debug for Root {
     }
 }
 
-/// How many failures that a sink refuses are kept for another try.
+/// The most refused failures that wait for another attempt.
 pub(crate) const ESCALATIONS_MAX: usize = 1_000;
 
-/// The sink and what it gave back.
+/// A sink, and the failures that it returned.
 pub(crate) struct Escalations {
     inner: Lock<Inner>,
     waiting_max: usize,
 }
 
 struct Inner {
-    /// None while it is lent.
+    /// `None` while a caller uses it.
     sink: Option<Box<dyn EscalationSink>>,
     waiting: VecDeque<FailureInfo>,
     n_dropped: usize,
-    /// A cycle will come.
+    /// A cycle is scheduled.
     is_armed: bool,
 }
 
@@ -339,16 +341,17 @@ impl Escalations {
         Self { inner: Lock::new(inner), waiting_max }
     }
 
-    /// Without a sink: all waits until it is taken by [`take_escalations`](Self::take_escalations).
+    /// Without a sink: all failures wait until [`take_escalations`](Self::take_escalations) takes
+    /// them.
     pub(crate) fn without_sink(waiting_max: usize) -> Self {
         Self::new(Custom::new(Err), waiting_max)
     }
 
-    /// Attempt a failure to the sink. If that gives it back, or is lent to another, it waits.
+    /// Offers a failure to the sink. If the sink returns it or is in use, the failure waits.
     ///
     /// # Errors
     ///
-    /// The failure itself, if it would have to wait and there is no room. It is counted.
+    /// The failure itself, if it would have to wait and there is no room. It is counted as dropped.
     pub(crate) fn offer(&self, info: FailureInfo) -> Result<(), FailureInfo> {
         match self.take_sink() {
             Some(mut guard) => guard.handle(info).or_else(|back| self.enqueue(back)),
@@ -356,7 +359,8 @@ impl Escalations {
         }
     }
 
-    /// Attempt all that waits once more; how many of them were taken. None if the sink is lent.
+    /// Offers all waiting failures once more. Returns how many were accepted; 0 if the sink is in
+    /// use.
     pub(crate) fn retry(&self) -> usize {
         let Some(mut guard) = self.take_sink() else { return 0 };
         guard.attempt = Attempt::Retry;
@@ -371,7 +375,7 @@ impl Escalations {
         n_taken
     }
 
-    /// Takes all that waits, the oldest first.
+    /// Takes all waiting failures, the oldest first.
     pub(crate) fn take_escalations(&self) -> Vec<FailureInfo> {
         let waiting = self.inner.with(|inner| core::mem::take(&mut inner.waiting));
         let mut taken = Vec::from(waiting);
@@ -379,13 +383,13 @@ impl Escalations {
         taken
     }
 
-    /// How many wait; if any do, a cycle is due.
+    /// The number of waiting failures; if there are any, a cycle is due.
     pub(crate) fn n_waiting(&self) -> usize {
         self.inner.with(|inner| inner.waiting.len())
     }
 
-    /// Whether the caller has to see to it that there is another cycle: something waits, and
-    /// nobody does already.
+    /// Whether the caller has to schedule another cycle: something waits, and no cycle is
+    /// scheduled.
     pub(crate) fn arm(&self) -> bool {
         self.inner.with(|inner| {
             let is_due = !inner.waiting.is_empty() && !inner.is_armed;
@@ -394,12 +398,12 @@ impl Escalations {
         })
     }
 
-    /// The cycle has come, or will not.
+    /// The scheduled cycle has run, or will not run.
     pub(crate) fn disarm(&self) {
         self.inner.with(|inner| inner.is_armed = false);
     }
 
-    /// How many found no room. Wraps.
+    /// The number of failures that found no room. Wraps.
     pub(crate) fn n_dropped(&self) -> usize {
         self.inner.with(|inner| inner.n_dropped)
     }
@@ -420,7 +424,8 @@ impl Escalations {
         })
     }
 
-    /// For what has waited before: if another has got its room meanwhile, there is one too many.
+    /// Puts a failure back that has waited before. If another one has taken its room meanwhile, the
+    /// queue exceeds its bound by one.
     fn requeue(&self, info: FailureInfo) {
         self.inner.with(|inner| inner.waiting.push_back(info));
     }
@@ -436,17 +441,18 @@ impl fmt::Debug for Escalations {
     }
 }
 
-/// The sink, in the hands of one; dropping it gives the sink back, also by a panic.
+/// The sink, taken by one caller. Dropping the guard returns the sink, also during a panic.
 struct SinkGuard<'a> {
     owner: &'a Escalations,
-    /// None only after the drop.
+    /// `None` only after the drop.
     sink: Option<Box<dyn EscalationSink>>,
-    /// A copy of what the sink has at this moment; left behind if it panics.
+    /// A copy of the failure that the sink handles at present; still set in the drop if the sink
+    /// panics.
     offered: Option<FailureInfo>,
     attempt: Attempt,
 }
 
-/// Whether what is offered has a place in the queue already.
+/// Whether the offered failure was in the queue before.
 #[derive(Clone, Copy)]
 enum Attempt {
     First,
@@ -458,7 +464,7 @@ impl SinkGuard<'_> {
         if !mutant!("escalations-forget-at-panic") {
             self.offered = Some(info.clone());
         }
-        let sink = self.sink.as_mut().expect("it is given back by the drop only");
+        let sink = self.sink.as_mut().expect("only the drop takes the sink");
         let handled = sink.handle(info);
         self.offered = None;
         handled
@@ -470,12 +476,12 @@ impl Drop for SinkGuard<'_> {
         match (self.offered.take(), self.attempt) {
             (None, _) => {}
             (Some(info), Attempt::Retry) => self.owner.requeue(info),
-            // If there is no room, it is counted there.
+            // If there is no room, `enqueue` counts the failure as dropped.
             (Some(info), Attempt::First) => drop(self.owner.enqueue(info)),
         }
         let sink = self.sink.take();
         let none = self.owner.inner.with(|inner| core::mem::replace(&mut inner.sink, sink));
-        debug_assert!(none.is_none(), "the sink was guard twice");
+        debug_assert!(none.is_none(), "the sink was taken twice");
     }
 }
 

@@ -1,6 +1,6 @@
-//! What the system tells whoever wants to know: lifecycle, failures, dead letters, warnings.
+//! Events of an actor system: lifecycle, failures, dead letters, warnings.
 //!
-//! What there is to be told is here; how it comes to those who want it, in [`EventStream`].
+//! This module defines the events; [`EventStream`] delivers them to subscribers.
 
 pub(crate) mod backlog;
 mod bridge;
@@ -20,65 +20,68 @@ pub use self::{
 };
 use crate::{ActorPath, FailureInfo, stuck::Stuck};
 
-/// Something that has happened in an actor system.
+/// An event in an actor system.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SystemEvent {
     /// An actor was started, restarted or has stopped.
     Lifecycle(Lifecycle),
-    /// An actor has failed, and what was decided.
+    /// An actor has failed; includes the decision about the failure.
     Failure(FailureInfo),
-    /// A message will not be handled.
+    /// A message that will not be handled.
     DeadLetter(DeadLetter),
-    /// As [`DeadLetter`](Self::DeadLetter), of a type that was marked as one whose loss is of no
-    /// interest: [`SystemBuilder::suppress_dead_letters_of`](crate::SystemBuilder).
+    /// As [`DeadLetter`](Self::DeadLetter), of a message type whose dead letters are suppressed:
+    /// [`SystemBuilder::suppress_dead_letters_of`](crate::SystemBuilder).
     SuppressedDeadLetter(DeadLetter),
-    /// An actor did not know what to do with a message.
+    /// An actor did not handle a message.
     Unhandled(Unhandled),
-    /// The scheduler warns.
+    /// A warning of the scheduler.
     Scheduler(Warning),
-    /// A mailbox was full, and its actor is stopped for it.
+    /// A mailbox was full, and its overflow rule stops the actor.
     MailboxOverflow(ActorPath),
-    /// An actor was told to stop and has not ended for longer than its parent is patient.
+    /// An actor takes longer to stop than its parent waits: see
+    /// [`SystemBuilder::stop_timeout`](crate::SystemBuilder::stop_timeout).
     Straggler(ActorPath),
-    /// A handler runs for long.
+    /// A handler has been running for a long time.
     Stuck(Stuck),
-    /// Actors wait for answers of each other.
+    /// Actors wait for each other's answers.
     AskCycle(AskCycle),
-    /// So many events, the oldest of those that waited, had to go for newer ones before the one
-    /// that comes next. Told to the subscriber that they were for, whatever it has asked for.
+    /// This many events, the oldest of those that waited, were dropped before the next event,
+    /// because the subscriber had no room. Sent to that subscriber, whatever kinds it has
+    /// subscribed to.
     EventsDropped(u64),
 }
 
-/// Actors that wait for answers of each other: each has asked the next, the last the first.
+/// Actors that wait for each other's answers: each has asked the next one, and the last has asked
+/// the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AskCycle {
-    /// Where they stand.
+    /// The paths of the actors.
     pub paths: Vec<ActorPath>,
 }
 
-/// A step in the life of an actor.
+/// A step in the lifecycle of an actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lifecycle {
-    /// Which one.
+    /// The process id of the actor.
     pub pid: Pid,
-    /// Where it stands.
+    /// The path of the actor.
     pub path: ActorPath,
-    /// What has happened.
+    /// The step.
     pub step: LifecycleStep,
 }
 
-/// What can happen to an actor.
+/// The steps in the lifecycle of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LifecycleStep {
-    /// It has started for the first time.
+    /// The actor has started for the first time.
     Started,
-    /// It was made anew after a failure.
+    /// The actor was restarted after a failure.
     Restarted,
-    /// It has ended.
+    /// The actor has stopped.
     Stopped,
 }
 
@@ -86,11 +89,11 @@ pub enum LifecycleStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// For whom it was.
+    /// The path of the intended receiver.
     pub recipient: ActorPath,
-    /// The name of its type.
+    /// The name of the message's type.
     pub message_type: &'static str,
-    /// Why.
+    /// Why the message will not be handled.
     pub reason: DeadLetterReason,
 }
 
@@ -98,24 +101,24 @@ pub struct DeadLetter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeadLetterReason {
-    /// Its receiver has stopped.
+    /// The receiver has stopped.
     Stopped,
     /// The mailbox was full.
     MailboxFull,
-    /// It waited in a full mailbox, and a newer one has its room.
+    /// The message waited in a full mailbox, and a newer message took its place.
     Evicted,
-    /// There was no room to keep it while its receiver was being restarted.
+    /// There was no room to keep the message while its receiver was being restarted.
     StashFull,
-    /// Its receiver waited for no answer any more.
+    /// An answer arrived after the asker had stopped waiting.
     LateReply,
-    /// It was sent to the dead letters themselves.
+    /// The message was sent to the dead-letter reference.
     Addressed,
-    /// Nobody receives for this path.
+    /// There is no receiver at this path.
     NoReceiver,
 }
 
 impl DeadLetterReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 7] = [
         Self::Stopped,
         Self::MailboxFull,
@@ -126,7 +129,7 @@ impl DeadLetterReason {
         Self::NoReceiver,
     ];
 
-    /// Whether the receiver had no room, and goes on or will.
+    /// Whether the receiver had no room, and continues to run.
     pub(crate) const fn is_overflow(self) -> bool {
         matches!(self, Self::MailboxFull | Self::Evicted | Self::StashFull)
     }
@@ -137,22 +140,22 @@ impl fmt::Display for DeadLetterReason {
         f.write_str(match self {
             Self::Stopped => "its receiver has stopped",
             Self::MailboxFull => "the mailbox is full",
-            Self::Evicted => "a newer message has its room",
-            Self::StashFull => "no room to keep it during a restart",
+            Self::Evicted => "a newer message took its place",
+            Self::StashFull => "no room to keep the message during a restart",
             Self::LateReply => "the answer came too late",
             Self::Addressed => "sent to the dead letters",
-            Self::NoReceiver => "nobody receives it",
+            Self::NoReceiver => "there is no receiver",
         })
     }
 }
 
-/// A message or signal that an actor did not know what to do with.
+/// A message or signal that an actor did not handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unhandled {
-    /// Which one.
+    /// The process id of the actor.
     pub pid: Pid,
-    /// Where it stands.
+    /// The path of the actor.
     pub path: ActorPath,
     /// The name of the message's type.
     pub message_type: &'static str,
@@ -163,7 +166,7 @@ pub struct Unhandled {
 pub struct EventKinds(u32);
 
 impl EventKinds {
-    /// None.
+    /// No events.
     pub const NONE: Self = Self(0);
     /// [`SystemEvent::Lifecycle`].
     pub const LIFECYCLE: Self = Self(1);
@@ -183,34 +186,34 @@ impl EventKinds {
     pub const ASK_CYCLE: Self = Self(1 << 7);
     /// [`SystemEvent::SuppressedDeadLetter`].
     pub const SUPPRESSED_DEAD_LETTER: Self = Self(1 << 8);
-    /// The family of messages that will not be handled, also of those of no interest.
+    /// All dead letters, including suppressed ones.
     pub const ALL_DEAD_LETTERS: Self = Self(Self::DEAD_LETTER.0 | Self::SUPPRESSED_DEAD_LETTER.0);
-    /// The family of what becomes of actors: lifecycle and failures.
+    /// Lifecycle and failures of actors.
     pub const ACTORS: Self = Self(Self::LIFECYCLE.0 | Self::FAILURE.0);
-    /// The family of messages that came to nothing: dead letters, and what was not handled.
+    /// Dead letters and unhandled messages.
     pub const LOST_MESSAGES: Self = Self(Self::DEAD_LETTER.0 | Self::UNHANDLED.0);
-    /// The family of what somebody should look into: the scheduler's warnings, mailboxes that
-    /// overflow, actors that do not stop, failures.
+    /// Events that need attention: warnings of the scheduler, mailbox overflows, stragglers,
+    /// failures.
     pub const WARNINGS: Self =
         Self(Self::SCHEDULER.0 | Self::MAILBOX_OVERFLOW.0 | Self::STRAGGLER.0 | Self::FAILURE.0);
     /// [`SystemEvent::Stuck`].
     pub const STUCK: Self = Self(1 << 16);
-    /// All of them, and those that come with later versions.
+    /// All kinds, including those of later versions.
     pub const ALL: Self = Self(u32::MAX);
 
-    /// Those of it that are not in `other`.
+    /// The kinds of `self` that are not in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether all of `other` are in it.
+    /// Whether `self` contains all kinds of `other`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether some of `other` are in it.
+    /// Whether `self` and `other` have a kind in common.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -226,7 +229,8 @@ impl BitOr for EventKinds {
 }
 
 impl SystemEvent {
-    /// What kind it is of; none for [`EventsDropped`](Self::EventsDropped), which cannot be chosen.
+    /// The kind of the event; [`NONE`](EventKinds::NONE) for
+    /// [`EventsDropped`](Self::EventsDropped), to which one cannot subscribe.
     #[must_use]
     pub const fn kind(&self) -> EventKinds {
         match self {

@@ -1,8 +1,9 @@
-//! What is told about a failure: to parents, sinks, subscribers and logs.
+//! Descriptions of failures, for parents, sinks, subscribers and logs.
 //!
-//! A [`FailureInfo`] says who failed, where it stands, why, and how often before. On its way up the
-//! tree it is [moved to the parent](FailureInfo::escalate_to_parent) level by level: then `actor`
-//! and `path` name the one that is concerned now, [`FailureInfo::origin`] the one that failed.
+//! A [`FailureInfo`] contains the actor that failed, its path, the reason, and how often it was
+//! restarted before. While the failure is escalated, the description is [moved to the
+//! parent](FailureInfo::escalate_to_parent) level by level: `actor` and `path` then name the actor
+//! that has to answer for the failure now, and [`FailureInfo::origin`] names the actor that failed.
 //!
 //! ```text
 //!   stage   Initial        Escalated { hops: 1 }   Escalated { hops: 2 }   Root
@@ -22,7 +23,7 @@ mod report;
 pub use metadata::{ENTRIES_MAX, Metadata, MetadataFull};
 pub use report::{FailureReport, Panicked, TEXT_LEN_MAX};
 
-/// What is told about a failure. Cheap to clone.
+/// The description of a failure. Cheap to clone.
 ///
 /// # Examples
 ///
@@ -47,33 +48,34 @@ pub use report::{FailureReport, Panicked, TEXT_LEN_MAX};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailureInfo {
-    /// The actor that this is about now: the one that failed, or one above it that has to answer.
+    /// The actor that has to answer for the failure now: the one that failed, or one of its
+    /// ancestors.
     pub actor: Pid,
-    /// Where that actor stands.
+    /// The path of that actor.
     pub path: ActorPath,
-    /// Why it failed.
+    /// The reason of the failure.
     pub reason: FailureReport,
-    /// How far up it has come.
+    /// How far the failure was escalated.
     pub stage: EscalationStage,
     /// How often the actor that failed was restarted before.
     pub restart_stats: RestartStats,
-    /// The type of the message that was being handled; none in a start, a stop or a signal.
+    /// The type of the message that was being handled; `None` in a start, a stop or a signal.
     pub message_type: Option<&'static str>,
-    /// What was done about it; none while that is undecided.
+    /// The decision about the failure; `None` while there is none.
     pub directive: Option<Directive>,
-    /// Notes.
+    /// Further entries, as text.
     pub metadata: Metadata,
-    /// Who failed; none if that is `actor`.
+    /// The actor that failed; `None` if that is `actor`.
     origin: Option<Counted<Origin>>,
-    /// The sinks of a composite that have to see it again.
+    /// The sinks of a composite that returned the failure and have to see it again.
     returned: Option<Counted<ReturnedBySinks>>,
 }
 
-/// It is the error of every sink, which should not be large.
+/// This type is the error type of every sink, and errors should not be large.
 const _: () = assert!(size_of::<FailureInfo>() < 128);
 
 impl FailureInfo {
-    /// The first news of a failure.
+    /// The description of a failure that was not escalated yet.
     pub fn new(actor: Pid, path: ActorPath, reason: impl Into<FailureReport>) -> Self {
         Self {
             actor,
@@ -89,8 +91,8 @@ impl FailureInfo {
         }
     }
 
-    /// The same failure as the parent sees it, which has this pid: one level up. At the root there
-    /// is no level above; there it stays as it is.
+    /// The same failure, escalated by one level to the parent with this pid. At the root, which has
+    /// no parent, only the stage changes.
     #[must_use]
     pub fn escalate_to_parent(&self, parent: Pid) -> Self {
         let mut info = self.clone();
@@ -105,12 +107,12 @@ impl FailureInfo {
         info.actor = parent;
         info.path = path.clone();
         info.stage = self.stage.next(path);
-        // What is to be done up there is not decided yet.
+        // The parent has not decided yet.
         info.directive = None;
         info
     }
 
-    /// The actor that failed in the first place.
+    /// The pid and path of the actor that failed.
     #[must_use]
     pub fn origin(&self) -> (Pid, &ActorPath) {
         match &self.origin {
@@ -119,7 +121,7 @@ impl FailureInfo {
         }
     }
 
-    /// How many levels it has come up.
+    /// The number of levels by which the failure was escalated.
     #[must_use]
     pub fn hops(&self) -> usize {
         self.origin().1.depth().saturating_sub(self.path.depth())
@@ -154,24 +156,24 @@ impl fmt::Display for FailureInfo {
     }
 }
 
-/// How far up a failure has come.
+/// How far a failure was escalated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EscalationStage {
-    /// With the actor that failed, and its own strategies.
+    /// The failure is with the actor that failed and its own strategies.
     #[default]
     Initial,
-    /// With one above, which stands for it now.
+    /// The failure is with an ancestor.
     Escalated {
-        /// How many levels above. Saturates.
+        /// The number of levels between the failed actor and the ancestor. Saturates.
         hops: u16,
     },
-    /// With the root, above which is nobody.
+    /// The failure is with the root.
     Root,
 }
 
 impl EscalationStage {
-    /// The stage one level further up, where the actor at `path` has to answer.
+    /// The stage after escalation by one level, to the actor at `path`.
     fn next(self, path: &ActorPath) -> Self {
         match self {
             _ if path.parent().is_none() => Self::Root,
@@ -185,11 +187,12 @@ impl EscalationStage {
 /// How often an actor was restarted. Counts saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestartStats {
-    /// Restarts that came to a good end.
+    /// The number of successful restarts.
     pub restarts: u32,
-    /// When the last of them ended, in nanoseconds since the start of the system.
+    /// When the last restart finished, in nanoseconds since the start of the system.
     pub last_restart_nanos: Option<u64>,
-    /// Failures that asked for a restart since the limit's window opened; without a limit, all.
+    /// The number of failures that required a restart in the present window of the restart limit;
+    /// without a limit, of all.
     pub window_failures: u32,
 }
 

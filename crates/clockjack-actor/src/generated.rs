@@ -10,7 +10,7 @@ use super::{Failure, Next};
 /// The types that a handler may return.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
-    label = "it returns nothing, `Next`, `Result<(), Failure>` or `Result<Next, Failure>`"
+    label = "a handler returns nothing, `Next`, `Result<(), Failure>` or `Result<Next, Failure>`"
 )]
 pub trait IntoNext {
     /// Converts the return value of a handler.

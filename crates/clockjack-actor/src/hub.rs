@@ -1,19 +1,21 @@
-//! Failures made public: one says it, several hear it.
+//! Broadcasts failures to subscribers.
 //!
 //! # Protocol
 //!
-//! Roles: *publishers* and *subscribers*, any number, on any thread. The hub holds a list behind a
-//! lock. A list is never changed, only replaced by another.
+//! Roles: *publishers* and *subscribers*, any number, on any thread. The hub holds a copy-on-write
+//! list behind a lock: a list is never changed, only replaced.
 //!
-//! 1. To subscribe is to replace the list by one with one more entry, to unsubscribe by one with
-//!    one less. The old list is let go outside of the lock, since closures may die with it.
-//! 2. To publish is to copy the pointer to the list, under the lock, and to go through that list
-//!    outside of it. So a subscriber may itself publish, subscribe and unsubscribe.
-//! 3. Who has unsubscribed is not told of what is published after that. A publication that is under
-//!    way on another thread may still tell it once.
-//! 4. A queue that is full loses its oldest, and counts it.
+//! 1. Subscribing replaces the list by a copy with one more entry, unsubscribing by a copy with one
+//!    entry less. The old list is dropped outside of the lock, because closures may be dropped with
+//!    it.
+//! 2. Publishing copies the pointer to the list under the lock, and iterates over that list outside
+//!    of it. So a subscriber may itself publish, subscribe and unsubscribe.
+//! 3. A subscriber that has unsubscribed does not receive later failures. A publication that is in
+//!    progress on another thread may still call it once.
+//! 4. A full queue drops its oldest failure and counts it.
 //!
-//! *Why it cannot hang*: each takes one lock at a time, and under it runs no code but this.
+//! *Why it cannot hang*: each thread takes one lock at a time, and no foreign code runs under a
+//! lock.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{error::Error, fmt};
@@ -30,13 +32,13 @@ use clockjack_sync::{
 
 use crate::failure_info::FailureInfo;
 
-/// The most subscribers of a hub, unless told else.
+/// The default limit of subscribers of a hub.
 pub const SUBSCRIBERS_MAX: usize = 64;
 
-/// For how many failures the memory of a queue is made before they come.
+/// The most failures for which the memory of a queue is allocated in advance.
 const PREPARED_MAX: usize = 1_024;
 
-/// Where failures are made public. Clones are the same hub.
+/// Broadcasts failures to subscribers. Clones refer to the same hub.
 ///
 /// # Examples
 ///
@@ -62,11 +64,11 @@ pub struct FailureEventHub(Counted<Shared>);
 struct Shared {
     list: Lock<List>,
     subscribers_max: usize,
-    /// Nothing is allocated any more.
+    /// A system that uses the hub is sealed and allocates no more memory.
     is_sealed: AtomicBool,
 }
 
-/// Never changed, only replaced.
+/// Copy-on-write: never changed, only replaced.
 type List = Counted<Vec<Counted<Subscriber>>>;
 
 enum Subscriber {
@@ -75,7 +77,7 @@ enum Subscriber {
 }
 
 impl FailureEventHub {
-    /// A hub for at most [`SUBSCRIBERS_MAX`].
+    /// A hub for at most [`SUBSCRIBERS_MAX`] subscribers.
     #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(SUBSCRIBERS_MAX)
@@ -89,13 +91,12 @@ impl FailureEventHub {
         Self(Counted::new(Shared { list, subscribers_max, is_sealed }))
     }
 
-    /// Calls `tell` for each failure from now on, on the thread that publishes it, until what this
-    /// gives is dropped.
+    /// Calls `listener` for each failure from now on, on the thread that publishes the failure,
+    /// until the returned subscription is dropped.
     ///
     /// # Errors
     ///
-    /// If there are too many subscribers: trying again helps when one has gone. Or if a system
-    /// whose hub this is was sealed.
+    /// If there are too many subscribers (transient), or if a system that uses the hub is sealed.
     pub fn subscribe(
         &self,
         listener: impl Fn(&FailureInfo) + Send + Sync + 'static,
@@ -104,8 +105,7 @@ impl FailureEventHub {
         self.add(Subscriber::Call(Box::new(listener)))
     }
 
-    /// Keeps failures from now on, the newest `capacity` of them, at least one, until they are
-    /// taken.
+    /// Keeps the newest `capacity` failures from now on (at least one), until they are taken.
     ///
     /// # Errors
     ///
@@ -117,14 +117,16 @@ impl FailureEventHub {
         Ok(FailureQueue { queue, _subscription: subscription })
     }
 
-    /// Tells all subscribers, in the order in which they came; how many there were.
+    /// Passes a failure to all subscribers, in the order of their subscription. Returns the number
+    /// of subscribers.
     ///
-    /// If one panics, those after it are not told: see [`publish_with`](Self::publish_with).
+    /// If a subscriber panics, those after it are not called: see
+    /// [`publish_with`](Self::publish_with).
     pub fn publish(&self, info: &FailureInfo) -> usize {
         self.publish_with(info, |call| call())
     }
 
-    /// As [`publish`](Self::publish), but each call of a subscriber is made by `guarded`, which may
+    /// As [`publish`](Self::publish), but `catch_unwind` makes each call of a subscriber, and may
     /// catch its panic.
     pub fn publish_with(
         &self,
@@ -141,13 +143,13 @@ impl FailureEventHub {
         list.len()
     }
 
-    /// How many subscribers there are.
+    /// The number of subscribers.
     #[must_use]
     pub fn n_subscribers(&self) -> usize {
         self.0.list.with(|list| list.len())
     }
 
-    /// Takes no more subscribers: a system that uses it allocates no more.
+    /// Refuses further subscribers, because a system that uses the hub is sealed.
     pub(crate) fn seal(&self) {
         // Release: pairs with `check_open`.
         self.0.is_sealed.store(true, Release);
@@ -163,7 +165,7 @@ impl FailureEventHub {
     fn add(&self, subscriber: Subscriber) -> Result<Subscription, HubFull> {
         let entry = Counted::new(subscriber);
         let n_max = self.0.subscribers_max;
-        // What is replaced, or refused, is dropped after the lock is open.
+        // The replaced list, or the refused entry, is dropped after the lock is released.
         let replaced = self.0.list.with(|list| {
             let has_room = list.len() < n_max;
             has_room.then(|| {
@@ -201,7 +203,7 @@ impl fmt::Debug for FailureEventHub {
     }
 }
 
-/// A subscriber's place in the hub; dropping it ends the subscription.
+/// A subscription; dropping it unsubscribes.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct Subscription {
     hub: FailureEventHub,
@@ -222,7 +224,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Failures that wait to be taken; dropping it ends the subscription.
+/// A subscription with a queue of failures; dropping it unsubscribes.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct FailureQueue {
     queue: Counted<BoundedQueue>,
@@ -230,22 +232,22 @@ pub struct FailureQueue {
 }
 
 impl FailureQueue {
-    /// Takes the oldest.
+    /// Takes the oldest failure.
     #[must_use]
     pub fn pop(&self) -> Option<FailureInfo> {
         self.queue.state.with(|state| state.infos.pop_front())
     }
 
-    /// Takes all, the oldest first.
+    /// Takes all failures, the oldest first.
     #[must_use]
     pub fn drain(&self) -> Vec<FailureInfo> {
-        // The room is made outside of the lock, and stays with the queue.
+        // The new buffer is allocated outside of the lock, and stays with the queue.
         let room = VecDeque::with_capacity(self.queue.capacity.min(PREPARED_MAX));
         let infos = self.queue.state.with(|state| core::mem::replace(&mut state.infos, room));
         infos.into()
     }
 
-    /// How many were lost for want of room. Wraps.
+    /// The number of failures that were dropped because the queue was full. Wraps.
     #[must_use]
     pub fn n_dropped(&self) -> usize {
         self.queue.state.with(|state| state.n_dropped)
@@ -291,7 +293,7 @@ impl BoundedQueue {
     }
 }
 
-/// A hub that takes no more subscribers.
+/// The error of a hub that accepts no more subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubFull {
     n_max: usize,
@@ -299,8 +301,8 @@ pub struct HubFull {
 }
 
 impl HubFull {
-    /// Whether a system whose hub it is was sealed: then it stays so. Else there are as many as
-    /// there may be.
+    /// Whether a system that uses the hub is sealed, which is permanent. Otherwise the hub has the
+    /// maximum number of subscribers.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
@@ -310,9 +312,9 @@ impl HubFull {
 impl fmt::Display for HubFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_sealed {
-            return f.write_str("a system that is sealed uses the hub");
+            return f.write_str("the hub belongs to a sealed system");
         }
-        write!(f, "the hub has its {} subscribers already", self.n_max)
+        write!(f, "the hub already has the maximum of {} subscribers", self.n_max)
     }
 }
 
@@ -398,7 +400,7 @@ mod tests {
         let first = hub.subscribe_queue(1).unwrap();
         assert!(hub.subscribe(|_| ()).is_err());
         let error = hub.subscribe_queue(1).unwrap_err();
-        assert_eq!(error.to_string(), "the hub has its 1 subscribers already");
+        assert_eq!(error.to_string(), "the hub already has the maximum of 1 subscribers");
         drop(first);
         assert!(hub.subscribe(|_| ()).is_ok());
     }

@@ -1,11 +1,12 @@
-//! Where an actor stands in the tree: `/user/a/b`.
+//! [`ActorPath`]: the path of an actor in the tree, such as `/user/a/b`.
 //!
-//! A path is a name with a path above it, shared by all below. It says where, not which: a name may
-//! be used again after the actor that had it has ended. Which one it is, the [`Pid`] tells.
+//! A path is a name and a pointer to the parent's path, which all children share. A path names a
+//! place in the tree, not a particular actor: a name may be used again after its actor has stopped.
+//! The [`Pid`] identifies the actor.
 //!
 //! [`Pid`]: clockjack_exec::Pid
 
-#![expect(unsafe_code, reason = "counts its nodes, and a name that was a text stays one")]
+#![expect(unsafe_code, reason = "reference-counted nodes, and names that are known to be UTF-8")]
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{fmt, hash, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
@@ -16,16 +17,16 @@ use clockjack_sync::prim::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The longest name that an actor may have, in bytes.
+/// The longest name of an actor, in bytes.
 pub const NAME_LEN_MAX: usize = 255;
 
-/// What is kept beside the length in the node itself.
+/// The longest name that is stored in the node itself, in bytes.
 const INLINE_LEN: usize = 14;
 
-/// Paths with so many names are printed without an allocation.
+/// Paths with at most this many names are printed without an allocation.
 const INLINE_PRINT_DEPTH: usize = 8;
 
-/// Where an actor stands in the tree. Cheap to clone.
+/// The path of an actor in the tree. Cheap to clone.
 ///
 /// # Examples
 ///
@@ -39,28 +40,28 @@ const INLINE_PRINT_DEPTH: usize = 8;
 /// ```
 pub struct ActorPath(NonNull<Node>);
 
-/// Counted here and not by a `Counted`, so that the memory of an actor's node can be kept for the
-/// next one.
+/// Has its own reference count instead of a `Counted`, so that the memory of an actor's node can be
+/// reused for the next actor.
 struct Node {
     count: AtomicUsize,
     parent: Option<ActorPath>,
     name: Name,
 }
 
-/// How many pointers there may be to a node; more can only have been forgotten.
+/// The most references to a node; a larger count can only be caused by leaked references.
 const COUNT_MAX: usize = usize::MAX / 2;
 
-// SAFETY: a node is `Sync`, is never changed but for its count, which is atomic, and may be dropped
-// on any thread.
+// SAFETY: a node is `Sync`, is never changed apart from its reference count, which is atomic, and
+// may be dropped on any thread.
 unsafe impl Send for ActorPath {}
 // SAFETY: as above.
 unsafe impl Sync for ActorPath {}
 
 impl Clone for ActorPath {
     fn clone(&self) -> Self {
-        // Relaxed: made from one that is there.
+        // Relaxed: cloned from an existing reference.
         let count = self.node().count.fetch_add(1, Relaxed);
-        assert!(count < COUNT_MAX, "{count} pointers to a path");
+        assert!(count < COUNT_MAX, "{count} references to a path");
         Self(self.0)
     }
 }
@@ -71,32 +72,31 @@ impl Drop for ActorPath {
     }
 }
 
-/// Gives a pointer up. The memory of its node, if that was the last one, is kept where that is
-/// wanted.
+/// Releases a reference. If it was the last one, the memory of the node goes to `memory`, if given.
 fn release(node: NonNull<Node>, memory: Option<&Memory>) {
     let mut above = release_one(node, memory);
-    // A path may have as many names as there are actors: the nodes go one after another, and not
-    // each within the drop of the one below it.
+    // A path may have as many names as there are actors: the nodes are freed in a loop, and not
+    // each within the drop of its child.
     while let Some(path) = above {
         above = release_one(ManuallyDrop::new(path).0, None);
     }
 }
 
-/// Gives a pointer up; if it was the last one the node is gone, and the path above it comes back.
+/// Releases one reference. If it was the last one, frees the node and returns the parent's path.
 fn release_one(node: NonNull<Node>, memory: Option<&Memory>) -> Option<ActorPath> {
-    // SAFETY: the pointer that is given up keeps it.
+    // SAFETY: the reference that is being released keeps the node alive.
     let count = unsafe { &(*node.as_ptr()).count };
-    // Release: what others did with the node comes before its end.
+    // Release: accesses through this reference happen before the node is freed.
     if count.fetch_sub(1, Release) != 1 {
         return None;
     }
-    // Acquire: pairs with the counting down of all others.
+    // Acquire: pairs with the Release decrements of all other references.
     count.load(Acquire);
-    // SAFETY: nobody else has it any more.
+    // SAFETY: this was the last reference.
     let Node { parent, name, .. } = unsafe { node.read() };
     drop(name);
     match memory {
-        // SAFETY: it was moved out of a block that was made here, of this type.
+        // SAFETY: the value was moved out; the block was allocated by this module, for this type.
         Some(memory) => unsafe { memory.keep(node) },
         // SAFETY: as above.
         None => unsafe { memory::release(node) },
@@ -104,8 +104,8 @@ fn release_one(node: NonNull<Node>, memory: Option<&Memory>) -> Option<ActorPath
     parent
 }
 
-/// The path of an actor in its cell. Its memory is kept for the next actor, if nobody else has the
-/// path by then.
+/// The path of an actor, owned by its cell. Its memory is reused for the next actor, if no other
+/// reference to the path exists by then.
 pub(crate) struct OwnPath(ManuallyDrop<ActorPath>);
 
 impl OwnPath {
@@ -113,7 +113,7 @@ impl OwnPath {
         Self(ManuallyDrop::new(path))
     }
 
-    /// Lets go of it; it is not used again.
+    /// Releases the path, which must not be used again.
     pub(crate) fn release(&mut self, memory: &Memory) {
         release(self.0.0, Some(memory));
     }
@@ -135,7 +135,7 @@ impl Node {
 
 enum Name {
     Inline(u8, [u8; INLINE_LEN]),
-    /// Behind two pointers, so that the node is small for all others.
+    /// Behind two pointers, so that nodes with short names stay small.
     Heap(Box<Box<str>>),
 }
 
@@ -145,7 +145,7 @@ impl Name {
         match bytes.get_mut(..name.len()) {
             Some(room) => {
                 room.copy_from_slice(name.as_bytes());
-                // A name that fits is shorter than 256.
+                // A name that fits is shorter than 256 bytes.
                 Self::Inline(u8::try_from(name.len()).unwrap_or(0), bytes)
             }
             None => Self::Heap(Box::new(name.into())),
@@ -156,7 +156,7 @@ impl Name {
         match self {
             Self::Inline(len, bytes) => {
                 let bytes = bytes.get(..usize::from(*len)).unwrap_or_default();
-                // SAFETY: they were copied from a text, whole, and are never changed.
+                // SAFETY: the bytes were copied from a complete `str`, and are never changed.
                 unsafe { core::str::from_utf8_unchecked(bytes) }
             }
             Self::Heap(name) => name,
@@ -171,52 +171,52 @@ impl ActorPath {
         Self(memory::make(Node::new(None, "")))
     }
 
-    /// The path of a child of this name.
+    /// The path of a child with this name.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         Self(memory::make(Node::new(Some(self.clone()), name)))
     }
 
-    /// The same in memory that is there, if there is any.
+    /// As [`child`](Self::child), with reused memory if there is any.
     pub(crate) fn child_in(&self, name: &str, memory: &Memory) -> Self {
         Self(memory.make(Node::new(Some(self.clone()), name)))
     }
 
     fn node(&self) -> &Node {
-        // SAFETY: this pointer keeps it.
+        // SAFETY: this reference keeps the node alive.
         unsafe { self.0.as_ref() }
     }
 
-    /// The last name; empty for the root.
+    /// The last name of the path; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
         self.node().name.as_str()
     }
 
-    /// The path above; none for the root.
+    /// The path of the parent; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<&Self> {
         self.node().parent.as_ref()
     }
 
-    /// How many names it has; 0 for the root.
+    /// The number of names; 0 for the root.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.ancestors().count() - 1
     }
 
-    /// Whether it has more names than this.
+    /// Whether the path has more than `depth` names.
     pub(crate) fn is_deeper_than(&self, depth: usize) -> bool {
         self.ancestors().nth(depth + 1).is_some()
     }
 
-    /// Whether `other` is this path or stands above it.
+    /// Whether `other` is this path or one of its ancestors.
     #[must_use]
     pub fn is_below_or_at(&self, other: &Self) -> bool {
         self.ancestors().any(|path| path == other)
     }
 
-    /// The names from the root down.
+    /// The names, starting below the root.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.ancestors().map(Self::name).collect();
@@ -279,9 +279,10 @@ impl fmt::Display for ActorPath {
         if self.is_deeper_than(INLINE_PRINT_DEPTH) {
             return self.names().into_iter().try_for_each(|name| write!(f, "/{name}"));
         }
-        // Without memory: also a system that allocates no more can say where it is.
+        // Without an allocation, so that a sealed system can print paths, too.
         let mut names = [""; INLINE_PRINT_DEPTH + 1];
-        let depth = names.iter_mut().zip(self.ancestors()).map(|(name, path)| *name = path.name()).count();
+        let depth =
+            names.iter_mut().zip(self.ancestors()).map(|(name, path)| *name = path.name()).count();
         let names = names.iter().take(depth - 1).rev();
         names.into_iter().try_for_each(|name| write!(f, "/{name}"))
     }
@@ -293,10 +294,10 @@ impl fmt::Debug for ActorPath {
     }
 }
 
-/// Why a name cannot be an actor's; none if it can.
+/// Checks the name of an actor.
 #[inline]
 pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
-    // What nearly all names are made of; nothing of it is ever refused.
+    // Fast path: nearly all names consist of these characters, which are always valid.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let len = name.len();
     if (1..=NAME_LEN_MAX).contains(&len) && name.as_bytes().iter().all(is_plain) {
@@ -308,20 +309,20 @@ pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
 #[cold]
 fn check_any_name(name: &str) -> Result<(), InvalidName> {
     let reason = if name.is_empty() {
-        "it is empty"
+        "the name is empty"
     } else if name.len() > NAME_LEN_MAX {
-        "it is longer than 255 bytes"
+        "the name is longer than 255 bytes"
     } else if name.starts_with('$') {
-        "a leading `$` is for names that the system gives"
+        "names that begin with `$` are reserved for the system"
     } else if name.contains(|c: char| c == '/' || c == '#' || c.is_control() || c.is_whitespace()) {
-        "it has a `/`, a `#`, a space or a control character"
+        "the name contains a `/`, a `#`, a space or a control character"
     } else {
         return Ok(());
     };
     Err(InvalidName { name: name.chars().take(NAME_LEN_MAX).collect(), reason })
 }
 
-/// A text that cannot be the name of an actor.
+/// The error for an invalid name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidName {
     name: String,
@@ -330,7 +331,7 @@ pub struct InvalidName {
 
 impl fmt::Display for InvalidName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no name for an actor: {}", self.name, self.reason)
+        write!(f, "`{}` is not a valid actor name: {}", self.name, self.reason)
     }
 }
 

@@ -270,7 +270,7 @@ impl<A: Actor> Props<A, fn() -> A> {
     #[must_use]
     pub fn once(actor: A) -> Props<A, impl FnMut() -> A> {
         let mut actor = Some(actor);
-        let factory = move || actor.take().expect("restarts of it are refused");
+        let factory = move || actor.take().expect("spawn refuses strategies that restart");
         Props::new(factory).set(|settings| settings.is_once = true)
     }
 }
@@ -336,11 +336,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> IntoProps for Props<A, F> {
         let settings = self.settings()?;
         let restarts = settings.strategies.iter().any(Strategy::may_restart);
         let invalid = if settings.is_once && restarts {
-            Some("an actor that cannot be made again has a strategy that restarts it".to_string())
+            Some("`Props::once` cannot be combined with a strategy that restarts the actor".to_string())
         } else if settings.priority.is_some()
             && settings.mailbox.on_overflow() == Overflow::DropOldest
         {
-            Some("a mailbox that drops its oldest message has no priorities".to_string())
+            Some("`Overflow::DropOldest` cannot be combined with priorities".to_string())
         } else {
             settings
                 .strategies

@@ -1,20 +1,21 @@
-//! Where actors are found by what they offer: services are registered under keys, and whoever asks
-//! for a key gets a listing of them, once or at every change.
+//! The receptionist: actors register services under keys, and other actors look up a key, once, or
+//! subscribe to its changes.
 //!
 //! # Protocol
 //!
-//! Roles: *callers*, any thread, who register, deregister, find and subscribe, and *runners* of
-//! actors that end. They share one table under a lock.
+//! Roles: *callers*, any thread, which register, deregister, find and subscribe; and *runners*, the
+//! workers that run the last poll of a stopping actor. They share one table under a lock.
 //!
-//! 1. A change, the new listing and its place in the backlog of each subscriber are one step
-//!    under the lock. So each subscriber is told one listing for each change, in the order of the
-//!    changes, and by whoever serves its backlog, outside of the lock.
-//! 2. A subscriber's first listing is put in when it subscribes, in the same step. So it misses no
-//!    change after it.
-//! 3. An actor that ends is taken out of the table before anybody who watches it is told: by its
-//!    runner, or by the caller who lists it at that moment; see `Listed`, of the system.
-//! 4. A subscriber whose mailbox is full is tried again by a timer. If so many listings wait that
-//!    there is no room, the oldest goes: a newer one says more.
+//! 1. A change of a key, the creation of the new listing, and the push of the listing into the
+//!    backlog of each subscriber are one step under the lock. So each subscriber receives one
+//!    listing per change, in the order of the changes. The drainer of its backlog sends the
+//!    listings, outside of the lock.
+//! 2. Subscribing pushes the first listing in the same step. So a subscriber misses no later
+//!    change.
+//! 3. A stopped actor is removed from the table before its watchers are notified: by its runner, or
+//!    by the caller that lists the actor at that moment; see `listed_filter` of the system.
+//! 4. A timer retries a subscriber whose mailbox is full. If the backlog is full, the oldest
+//!    listing is dropped: a newer one contains more.
 //!
 
 mod key;
@@ -34,13 +35,13 @@ pub use self::key::{Listing, Registered, ServiceKey};
 use self::table::{KeyEntry, ServiceTable, ToNotify};
 use crate::{ActorRef, events::backlog::BacklogEntry, system::call_catching_panics};
 
-/// How many services, subscribers and groups there may be, all together.
+/// The most services, subscribers and groups, all together.
 pub const LISTED_MAX: usize = 1 << 16;
 
-/// How many listings wait for a subscriber whose mailbox is full.
+/// The most listings that wait for a subscriber whose mailbox is full.
 pub const LISTINGS_WAITING_MAX: usize = 16;
 
-/// The receptionist of a system; see the [module](self). Cheap to clone.
+/// The receptionist of a system: service discovery by keys. Cheap to clone.
 ///
 /// # Examples
 ///
@@ -67,27 +68,27 @@ struct Inner {
     scheduler: Scheduler,
 }
 
-/// Why something was not listed.
+/// Why the receptionist refused a registration or subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceptionistError {
-    /// There are [`LISTED_MAX`] already. Transient.
+    /// There are [`LISTED_MAX`] entries already. Transient.
     Full,
-    /// The actor has ended. Permanent.
+    /// The actor has stopped. Permanent.
     Stopped,
     /// The system has terminated. Permanent.
     Terminated,
-    /// The system allocates no more, since it was sealed. Permanent.
+    /// The system is sealed and allocates no more memory. Permanent.
     Sealed,
 }
 
 impl fmt::Display for ReceptionistError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "the receptionist has no room for more",
-            Self::Stopped => "the actor has ended",
+            Self::Full => "the receptionist is full",
+            Self::Stopped => "the actor has stopped",
             Self::Terminated => "the system has terminated",
-            Self::Sealed => "the system is sealed and allocates no more",
+            Self::Sealed => "the system is sealed and allocates no more memory",
         })
     }
 }
@@ -100,13 +101,13 @@ impl Receptionist {
         Self(Counted::new(Inner { table, executor, scheduler }))
     }
 
-    /// Offers an actor under a key, until it is taken back or the actor ends. What comes back
-    /// acknowledges it, each time; an actor that is registered already stays so. One actor may be
+    /// Registers an actor under a key, until it is deregistered or stops. The returned value
+    /// confirms the registration, also if the actor was registered before. One actor may be
     /// registered under several keys.
     ///
     /// # Errors
     ///
-    /// If the actor has ended, the system has terminated or is sealed, or there is no room.
+    /// If the actor has stopped, if the system has terminated or is sealed, or if there is no room.
     pub fn register<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -121,11 +122,11 @@ impl Receptionist {
         Ok(Registered { key: key.clone(), service: service.clone() })
     }
 
-    /// As [`register`](Self::register), for actors: the acknowledgement comes as a message.
+    /// As [`register`](Self::register), but the confirmation is sent to `ack` as a message.
     ///
     /// # Errors
     ///
-    /// As there; then no message comes.
+    /// As [`register`](Self::register); then no message is sent.
     pub fn register_and_tell<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -137,13 +138,15 @@ impl Receptionist {
         Ok(())
     }
 
-    /// Offers an actor no more under this key; under others it stays. False if it was not.
+    /// Deregisters an actor from this key; registrations under other keys stay. Returns false if
+    /// the actor was not registered.
     pub fn deregister<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
         service: &ActorRef<M>,
     ) -> bool {
-        let Some((to_notify, removed)) = self.0.table.with(|table| table.remove_service(key, service))
+        let Some((to_notify, removed)) =
+            self.0.table.with(|table| table.remove_service(key, service))
         else {
             return false;
         };
@@ -152,18 +155,18 @@ impl Receptionist {
         true
     }
 
-    /// Who is registered under a key now, in the order of registration.
+    /// The actors that are registered under a key now, in the order of registration.
     #[must_use]
     pub fn find<M: Send + 'static>(&self, key: &ServiceKey<M>) -> Listing<M> {
         let found = self.0.table.with(|table| table.entry(key).map(|entry| entry.listing.clone()));
         found.unwrap_or_else(|| Listing::empty(key.clone()))
     }
 
-    /// As [`find`](Self::find), for actors: the listing comes as a message.
+    /// As [`find`](Self::find), but the listing is sent to `to` as a message.
     ///
     /// # Errors
     ///
-    /// The listing comes back, as from [`ActorRef::tell`].
+    /// Returns the listing to the caller, as [`ActorRef::tell`] does.
     pub fn find_and_tell<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -172,27 +175,28 @@ impl Receptionist {
         to.tell(self.find(key))
     }
 
-    /// Tells `to` at once who is registered under a key, also if nobody is, and again at each
-    /// change, until it unsubscribes or ends. One actor may subscribe to several keys; a second
-    /// time to the same one is answered again.
+    /// Subscribes `to` to a key: it receives the current listing at once, even if that is empty,
+    /// and a new one at each change, until it unsubscribes or stops. One actor may subscribe to
+    /// several keys; a second subscription to the same key sends the listing again.
     ///
     /// # Errors
     ///
-    /// If `to` has ended, the system has terminated or is sealed, or there is no room.
+    /// If `to` has stopped, if the system has terminated or is sealed, or if there is no room.
     pub fn subscribe<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
         to: &ActorRef<Listing<M>>,
     ) -> Result<(), ReceptionistError> {
         let pid = self.prepare_listing(to)?;
-        let (to_notify, removed) = self.0.table.with(|table| table.subscribe(key, to.clone(), pid))?;
+        let (to_notify, removed) =
+            self.0.table.with(|table| table.subscribe(key, to.clone(), pid))?;
         drop(removed);
         self.deliver(key, to_notify);
         self.remove_if_stopped(to);
         Ok(())
     }
 
-    /// Tells `to` no more of this key. False if it was told nothing before.
+    /// Unsubscribes `to` from a key. Returns false if it was not subscribed.
     pub fn unsubscribe<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -202,13 +206,13 @@ impl Receptionist {
         removed.is_some()
     }
 
-    /// How many services, subscribers and groups are listed.
+    /// The number of services, subscribers and groups.
     #[must_use]
     pub fn listed(&self) -> usize {
         self.0.table.with(|table| table.len())
     }
 
-    /// Rule 3: an actor is about to be listed.
+    /// Rule 3: called before an actor is added to the table.
     fn prepare_listing<M: 'static>(&self, actor: &ActorRef<M>) -> Result<Pid, ReceptionistError> {
         let actor = actor.any();
         if actor.system().is_sealed() {
@@ -224,7 +228,7 @@ impl Receptionist {
         }
     }
 
-    /// An actor has ended.
+    /// Removes an actor that has stopped.
     pub(crate) fn remove_actor(&self, pid: Pid) {
         let task = self.0.table.with(|table| table.remove_actor(pid));
         for task in task {
@@ -232,13 +236,13 @@ impl Receptionist {
         }
     }
 
-    /// The system has ended.
+    /// Closes the receptionist of a system that has terminated.
     pub(crate) fn close(&self) {
         let removed = self.0.table.with(ServiceTable::close);
         drop(removed);
     }
 
-    /// Tells subscribers what waits for them.
+    /// Sends subscribers the listings of their backlogs.
     fn deliver<M: Send + 'static>(&self, key: &ServiceKey<M>, to_notify: ToNotify<M>) {
         for (id, to) in to_notify {
             self.deliver_to(key, id, &to);
@@ -252,7 +256,9 @@ impl Receptionist {
         to: &ActorRef<Listing<M>>,
     ) {
         let table = &self.0.table;
-        let of = |entry: &mut KeyEntry<M>| entry.backlog(id).is_some_and(|backlog| backlog.begin_drain());
+        let of = |entry: &mut KeyEntry<M>| {
+            entry.backlog(id).is_some_and(|backlog| backlog.begin_drain())
+        };
         if !table.with(|table| table.entry(key).is_some_and(of)) {
             return;
         }
@@ -261,7 +267,7 @@ impl Receptionist {
             let next = table.with(|table| table.entry(key)?.backlog(id)?.next());
             let mut listing = match next {
                 None => return core::mem::forget(guard),
-                // A newer one says more.
+                // A newer listing replaces the dropped ones.
                 Some(BacklogEntry::Lost(_)) => continue,
                 Some(BacklogEntry::Item(listing)) => Some(listing),
             };
@@ -282,7 +288,7 @@ impl Receptionist {
         }
     }
 
-    /// There was no room: a timer sees to it that it is tried again.
+    /// The subscriber has no room: puts the listing back and sets a timer for the next attempt.
     fn put_back<M: Send + 'static>(
         &self,
         key: &ServiceKey<M>,
@@ -306,7 +312,7 @@ impl Receptionist {
         };
         let retry = crate::events::RETRY;
         if self.0.scheduler.schedule_once_fn(retry, DispatcherId::DEFAULT, job).is_err() {
-            // The next change serves it.
+            // The next change drains the backlog.
             self.timer_fired(key, id);
         }
     }
@@ -319,10 +325,10 @@ impl Receptionist {
         });
     }
 
-    /// A look at a key that costs one load while nothing changes.
+    /// A view of a key; checking it costs one load while nothing changes.
     pub(crate) fn view<M: Send + 'static>(&self, key: &ServiceKey<M>) -> View<M> {
         let version = Counted::new(AtomicUsize::new(0));
-        // Without room, or after the end, it is always empty.
+        // If there is no room, or the system has terminated, the view stays empty.
         let _ = self.0.table.with(|table| table.add_view(key, version.clone()));
         View { receptionist: self.clone(), version, key: key.clone() }
     }
@@ -344,7 +350,7 @@ impl<M: Send + 'static> Drop for DrainGuard<'_, M> {
     }
 }
 
-/// A look at who is registered under a key.
+/// A view of the actors that are registered under a key.
 pub(crate) struct View<M: Send + 'static> {
     receptionist: Receptionist,
     key: ServiceKey<M>,
@@ -352,10 +358,11 @@ pub(crate) struct View<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> View<M> {
-    /// Which listing it is; it rises with every change.
+    /// The version of the listing, which increases with every change.
     #[inline]
     pub(crate) fn version(&self) -> usize {
-        // Acquire: pairs with the change; what is found after it is that or newer.
+        // Acquire: pairs with the increment at a change; a listing that is read afterwards is that
+        // version or a newer one.
         self.version.load(Acquire)
     }
 

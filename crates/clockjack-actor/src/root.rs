@@ -1,5 +1,5 @@
 //! A single-threaded actor system, driven by the caller.
-#![expect(unsafe_code, reason = "promises that what it spawns stays on its thread")]
+#![expect(unsafe_code, reason = "spawns actors that are not `Send` on their own thread")]
 
 use alloc::boxed::Box;
 use core::{
@@ -184,8 +184,14 @@ impl RootContext {
             Err(FailedStart { error, system: Some(system) }) => (system, Some(error)),
         };
         let host = Box::new(SharedToolbox(toolbox));
-        let root =
-            Self { executor, system, host, is_driver_registered: false, is_manual, _here: PhantomData };
+        let root = Self {
+            executor,
+            system,
+            host,
+            is_driver_registered: false,
+            is_manual,
+            _here: PhantomData,
+        };
         // A system that has started is shut down like any other, by the drop of `root`.
         error.map_or(Ok(root), Err)
     }
@@ -276,7 +282,8 @@ impl RootContext {
             // An actor that is ready again and again makes `step_many` return early, so that the
             // clock is read.
             let is_idle = stepped < until_clock_read && !self.executor.is_ready();
-            let is_time_up = clock.now().since(begun) >= ROUND_TIME_MAX && !mutant!("root-turn-untimed");
+            let is_time_up =
+                clock.now().since(begun) >= ROUND_TIME_MAX && !mutant!("root-turn-untimed");
             if stepped == 0 || is_idle || is_time_up {
                 break;
             }

@@ -1,20 +1,21 @@
-//! Routers: one address in front of many actors.
+//! Routers: actors that distribute messages to other actors, the routees.
 //!
-//! A [`Pool`] starts its routees itself, as its children, supervises them and changes their number.
-//! A [`Group`] routes to whoever is registered under a key. Both are spawned like any actor, and
-//! what comes back is an `ActorRef` of the routees' messages.
+//! A [`Pool`] starts its routees as its children, supervises them and changes their number. A
+//! [`Group`] routes to the actors that are registered under a key. Both are spawned like any actor;
+//! the result is an `ActorRef` for the routees' messages.
 //!
-//! The router is an actor of its own, so messages from one sender to one routee keep their order.
-//! A message is moved from mailbox to mailbox, not boxed.
+//! A router is itself an actor, so messages from one sender to one routee keep their order.
+//! Messages are moved from mailbox to mailbox, without boxing.
 //!
 //! # What happens to a message
 //!
-//! * If the mailbox of the routee that was chosen is full, the next one that has room gets it. With
-//!   consistent hashing and for a broadcast it has to be this one, and it becomes a dead letter.
-//! * A routee of a pool that has stopped, by itself or because its strategy has given up, is
-//!   replaced by a fresh one when the next message would go to it, which then gets it.
-//! * A routee of a group that has stopped is not in the listing any more.
-//! * Without a routee it becomes a dead letter: [`DeadLetterReason::NoReceiver`].
+//! * If the mailbox of the chosen routee is full, the next routee with room gets the message. With
+//!   consistent hashing and in a broadcast only the chosen routee may handle the message; then the
+//!   message becomes a dead letter.
+//! * If a routee of a pool has stopped, by itself or because the limit of its strategy was
+//!   exceeded, the next message for it starts a new routee, which gets that message.
+//! * A routee of a group that has stopped is removed from the listing.
+//! * If there is no routee, the message becomes a dead letter: [`DeadLetterReason::NoReceiver`].
 
 mod group;
 mod pool;
@@ -29,10 +30,10 @@ pub use self::{
 };
 use crate::{
     ActorRef, DeadLetterReason,
-    router_logic::{VIRTUAL_NODES_DEFAULT, Random, HashRing, RoundRobin, SmallestMailbox},
+    router_logic::{HashRing, Random, RoundRobin, SmallestMailbox, VIRTUAL_NODES_DEFAULT},
 };
 
-/// Which routee a message goes to.
+/// The routing logic: which routee gets a message.
 pub(crate) enum Logic<M> {
     RoundRobin(RoundRobin),
     Random(Random),
@@ -53,18 +54,19 @@ impl<M> Clone for Logic<M> {
     }
 }
 
-/// Routees, and how one of them is chosen.
+/// The routees, and the logic that chooses one of them.
 pub(crate) struct Routing<M> {
     logic: Logic<M>,
     routees: Vec<ActorRef<M>>,
-    /// Numbers of the routees on it, and the routee of each number.
+    /// The hash ring with the ids of the routees. `numbers` contains the id of each routee, by its
+    /// index.
     ring: HashRing,
     numbers: Vec<u64>,
 }
 
-/// A message that found no routee: whose it would have been, and why.
+/// A message that could not be delivered: its intended routee, and the reason.
 pub(crate) struct Undelivered {
-    /// None if there is no routee.
+    /// `None` if there is no routee.
     pub(crate) index: Option<usize>,
     pub(crate) reason: DeadLetterReason,
 }
@@ -79,7 +81,7 @@ impl<M: 'static> Routing<M> {
         &self.routees
     }
 
-    /// Other routees. The number of each stays its own, so that keys stay with their routees.
+    /// Replaces the routees. A routee keeps its id on the ring, so that its keys stay with it.
     pub(crate) fn set(&mut self, routees: Vec<ActorRef<M>>, number: impl Fn(usize) -> u64) {
         self.routees = routees;
         if let Logic::Hash(_) = self.logic {
@@ -92,8 +94,8 @@ impl<M: 'static> Routing<M> {
         }
     }
 
-    /// Sends a message on. `replace` may put another routee in the place of one that has stopped;
-    /// `lose` is told of what has no receiver.
+    /// Routes a message. `replace` may start a new routee in place of one that has stopped;
+    /// `on_undelivered` is called for a message without a receiver.
     pub(crate) fn route(
         &mut self,
         msg: M,
@@ -115,7 +117,10 @@ impl<M: 'static> Routing<M> {
             }
         };
         let Some(first) = picked else {
-            return on_undelivered(Undelivered { index: None, reason: DeadLetterReason::NoReceiver });
+            return on_undelivered(Undelivered {
+                index: None,
+                reason: DeadLetterReason::NoReceiver,
+            });
         };
         let tries = if let Logic::Hash(_) = self.logic { 1 } else { n };
         let mut msg = Some(msg);

@@ -1,9 +1,8 @@
-//! Which routee a message goes to, and how many routees there should be: decisions only.
+//! The decisions of routers: which routee gets a message, and how many routees a pool should have.
 //!
-//! Routees are known here by their position, `0..n_routees`, and on a [`HashRing`] by a number that
-//! stays theirs. Nothing here sends, spawns or reads a clock, and all of it gives the same answers
-//! in every run and on every machine: [`Random`] has a seed, and keys are hashed by
-//! [`StableHasher`].
+//! Routees are identified by their index, `0..n_routees`, and on a [`HashRing`] by a permanent id.
+//! Nothing here sends, spawns or reads a clock, and all results are the same in every run and on
+//! every machine: [`Random`] has a seed, and keys are hashed by [`StableHasher`].
 
 use alloc::vec::Vec;
 use core::{
@@ -13,20 +12,20 @@ use core::{
 
 use clockjack_sync::splitmix::{STEP, mix};
 
-/// Each routee in its turn. It goes on where it was if routees come or go.
+/// Chooses the routees in rotation. The rotation continues at the same index if routees come or go.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
     next_index: usize,
 }
 
 impl RoundRobin {
-    /// Begins with the first routee.
+    /// Starts with the first routee.
     #[must_use]
     pub const fn new() -> Self {
         Self { next_index: 0 }
     }
 
-    /// The routee whose turn it is; none if there is none.
+    /// The next routee; `None` if there are no routees.
     pub fn pick(&mut self, n_routees: usize) -> Option<usize> {
         let index = if self.next_index < n_routees { self.next_index } else { 0 };
         self.next_index = index + 1;
@@ -34,36 +33,36 @@ impl RoundRobin {
     }
 }
 
-/// All routees.
+/// Chooses all routees.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Broadcast;
 
 impl Broadcast {
-    /// Every routee, in order.
+    /// The indices of all routees, in order.
     #[must_use]
     pub fn pick(self, n_routees: usize) -> core::ops::Range<usize> {
         0..n_routees
     }
 }
 
-/// The routee with the fewest messages; among equals each in its turn.
+/// Chooses the routee with the fewest messages; routees with equal numbers are chosen in rotation.
 #[derive(Clone, Debug, Default)]
 pub struct SmallestMailbox {
-    /// Where the search begins: behind who was chosen last.
+    /// Where the search begins: after the routee that was chosen last.
     first_index: usize,
 }
 
 impl SmallestMailbox {
-    /// Begins with the first routee among equals.
+    /// Starts with the first routee among equals.
     #[must_use]
     pub const fn new() -> Self {
         Self { first_index: 0 }
     }
 
-    /// The routee with the shortest mailbox; none if there is none.
+    /// The routee with the shortest mailbox; `None` if there are no routees.
     ///
-    /// Each length is read once at most, because it may change under the reader's eyes. After an
-    /// empty mailbox no other is looked at: none can be shorter.
+    /// Each length is read at most once, because it may change concurrently. The search stops at an
+    /// empty mailbox: none can be shorter.
     pub fn pick(
         &mut self,
         n_routees: usize,
@@ -86,42 +85,43 @@ impl SmallestMailbox {
     }
 }
 
-/// Any routee, drawn from a seeded stream (`SplitMix64`, by Steele, Lea and Flood).
+/// Chooses routees by a seeded pseudo-random sequence (`SplitMix64`, by Steele, Lea and Flood).
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The stream of this seed.
+    /// The sequence of this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The routee that is drawn; none if there is none.
+    /// The chosen routee; `None` if there are no routees.
     pub fn pick(&mut self, n_routees: usize) -> Option<usize> {
         if n_routees == 0 {
             return None;
         }
         self.state = self.state.wrapping_add(STEP);
-        // The high half of the product is below the factor, and even to within 2^-64 of it.
+        // Multiply-shift: the high half of the product is less than the factor, and uniform to
+        // within 2^-64 of it.
         let product = u128::from(mix(self.state)) * (n_routees as u128);
-        Some(usize::try_from(product >> 64).expect("it is below a usize"))
+        Some(usize::try_from(product >> 64).expect("less than `n_routees`"))
     }
 }
 
-/// How many places each routee has on a [`HashRing`] by default: the busiest of fifty routees then gets
-/// about a third more keys than the mean.
+/// The default number of virtual nodes per routee on a [`HashRing`]. With it, the busiest of fifty
+/// routees gets about a third more keys than the mean.
 pub const VIRTUAL_NODES_DEFAULT: usize = 64;
-/// The most places a routee may have: more only costs memory.
+/// The most virtual nodes per routee; more would only cost memory.
 pub const VIRTUAL_NODES_MAX: usize = 4096;
 
-/// Consistent hashing: a key stays with its routee for as long as that one is there, and if one
-/// comes or goes only the keys move that it takes or leaves.
+/// A ring for consistent hashing: a key stays with its routee as long as the routee is on the ring,
+/// and when a routee is added or removed, only the keys move that it gains or loses.
 ///
-/// Each routee has a number of places on a circle of hashes, and a key belongs to the next place
-/// (Karger and others, "Consistent hashing and random trees", 1997).
+/// Each routee has a number of virtual nodes on a circle of hashes, and a key belongs to the next
+/// node (Karger and others, "Consistent hashing and random trees", 1997).
 ///
 /// # Examples
 ///
@@ -135,13 +135,13 @@ pub const VIRTUAL_NODES_MAX: usize = 4096;
 /// ```
 #[derive(Clone, Debug)]
 pub struct HashRing {
-    /// Hash and routee, in order; equal hashes go by the routee.
+    /// Virtual nodes as pairs of hash and routee, sorted; equal hashes are sorted by routee.
     nodes: Vec<(u64, u64)>,
     nodes_each: usize,
 }
 
 impl HashRing {
-    /// A ring without routees. `nodes_each` is brought into `1..=VIRTUAL_NODES_MAX`.
+    /// A ring without routees. `nodes_each` is clamped to `1..=VIRTUAL_NODES_MAX`.
     #[must_use]
     pub const fn new(nodes_each: usize) -> Self {
         let nodes_each = match nodes_each {
@@ -152,13 +152,13 @@ impl HashRing {
         Self { nodes: Vec::new(), nodes_each }
     }
 
-    /// How many routees it has.
+    /// The number of routees.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len() / self.nodes_each
     }
 
-    /// Whether it has no routee.
+    /// Whether there are no routees.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -170,7 +170,7 @@ impl HashRing {
         self.nodes.binary_search(&(node_hash(routee, 0), routee)).is_ok()
     }
 
-    /// Puts a routee on the ring; false if it is there already.
+    /// Adds a routee. Returns false if it is on the ring already.
     pub fn insert(&mut self, routee: u64) -> bool {
         let is_new = !self.contains(routee);
         if is_new {
@@ -180,14 +180,14 @@ impl HashRing {
         is_new
     }
 
-    /// Takes a routee off the ring; false if it is not there.
+    /// Removes a routee. Returns false if it is not on the ring.
     pub fn remove(&mut self, routee: u64) -> bool {
         let was_there = self.contains(routee);
         self.nodes.retain(|(_, other)| *other != routee);
         was_there
     }
 
-    /// Puts exactly the routees `0..n_routees` on the ring: those of a pool.
+    /// Sets the routees to exactly `0..n_routees`, as a pool needs it.
     pub fn resize(&mut self, n_routees: usize) {
         let n_routees = n_routees as u64;
         self.nodes.retain(|(_, routee)| *routee < n_routees);
@@ -196,7 +196,8 @@ impl HashRing {
         self.nodes.sort_unstable();
     }
 
-    /// The routee of a key; none if there is none. Any hash will do, also the key itself.
+    /// The routee of a key; `None` if there are no routees. Any hash is suitable, even the key
+    /// itself.
     #[must_use]
     pub fn pick(&self, key_hash: u64) -> Option<u64> {
         let point = mix(key_hash ^ KEYS);
@@ -210,73 +211,74 @@ impl HashRing {
     }
 }
 
-/// What a [`Resizer`] looks at in a routee.
+/// The load of a routee, as a [`Resizer`] uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// How many messages wait.
+    /// The number of messages in the mailbox.
     pub mailbox_len: usize,
-    /// Whether it handles one.
+    /// Whether the routee is handling a message.
     pub is_busy: bool,
 }
 
-/// How many routees a pool should have, by how busy they are.
+/// Decides how many routees a pool should have, from their load.
 ///
-/// It grows when every routee is under pressure, and shrinks when only a small part is busy. It
-/// always leaves one routee more than are busy, so that shrinking does not make it grow again.
+/// The pool grows when every routee is under pressure, and shrinks when only a small part is busy.
+/// It always keeps one routee more than are busy, so that shrinking does not cause the next growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resizer {
-    /// The fewest routees.
+    /// The smallest number of routees.
     pub routees_min: usize,
-    /// The most routees.
+    /// The largest number of routees.
     pub routees_max: usize,
-    /// A routee is under pressure if it is busy and so many messages wait, or more. With 0 it is
-    /// enough that it is busy.
+    /// A routee is under pressure if it is busy and at least this many messages wait. With 0, being
+    /// busy is enough.
     pub pressure_len: usize,
-    /// By how many routees it grows or shrinks at once, at most.
+    /// The most routees by which the pool grows or shrinks at once.
     pub step: usize,
-    /// It shrinks if fewer than so many in a hundred are busy.
+    /// The pool shrinks if less than this percentage of the routees is busy.
     pub busy_percent_min: u8,
 }
 
-/// What a [`Resizer`] decides.
+/// The decision of a [`Resizer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
-    /// As many as there are.
+    /// Keep the number of routees.
     Stay,
-    /// So many more.
+    /// Add this many routees.
     Grow(usize),
-    /// So many fewer.
+    /// Remove this many routees.
     Shrink(usize),
 }
 
 impl Resizer {
-    /// Between 1 and 10 routees, two at a time: more if in each mailbox a message waits behind the
-    /// one being handled, fewer if less than 30 % are busy.
+    /// Between 1 and 10 routees, changed by up to two at a time: more if each busy routee has a
+    /// further message waiting, fewer if less than 30 % are busy.
     pub const DEFAULT: Self =
         Self { routees_min: 1, routees_max: 10, pressure_len: 1, step: 2, busy_percent_min: 30 };
 
-    /// Whether this can be carried out.
+    /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// If the fewest are none or more than the most, if the step is 0, or if the percentage is
-    /// above 100.
+    /// If `routees_min` is 0 or greater than `routees_max`, if `step` is 0, or if
+    /// `busy_percent_min` is greater than 100.
     pub fn validate(&self) -> Result<(), ResizerError> {
         let Self { routees_min, routees_max, step, busy_percent_min, .. } = *self;
         if routees_min == 0 {
-            Err(ResizerError("`routees_min` is 0: messages would have nowhere to go"))
+            Err(ResizerError("`routees_min` is 0: there would be no receiver for messages"))
         } else if routees_min > routees_max {
-            Err(ResizerError("`routees_min` is above `routees_max`"))
+            Err(ResizerError("`routees_min` is greater than `routees_max`"))
         } else if step == 0 {
             Err(ResizerError("`step` is 0: the pool would never change"))
         } else if busy_percent_min > 100 {
-            Err(ResizerError("`busy_percent_min` is above 100"))
+            Err(ResizerError("`busy_percent_min` is greater than 100"))
         } else {
             Ok(())
         }
     }
 
-    /// Decides from the load of every routee. Outside of its bounds it goes to them at once.
+    /// Decides from the load of every routee. A pool outside of its bounds is brought to them at
+    /// once.
     #[must_use]
     pub fn decide(&self, routees: impl IntoIterator<Item = Load>) -> Resize {
         let (mut n_routees, mut n_busy, mut n_pressed) = (0_usize, 0_usize, 0_usize);
@@ -311,7 +313,7 @@ impl Default for Resizer {
     }
 }
 
-/// A [`Resizer`] that cannot be carried out. Trying again does not help.
+/// The error of an invalid [`Resizer`]. Permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResizerError(&'static str);
 
@@ -323,27 +325,28 @@ impl fmt::Display for ResizerError {
 
 impl core::error::Error for ResizerError {}
 
-/// A fast hash without a seed, for spreading keys over routees. Not against those who choose keys
-/// to collide.
+/// A fast hash function without a seed, for distributing keys over routees. It is not resistant
+/// against keys that are chosen to collide.
 ///
-/// Numbers count with their value, whatever the machine's byte order and word; only a slice of
-/// wide numbers is given to a hasher as the bytes that it has in memory. Eight bytes at a time are
-/// mixed in by a multiplication, and what comes out goes through the finish of `SplitMix64`.
+/// Numbers are hashed by their value, independent of the machine's byte order and word size; only
+/// slices of multi-byte numbers reach a hasher as the bytes that they have in memory. Eight bytes
+/// at a time are mixed in by a multiplication, and the result goes through the finalizer of
+/// `SplitMix64`.
 #[derive(Clone, Debug)]
 pub struct StableHasher {
     state: u64,
 }
 
 impl StableHasher {
-    /// A hasher that has seen nothing.
+    /// A hasher without input.
     #[must_use]
     pub const fn new() -> Self {
         Self { state: STEP }
     }
 
     fn word(&mut self, word: u64) {
-        // Odd factors lose nothing; the rotation brings the high bits, which depend on all others,
-        // to where the next multiplication spreads them.
+        // Multiplying by an odd factor loses no information. The rotation moves the high bits,
+        // which depend on all others, to where the next multiplication spreads them.
         self.state = (self.state ^ word).wrapping_mul(FACTOR).rotate_left(29);
     }
 }
@@ -361,7 +364,7 @@ impl Hasher for StableHasher {
         let mut last = [0; 8];
         last[..tail.len()].copy_from_slice(tail);
         self.word(u64::from_le_bytes(last));
-        // What ends in zeros is not what is shorter.
+        // Distinguishes input that ends in zeros from shorter input.
         self.word(bytes.len() as u64);
     }
 
@@ -390,7 +393,7 @@ impl Hasher for StableHasher {
     }
 
     fn write_isize(&mut self, n: isize) {
-        // By its value, so that -1 is the same on machines of 32 bits.
+        // By its value, so that -1 has the same hash on 32-bit machines.
         self.word((n as i64).cast_unsigned());
     }
 
@@ -407,12 +410,13 @@ pub fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
     hasher.finish()
 }
 
-/// The fraction of the square root of 7 in 64 bits, which is odd.
+/// The fractional part of the square root of 7 in 64 bits, which is odd.
 const FACTOR: u64 = 0xa54f_f53a_5f1d_36f1;
-/// The same of 3: it keeps keys apart from routees of the same number.
+/// The fractional part of the square root of 3; distinguishes keys from routees with the same
+/// number.
 const KEYS: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// The nth place of a routee.
+/// The hash of the nth virtual node of a routee.
 fn node_hash(routee: u64, nth: u64) -> u64 {
     mix(mix(routee.wrapping_add(STEP)).wrapping_add(nth.wrapping_mul(STEP)))
 }

@@ -2,12 +2,12 @@
 
 mod builder;
 mod dispatchers;
-mod stop_waiters;
 mod guardian;
 mod listed_filter;
 mod metrics;
 mod own_thread;
 mod shutdown;
+mod stop_waiters;
 mod termination;
 
 use alloc::{boxed::Box, string::ToString as _, vec::Vec};
@@ -37,26 +37,26 @@ use self::listed_filter::ListedFilter;
 pub use self::{
     builder::{FailedStart, HostParts, SystemBuilder},
     dispatchers::{DispatcherConfig, DispatcherHost, DispatcherKind, Pinned},
-    stop_waiters::Stopped,
     metrics::SystemMetrics,
     own_thread::{OwnThread, PolicyAnswer, PolicyAnswers, RealtimeClass, ThreadPolicy},
     shutdown::ShutdownTask,
+    stop_waiters::Stopped,
     termination::{Termination, TerminationReport},
 };
 use crate::{
     ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo, IntoProps,
     LookupError, MsgOf, NotAChild, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
-    header::{AnyActor, ActorHeader, PREPARE, STOP, SystemSend},
     dead_letters::{self, DeadLetterInfo},
     escalation::Escalations,
     events::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
         SystemEvent,
     },
-    system_queue::TimerEvent,
+    header::{ActorHeader, AnyActor, PREPARE, STOP, SystemSend},
     shutdown::Reason,
     spawn,
+    system_queue::TimerEvent,
 };
 
 /// A handle to an actor system. Cheap to clone.
@@ -206,7 +206,7 @@ impl ActorSystem {
 
     /// Removes and returns the failures that have reached the root and that no sink has accepted,
     /// the oldest first. Without a sink, these are all failures at the root.
-    #[must_use = "what is taken is not offered to any sink again"]
+    #[must_use = "the taken failures are not offered to a sink again"]
     pub fn take_escalations(&self) -> Vec<FailureInfo> {
         self.0.escalations.take_escalations()
     }
@@ -258,7 +258,7 @@ impl ActorSystem {
     #[must_use]
     pub fn dead_letters<M: 'static>(&self) -> ActorRef<M> {
         let dead_letters = self.0.dead_letters.with(|dead_letters| dead_letters.clone());
-        dead_letters::address(&dead_letters.expect("it is there as long as there is a handle"))
+        dead_letters::address(&dead_letters.expect("present while there is a handle"))
     }
 
     /// Starts an actor under `/system`, on which other actors rely: it is stopped after all actors
@@ -300,10 +300,12 @@ impl SystemInner {
     }
 
     /// Borrows a handle to this system.
-    #[expect(unsafe_code, reason = "lends what it does not count")]
+    #[expect(unsafe_code, reason = "borrows a handle that is not reference-counted")]
     pub(crate) fn handle(&self) -> &ActorSystem {
-        let me = self.uncounted_self.with(|me| me.as_ref().map(|me| core::ptr::from_ref::<ActorSystem>(me)));
-        let me = me.expect("it is set before the first actor is started");
+        let me = self
+            .uncounted_self
+            .with(|me| me.as_ref().map(|me| core::ptr::from_ref::<ActorSystem>(me)));
+        let me = me.expect("set before the first actor starts");
         // SAFETY: the handle is a field of `self`, and is set once and never changed.
         unsafe { &*me }
     }
@@ -556,7 +558,12 @@ impl SystemInner {
 
     /// Sends a timer event to an actor after `delay`, or after the longest delay that a job may
     /// have, if that is shorter. `None` if the job is refused.
-    pub(crate) fn schedule_event(&self, delay: Duration, actor: AnyActor, event: TimerEvent) -> Option<Delay> {
+    pub(crate) fn schedule_event(
+        &self,
+        delay: Duration,
+        actor: AnyActor,
+        event: TimerEvent,
+    ) -> Option<Delay> {
         // Allocated now, so that the expiry of the timer needs no allocation.
         actor.parent_link_or_new();
         let tell = move |_: &FireContext| actor.send_timer_event(event);

@@ -1,4 +1,4 @@
-//! What a kit for tests sees of a system and of an actor, beyond what users may.
+//! Access to a system and its actors for test kits, beyond the public API.
 
 mod effect;
 mod test_actor;
@@ -13,22 +13,24 @@ pub use self::{
 };
 use crate::{ActorPath, ActorSystem, header::AnyActor, spawn};
 
-/// An actor, as a look at the whole tree finds it.
+/// The state of one actor in [`all_actors`].
 #[derive(Clone, Debug)]
 pub struct ActorSnapshot {
-    /// Where it stands.
+    /// The path of the actor.
     pub path: ActorPath,
-    /// It has something to do.
+    /// Whether the actor is ready to run.
     pub is_ready: bool,
 }
 
-/// All actors, each before those below it.
+/// All actors, each before its descendants.
 #[must_use]
 pub fn all_actors(system: &ActorSystem) -> Vec<ActorSnapshot> {
     let user = system.inner().user();
     let root = user.as_ref().and_then(|user| user.parent.as_ref());
     let all = root.map_or_else(Vec::new, spawn::descendants);
-    let snapshot =
-        |one: &AnyActor| ActorSnapshot { path: one.path.clone(), is_ready: one.state() == RunState::Ready };
+    let snapshot = |one: &AnyActor| ActorSnapshot {
+        path: one.path.clone(),
+        is_ready: one.state() == RunState::Ready,
+    };
     all.iter().map(snapshot).collect()
 }

@@ -1,18 +1,20 @@
-//! What waits for one receiver whose mailbox has no room: bounded, the oldest goes first.
+//! A bounded queue of items for one receiver whose mailbox is full; when the queue is full, the
+//! oldest item is dropped.
 //!
-//! It stands under a lock of its owner's. Roles: *senders*, any thread, who put items in, and the
-//! *server*, one of them at a time, who takes them out and tells them.
+//! The owner keeps the backlog under a lock. Roles: *senders*, any thread, which push items, and
+//! the *drainer*, one of the senders at a time, which pops items and sends them to the receiver.
 //!
-//! 1. A sender puts its item in, under the lock. If that is the bound, the oldest goes, and is
-//!    counted.
-//! 2. The one that finds nobody serving serves: it takes an item under the lock, tells it outside,
-//!    and so on until nothing is left. That it finds nothing and that it ends its service is one
-//!    step under the lock, so no item is left behind. So items are told in the order in which they
-//!    were put in, and whoever is called from `tell`, on the same stack, only leaves its item.
-//! 3. If the receiver has no room the server puts the item back, in front, and ends its service.
-//!    What is left is served by the next sender or by a timer, of which one is under way.
+//! 1. A sender pushes its item under the lock. If the backlog is full, the oldest item is dropped
+//!    and counted.
+//! 2. A sender that finds no drainer becomes the drainer: it pops an item under the lock, sends it
+//!    outside of the lock, and repeats that until nothing is left. Finding the backlog empty and
+//!    ceasing to be the drainer is one step under the lock, so no item is left behind. So items are
+//!    sent in the order in which they were pushed, and a sender that is called from within `tell`,
+//!    on the same stack, only pushes its item.
+//! 3. If the receiver has no room, the drainer puts the item back at the front and stops draining.
+//!    The next sender or a timer, of which at most one is pending, drains the rest.
 //!
-//! *Why it cannot hang*: nobody waits for the server.
+//! *Why it cannot hang*: no thread waits for the drainer.
 
 use alloc::collections::VecDeque;
 
@@ -21,22 +23,22 @@ pub(crate) struct Backlog<T> {
     waiting: VecDeque<T>,
     capacity: usize,
     is_draining: bool,
-    /// A timer will serve it.
+    /// A timer that will drain the backlog is pending.
     has_timer: bool,
-    /// Lost since the last look.
+    /// Items dropped since the last report.
     lost: u64,
     lost_total: u64,
 }
 
-/// What is to be told next.
+/// What has to be sent next.
 pub(crate) enum BacklogEntry<T> {
     Item(T),
-    /// So many were lost before what comes next.
+    /// This many items were dropped before the next one.
     Lost(u64),
 }
 
 impl<T> Backlog<T> {
-    /// Room for so many, at least one.
+    /// A backlog for at most `capacity` items (at least one).
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -48,8 +50,8 @@ impl<T> Backlog<T> {
         }
     }
 
-    /// Puts an item behind the others; the one that had to go for it is to be dropped outside of
-    /// the lock.
+    /// Appends an item. Returns the item that was dropped for it, so that the caller drops it
+    /// outside of the lock.
     pub(crate) fn push(&mut self, item: T) -> Option<T> {
         let is_full = self.waiting.len() >= self.capacity;
         let oldest = if is_full { self.waiting.pop_front() } else { None };
@@ -60,7 +62,7 @@ impl<T> Backlog<T> {
         oldest
     }
 
-    /// Begins to serve, if nobody does and there is something.
+    /// Makes the caller the drainer, if there is none and there is something to send.
     pub(crate) fn begin_drain(&mut self) -> bool {
         let has_some = !self.waiting.is_empty() || self.lost > 0;
         let starts = has_some && !self.is_draining;
@@ -68,7 +70,7 @@ impl<T> Backlog<T> {
         starts
     }
 
-    /// What is to be told next; ends the service if nothing is.
+    /// Pops what has to be sent next; ends the drain if there is nothing.
     pub(crate) fn next(&mut self) -> Option<BacklogEntry<T>> {
         if self.lost > 0 {
             return Some(BacklogEntry::Lost(core::mem::take(&mut self.lost)));
@@ -78,8 +80,8 @@ impl<T> Backlog<T> {
         next
     }
 
-    /// There was no room: ends the service. What is lost for it is to be dropped outside of the
-    /// lock.
+    /// The receiver had no room: ends the drain. Returns the item if it is dropped because newer
+    /// items have taken its room, so that the caller drops it outside of the lock.
     pub(crate) fn put_back(&mut self, entry: BacklogEntry<T>) -> Option<T> {
         self.is_draining = false;
         match entry {
@@ -87,7 +89,7 @@ impl<T> Backlog<T> {
                 self.lost += n;
                 None
             }
-            // Newer ones have its room.
+            // Newer items have taken its room.
             BacklogEntry::Item(item) if self.waiting.len() >= self.capacity => {
                 self.count_lost(1);
                 Some(item)
@@ -99,18 +101,18 @@ impl<T> Backlog<T> {
         }
     }
 
-    /// Ends the service, whatever is left.
+    /// Ends the drain, even if items are left.
     pub(crate) fn end_drain(&mut self) {
         self.is_draining = false;
     }
 
-    /// Counts what was lost otherwise.
+    /// Counts items that were lost.
     pub(crate) fn count_lost(&mut self, n: u64) {
         self.lost += n;
         self.lost_total += n;
     }
 
-    /// Whether the caller is to set a timer.
+    /// Whether the caller has to set a timer.
     pub(crate) fn needs_timer(&mut self) -> bool {
         !core::mem::replace(&mut self.has_timer, true)
     }

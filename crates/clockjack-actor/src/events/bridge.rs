@@ -1,15 +1,16 @@
-//! Brings the warnings of the scheduler to the event stream, while somebody wants them.
+//! Forwards the warnings of the scheduler to the event stream, while there are subscribers for
+//! them.
 //!
-//! A future on the system's executor reads a subscription to the scheduler's diagnostics. It is
-//! started by the first who wants warnings and ends when nobody does any more.
+//! A future on the system's executor reads a subscription to the scheduler's diagnostics. The first
+//! subscriber to warnings starts it; it completes when there are none left.
 //!
-//! Roles: *lookers*, who have changed what is wanted, and the *reader*, the future.
+//! Roles: *updaters*, which have changed the set of subscribers, and the *reader*, the future.
 //!
-//! 1. A looker that finds warnings wanted and no reader, under the lock, starts one. One that finds
-//!    a reader wakes it.
-//! 2. The reader leaves its waker and then looks whether warnings are wanted. If not it ends, and
-//!    that is one step under the lock. So either its look finds the change or the looker's wake
-//!    comes after the waker.
+//! 1. An updater that finds warnings wanted and no reader, under the lock, starts a reader. An
+//!    updater that finds a reader wakes it.
+//! 2. The reader registers its waker and then checks whether warnings are wanted. If not, it
+//!    completes; the check and the withdrawal are one step under the lock. So either the reader's
+//!    check sees the change, or the updater's wake comes after the registration of the waker.
 
 use core::{future::poll_fn, task::Poll};
 
@@ -22,7 +23,7 @@ use super::{
     stream::{Inner, Publish as _},
 };
 
-/// How many warnings wait to be read.
+/// The most warnings that wait to be read.
 const WARNINGS_MAX: usize = 64;
 
 /// See the [module](self).
@@ -36,7 +37,7 @@ impl Bridge {
         Self { has_reader: Lock::new(false), reader: AtomicWaker::new() }
     }
 
-    /// What is wanted has changed.
+    /// Called when the set of subscribers has changed.
     pub(super) fn update(&self, stream: &Counted<Inner>, executor: &Handle) {
         let starts = self.has_reader.with(|has| {
             let starts = !*has && stream.wants(EventKinds::SCHEDULER);
@@ -49,13 +50,13 @@ impl Bridge {
         let slot = ReaderSlot(Some(stream.clone()));
         if let Ok(warnings) = stream.scheduler.diagnostics().subscribe(Kinds::WARNING, WARNINGS_MAX)
         {
-            // If it is refused for want of room, the next who subscribes tries again.
+            // If the executor has no room, the next subscription tries again.
             drop(executor.spawn(read(slot, warnings)));
         }
     }
 }
 
-/// The reader's place, which is free again when it ends, also by force.
+/// Marks that there is a reader; the drop clears the mark, also if the future is dropped by force.
 struct ReaderSlot(Option<Counted<Inner>>);
 
 impl Drop for ReaderSlot {
@@ -76,7 +77,7 @@ async fn read(mut slot: ReaderSlot, mut warnings: Subscription) {
                 !*has
             });
             if is_unwanted {
-                // It has been given up already, and may be another's by now.
+                // The mark is already cleared, and may belong to another reader by now.
                 slot.0 = None;
                 return Poll::Ready(None);
             }

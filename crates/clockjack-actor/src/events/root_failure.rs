@@ -1,23 +1,24 @@
-//! A failure at the root as numbers, for recorders and meters.
+//! The numbers of a failure at the root, for recorders and metrics.
 
 use clockjack_exec::Pid;
 use clockjack_observe::{Event, Record, event::ActorId};
 
 use crate::FailureInfo;
 
-/// A failure that has come up to the root, without its words: it allocates nothing, and can be
-/// copied to wherever numbers are kept. Told to those who were given to
-/// [`SystemBuilder::observe_root`](crate::SystemBuilder::observe_root).
+/// The numbers of a failure that has reached the root. The value allocates nothing and can be
+/// copied. [`SystemBuilder::observe_root`](crate::SystemBuilder::observe_root) sets an observer for
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RootFailure {
-    /// When it came there, in nanoseconds since the start of the system, by the system's clock.
+    /// When the failure reached the root, in nanoseconds since the start of the system, by the
+    /// system's clock.
     pub at_ns: u64,
     /// The actor that failed in the first place.
     pub actor: Pid,
-    /// The root.
+    /// The root actor.
     pub root: Pid,
-    /// How many levels it has come up. Saturates.
+    /// How many levels the failure was escalated. Saturates.
     pub stage: u8,
     /// How often the actor that failed was restarted before.
     pub restarts: u32,
@@ -37,8 +38,8 @@ impl RootFailure {
         }
     }
 
-    /// The record of it for a flight recorder: an [`Event::FailureEscalated`] to the root. An
-    /// event has actors by their indices, and room for neither restarts nor code.
+    /// The record for a flight recorder: an [`Event::FailureEscalated`] to the root. The event
+    /// identifies actors by their indices, and has no room for restarts and code.
     #[must_use]
     pub fn record(&self) -> Record {
         let (actor, to) = (ActorId(self.actor.index()), ActorId(self.root.index()));

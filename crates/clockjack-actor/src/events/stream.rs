@@ -1,4 +1,4 @@
-//! How events come to actors that have asked for them.
+//! [`EventStream`]: delivers events to actors that have subscribed to them.
 
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
@@ -20,27 +20,29 @@ use super::{
 };
 use crate::{ActorPath, ActorRef, system::call_catching_panics};
 
-/// How many events wait for a subscriber whose mailbox is full, if nothing else is set.
+/// The default limit of events that wait for a subscriber whose mailbox is full.
 pub const EVENTS_WAITING_MAX: usize = 256;
 
-/// After how long a subscriber whose mailbox was full is tried again, if no event comes before.
+/// The delay after which events are sent again to a subscriber whose mailbox was full, if no new
+/// event comes before.
 pub(crate) const RETRY: Duration = Duration::from_millis(10);
 
-/// Tells events to actors that have asked for them. Cheap to clone.
+/// Delivers events to actors that have subscribed to them. Cheap to clone.
 ///
-/// An event goes into the mailbox of each subscriber. For one whose mailbox is full it waits, with
-/// others up to a bound; beyond it the oldest goes, is counted, and the subscriber is told how
-/// many by [`SystemEvent::EventsDropped`] as soon as it has room. A subscriber that stops is
-/// removed. While nobody wants a kind of event, publishing it costs one load.
+/// An event goes into the mailbox of each subscriber. If the mailbox is full, the event waits in a
+/// bounded backlog. If the backlog is full, the oldest event is dropped and counted, and the
+/// subscriber receives the number as [`SystemEvent::EventsDropped`] as soon as it has room. A
+/// subscriber that stops is removed. While a kind of event has no subscriber, publishing it costs
+/// one load.
 ///
-/// A dead letter for want of room is told to nobody if it was for a subscriber to dead letters, and
-/// so it is with what a subscriber to unhandled messages leaves unhandled itself: each event about
-/// it could make the next.
+/// To prevent feedback loops, two kinds of events are not published: dead letters caused by a full
+/// mailbox of a subscriber to dead letters, and messages that a subscriber to unhandled messages
+/// leaves unhandled itself. Each event about one of these could cause the next.
 #[derive(Clone)]
 pub struct EventStream(Counted<Inner>);
 
 pub(super) struct Inner {
-    /// The kinds that somebody wants; nobody looks further for others.
+    /// The kinds that have a subscriber; a publisher of another kind looks no further.
     wanted: AtomicU32,
     list: Lock<List>,
     dropped: Counter,
@@ -52,7 +54,7 @@ pub(super) struct Inner {
 #[derive(Default)]
 struct List {
     subscribers: Vec<Counted<Subscriber>>,
-    /// Nobody may subscribe any more.
+    /// No further subscriptions are accepted.
     is_closed: bool,
 }
 
@@ -74,15 +76,15 @@ impl EventStream {
         }))
     }
 
-    /// Tells `to` all events of these kinds from now on. A second call for the same actor sets
-    /// other kinds. Without effect, and false, if `to` has stopped, the system has terminated, or
-    /// it was sealed.
+    /// Subscribes `to` to events of these kinds. A second call for the same actor replaces the
+    /// kinds. Returns false, without effect, if `to` has stopped, if the system has terminated, or
+    /// if it is sealed.
     pub fn subscribe(&self, kinds: EventKinds, to: ActorRef<SystemEvent>) -> bool {
         self.subscribe_bounded(kinds, to, EVENTS_WAITING_MAX)
     }
 
-    /// As [`subscribe`](Self::subscribe); so many events wait when the mailbox is full, at least
-    /// one.
+    /// As [`subscribe`](Self::subscribe), with a limit for the events that wait when the mailbox is
+    /// full (at least one).
     pub fn subscribe_bounded(
         &self,
         kinds: EventKinds,
@@ -119,12 +121,12 @@ impl EventStream {
         is_listed
     }
 
-    /// Tells `to` nothing any more. False if it was told nothing before.
+    /// Unsubscribes `to`. Returns false if it was not subscribed.
     pub fn unsubscribe(&self, to: &ActorRef<SystemEvent>) -> bool {
         self.remove(|one| one.to == *to)
     }
 
-    /// An actor has ended.
+    /// Removes a subscriber that has stopped.
     pub(crate) fn remove_actor(&self, pid: Pid) -> bool {
         self.remove(|one| one.to.pid() == pid)
     }
@@ -142,7 +144,7 @@ impl EventStream {
         old.is_some()
     }
 
-    /// The system has ended: nobody is told anything any more.
+    /// Closes the stream of a system that has terminated: removes all subscribers.
     pub(crate) fn close(&self) {
         let old = self.0.list.with(|list| {
             list.is_closed = true;
@@ -153,24 +155,24 @@ impl EventStream {
         self.0.bridge.update(&self.0, &self.0.executor);
     }
 
-    /// Whether anybody wants events of this kind.
+    /// Whether events of this kind have a subscriber.
     #[inline]
     pub(crate) fn wants(&self, kind: EventKinds) -> bool {
         self.0.wants(kind)
     }
 
-    /// Tells an event to all who want it.
+    /// Sends an event to all its subscribers.
     pub fn publish(&self, event: &SystemEvent) {
         self.0.publish(event);
     }
 
-    /// How many events subscribers had no room for.
+    /// The number of events that were dropped because a subscriber had no room.
     #[must_use]
     pub fn dropped(&self) -> usize {
         self.0.dropped.get()
     }
 
-    /// How many of them were for this subscriber; none if it is none.
+    /// The number of dropped events of this subscriber; `None` if the actor is not subscribed.
     #[must_use]
     pub fn dropped_by(&self, subscriber: &ActorRef<SystemEvent>) -> Option<u64> {
         let is_it = |one: &&Counted<Subscriber>| one.to == *subscriber;
@@ -178,7 +180,7 @@ impl EventStream {
         Some(found.backlog.with(|backlog| backlog.lost_total()))
     }
 
-    /// How many subscribers there are.
+    /// The number of subscribers.
     #[must_use]
     pub fn subscribers(&self) -> usize {
         self.0.list.with(|list| list.subscribers.len())
@@ -188,8 +190,7 @@ impl EventStream {
 impl Inner {
     fn update_wanted(&self, list: &[Counted<Subscriber>]) {
         let wanted = list.iter().fold(0, |wanted, one| wanted | one.kinds.0);
-        // Relaxed: who subscribes is told what is published after that, and no order is promised
-        // between the two.
+        // Relaxed: no order is promised between a subscription and a concurrent publication.
         self.wanted.store(wanted, Relaxed);
     }
 
@@ -200,7 +201,7 @@ impl Inner {
     }
 }
 
-/// What publishing needs of a shared stream.
+/// Publishing, which needs the counted pointer to the stream.
 pub(super) trait Publish {
     fn publish(&self, event: &SystemEvent);
 }
@@ -234,8 +235,8 @@ impl Publish for Counted<Inner> {
     }
 }
 
-/// If whoever is told of this event could cause another one by that: subscribers to which kinds
-/// could, if they stand at this path.
+/// Detects a feedback loop: if a subscriber that receives this event could cause another one by
+/// that, returns the kinds of such subscribers and the path at which they would be.
 fn feedback_loop(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
     match event {
         SystemEvent::DeadLetter(letter) | SystemEvent::SuppressedDeadLetter(letter) => {
@@ -247,16 +248,17 @@ fn feedback_loop(event: &SystemEvent) -> Option<(EventKinds, &ActorPath)> {
     }
 }
 
-/// Tells a subscriber what waits for it.
+/// Sends a subscriber the events of its backlog.
 fn deliver(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>) {
     if !subscriber.backlog.with(Backlog::begin_drain) {
         return;
     }
-    // A panic of a mapped ref's function that the host cannot catch must not end all service.
+    // If the function of a mapped ref panics and the host cannot catch that, the guard ends the
+    // drain; otherwise no events would be delivered any more.
     let guard = DrainGuard(subscriber);
     loop {
         let Some(entry) = subscriber.backlog.with(Backlog::next) else {
-            // The service is over, and perhaps another one has begun.
+            // The drain is over, and another thread may have started the next one.
             return core::mem::forget(guard);
         };
         let is_item = matches!(entry, BacklogEntry::Item(_));
@@ -285,7 +287,8 @@ fn deliver(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>) {
                 stream.dropped.increment();
                 subscriber.backlog.with(|backlog| backlog.count_lost(1));
                 if !is_item {
-                    // It cannot even be told of that; the next event tries again.
+                    // Even the report about dropped events cannot be sent; the next event tries
+                    // again.
                     return;
                 }
             }
@@ -293,7 +296,7 @@ fn deliver(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>) {
     }
 }
 
-/// The subscriber has no room: a timer sees to it that it is tried again.
+/// The subscriber has no room: puts the event back and sets a timer for the next attempt.
 fn put_back(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>, event: SystemEvent) {
     let entry = match event {
         SystemEvent::EventsDropped(n) => BacklogEntry::Lost(n),
@@ -314,7 +317,7 @@ fn put_back(stream: &Counted<Inner>, subscriber: &Counted<Subscriber>, event: Sy
         deliver(&again, &to);
     };
     if stream.scheduler.schedule_once_fn(RETRY, DispatcherId::DEFAULT, job).is_err() {
-        // The next event serves it.
+        // The next event drains the backlog.
         subscriber.backlog.with(Backlog::timer_fired);
     }
 }

@@ -1,44 +1,45 @@
-//! Notes on a failure: few, ordered by key, shared by all copies until one adds to them.
+//! Metadata of a failure: a few entries, sorted by key, shared by all copies until one copy changes
+//! (copy-on-write).
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::fmt;
 
 use clockjack_sync::Counted;
 
-/// The most notes on one failure.
+/// The most entries of one failure.
 pub const ENTRIES_MAX: usize = 16;
 
 /// A key or a value.
 type Text = Cow<'static, str>;
 
-/// Notes that travel with a failure, as text: an endpoint, a transport, a tenant.
+/// Entries of a failure, as text: an endpoint, a transport, a tenant.
 ///
 /// # Examples
 ///
 /// ```
 /// use clockjack_actor::failure_info::Metadata;
 ///
-/// let mut notes = Metadata::default();
-/// notes.insert(Metadata::TRANSPORT, "tcp")?;
-/// notes.insert(Metadata::ENDPOINT, String::from("sparrow:4711"))?;
-/// assert_eq!(notes.get("endpoint"), Some("sparrow:4711"));
-/// assert_eq!(notes.to_string(), "endpoint=sparrow:4711, transport=tcp");
+/// let mut metadata = Metadata::default();
+/// metadata.insert(Metadata::TRANSPORT, "tcp")?;
+/// metadata.insert(Metadata::ENDPOINT, String::from("sparrow:4711"))?;
+/// assert_eq!(metadata.get("endpoint"), Some("sparrow:4711"));
+/// assert_eq!(metadata.to_string(), "endpoint=sparrow:4711, transport=tcp");
 /// # Ok::<(), clockjack_actor::failure_info::MetadataFull>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Metadata(Option<Counted<Vec<(Text, Text)>>>);
 
 impl Metadata {
-    /// The key for the address of a remote end.
+    /// The key for the address of a remote endpoint.
     pub const ENDPOINT: &str = "endpoint";
-    /// The key for how a remote end is reached.
+    /// The key for the transport to a remote endpoint.
     pub const TRANSPORT: &str = "transport";
 
-    /// Sets the note of this key.
+    /// Sets the value of a key.
     ///
     /// # Errors
     ///
-    /// The value, if there are [`ENTRIES_MAX`] other keys already.
+    /// Returns key and value if there are [`ENTRIES_MAX`] other keys already.
     pub fn insert(
         &mut self,
         key: impl Into<Cow<'static, str>>,
@@ -49,7 +50,7 @@ impl Metadata {
         if place.is_err() && self.len() == ENTRIES_MAX {
             return Err(MetadataFull { key, value });
         }
-        // Copies of the failure keep what they have.
+        // Copy-on-write: copies of the failure keep their entries.
         let mut entries = self.entries().to_vec();
         match place {
             Ok(index) => entries[index].1 = value,
@@ -59,24 +60,24 @@ impl Metadata {
         Ok(())
     }
 
-    /// The note of this key.
+    /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.place(key).ok().map(|index| &*self.entries()[index].1)
     }
 
-    /// Keys and notes, in the order of the keys.
+    /// Keys and values, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries().iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// How many notes there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -114,18 +115,18 @@ impl fmt::Debug for Metadata {
     }
 }
 
-/// A note that found no room; no use to try again.
+/// The error for an entry that found no room. Permanent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataFull {
-    /// The key that is one too many.
+    /// The key of the refused entry.
     pub key: Cow<'static, str>,
-    /// The note that was to be kept.
+    /// The value of the refused entry.
     pub value: Cow<'static, str>,
 }
 
 impl fmt::Display for MetadataFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no room for the note `{}`: there are {ENTRIES_MAX}", self.key)
+        write!(f, "no room for the entry `{}`: there are {ENTRIES_MAX} already", self.key)
     }
 }
 
@@ -152,14 +153,14 @@ mod tests {
 
     #[test]
     fn one_note_too_many_comes_back() {
-        let mut notes = Metadata::default();
+        let mut metadata = Metadata::default();
         for n in 0..ENTRIES_MAX {
-            notes.insert(format!("{n}"), "x").unwrap();
+            metadata.insert(format!("{n}"), "x").unwrap();
         }
-        let refused = notes.insert("late", "y").unwrap_err();
+        let refused = metadata.insert("late", "y").unwrap_err();
         assert_eq!((&*refused.key, &*refused.value), ("late", "y"));
-        notes.insert("3", "changed").unwrap();
-        assert_eq!(notes.get("3"), Some("changed"));
-        assert_eq!(notes.len(), ENTRIES_MAX);
+        metadata.insert("3", "changed").unwrap();
+        assert_eq!(metadata.get("3"), Some("changed"));
+        assert_eq!(metadata.len(), ENTRIES_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! A failure as a text, for those who only look at it.
+//! The text of a failure, without its error.
 
 use alloc::{boxed::Box, string::String};
 use core::{
@@ -9,13 +9,14 @@ use core::{
 use clockjack_exec::{Failure, failure::Coded};
 use clockjack_sync::Counted;
 
-/// The longest text of a failure that is published, in bytes; the rest is cut off.
+/// The longest text of a failure, in bytes; longer texts are truncated.
 pub const TEXT_LEN_MAX: usize = 4096;
 
-/// What a failure says, without its error: cheap to clone, and many may look at it at once.
+/// The text and code of a failure, without its error. Cheap to clone, and can be shared between
+/// threads.
 ///
-/// A [`Failure`] has one owner, since the errors inside need not be `Sync`. What is published is
-/// this. Made from a [`Coded`] it allocates nothing.
+/// A [`Failure`] has one owner, because the error inside need not be `Sync`; therefore this type is
+/// what the system publishes. Made from a [`Coded`], it allocates nothing.
 ///
 /// # Examples
 ///
@@ -42,7 +43,7 @@ struct Text {
 }
 
 impl FailureReport {
-    /// A report that is only a text.
+    /// A report with this text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self::write(&text, false)
@@ -57,7 +58,7 @@ impl FailureReport {
         }
     }
 
-    /// Whether it was a panic, and not an error that was returned.
+    /// Whether the failure was a panic, and not a returned error.
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_panic)
@@ -74,7 +75,7 @@ impl FailureReport {
 
     fn write(what: &dyn fmt::Display, is_panic: bool) -> Self {
         let mut text = TruncatingWriter(String::new());
-        // An error says that it could not say more; what it has said is kept.
+        // A formatting error means that the text is incomplete; what was written is kept.
         let _ = write!(text, "{what}");
         Self(Repr::Text(Counted::new(Text { text: text.0.into_boxed_str(), is_panic })))
     }
@@ -126,7 +127,7 @@ impl fmt::Debug for FailureReport {
     }
 }
 
-/// The error inside of a failure that was a panic.
+/// The error inside a failure that was caused by a panic.
 ///
 /// # Examples
 ///
@@ -148,7 +149,7 @@ impl Panicked {
         Self { message: message.into() }
     }
 
-    /// What the panic said.
+    /// The message of the panic.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -163,7 +164,7 @@ impl fmt::Display for Panicked {
 
 impl Error for Panicked {}
 
-/// A text that takes no more than [`TEXT_LEN_MAX`].
+/// A writer that truncates its text to [`TEXT_LEN_MAX`].
 struct TruncatingWriter(String);
 
 impl fmt::Write for TruncatingWriter {
@@ -171,7 +172,7 @@ impl fmt::Write for TruncatingWriter {
         let room = TEXT_LEN_MAX - self.0.len();
         let end = text.floor_char_boundary(room.min(text.len()));
         self.0.push_str(&text[..end]);
-        // The first error stops whoever writes without end.
+        // The error stops a formatter that writes without end.
         if end < text.len() { Err(fmt::Error) } else { Ok(()) }
     }
 }

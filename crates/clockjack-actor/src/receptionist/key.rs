@@ -1,4 +1,4 @@
-//! Keys of services, and what is told about them.
+//! Keys of services, and listings of the actors registered under them.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{fmt, hash, marker::PhantomData};
@@ -7,21 +7,21 @@ use clockjack_sync::Counted;
 
 use crate::ActorRef;
 
-/// A name for what actors offer that take messages of type `M`. Keys are equal if their names and
-/// types are. Cheap to clone.
+/// A key for services that receive messages of type `M`. Keys are equal if their names and message
+/// types are equal. Cheap to clone.
 pub struct ServiceKey<M> {
     name: Counted<Box<str>>,
     _message: PhantomData<fn(M)>,
 }
 
 impl<M: 'static> ServiceKey<M> {
-    /// The key of this name.
+    /// A key with this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: Counted::new(name.into()), _message: PhantomData }
     }
 
-    /// Its name.
+    /// The name of the key.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -58,11 +58,11 @@ impl<M> fmt::Debug for ServiceKey<M> {
     }
 }
 
-/// An acknowledgement: the actor is registered.
+/// The confirmation that an actor is registered.
 pub struct Registered<M> {
-    /// Under which key.
+    /// The key.
     pub key: ServiceKey<M>,
-    /// Which actor.
+    /// The registered actor.
     pub service: ActorRef<M>,
 }
 
@@ -79,7 +79,7 @@ impl<M: 'static> fmt::Debug for Registered<M> {
     }
 }
 
-/// Who was registered under a key at some moment. Cheap to clone.
+/// The actors that were registered under a key at some moment. Cheap to clone.
 pub struct Listing<M> {
     key: ServiceKey<M>,
     services: Counted<Vec<ActorRef<M>>>,
@@ -94,7 +94,7 @@ impl<M: 'static> Listing<M> {
         Self { key, services: Counted::new(services) }
     }
 
-    /// Under which key.
+    /// The key.
     #[must_use]
     pub fn key(&self) -> &ServiceKey<M> {
         &self.key

@@ -1,5 +1,5 @@
-//! What the receptionist knows, under its lock. What is taken out is given out, to be dropped
-//! there.
+//! The table of the receptionist, which is kept under its lock. Removed values are returned to the
+//! caller, so that they are dropped outside of the lock.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use core::any::{Any, TypeId};
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{ActorRef, events::backlog::Backlog};
 
-/// Subscribers that have something to be told.
+/// Subscribers that have listings in their backlogs.
 pub(super) type ToNotify<M> = Vec<(u64, ActorRef<Listing<M>>)>;
 
-/// What is to be done after the lock is left.
+/// Work that has to be done after the lock is released.
 pub(super) type AfterUnlock = Box<dyn FnOnce(&Receptionist) + Send>;
 
 type AnyKey = (TypeId, Counted<Box<str>>);
@@ -27,14 +27,14 @@ type AnyKey = (TypeId, Counted<Box<str>>);
 #[derive(Default)]
 pub(super) struct ServiceTable {
     entries: BTreeMap<TypeId, BTreeMap<Box<str>, Box<dyn AnyKeyEntry>>>,
-    /// Where each actor stands.
+    /// The keys under which each actor is listed.
     keys_of: BTreeMap<Pid, Vec<AnyKey>>,
     len: usize,
     next_id: u64,
     is_closed: bool,
 }
 
-/// What is known of a key.
+/// The services, subscribers and views of one key.
 pub(super) struct KeyEntry<M: Send + 'static> {
     pub(super) listing: Listing<M>,
     subscribers: Vec<Subscriber<M>>,
@@ -47,17 +47,18 @@ struct Subscriber<M: Send + 'static> {
     backlog: Backlog<Listing<M>>,
 }
 
-/// An entry, whatever its messages are.
+/// A [`KeyEntry`] with its message type erased.
 trait AnyKeyEntry: Send {
     fn as_any(&mut self) -> &mut dyn Any;
     fn is_empty(&self) -> bool;
     /// Whether an actor is a service or a subscriber.
     fn has(&self, pid: Pid) -> bool;
-    /// Takes an actor out; says how many places it had, and what is to be done after that.
+    /// Removes an actor. Returns how many entries it had, and the work that has to be done after
+    /// the lock is released.
     fn remove_actor(&mut self, pid: Pid) -> (usize, AfterUnlock);
 }
 
-/// What was taken out.
+/// Removed values, to be dropped outside of the lock.
 pub(super) type Removed = Box<dyn Any + Send>;
 
 impl<M: Send + 'static> KeyEntry<M> {
@@ -71,12 +72,13 @@ impl<M: Send + 'static> KeyEntry<M> {
         subscriber.map(|subscriber| &mut subscriber.backlog)
     }
 
-    /// Sets who is registered: what every subscriber is to be told, and what was before.
+    /// Replaces the registered services. Returns the subscribers to notify and the replaced
+    /// listings.
     fn change(&mut self, services: Vec<ActorRef<M>>) -> (ToNotify<M>, Vec<Listing<M>>) {
         let new = Listing::new(self.listing.key().clone(), services);
         let mut removed = Vec::from([core::mem::replace(&mut self.listing, new)]);
         for view in &self.views {
-            // Release: pairs with the view's look, which then asks for the listing.
+            // Release: pairs with the Acquire load of the view, which then reads the listing.
             view.fetch_add(1, Release);
         }
         let mut to_notify = Vec::with_capacity(self.subscribers.len());
@@ -156,10 +158,10 @@ impl ServiceTable {
         if !names.contains_key(key.name()) {
             names.insert(key.name().into(), Box::new(KeyEntry::new(key)));
         }
-        Ok(self.entry(key).expect("it was just put there"))
+        Ok(self.entry(key).expect("inserted above"))
     }
 
-    /// Notes that an actor stands under a key.
+    /// Records that an actor is listed under a key.
     fn add_key<M: 'static>(&mut self, pid: Pid, key: &ServiceKey<M>) {
         let keys_of = self.keys_of.entry(pid).or_default();
         let id = TypeId::of::<M>();
@@ -168,8 +170,12 @@ impl ServiceTable {
         }
     }
 
-    /// Something was taken out from under a key.
-    fn count_removed<M: 'static>(&mut self, pid: Option<Pid>, key: &ServiceKey<M>) -> Option<Removed> {
+    /// Updates the counts after one entry of a key was removed.
+    fn count_removed<M: 'static>(
+        &mut self,
+        pid: Option<Pid>,
+        key: &ServiceKey<M>,
+    ) -> Option<Removed> {
         self.len -= 1;
         let id = TypeId::of::<M>();
         let entry = self.entries.get(&id)?.get(key.name())?;
@@ -184,7 +190,7 @@ impl ServiceTable {
         self.prune(id, key.name())
     }
 
-    /// Takes an entry out if nothing stands in it.
+    /// Removes the entry of a key if it is empty.
     fn prune(&mut self, id: TypeId, name: &str) -> Option<Removed> {
         let names = self.entries.get_mut(&id)?;
         if !names.get(name)?.is_empty() {
@@ -289,7 +295,7 @@ impl ServiceTable {
         Some(Box::new((removed, entry)))
     }
 
-    /// An actor has ended.
+    /// Removes an actor that has stopped.
     pub(super) fn remove_actor(&mut self, pid: Pid) -> Vec<AfterUnlock> {
         let mut tasks = Vec::new();
         for (id, name) in self.keys_of.remove(&pid).unwrap_or_default() {
@@ -305,7 +311,7 @@ impl ServiceTable {
         tasks
     }
 
-    /// The system has ended: nothing is known any more.
+    /// Closes the table of a system that has terminated: removes everything.
     pub(super) fn close(&mut self) -> Removed {
         self.is_closed = true;
         self.len = 0;

@@ -1,9 +1,9 @@
-//! A router over the actors that are registered under a key.
+//! [`Group`]: a router for the actors that are registered under a key.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::{Logic, Undelivered, Routing};
+use super::{Logic, Routing, Undelivered};
 use crate::{
     Actor, Context, Failure, IntoProps, Mailbox, Next, Props, ServiceKey,
     props::SettingsRef,
@@ -11,7 +11,7 @@ use crate::{
     router_logic::{Random, RoundRobin, SmallestMailbox, hash_of},
 };
 
-/// A router over the actors that are registered under a key, as the receptionist knows them when a
+/// A router for the actors that are registered under a key with the receptionist at the time a
 /// message is routed. See the [module](super) for what happens to a message.
 ///
 /// # Examples
@@ -35,32 +35,32 @@ impl<M: Send + 'static> Group<M> {
         Self { key: key.clone(), logic, mailbox: Mailbox::DEFAULT }
     }
 
-    /// Each in its turn.
+    /// Routes to the actors in rotation.
     #[must_use]
     pub fn round_robin(key: &ServiceKey<M>) -> Self {
         Self::new(key, Logic::RoundRobin(RoundRobin::new()))
     }
 
-    /// Any, drawn from the stream of this seed.
+    /// Routes to pseudo-random actors, from the sequence of this seed.
     #[must_use]
     pub fn random(key: &ServiceKey<M>, seed: u64) -> Self {
         Self::new(key, Logic::Random(Random::new(seed)))
     }
 
-    /// The one with the fewest messages.
+    /// Routes to the actor with the fewest messages.
     #[must_use]
     pub fn smallest_mailbox(key: &ServiceKey<M>) -> Self {
         Self::new(key, Logic::Smallest(SmallestMailbox::new()))
     }
 
-    /// Messages of one hash go to one actor, as long as it is there. If others come or go, only
-    /// those messages move that have to.
+    /// Routes messages with the same hash to the same actor, as long as it is registered. If other
+    /// actors come or go, as few messages as possible change their actor.
     #[must_use]
     pub fn consistent_hash(key: &ServiceKey<M>, hash: fn(&M) -> u64) -> Self {
         Self::new(key, Logic::Hash(hash))
     }
 
-    /// All of them.
+    /// Sends each message to all actors.
     #[must_use]
     pub fn broadcast(key: &ServiceKey<M>) -> Self
     where
@@ -69,7 +69,7 @@ impl<M: Send + 'static> Group<M> {
         Self::new(key, Logic::Broadcast(M::clone))
     }
 
-    /// With this mailbox of the router itself.
+    /// Sets the mailbox of the router itself.
     #[must_use]
     pub fn mailbox(self, mailbox: Mailbox) -> Self {
         Self { mailbox, ..self }
@@ -119,7 +119,7 @@ impl<M: Send + 'static> GroupRouter<M> {
         }
         self.seen_version = Some(version);
         let listing = view.listing();
-        // By its path: the same in every run.
+        // The id comes from the path, so it is the same in every run.
         let number = |index: usize| hash_of(&listing.services()[index].path());
         self.routing.set(listing.services().to_vec(), number);
     }

@@ -1,4 +1,4 @@
-//! A router that starts its routees itself.
+//! [`Pool`]: a router that starts its routees.
 
 use alloc::{boxed::Box, string::ToString as _, vec::Vec};
 use core::fmt;
@@ -6,7 +6,7 @@ use core::fmt;
 use clockjack_sync::Counted;
 
 use super::{
-    Logic, Undelivered, Routing,
+    Logic, Routing, Undelivered,
     shared::{Adjust as _, PoolHandle, PoolShared},
 };
 use crate::{
@@ -15,10 +15,10 @@ use crate::{
     router_logic::{Load, Random, Resize, Resizer, RoundRobin, SmallestMailbox},
 };
 
-/// After how many messages a pool with a resizer looks at its load.
+/// The number of messages after which a pool with a resizer checks its load.
 pub const MESSAGES_PER_LOAD_CHECK: usize = 10;
 
-/// A router that starts its routees, as its children. See the [module](super) for what happens to a
+/// A router that starts its routees as its children. See the [module](super) for what happens to a
 /// message.
 ///
 /// # Examples
@@ -59,28 +59,28 @@ where
         Self { shared, logic, mailbox: Mailbox::DEFAULT, strategy: None }
     }
 
-    /// Of `n` routees each in its turn.
+    /// Routes to `n` routees in rotation.
     pub fn round_robin(n: usize, factory: F) -> Self {
         Self::new(n, Logic::RoundRobin(RoundRobin::new()), factory)
     }
 
-    /// Any of `n` routees, drawn from the stream of this seed.
+    /// Routes to pseudo-random ones of `n` routees, from the sequence of this seed.
     pub fn random(n: usize, seed: u64, factory: F) -> Self {
         Self::new(n, Logic::Random(Random::new(seed)), factory)
     }
 
-    /// The one of `n` routees with the fewest messages.
+    /// Routes to the one of `n` routees with the fewest messages.
     pub fn smallest_mailbox(n: usize, factory: F) -> Self {
         Self::new(n, Logic::Smallest(SmallestMailbox::new()), factory)
     }
 
-    /// Messages of one hash go to one of `n` routees. If the number changes, only those messages
-    /// move that have to.
+    /// Routes messages with the same hash to the same one of `n` routees. If the number of routees
+    /// changes, as few messages as possible change their routee.
     pub fn consistent_hash(n: usize, hash: fn(&A::Msg) -> u64, factory: F) -> Self {
         Self::new(n, Logic::Hash(hash), factory)
     }
 
-    /// All of `n` routees.
+    /// Sends each message to all of `n` routees.
     pub fn broadcast(n: usize, factory: F) -> Self
     where
         A::Msg: Clone,
@@ -88,41 +88,43 @@ where
         Self::new(n, Logic::Broadcast(<A::Msg as Clone>::clone), factory)
     }
 
-    /// With this mailbox of the router itself.
+    /// Sets the mailbox of the router itself.
     #[must_use]
     pub fn mailbox(self, mailbox: Mailbox) -> Self {
         Self { mailbox, ..self }
     }
 
-    /// Sets for each routee what can be set for an actor: its mailbox, its stash, its dispatcher.
+    /// Sets a function that changes the props of each routee: its mailbox, its stash, its
+    /// dispatcher.
     #[must_use]
     pub fn routees(self, shape: fn(Props<A, F>) -> Props<A, F>) -> Self {
         self.shared.config.with(|config| config.shape = Some(shape));
         self
     }
 
-    /// Lets `strategy` decide about routees that fail, each for itself. Without it they stop, and
-    /// are replaced when it is their turn.
+    /// Sets the strategy for routees that fail; it applies to each routee separately. Without this
+    /// setting, a routee that fails stops, and is replaced when the next message goes to it.
     #[must_use]
     pub fn supervise(self, strategy: Strategy) -> Self {
         self.supervise_in(Scope::OneForOne, strategy)
     }
 
-    /// As [`supervise`](Self::supervise), with the scope of a decision.
+    /// As [`supervise`](Self::supervise), with the scope of the decisions.
     #[must_use]
     pub fn supervise_in(self, scope: Scope, strategy: Strategy) -> Self {
         self.shared.config.with(|config| config.is_supervised = true);
         Self { strategy: Some((scope, strategy)), ..self }
     }
 
-    /// Changes the number of routees by their load, every [`MESSAGES_PER_LOAD_CHECK`] messages.
+    /// Sets a resizer, which changes the number of routees by their load, every
+    /// [`MESSAGES_PER_LOAD_CHECK`] messages.
     #[must_use]
     pub fn resizer(self, resizer: Resizer) -> Self {
         self.shared.config.with(|config| config.resizer = Some(resizer));
         self
     }
 
-    /// What the number of routees can be changed by, from any thread, also later.
+    /// A handle to change the number of routees, from any thread and at any time.
     #[must_use]
     pub fn handle(&self) -> PoolHandle<A::Msg> {
         PoolHandle::new(self.shared.clone())
@@ -178,7 +180,7 @@ pub struct PoolRouter<A: Actor, F> {
     shared: Counted<PoolShared<A, F>>,
     routing: Routing<A::Msg>,
     n_until_load_check: usize,
-    /// Whether the shared part knows this one as its router.
+    /// Whether this router is the one that is registered in the shared state.
     owns_pool: bool,
 }
 
@@ -194,14 +196,15 @@ where
         }
     }
 
-    /// Changes the number of routees, if a resizer wants that.
+    /// Asks the resizer, if there is one, and changes the number of routees.
     fn check_load(&mut self) {
         self.n_until_load_check = MESSAGES_PER_LOAD_CHECK;
         let Some(resizer) = self.shared.config.with(|config| config.resizer) else { return };
         let routees = self.routing.routees();
         let loads = routees.iter().map(|routee| {
             let mailbox_len = routee.mailbox_len();
-            // One that waits for a future sleeps, and takes no messages meanwhile.
+            // A routee that awaits a future is idle, but handles no messages meanwhile; its waiting
+            // messages make it count as busy.
             let is_busy = mailbox_len > 0 || super::shared::is_busy(routee.any());
             Load { mailbox_len, is_busy }
         });
@@ -211,7 +214,7 @@ where
             Resize::Grow(more) => n + more,
             Resize::Shrink(fewer) => n - fewer,
         };
-        // Without room it stays as it is, until the next look.
+        // If there is no room, the number stays until the next check.
         let _ = self.shared.resize(wanted);
         self.refresh();
     }
@@ -228,7 +231,7 @@ where
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         self.owns_pool = self.shared.set_router(crate::actor_ref::untyped(cx.turn.me()));
         if !self.owns_pool {
-            return Err(Failure::msg("the pool is another router's"));
+            return Err(Failure::msg("the pool already has another router"));
         }
         self.shared.adjust().map_err(|kind| Failure::msg(kind.to_string()))?;
         Ok(Next::Stay)

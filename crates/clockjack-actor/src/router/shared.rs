@@ -1,16 +1,18 @@
-//! What a pool's router shares with those who change the number of its routees.
+//! The state that a pool's router shares with the threads that change the number of its routees.
 //!
-//! Roles: the *router*, an actor, who tells messages to routees, and *resizers*, any thread.
+//! Roles: the *router*, an actor, which sends messages to routees, and *resizers*, any thread.
 //!
-//! 1. The routees stand in a list under a lock, with a version that rises with every change. The
-//!    router has a copy, which it renews before a message if the version has changed.
-//! 2. Whoever wants another number notes that, and then brings the list to what is noted, one
-//!    routee at a time, each under the lock; a routee is made outside of it, and put in only if it
-//!    is still wanted. So two who do so at a time leave what was noted last.
-//! 3. A routee that is not wanted any more leaves the list. A timer looks until the router has
-//!    either renewed its copy or waits, so that it will before the next message. Then the routee is
-//!    told to retire: it stops by itself once it has handled what it was told, and no future of it
-//!    is under way.
+//! 1. The routees are in a list under a lock, with a version that increases with every change. The
+//!    router has a copy of the list, which it renews before it routes a message, if the version has
+//!    changed.
+//! 2. A thread that wants another number of routees stores that number, and then changes the list
+//!    towards it, one routee at a time, each under the lock. A new routee is started outside of the
+//!    lock, and added only if it is still needed. So two concurrent resizers leave the number that
+//!    was stored last.
+//! 3. A surplus routee is removed from the list. A timer checks repeatedly until the router has
+//!    either renewed its copy or is idle, in which case it will renew it before the next message.
+//!    After that, no further message can reach the routee, and it is told to retire: it stops by
+//!    itself once it has handled its messages and has no pending future.
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
@@ -29,7 +31,7 @@ use clockjack_sync::{
 
 use crate::{
     Actor, ActorRef, Props, SpawnErrorKind,
-    header::{AnyActor, STOPPED, STOP_WHEN_IDLE, STOP, SystemSend as _},
+    header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
     router_logic::Resizer,
     spawn::{self, Placement},
 };
@@ -40,15 +42,15 @@ pub(super) struct PoolShared<A: Actor, F> {
     factory: F,
     list: Lock<RouteeList<A::Msg>>,
     version: AtomicUsize,
-    /// Which version the router has.
+    /// The version of the router's copy.
     seen_version: AtomicUsize,
     wanted: AtomicUsize,
 }
 
-/// What is set for each routee.
+/// A function that changes the props of each routee.
 pub(super) type Shape<A, F> = fn(Props<A, F>) -> Props<A, F>;
 
-/// What is set for a pool.
+/// The settings of a pool.
 pub(super) struct Config<A: Actor, F> {
     pub(super) shape: Option<Shape<A, F>>,
     pub(super) resizer: Option<Resizer>,
@@ -61,7 +63,7 @@ struct RouteeList<M> {
     next_name: u64,
 }
 
-/// Whether an actor handles something, or is about to.
+/// Whether an actor is running or ready to run.
 pub(super) fn is_busy(actor: &AnyActor) -> bool {
     matches!(actor.state(), State::Ready | State::Running)
 }
@@ -79,11 +81,11 @@ impl<A: Actor, F> PoolShared<A, F> {
     }
 
     pub(super) fn wanted(&self) -> usize {
-        // Relaxed: a number by itself; who changes it brings the list to it.
+        // Relaxed: an independent number; the thread that changes it also adjusts the list.
         self.wanted.load(Relaxed)
     }
 
-    /// A router begins; false if there is one.
+    /// Registers the router. Returns false if there is one already.
     pub(super) fn set_router(&self, router: AnyActor) -> bool {
         self.list.with(|list| {
             let is_free = list.router.is_none();
@@ -94,7 +96,7 @@ impl<A: Actor, F> PoolShared<A, F> {
         })
     }
 
-    /// The router has ended, and so its routees have or will.
+    /// The router has stopped, so its routees have stopped, too, or will stop.
     pub(super) fn router_stopped(&self) {
         let old = self.list.with(|list| {
             self.bump_version();
@@ -103,22 +105,23 @@ impl<A: Actor, F> PoolShared<A, F> {
         drop(old);
     }
 
-    /// The list has changed; called under the lock.
+    /// Called under the lock when the list has changed.
     fn bump_version(&self) {
         // Release: pairs with `refresh`.
         self.version.fetch_add(1, Release);
     }
 
-    /// The routees, if they are others than the router knows.
+    /// The routees, if they have changed since the router's last copy.
     pub(super) fn refresh(&self) -> Option<Vec<ActorRef<A::Msg>>> {
         // Acquire: pairs with `changed`.
         let version = self.version.load(Acquire);
-        // Relaxed: written by the router alone.
+        // Relaxed: only the router writes it.
         if version == self.seen_version.load(Relaxed) {
             return None;
         }
         let routees = self.list.with(|list| list.routees.clone());
-        // Release: pairs with `is_unreachable`: from here on it tells those that it has now.
+        // Release: pairs with the Acquire load in `retire`. From here on the router sends messages
+        // only to the routees of the new copy.
         self.seen_version.store(version, Release);
         Some(routees)
     }
@@ -131,26 +134,31 @@ where
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
     /// Starts a routee.
-    fn start_routee(&self, router: &AnyActor, nth: u64) -> Result<ActorRef<A::Msg>, SpawnErrorKind> {
+    fn start_routee(
+        &self,
+        router: &AnyActor,
+        nth: u64,
+    ) -> Result<ActorRef<A::Msg>, SpawnErrorKind> {
         let (shape, is_supervised) =
             self.config.with(|config| (config.shape, config.is_supervised));
         let props = Props::new(self.factory.clone());
         let props = if let Some(shape) = shape { shape(props) } else { props };
         let name = format!("${nth}");
-        #[expect(unsafe_code, reason = "promises that what may change threads is `Send`")]
+        #[expect(unsafe_code, reason = "spawns `Send` actors on any thread")]
         // SAFETY: actor, factory and messages are `Send`.
-        let made =
-            unsafe { spawn::spawn_named(router, is_supervised, Placement::Dispatcher, &name, props) };
+        let made = unsafe {
+            spawn::spawn_named(router, is_supervised, Placement::Dispatcher, &name, props)
+        };
         made.map_err(|refused| refused.kind().clone())
     }
 
-    /// Puts a fresh routee in the place of one that has stopped. None if there is none to be had,
-    /// or no such place any more.
+    /// Starts a new routee in place of one that has stopped. `None` if no routee can be started, or
+    /// if the index does not exist any more.
     pub(super) fn replace(&self, index: usize) -> Option<ActorRef<A::Msg>> {
         let (router, nth) = self.list.with(|list| list.next_name())?;
         let fresh = self.start_routee(&router, nth).ok()?;
         let placed = self.list.with(|list| {
-            // It takes no more messages; perhaps its children have still to end.
+            // The old routee accepts no more messages; its children may still be stopping.
             let is_over = |place: &&mut ActorRef<A::Msg>| {
                 place.any().flags() & (STOP | STOPPED) != 0 && !mutant!("pool-waits-for-the-end")
             };
@@ -166,15 +174,15 @@ where
     }
 }
 
-/// What needs the counted pointer to it.
+/// Operations that need the counted pointer to the shared state.
 pub(super) trait Adjust {
-    /// Wants another number of routees, at least one.
+    /// Sets the number of routees (at least one) and adjusts the list.
     fn resize(&self, n: usize) -> Result<(), SpawnErrorKind>;
-    /// Brings the list to the number that is wanted, if there is a router.
+    /// Adjusts the list to the number that was set, if there is a router.
     fn adjust(&self) -> Result<(), SpawnErrorKind>;
 }
 
-/// What is to be done next.
+/// The next change of the list.
 enum Adjustment<M> {
     Nothing,
     Start(AnyActor, u64),
@@ -199,7 +207,7 @@ where
             match adjustment {
                 Adjustment::Nothing => return Ok(()),
                 Adjustment::Retire(router, routee) => {
-                    // Acquire: the change was made before.
+                    // Acquire: reads a version that includes the removal above.
                     let version = self.version.load(Acquire);
                     retire(self.clone(), router, routee, version);
                 }
@@ -216,17 +224,22 @@ where
 }
 
 impl<M: 'static> RouteeList<M> {
-    /// The router, and the number of the next routee's name.
+    /// The router, and the number in the name of the next routee.
     fn next_name(&mut self) -> Option<(AnyActor, u64)> {
         let router = self.router.clone()?;
         self.next_name += 1;
         Some((router, self.next_name))
     }
 
-    fn next_adjustment<A: Actor<Msg = M>, F>(&mut self, shared: &PoolShared<A, F>) -> Adjustment<M> {
+    fn next_adjustment<A: Actor<Msg = M>, F>(
+        &mut self,
+        shared: &PoolShared<A, F>,
+    ) -> Adjustment<M> {
         let wanted = shared.wanted();
         if self.routees.len() < wanted {
-            return self.next_name().map_or(Adjustment::Nothing, |(router, nth)| Adjustment::Start(router, nth));
+            return self
+                .next_name()
+                .map_or(Adjustment::Nothing, |(router, nth)| Adjustment::Start(router, nth));
         }
         if self.routees.len() == wanted {
             return Adjustment::Nothing;
@@ -238,7 +251,7 @@ impl<M: 'static> RouteeList<M> {
         Adjustment::Retire(router, routee)
     }
 
-    /// Puts a routee in, if it is still wanted; else it comes back.
+    /// Adds a routee, if it is still needed; otherwise returns it.
     fn add<A: Actor<Msg = M>, F>(
         &mut self,
         shared: &PoolShared<A, F>,
@@ -253,7 +266,7 @@ impl<M: 'static> RouteeList<M> {
     }
 }
 
-/// Stops a routee that was taken out, once it has handled what it was told.
+/// Stops a routee that was removed from the list, once it has handled its messages (rule 3).
 fn retire<A, F>(
     shared: Counted<PoolShared<A, F>>,
     router: AnyActor,
@@ -267,23 +280,27 @@ fn retire<A, F>(
     let scheduler = router.system().handle().scheduler().clone();
     let last = routee.clone();
     let check = move |_: &FireContext| {
-        // Acquire: pairs with `refresh`.
+        // Acquire: pairs with the Release store in `refresh`.
         let has_seen = shared.seen_version.load(Acquire) >= version;
         let is_unreachable = has_seen || !is_busy(&router) || router.is_stopped();
         if is_unreachable {
-            routee.any().wake_with(if mutant!("pool-retires-at-once") { STOP } else { STOP_WHEN_IDLE });
+            routee.any().wake_with(if mutant!("pool-retires-at-once") {
+                STOP
+            } else {
+                STOP_WHEN_IDLE
+            });
         } else if !routee.is_stopped() {
             retire(shared.clone(), router.clone(), routee.clone(), version);
         }
     };
     let after = crate::events::RETRY;
     if scheduler.schedule_once_fn(after, DispatcherId::DEFAULT, check).is_err() {
-        // The scheduler is closed: so the system ends anyway.
+        // The scheduler is shut down, so the system is terminating anyway.
         last.any().wake_with(STOP);
     }
 }
 
-/// Changes the number of a pool's routees, from any thread. Cheap to clone.
+/// A handle to change the number of a pool's routees, from any thread. Cheap to clone.
 pub struct PoolHandle<M> {
     pool: Counted<Box<dyn PoolControl<M>>>,
 }
@@ -323,29 +340,30 @@ impl<M> PoolHandle<M> {
         Self { pool: Counted::new(Box::new(shared)) }
     }
 
-    /// Wants so many routees, at least one. New ones are started at once, if the router has; those
-    /// that are too many get no more messages, and stop when they have handled what they have.
+    /// Sets the number of routees (at least one). New routees are started at once, if the router
+    /// has started. Surplus routees get no more messages, and stop when they have handled the
+    /// messages that they have.
     ///
     /// # Errors
     ///
-    /// If a routee was not started. The pool goes on with those that it has.
+    /// If a routee could not be started. The pool continues with the routees that it has.
     pub fn resize(&self, n: usize) -> Result<(), SpawnErrorKind> {
         self.pool.resize(n)
     }
 
-    /// How many routees there are, stopped ones among them that were not replaced yet.
+    /// The number of routees, including stopped ones that were not replaced yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pool.len()
     }
 
-    /// Whether there is none: before the router has started, and after its end.
+    /// Whether there are no routees: before the router has started, and after it has stopped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many are wanted.
+    /// The number of routees that was set.
     #[must_use]
     pub fn wanted(&self) -> usize {
         self.pool.wanted()

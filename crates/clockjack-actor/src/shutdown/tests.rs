@@ -177,7 +177,7 @@ fn a_cycle_is_refused_and_named() {
     circle.phases.insert(0, PhaseConfig::new(Phase::named("behind")).after(&[B]));
     let error = circle.validate().unwrap_err();
     assert_eq!(error.cycle(), [B, A, C]);
-    assert_eq!(error.to_string(), "phases wait for each other: `b` after `a` after `c` after `b`");
+    assert_eq!(error.to_string(), "phases depend on each other: `b` after `a` after `c` after `b`");
     assert!(CoordinatedShutdown::new(&circle).is_err());
 
     let own = config(vec![PhaseConfig::new(A).after(&[A])]);

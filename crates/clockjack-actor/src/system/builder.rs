@@ -1,5 +1,5 @@
 //! [`SystemBuilder`]: the configuration of a system, and how a host starts one.
-#![expect(unsafe_code, reason = "starts the guardians, whose cells keep the system")]
+#![expect(unsafe_code, reason = "starts the guardians, whose cells keep the system alive")]
 
 use alloc::{
     boxed::Box,
@@ -27,12 +27,12 @@ use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
     Receptionist, RootFailure, Scope, Strategy,
     ask::{pool::SlotPool, waiting},
-    header::{AnyActor, ActorHeader},
     cell::Cell,
     dead_letters::SystemGuardian,
     escalation::{ESCALATIONS_MAX, Escalations},
-    shared::ActorShared,
+    header::{ActorHeader, AnyActor},
     props::Overflow,
+    shared::ActorShared,
     shutdown::ShutdownConfig,
     spawn::{self, Placement},
 };
@@ -147,7 +147,10 @@ impl SystemBuilder {
 
     /// Adds a listener that is called with each failure that has reached the root, before any sink.
     #[must_use]
-    pub fn on_escalation(mut self, listener: impl Fn(&FailureInfo) + Send + Sync + 'static) -> Self {
+    pub fn on_escalation(
+        mut self,
+        listener: impl Fn(&FailureInfo) + Send + Sync + 'static,
+    ) -> Self {
         let listener: OnEscalation = Box::new(listener);
         self.on_escalation.push(Counted::new(listener));
         self
@@ -269,7 +272,8 @@ impl SystemBuilder {
             Some(sink) => Escalations::new(sink, ESCALATIONS_MAX),
             None => Escalations::without_sink(ESCALATIONS_MAX),
         };
-        let shutdown = SystemShutdown::new(&self.shutdown).map_err(|fault| StartError::thread(&fault))?;
+        let shutdown =
+            SystemShutdown::new(&self.shutdown).map_err(|fault| StartError::thread(&fault))?;
         let dispatchers = Dispatchers::new(host.dispatchers, host.dispatcher_host);
         // Before the system is created, so that a refused dispatcher leaves no system behind.
         dispatchers.make_all(&self.dispatchers)?;

@@ -5,7 +5,7 @@
 //! keeps their names and ids. Each executor has its own node number, so pids are unique in the
 //! system. Actors on different executors communicate like any others: a message is stored in the
 //! receiver's cell, and the wake-up goes to the executor of that cell.
-#![expect(unsafe_code, reason = "starts actors on the one thread of an executor")]
+#![expect(unsafe_code, reason = "spawns actors that are not `Send` on a single-threaded executor")]
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;

@@ -28,7 +28,8 @@ use clockjack_sync::{
 };
 
 use super::{
-    ActorSystem, SystemInner, Termination, TerminationReport, stop_waiters::Stopped, termination::TerminationNotice,
+    ActorSystem, SystemInner, Termination, TerminationReport, stop_waiters::Stopped,
+    termination::TerminationNotice,
 };
 use crate::{
     ActorRef, Failure,
@@ -55,7 +56,8 @@ impl SystemShutdown {
         let phases = SharedShutdown::new(config)?;
         let is_last =
             |one: &&crate::shutdown::PhaseConfig| one.phase == Phase::ACTOR_SYSTEM_TERMINATE;
-        let last_timeout = config.phases.iter().find(is_last).map_or(Duration::MAX, |one| one.timeout);
+        let last_timeout =
+            config.phases.iter().find(is_last).map_or(Duration::MAX, |one| one.timeout);
         Ok(Self {
             phases,
             terminates_system: config.terminate_actor_system,

@@ -103,7 +103,7 @@ impl TerminationState {
     }
 
     /// The last actor has stopped.
-    #[must_use = "somebody waits for it"]
+    #[must_use = "the waiters have to be notified"]
     pub(super) fn root_stopped(&self) -> Option<TerminationNotice> {
         let default_reason = DEFAULT_REASON.to_string();
         let notice = self.state.with(|state| {
@@ -115,7 +115,7 @@ impl TerminationState {
     }
 
     /// The host stops waiting: sets the report to the present state.
-    #[must_use = "somebody waits for it"]
+    #[must_use = "the waiters have to be notified"]
     pub(super) fn force_report(
         &self,
         stragglers: Vec<ActorPath>,
@@ -126,7 +126,7 @@ impl TerminationState {
     }
 
     /// The driver has finished; or was dropped, if there is no report.
-    #[must_use = "somebody waits for it"]
+    #[must_use = "the waiters have to be notified"]
     pub(super) fn driver_finished(
         &self,
         stragglers: Vec<ActorPath>,
@@ -204,7 +204,7 @@ impl TerminationNotice {
 
 /// A future that completes when the system has terminated. It may be dropped at any time; the
 /// termination continues all the same.
-#[must_use = "it does nothing by itself, but the system does"]
+#[must_use = "await the future to wait for the termination, which proceeds without it"]
 pub struct Termination {
     system: ActorSystem,
     /// The id of the entry in the list of waiters; 0 if there is none.

@@ -1,10 +1,11 @@
-//! An actor outside any cell, moved by hand in the turns of another one.
+//! An actor outside of a cell, which a test calls directly, within the polls of another actor.
 //!
-//! A context needs two things: the state beside the actor, and the turn of a cell whose messages
-//! are of the same type. The first is the puppet's own; the second is lent by a *host*, an actor
-//! that does nothing else. So what the actor does by its context is done in the name of the host:
-//! children are the host's, and what comes back of timers, watches and futures comes to the host,
-//! which knows nothing of them. That leaves to the test what the actor is told, and when.
+//! A context needs two things: the cell state that belongs to the actor, and a poll of a cell with
+//! the same message type. The first is a field of [`TestActor`]; the second is provided by a
+//! *host*, an actor with no other purpose. So what the tested actor does through its context is
+//! done in the name of the host: children are the host's children, and the events of timers,
+//! watches and futures go to the host, which ignores them. The test decides which messages and
+//! signals the tested actor receives, and when.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,17 +13,17 @@ use core::fmt;
 use super::Effect;
 use crate::{
     Actor, Context, Failure, IntoProps, Key, Next, Signal,
-    cell::{DEATH_PACT, STARTS_TIMEOUT, CellState, Stage, UNSTASH_REQUESTED},
+    cell::{CellState, DEATH_PACT, STARTS_TIMEOUT, Stage, UNSTASH_REQUESTED},
 };
 
-/// See the head of the file.
+/// See the [module](self).
 pub struct TestActor<A: Actor> {
     actor: A,
     state: CellState<A>,
 }
 
-/// A timer that an actor has set. It stays that one: when it has fired for the last time, was
-/// cancelled or replaced, this is of no use any more.
+/// A timer that an actor has set. The handle becomes invalid when the timer has fired for the last
+/// time, was cancelled or was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerHandle {
     slot: u32,
@@ -30,7 +31,7 @@ pub struct TimerHandle {
 }
 
 impl<A: Actor> TestActor<A> {
-    /// An actor that is made by these props, and not started yet.
+    /// Makes an actor from these props, without starting it.
     pub fn new<P: IntoProps<Actor = A>>(props: P) -> Self {
         let (mut factory, settings) = props.into_props().into_parts();
         let mut state = CellState::new(settings, false);
@@ -49,16 +50,16 @@ impl<A: Actor> TestActor<A> {
         &mut self.actor
     }
 
-    /// What it has done since this was called last.
+    /// Takes the effects since the last call.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         self.state.rare().effects.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Lets it start, in a turn of the host.
+    /// Starts the actor, within a poll of the host.
     ///
     /// # Errors
     ///
-    /// The failure of the actor; so for all that call it.
+    /// The failure of the actor.
     pub fn start<H: Actor<Msg = A::Msg>>(
         &mut self,
         host: &mut Context<'_, H>,
@@ -66,7 +67,7 @@ impl<A: Actor> TestActor<A> {
         self.call(host, A::started)
     }
 
-    /// Lets it handle a message, and then those that it wants to have back from its stash.
+    /// Calls the actor with a message, and then with the messages that it unstashes.
     ///
     /// # Errors
     ///
@@ -79,11 +80,13 @@ impl<A: Actor> TestActor<A> {
         self.call(host, |actor, cx| actor.receive(cx, msg))
     }
 
-    /// Lets it handle a signal. The end of one that it watches by a message is that message.
+    /// Calls the actor with a signal. If the signal reports the termination of an actor that is
+    /// watched with a message, the actor is called with that message instead.
     ///
     /// # Errors
     ///
-    /// As for [`start`](Self::start); also if it leaves the end of one that it watches unhandled.
+    /// As for [`start`](Self::start); also if the actor leaves the termination of a watched actor
+    /// unhandled.
     pub fn signal<H: Actor<Msg = A::Msg>>(
         &mut self,
         host: &mut Context<'_, H>,
@@ -103,14 +106,14 @@ impl<A: Actor> TestActor<A> {
         })
     }
 
-    /// The timer that is active by this key.
+    /// The active timer with this key.
     pub fn timer(&self, key: Key) -> Option<TimerHandle> {
         let timers = self.state.rare.as_ref()?.timers.as_ref()?;
         let (slot, generation) = timers.table.place(key)?;
         Some(TimerHandle { slot, generation })
     }
 
-    /// The message of a timer, as if it had fired. None if it cannot any more.
+    /// The message of a timer, as if the timer had fired. `None` if it cannot fire any more.
     pub fn fire(&mut self, timer: TimerHandle) -> Option<A::Msg> {
         let timers = &mut self.state.timers_mut()?.table;
         timers.is_current(timer.slot, timer.generation).then(|| timers.take_message(timer.slot))?

@@ -83,7 +83,7 @@ fn losses(overflow: Overflow) -> (Vec<String>, Vec<String>) {
 #[test]
 fn every_loss_is_a_dead_letter_with_its_reason() {
     let full = "dead letter for /user/a: the mailbox is full";
-    let evicted = "dead letter for /user/a: a newer message has its room";
+    let evicted = "dead letter for /user/a: a newer message took its place";
     let stopped = "dead letter for /user/a: its receiver has stopped";
     for (overflow, handled, lost) in [
         (Overflow::Fail, "a one", vec![full, full]),

@@ -122,7 +122,7 @@ fn what_finds_no_room_in_a_pause_is_a_dead_letter() {
     root.run_until_idle();
     pass(&mut root, &clock, SECOND);
     assert_eq!(log.take()[2..], ["a started", "a one", "a two"]);
-    assert_eq!(told.take(), ["dead letter for /user/a: no room to keep it during a restart"]);
+    assert_eq!(told.take(), ["dead letter for /user/a: no room to keep the message during a restart"]);
 }
 
 #[test]
