@@ -1,4 +1,4 @@
-//! The life of an actor: how it starts, is made anew and ends.
+//! The life cycle of an actor: start, restart and stop.
 
 use core::time::Duration;
 
@@ -22,12 +22,12 @@ use crate::{
     system_queue::{self, InternalMessage, RestartOptions, SystemItem, TimerEvent},
 };
 
-/// How often one that is ended by force looks for a message that is being put into its mailbox:
-/// some milliseconds long.
+/// How often an actor that is stopped by force checks for a message that a producer is about to
+/// write: a few milliseconds.
 const SPINS_MAX: u32 = 1 << 16;
 
 impl dyn CellVTable + '_ {
-    /// Makes the actor, and lets it start.
+    /// Creates the actor and calls `started`.
     pub(super) fn start(&mut self, turn: &AnyTurn<'_>) {
         let path = &turn.front().path;
         let mut made = Ok(());
@@ -42,7 +42,7 @@ impl dyn CellVTable + '_ {
             Ok(()) => {
                 self.status_mut().stage = Stage::Running;
                 match self.call_started() {
-                    Ok(Next::Unhandled) => Err(Failure::msg("`started` was left unhandled")),
+                    Ok(Next::Unhandled) => Err(Failure::msg("`started` returned `Next::Unhandled`")),
                     result => result,
                 }
             }
@@ -65,14 +65,14 @@ impl dyn CellVTable + '_ {
                 }
             }
             Err(failure) => {
-                // It has not started, so it is told neither of a restart nor of its end.
+                // It has not started, so it receives neither `PreRestart` nor `PostStop`.
                 self.drop_actor();
                 self.fail(turn, failure, None);
             }
         }
     }
 
-    /// A restart has come to a good end, unless a hook does not think so.
+    /// A restart has succeeded, unless a hook fails.
     fn restarted(&mut self, turn: &AnyTurn<'_>) -> Result<(), Failure> {
         let header = turn.front();
         let now = turn.nanos();
@@ -96,8 +96,8 @@ impl dyn CellVTable + '_ {
         Ok(())
     }
 
-    /// Children that were kept, and suspended because this actor has failed, go on; those whose
-    /// failure it has left to who is above get what became of that.
+    /// Resumes the children that were kept, and suspended because this actor failed. Children whose
+    /// failure was escalated get the decision that was made above.
     pub(super) fn continue_children(&mut self, turn: &AnyTurn<'_>, outcome: EscalationOutcome) {
         self.unsuspend_children(turn);
         let Some(rare) = self.rare_mut() else { return };
@@ -123,7 +123,7 @@ impl dyn CellVTable + '_ {
         header.system().lifecycle_changed(turn.pid(), header, step);
     }
 
-    /// Begins to stop: nothing more is taken, and the children go first.
+    /// Begins to stop: closes the mailbox and stops the children first.
     pub(super) fn stop(&mut self, turn: &AnyTurn<'_>, failure: Option<Failure>) {
         if self.status().is_stopping() {
             return;
@@ -135,7 +135,7 @@ impl dyn CellVTable + '_ {
         }
         self.status_mut().stage = Stage::Stopping;
         turn.front().clear_flags(FAILED);
-        // Who waits for an answer that will not come is to find out why.
+        // An asker whose request will not be answered reads this flag to find out why.
         if turn.front().flags() & STOP == 0 {
             turn.front().set_flags(STOP);
         }
@@ -145,7 +145,7 @@ impl dyn CellVTable + '_ {
         self.stop_children(turn);
     }
 
-    /// What belongs to this value of the actor ends with it: timers, futures and adapters.
+    /// Cancels what belongs to this incarnation of the actor: timers, futures and adapters.
     fn cancel_incarnation(&mut self) {
         self.cancel_owned(true);
         if let Some(rare) = self.rare_mut() {
@@ -165,7 +165,7 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// Tells the child that was started last to stop; when it has ended comes the one before.
+    /// Stops the child that was started last; when it has stopped, the one before it follows.
     pub(super) fn stop_next_child(&mut self, turn: &AnyTurn<'_>) {
         let Some(children) = turn.front().children() else { return };
         let Some(next) = children.with(|children| children.next_to_stop()) else {
@@ -190,7 +190,7 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// Looks again at the child that is waited for, after a while.
+    /// Arms the timer that limits the wait for the child.
     fn arm_stop_timeout(&mut self, turn: &AnyTurn<'_>) {
         self.arm_stop_timeout_for(turn, turn.front().system().stop_timeout());
     }
@@ -202,7 +202,7 @@ impl dyn CellVTable + '_ {
         rare.stop_timer = turn.front().system().schedule_event(time, me, tick);
     }
 
-    /// A while has passed since the wait of this number was begun, or one before it.
+    /// The timer has fired that was armed for the wait of this number, or for one before it.
     pub(super) fn stop_timeout_elapsed(&mut self, turn: &AnyTurn<'_>, wait: u32) {
         let rare = self.rare_or_new();
         let rest = turn.front().system().remaining_delay(rare.stop_timer.take());
@@ -224,7 +224,7 @@ impl dyn CellVTable + '_ {
         children.is_none_or(|children| children.with(|children| children.is_empty()))
     }
 
-    /// Makes the actor anew, as soon as its children have ended and, if there is one, the delay.
+    /// Restarts the actor, as soon as its children have stopped and the delay, if any, has elapsed.
     pub(super) fn restart(&mut self, turn: &AnyTurn<'_>, options: RestartOptions) {
         if self.is_single_use() {
             self.stop(turn, Some(Failure::msg("it was to be restarted, and cannot be made again")));
@@ -256,14 +256,14 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// Whether nothing stands in the way of a restart any more.
+    /// Whether nothing delays the restart any more.
     pub(super) fn may_restart(&mut self, turn: &AnyTurn<'_>) -> bool {
         let rare = self.rare_or_new();
         let keeps_children = rare.keeps_children;
         rare.backoff == 0 && (keeps_children || self.has_no_children(turn))
     }
 
-    /// All children have ended: the last that the actor does.
+    /// All children have stopped: calls `PostStop` and drops the actor.
     pub(super) fn finish(&mut self, turn: &AnyTurn<'_>) {
         let told = self.deliver_signal(Signal::PostStop);
         self.cancel_incarnation();
@@ -274,7 +274,8 @@ impl dyn CellVTable + '_ {
         self.status_mut().stage = Stage::Draining;
     }
 
-    /// Makes dead letters of what is left; the end, unless somebody is about to put in more.
+    /// Turns the remaining messages into dead letters, and finishes unless a producer is about to
+    /// write one more.
     pub(super) fn drain(&mut self, turn: &AnyTurn<'_>) -> Outcome {
         if !self.drain_mailbox() {
             return Outcome::Again;
@@ -283,7 +284,7 @@ impl dyn CellVTable + '_ {
         Outcome::End
     }
 
-    /// Ends what others know of the actor, and tells them.
+    /// Makes the stop visible to others and notifies them.
     fn announce_stop(&mut self, turn: &AnyTurn<'_>) {
         let header = turn.front();
         let (mut watchers, reason) = self.discard_all();
@@ -305,23 +306,24 @@ impl dyn CellVTable + '_ {
         match &header.parent {
             Some(parent) => {
                 let is_first = parent.push_stopped_child(turn.me());
-                // Whoever was first tells of all.
+                // The child that found the list empty reports for all.
                 let flags = if is_first {
                     parent.set_flags(CHILD_STOPPED)
                 } else {
                     parent.flags() | CHILD_STOPPED
                 };
                 if flags & STOPPED != 0 {
-                    // Ended by force before its children: nobody else takes them off its lists, and
-                    // they would keep each other. Either this sees that it has ended, or its end
-                    // sees the report: both change one word. And it empties its table after that,
-                    // so who is put there later sees it too.
+                    // The parent was stopped by force before its children. Nobody else takes the
+                    // cells off its lists, and they would keep each other alive. Either this thread
+                    // sees that the parent has stopped, or the stopping parent sees the pushed
+                    // child: both change the same flag word. The parent empties its table of
+                    // children after that, so a child that is inserted later sees the flag as well.
                     drop(parent.take_stopped_children());
                     let me = turn.me();
                     let children = parent.children();
                     drop(children.and_then(|children| children.with(|all| all.remove(&me))));
                 } else if flags & CHILD_STOPPED == 0 {
-                    // Not at once: others may be about to end too.
+                    // Behind other runnable tasks, because other children may be about to stop too.
                     parent.wake_last();
                 }
             }
@@ -332,7 +334,7 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// The executor has ended the process by force.
+    /// The executor has stopped the task by force.
     pub(super) fn force_stop(&mut self, turn: &AnyTurn<'_>) {
         if self.status().stage == Stage::Draining && turn.front().is_stopped() {
             return;
@@ -358,7 +360,7 @@ impl dyn CellVTable + '_ {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
+    /// Takes messages out of the mailbox while a restart is pending, and keeps them.
     pub(super) fn keep_incoming(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
@@ -388,7 +390,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Keeps a message for the value that is to come: behind those that are older, or by its rank.
+    /// Keeps a message for the next incarnation: behind the older ones, or by its priority.
     fn keep(&mut self, turn: &TurnOf<'_, A::Msg>, envelope: Envelope<A::Msg>) {
         match self.state.priority() {
             Some(priority) => {
@@ -399,10 +401,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
-    /// somebody is about to put in more.
+    /// Turns the messages in the closed mailbox, and those before it, into dead letters. False if a
+    /// producer is still about to write one.
     pub(super) fn drain_mailbox(&mut self, turn: &TurnOf<'_, A::Msg>) -> bool {
-        if !mutant!("actor-stop-keeps-by_priority") {
+        if !mutant!("actor-stop-keeps-ranks") {
             self.discard_queued(turn);
         }
         loop {
@@ -414,8 +416,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Makes dead letters of the messages that wait before the mailbox. What the actor itself has
-    /// put aside is there for its last hook.
+    /// Turns the messages that precede the mailbox into dead letters, except those that the actor
+    /// has stashed, which its last hook may still use.
     fn discard_queued(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let Some(queued) = self.state.rare.as_deref_mut() else { return };
         while let Some(envelope) = queued.replay.pop_front() {
@@ -429,7 +431,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Makes dead letters of what it has kept. Gives who wants to know of the end, and why it ends.
+    /// Turns all kept messages into dead letters. Returns the watchers, and the failure that is the
+    /// cause of the stop.
     pub(super) fn discard_all(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
@@ -453,7 +456,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         left
     }
 
-    /// Takes no more notes. Of those that have come, watches and the like count.
+    /// Closes the system queue. Of the messages in it, only watches and unwatches are still
+    /// processed.
     pub(super) fn close_system_queue(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
@@ -475,8 +479,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Before a restart: what was stashed is older than what is kept of an earlier one. Gives how
-    /// many are.
+    /// Before a restart: puts the stashed messages before those that were kept by an earlier
+    /// restart, which are younger. Returns the number of the latter.
     pub(super) fn keep_stashed(&mut self) -> usize {
         let rare = self.state.rare();
         let n_kept = rare.replay.len() + rare.by_priority.n_kept();
@@ -486,16 +490,17 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         n_kept
     }
 
-    /// Makes dead letters of what is in the mailbox, which is closed; there is no other turn.
+    /// Turns the messages in the closed mailbox into dead letters; there is no further poll.
     pub(super) fn drain_mailbox_now(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let mut spins_left = SPINS_MAX;
         loop {
             match pop(turn.front()) {
                 Pop::Item(envelope) => discard(turn, envelope),
                 Pop::Empty => return,
-                // Somebody is between its claim and its message. What it leaves nobody would find,
-                // and a request would keep the cell for ever. Not without end: it may be further
-                // down on this stack, in the function of a mapped ref.
+                // A producer is between its claim and its write. Nobody would find the message that
+                // it writes, and a request in it would keep the cell alive forever. The loop is
+                // bounded, because the producer may be further down on this very stack, in the
+                // function of a mapped reference.
                 Pop::Busy if spins_left > 0 && !mutant!("actor-force-leaves-mail") => {
                     spins_left -= 1;
                     hint::spin_loop();
@@ -506,13 +511,13 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 }
 
-/// A message that will not be handled, because the actor ends.
+/// Discards a message because the actor stops.
 fn discard<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>) {
     discard_for(turn, envelope, DeadLetterReason::Stopped);
 }
 
 fn discard_for<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>, reason: DeadLetterReason) {
-    // One that was cancelled nobody misses.
+    // A cancelled message is no dead letter.
     if !envelope.is_cancelled() {
         publish_dead_letter::<M>(&any(turn), reason);
     }
@@ -522,12 +527,12 @@ fn discard_for<M: 'static>(turn: &TurnOf<'_, M>, envelope: Envelope<M>, reason: 
 fn discard_control<M: 'static>(turn: &TurnOf<'_, M>, item: Control<M>) {
     match item {
         Control::Message(envelope) => discard(turn, envelope),
-        // Its timer was cancelled.
+        // The timer was cancelled.
         Control::Timer(_) | Control::ReceiveTimeout(_) => {}
     }
 }
 
-/// What becomes of children whose failure was left to who is above.
+/// What happens to children whose failure was escalated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EscalationOutcome {
     Resume,
@@ -535,14 +540,14 @@ pub(super) enum EscalationOutcome {
     Stop,
 }
 
-/// Calls something of the user's; a panic of it is none of the actor's affair.
+/// Calls user code; a panic in it does not affect the actor.
 pub(super) fn catch_and_discard(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) {
     if let Err(caught) = turn.guarded(call) {
         turn.discard(caught);
     }
 }
 
-/// Calls something of the user's. A panic of it is a failure.
+/// Calls user code; a panic in it is returned as a failure.
 pub(super) fn guarded(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), Failure> {
     turn.guarded(call).map_err(|caught| {
         let failure = super::panic_failure(&caught);
@@ -551,7 +556,7 @@ pub(super) fn guarded(turn: &AnyTurn<'_>, call: &mut dyn FnMut()) -> Result<(), 
     })
 }
 
-/// Drops something of the user's; a panic in that changes nothing, but is told.
+/// Drops a user value; a panic in the drop changes nothing, but is published as a failure.
 pub(crate) fn drop_reported<T>(turn: &AnyTurn<'_>, value: T) {
     let mut value = Some(value);
     drop_reported_by(turn, &mut || drop(value.take()));
@@ -563,7 +568,7 @@ fn drop_reported_by(turn: &AnyTurn<'_>, drop: &mut dyn FnMut()) {
     }
 }
 
-/// Tells of a message that will not be handled.
+/// Publishes that a message is not handled.
 pub(super) fn publish_dead_letter<M: 'static>(turn: &AnyTurn<'_>, reason: DeadLetterReason) {
     let header = turn.front();
     header.system().dead_letter::<M>(&header.path, reason);

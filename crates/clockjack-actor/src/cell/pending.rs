@@ -1,4 +1,5 @@
-//! What a runner looks at before user messages: children, notes, orders, signals, control.
+//! What a runner handles before user messages: stopped children, the system queue, commands,
+//! signals, control messages and futures.
 
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -28,7 +29,7 @@ use crate::{
 };
 
 impl dyn CellVTable + '_ {
-    /// Looks at all that comes before user messages. None if those are next.
+    /// Handles everything that precedes user messages. None if a user message is next.
     #[cold]
     #[inline(never)]
     pub(super) fn handle_system_messages(
@@ -50,7 +51,7 @@ impl dyn CellVTable + '_ {
         let is_new = self.status().stage == Stage::NotStarted && !self.status().has(WAS_STARTED);
         let mut was_started = false;
         if is_new && flags & STOP == 0 && !mutant!("actor-decides-unborn") {
-            // Others may have started children below a guardian before it has had a turn.
+            // Other threads may have started children below a guardian before its first poll.
             was_started = true;
             self.start(turn);
         }
@@ -73,7 +74,7 @@ impl dyn CellVTable + '_ {
         }
         loop {
             match self.status().stage {
-                // One that fails in each start must not keep the worker to itself.
+                // An actor that fails in each start must not occupy the worker.
                 Stage::NotStarted if was_started => return Some(Outcome::Again),
                 Stage::NotStarted => {
                     was_started = !mutant!("actor-restart-storm");
@@ -88,7 +89,8 @@ impl dyn CellVTable + '_ {
                     self.status_mut().stage = Stage::NotStarted;
                 }
                 Stage::Stopping if self.has_no_children(turn) => self.finish(turn),
-                // Who waits for an answer need not wait for the children too.
+                // A sender that waits for an answer need not wait for the children too, so its
+                // message becomes a dead letter now.
                 Stage::Stopping => {
                     let is_empty = self.drain_mailbox();
                     return Some(if is_empty {
@@ -103,7 +105,7 @@ impl dyn CellVTable + '_ {
         self.handle_pending(turn, budget)
     }
 
-    /// Looks at what a running actor has beside its mailbox. None if that is next.
+    /// Handles what a running actor has besides its mailbox. None if a user message is next.
     fn handle_pending(&mut self, turn: &AnyTurn<'_>, budget: &mut Budget) -> Option<Outcome> {
         let header = turn.front();
         if header.flags() >= SUSPEND_ONE {
@@ -124,7 +126,7 @@ impl dyn CellVTable + '_ {
 }
 
 impl dyn CellVTable + '_ {
-    /// What a supervisor has decided.
+    /// Applies the commands of the supervisor.
     fn apply_supervision(&mut self, turn: &AnyTurn<'_>, flags: u32) {
         if flags & STOP != 0 && !self.status().is_stopping() {
             self.status_mut().set(WAS_STOPPED, true);
@@ -133,7 +135,8 @@ impl dyn CellVTable + '_ {
         if self.status().is_stopping() {
             return;
         }
-        // Each looks for its own kind of order: one that comes meanwhile is for the next turn.
+        // Each command takes only its own kind of parameters: a command that arrives in between is
+        // handled by the next poll.
         let line = turn.front().parent_link();
         if flags & RESTART != 0 {
             let options =
@@ -148,19 +151,19 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// The supervisor has decided that the actor is to be made anew.
+    /// The supervisor has commanded a restart.
     fn restart_on_command(&mut self, turn: &AnyTurn<'_>, options: RestartOptions) {
         if self.status().is_stopping() || self.status().stage == Stage::Restarting {
             return;
         }
         let rare = self.rare_or_new();
         rare.is_commanded = true;
-        // The actor's own strategies remember one that is no more.
+        // The state of the actor's own strategies is about the previous incarnation.
         rare.strategies.iter_mut().for_each(StrategyState::reset);
         self.restart(turn, options);
     }
 
-    /// Does what a note says, which came in this node.
+    /// Handles an internal message, which arrived in this node.
     fn handle_internal(
         &mut self,
         turn: &AnyTurn<'_>,
@@ -184,7 +187,7 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// What a child has said, in the order in which it can have come to that.
+    /// Handles the report of a child: its restart first, then its failure, the only possible order.
     fn handle_child_report(&mut self, turn: &AnyTurn<'_>, report: ChildReport) {
         let ChildReport { child, restarted_nanos, failed } = report;
         let Some(child) = child else { return };
@@ -196,7 +199,7 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// What the clock has said.
+    /// Handles timer events.
     fn handle_timer_events(&mut self, turn: &AnyTurn<'_>, events: &TimerEvents) {
         if let Some(number) = events.backoff {
             self.backoff_over(turn, number);
@@ -212,7 +215,7 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// What a host has put in by hand.
+    /// Handles a message that a host has sent.
     fn system_message(&mut self, turn: &AnyTurn<'_>, message: SystemMessage) {
         let header = turn.front();
         match message {
@@ -230,7 +233,7 @@ impl dyn CellVTable + '_ {
             SystemMessage::Watch(watcher) | SystemMessage::Unwatch(watcher) => {
                 let Some(watcher) = header.system().find(watcher) else { return };
                 let who = turn.me();
-                // Both ends have to know, and the watcher's end begins it.
+                // Both sides keep a record of the watch, and the watcher's side initiates it.
                 drop(watcher.send_internal(if matches!(message, SystemMessage::Watch(_)) {
                     InternalMessage::WatchFor { who }
                 } else {
@@ -240,8 +243,8 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// A host suspends it once more or once less; false if it has not, or not so often. What its
-    /// parent has suspended it for is the parent's affair.
+    /// Increments or decrements the number of suspensions by hosts; false if that is not possible.
+    /// The suspensions by the parent are counted by the parent.
     fn suspend_by_host(&mut self, header: &ActorHeader, more: bool) -> bool {
         let held = &mut self.rare_or_new().host_suspensions;
         let next = if more { held.checked_add(1) } else { held.checked_sub(1) };
@@ -258,7 +261,7 @@ impl dyn CellVTable + '_ {
 }
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// Does what the notes say; control messages come later.
+    /// Handles what is in the system queue; control messages are queued for later.
     pub(super) fn drain_system_queue(&mut self, turn: &TurnOf<'_, A::Msg>) {
         for item in turn.front().header.system_queue.take::<A::Msg>() {
             match item {
@@ -276,7 +279,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Lets those in who wait for room, as far as there is any.
+    /// Moves messages of waiting senders into the mailbox, as far as there is room.
     pub(super) fn admit_waiters(turn: &TurnOf<'_, A::Msg>) {
         let Some(waiters) = turn.front().waiters() else { return };
         for message in waiters.take_cancelled() {
@@ -300,7 +303,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Tells those who wait for room that there will be none. The mailbox is closed.
+    /// Refuses the senders that wait for room. The mailbox is closed.
     pub(super) fn refuse_waiters(turn: &TurnOf<'_, A::Msg>) {
         let Some(waiters) = turn.front().waiters() else { return };
         let left = waiters.close();
@@ -324,7 +327,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.set(PENDING, true);
     }
 
-    /// Handles one thing that waits before the mailbox. None if nothing does.
+    /// Handles one item that precedes the mailbox. None if there is no such item.
     pub(super) fn next_pending(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
@@ -339,7 +342,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             let is_lent = rare.futures.is_lent();
             if !rare.futures.has_due() && (is_lent || !has_news && !has_old) {
                 if is_waiting {
-                    // The mark stays, so that the mailbox is left alone until the wait is over.
+                    // PENDING stays set, so that the mailbox is left alone until the wait is over.
                     return Some(Outcome::Sleep(ParkMode::Wait));
                 }
                 self.state.set(PENDING, false);
@@ -372,7 +375,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             } else if let Some(envelope) = rare.replay.pop_front() {
                 self.receive_envelope(turn, envelope);
             }
-            // What has come meanwhile is looked at first.
+            // System messages that have arrived in the meantime go first.
             if turn.front().header.flags() & !WAITERS != 0 {
                 return Some(Outcome::Again);
             }
@@ -388,7 +391,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// Tells the actor a signal, as a handler.
+    /// Calls the signal handler of the actor.
     pub(crate) fn signal(&mut self, turn: &TurnOf<'_, A::Msg>, signal: Signal) {
         let Some(actor) = &mut self.actor else { return };
         let unless_handled = unless_handled(&signal);
@@ -404,7 +407,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.state.restart_receive_timeout(turn);
     }
 
-    /// Calls something of the actor's in a guard. The failure, if it came to one.
+    /// Calls user code of the actor inside `catch_unwind`; a panic becomes a failure.
     pub(super) fn guarded(
         &mut self,
         turn: &TurnOf<'_, A::Msg>,
@@ -422,7 +425,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 }
 
-/// What an actor fails with if it does not care for a signal.
+/// The failure of an actor that leaves a signal unhandled.
 fn unless_handled(signal: &Signal) -> Option<Failure> {
     match signal {
         Signal::Terminated(_) => Some(super::DEATH_PACT.failure()),
@@ -433,7 +436,7 @@ fn unless_handled(signal: &Signal) -> Option<Failure> {
     }
 }
 
-/// The children that are there, newest first.
+/// The current children, newest first.
 pub(super) fn children_of(turn: &AnyTurn<'_>) -> Vec<AnyActor> {
     let children = turn.front().children();
     children.map_or_else(Vec::new, |children| {
@@ -441,7 +444,7 @@ pub(super) fn children_of(turn: &AnyTurn<'_>) -> Vec<AnyActor> {
     })
 }
 
-/// Wakes somebody; what that may throw is none of the actor's affair.
+/// Calls a waker; a panic in it does not affect the actor.
 fn wake_contained(turn: &AnyTurn<'_>, waker: Option<Waker>) {
     let Some(waker) = waker else { return };
     if let Err(caught) = turn.guarded(&mut || waker.wake_by_ref()) {

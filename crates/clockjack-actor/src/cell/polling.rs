@@ -1,4 +1,4 @@
-//! What a runner does with the futures of its actor.
+//! How a runner polls the futures of its actor.
 #![expect(unsafe_code, reason = "polls futures of types that only their functions know")]
 
 use core::task::{self, Poll};
@@ -9,7 +9,7 @@ use super::{Cell, TurnOf, any, lifecycle::drop_reported};
 use crate::{Actor, Context};
 
 impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
-    /// Polls the future that was woken first, and does what comes after it.
+    /// Polls the future that was woken first, and runs its continuation if it is ready.
     pub(super) fn poll_next(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let Self { actor, state, .. } = self;
         let Some(due) = state.rare().futures.next_due() else { return };
@@ -17,8 +17,8 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let waker = due.waker();
         let mut cx = Context::new(state, turn);
         let mut waker = task::Context::from_waker(&waker);
-        // SAFETY: body and function are those of one task, which is in its entry and marked as the
-        // one that is being polled; it is pinned there, and the cell is borrowed by its runner.
+        // SAFETY: body and function belong to one task, which is in its entry and marked as being
+        // polled; the task is pinned there, and the runner borrows the cell.
         let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
         let name = due.name;
         state.rare().in_other_handler = false;
@@ -29,8 +29,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         }
     }
 
-    /// A panic has come out of a turn: the future that was being polled, if one was, is not polled
-    /// again.
+    /// A panic has left a poll: a future that was being polled is not polled again.
     pub(super) fn drop_polled(&mut self, turn: &TurnOf<'_, A::Msg>) {
         let Some(rare) = &mut self.state.rare else { return };
         if mutant!("actor-poll-panic-kept") {
@@ -40,11 +39,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             drop_reported(&any(turn), task);
             self.take_back();
         }
-        // What comes after a wait may have panicked, and is out of its place by then.
+        // The continuation of a wait may have panicked; its task was removed before.
         self.state.finish_wait();
     }
 
-    /// All futures end, and the actor is where it belongs.
+    /// Cancels all futures, and moves a lent actor back into the cell.
     pub(super) fn cancel_futures(&mut self, turn: &TurnOf<'_, A::Msg>) {
         if mutant!("actor-futures-outlive-restart") && !self.state.is_stopping() {
             return;
@@ -62,7 +61,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         self.take_back();
     }
 
-    /// Whether there is a value of the actor, here or lent to a future.
+    /// Whether there is a value of the actor, in the cell or lent to a future.
     pub(super) fn has_actor(&self) -> bool {
         let rare = self.state.rare.as_ref();
         self.actor.is_some() || rare.is_some_and(|rare| rare.futures.is_lent())

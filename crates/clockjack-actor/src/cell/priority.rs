@@ -1,8 +1,9 @@
 //! Mailboxes in which messages of a higher priority are handled first.
 //!
-//! What has come is moved into a heap of the runner's own before each message, and keeps its room
-//! in the mailbox until it is handled: so the bound counts all that wait. What comes while a
-//! restart is waited for is put there too, and has room of its own.
+//! Before each message the runner moves all messages from the mailbox into a binary heap of its
+//! own. A message in the heap still occupies its room in the mailbox until it is handled, so the
+//! bound of the mailbox counts all waiting messages. Messages that arrive while a restart is
+//! pending go into the same heap, but do not occupy room in the mailbox.
 #![expect(unsafe_code, reason = "the runner is the one consumer of the mailbox")]
 
 use alloc::collections::BinaryHeap;
@@ -16,7 +17,7 @@ use clockjack_sync::{
 use super::{Cell, CellState, TurnOf, empty_token};
 use crate::{Actor, envelope::Envelope};
 
-/// Messages that wait by their priority; equal ones in the order in which they came.
+/// Messages ordered by priority; messages of equal priority in the order of their arrival.
 pub(crate) struct PriorityQueue<M> {
     heap: BinaryHeap<Prioritized<M>>,
     next: u64,
@@ -25,7 +26,7 @@ pub(crate) struct PriorityQueue<M> {
 
 struct Prioritized<M> {
     rank: (u8, Reverse<u64>),
-    /// It was kept through a restart, and has no room in the mailbox.
+    /// It was kept through a restart, and occupies no room in the mailbox.
     is_kept: bool,
     envelope: Envelope<M>,
 }
@@ -39,10 +40,10 @@ impl<M> Default for PriorityQueue<M> {
 impl<M> PriorityQueue<M> {
     fn push(&mut self, priority: u8, is_kept: bool, envelope: Envelope<M>) {
         self.heap.push(Prioritized { rank: (priority, Reverse(self.next)), is_kept, envelope });
-        self.next += u64::from(!mutant!("actor-by_priority-unordered"));
+        self.next += u64::from(!mutant!("actor-ranks-unordered"));
     }
 
-    /// Puts in one that is kept through a restart.
+    /// Inserts a message that is kept through a restart.
     pub(super) fn push_kept(&mut self, priority: u8, envelope: Envelope<M>) {
         self.push(priority, true, envelope);
         self.n_kept += 1;
@@ -52,7 +53,7 @@ impl<M> PriorityQueue<M> {
         self.heap.is_empty()
     }
 
-    /// How many were kept through a restart and are not handled yet.
+    /// How many messages were kept through a restart and are not handled yet.
     pub(super) fn n_kept(&self) -> usize {
         self.n_kept
     }
@@ -63,7 +64,7 @@ impl<M> PriorityQueue<M> {
         Some(next)
     }
 
-    /// The next one, whatever becomes of it.
+    /// Takes the message of the highest priority.
     pub(crate) fn pop(&mut self) -> Option<Envelope<M>> {
         self.pop_prioritized().map(|next| next.envelope)
     }
@@ -90,7 +91,7 @@ impl<M> Ord for Prioritized<M> {
 }
 
 impl<A: Actor> CellState<A> {
-    /// How messages are ranked, if they are.
+    /// The function that computes priorities, if there is one.
     pub(super) fn priority(&self) -> Option<fn(&A::Msg) -> u8> {
         self.settings.as_ref().and_then(|settings| settings.priority)
     }
@@ -106,15 +107,16 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     ) -> Popped<Envelope<A::Msg>> {
         let shared = turn.front();
         let by_priority = &mut self.state.rare().by_priority;
-        // SAFETY: called in a turn only, and a cell has one runner at a time. The mailbox does not
-        // evict: that is refused with priorities.
+        // SAFETY: called by the runner within a poll only, and a cell has one runner at a time. The
+        // mailbox does not evict: eviction is refused together with priorities.
         while let Pop::Item(envelope) = unsafe { shared.mail.pop_held() } {
             by_priority.push(priority_of(turn, priority, &envelope), false, envelope);
         }
         match by_priority.pop_prioritized() {
             Some(Prioritized { is_kept, envelope, .. }) => {
                 if !is_kept {
-                    // SAFETY: as above; the room of each that was not kept is held.
+                    // SAFETY: as above; each message that was not kept through a restart holds its
+                    // room.
                     unsafe { shared.mail.free(1) };
                 }
                 Popped::Item(envelope)
@@ -124,7 +126,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     }
 }
 
-/// How a message is ranked. The function is the user's; one that panics ranks it lowest.
+/// The priority of a message. The function is user code; if it panics, the priority is the lowest.
 pub(super) fn priority_of<M: 'static>(
     turn: &TurnOf<'_, M>,
     priority: fn(&M) -> u8,

@@ -1,4 +1,4 @@
-//! Failures: who decides what becomes of an actor, and how it is told.
+//! Supervision: who decides about a failure, and how the decision is carried out.
 
 use alloc::{string::ToString as _, vec::Vec};
 use core::time::Duration;
@@ -20,11 +20,11 @@ use crate::{
     system_queue::{ChildReport, FailedChild, RestartOptions, SupervisionCommand, TimerEvent},
 };
 
-/// After which time a failure is offered again that a sink has refused.
+/// The delay after which a failure that a sink has refused is offered again.
 const ESCALATION_RETRY: Duration = Duration::from_millis(100);
 
 impl dyn CellVTable + '_ {
-    /// The actor has failed: its own strategies decide, innermost first, then its parent's.
+    /// The actor has failed: its own strategies decide, innermost first, then that of its parent.
     pub(super) fn fail(
         &mut self,
         turn: &AnyTurn<'_>,
@@ -41,7 +41,7 @@ impl dyn CellVTable + '_ {
         for index in 0..n {
             let decided = self.rare_or_new().strategies.get_mut(index).and_then(|state| {
                 let mut decision = None;
-                // A decider of the user's may panic: then the failure goes on outward.
+                // The decider is user code and may panic; then the failure goes on outward.
                 let guarded = turn.guarded(&mut || {
                     if state.matches(&failure) {
                         decision = Some(state.decide_on(&failure, at));
@@ -58,7 +58,7 @@ impl dyn CellVTable + '_ {
                 Some((Decision::Resume, _)) if self.has_actor() => {
                     self.publish_failure(turn, info, Directive::Resume);
                     turn.drop_contained(failure);
-                    // The failure may be that of a child, which waits for what becomes of it.
+                    // The failure may be that of a child, which waits for the decision.
                     if !mutant!("actor-resume-leaves-child") {
                         self.continue_children(turn, EscalationOutcome::Resume);
                     }
@@ -72,9 +72,9 @@ impl dyn CellVTable + '_ {
                 Some((Decision::Restart { delay }, (keeps_children, stash))) => {
                     self.publish_failure(turn, info, Directive::Restart);
                     turn.drop_contained(failure);
-                    // Those further in remember an actor that is no more.
+                    // The state of the inner strategies is about the previous incarnation.
                     let n_inner =
-                        if mutant!("actor-inner-strategies-remember") { 0 } else { index };
+                        if mutant!("actor-inner-layers-remember") { 0 } else { index };
                     self.rare_or_new()
                         .strategies
                         .iter_mut()
@@ -88,7 +88,7 @@ impl dyn CellVTable + '_ {
         self.escalate(turn, failure, info, at.is_startup);
     }
 
-    /// None of its own strategies has settled it.
+    /// None of the actor's own strategies has handled the failure.
     fn escalate(
         &mut self,
         turn: &AnyTurn<'_>,
@@ -110,7 +110,8 @@ impl dyn CellVTable + '_ {
                 let mut stale = None;
                 let told =
                     parent.send_child_report(&me, |report| stale = report.failed.replace(failed));
-                // It was decided about on account of another one, and nobody has looked at it.
+                // The parent has already decided about this earlier failure, because of a sibling,
+                // and has not read it.
                 turn.drop_contained(stale);
                 if let Some(ChildReport { failed: Some(failed), .. }) = told {
                     self.stop(turn, Some(failed.failure));
@@ -121,7 +122,7 @@ impl dyn CellVTable + '_ {
                 self.stop(turn, Some(failure));
             }
             None => {
-                // The root: nobody is above.
+                // This is the root: nobody is above.
                 turn.drop_contained(failure);
                 let system = header.system();
                 let goes_on = system.root_failed(info, &|call| catch_and_discard(turn, call));
@@ -147,14 +148,15 @@ impl dyn CellVTable + '_ {
             return;
         }
         for child in children.with(|children| children.suspend(true)) {
-            // The others have nobody to pass it on to, and see it before their next message.
+            // A child without children has nobody to suspend in turn; it sees the count before its
+            // next message.
             if child.children().is_some() {
                 child.wake();
             }
         }
     }
 
-    /// Lets the children go on, if they are held and nothing is left to hold them for.
+    /// Resumes the children, if they are suspended and no reason for it remains.
     pub(super) fn unsuspend_children(&mut self, turn: &AnyTurn<'_>) {
         let Some(rare) = self.rare_mut() else { return };
         if !rare.children_are_suspended || turn.front().flags() >= SUSPEND_ONE {
@@ -214,7 +216,7 @@ impl dyn CellVTable + '_ {
             Decision::Escalate => {
                 let up = info.escalate_to_parent(turn.pid());
                 self.rare_or_new().suspended.insert(child.pid(), child);
-                // At once: it may be that it hears nothing any more after this.
+                // At once: after this the actor may not receive any signal.
                 match self.deliver_signal(Signal::Escalated(info)) {
                     Ok(Next::Stop) => self.stop(turn, Some(failure)),
                     Ok(_) => self.fail_with_info(turn, failure, up),
@@ -229,7 +231,7 @@ impl dyn CellVTable + '_ {
         turn.drop_contained(failure);
     }
 
-    /// Asks the strategy for children. What is to be done, to whom, and how a restart would be.
+    /// Asks the strategy for children for the decision, its scope, and the options of a restart.
     fn decide_on_child(
         &mut self,
         turn: &AnyTurn<'_>,
@@ -245,7 +247,7 @@ impl dyn CellVTable + '_ {
         let line = child.parent_link_or_new();
         let mut history = line.take_history().unwrap_or_default();
         let mut decision = Decision::Escalate;
-        // If the decider panics, it has not decided.
+        // If the decider panics, the failure is escalated.
         catch_and_discard(turn, &mut || decision = decide(strategy, &mut history, failure, at));
         info.restart_stats.window_failures = history.stats().window_failures;
         line.put_history(history);
@@ -257,7 +259,7 @@ impl dyn CellVTable + '_ {
         (decision, *scope, options)
     }
 
-    /// Orders the restart of a child, on its own account or on that of another one.
+    /// Commands the restart of a child, because of its own failure or that of a sibling.
     pub(super) fn restart_child(
         &mut self,
         turn: &AnyTurn<'_>,
@@ -270,19 +272,19 @@ impl dyn CellVTable + '_ {
         history.restarts();
         line.put_history(history);
         child.clear_flags(FAILED);
-        // Whatever was ordered before and not seen.
+        // Overwrites an earlier command that the child has not read.
         line.set_command((!options.is_default()).then_some(SupervisionCommand::Restart(options)));
         child.wake_with(RESTART);
     }
 
-    /// A child is about to be made, for the first time or again.
+    /// A child is about to be created, for the first time or again.
     pub(super) fn child_starting(&mut self, turn: &AnyTurn<'_>, path: &ActorPath) {
         let rare = self.rare_or_new();
         let Some((_, strategy)) = &mut rare.for_children else { return };
         catch_and_discard(turn, &mut || strategy.before_start(path));
     }
 
-    /// A child has started again, as this actor has ordered.
+    /// A child has restarted, as this actor has commanded.
     pub(super) fn child_restarted(&mut self, turn: &AnyTurn<'_>, child: &AnyActor, now: u64) {
         let line = child.parent_link_or_new();
         let Some(mut history) = line.take_history() else { return };
@@ -294,8 +296,8 @@ impl dyn CellVTable + '_ {
         catch_and_discard(turn, &mut || strategy.after_restart(&child.path, &stats));
     }
 
-    /// What a host says about a failure: decided about, if it concerns a child. ChildReport of one that
-    /// had the child's name before is old, and ignored.
+    /// A host reports a failure: the actor decides about it, if it concerns a child. A report about
+    /// an earlier actor with the same name as the child is stale, and ignored.
     pub(super) fn host_reported_failure(&mut self, turn: &AnyTurn<'_>, info: FailureInfo) {
         let header = turn.front();
         let own = (info.actor, &info.path);
@@ -326,10 +328,10 @@ impl dyn CellVTable + '_ {
         self.fail(turn, failure, None);
     }
 
-    /// Goes on as if nothing had happened.
+    /// Continues as if nothing had happened.
     pub(super) fn resume(&mut self, turn: &AnyTurn<'_>, outcome: EscalationOutcome) {
         if !self.has_actor() {
-            // There is nothing that could go on.
+            // There is no value that could continue.
             self.stop(turn, None);
             return;
         }
@@ -338,7 +340,7 @@ impl dyn CellVTable + '_ {
         self.continue_children(turn, outcome);
     }
 
-    /// Waits before it is made anew.
+    /// Waits before the restart.
     pub(super) fn back_off(&mut self, turn: &AnyTurn<'_>, delay: Duration) {
         let rare = self.rare_or_new();
         rare.backoffs = rare.backoffs.wrapping_add(1).max(1);
@@ -346,11 +348,11 @@ impl dyn CellVTable + '_ {
         let me = turn.me();
         let system = turn.front().system();
         rare.backoff_timer = system.schedule_event(delay, me, TimerEvent::BackoffOver(number));
-        // If no timer is to be had, at once is better than never.
+        // Without a timer, it is better to restart at once than never.
         rare.backoff = if rare.backoff_timer.is_some() { number } else { 0 };
     }
 
-    /// The timer of this back-off has come.
+    /// The timer of this back-off has fired.
     pub(super) fn backoff_over(&mut self, turn: &AnyTurn<'_>, number: u32) {
         let rare = self.rare_or_new();
         if rare.backoff != number {
@@ -363,7 +365,8 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// Offers again what a sink has refused, its own or, at the root, the system's.
+    /// Offers again what a sink has refused: the actor's own sink or, at the root, that of the
+    /// system.
     pub(super) fn retry_escalations(&mut self, turn: &AnyTurn<'_>) {
         let header = turn.front();
         match own_sink(header) {
@@ -373,7 +376,7 @@ impl dyn CellVTable + '_ {
         self.arm_escalation_retry(turn);
     }
 
-    /// Sees to it that what a sink has refused is offered again.
+    /// Makes sure that what a sink has refused is offered again.
     fn arm_escalation_retry(&self, turn: &AnyTurn<'_>) {
         let header = turn.front();
         let me = turn.me();
@@ -454,26 +457,26 @@ fn in_scope(
         if let (Scope::RestForOne, Some(at)) =
             (scope, others.iter().position(|child| child.ptr_eq(failed)))
         {
-            // Those that are left were started before it.
+            // The remaining ones were started before it.
             others.truncate(at + 1);
         }
     }
-    // The one alone needs no list.
+    // A single child needs no list.
     let alone = (scope == Scope::OneForOne).then(|| failed.clone());
     alone.into_iter().chain(others)
 }
 
-/// The text of a failure, which is user code.
+/// The text of a failure. `Display` is user code.
 pub(super) fn report_of(turn: &AnyTurn<'_>, failure: &Failure) -> FailureReport {
     let mut report = None;
     let guarded = turn.guarded(&mut || report = Some(FailureReport::from(failure)));
     if let Err(caught) = guarded {
         turn.discard(caught);
     }
-    report.unwrap_or_else(|| FailureReport::new("a failure whose text panics"))
+    report.unwrap_or_else(|| FailureReport::new("a failure whose `Display` panics"))
 }
 
-/// A hook has failed, which changes nothing any more.
+/// A hook has failed, which no longer changes anything; publishes the failure.
 pub(super) fn report_hook_failure(turn: &AnyTurn<'_>, failure: Failure) {
     let reason = report_of(turn, &failure);
     let path = turn.front().path.clone();
@@ -482,7 +485,7 @@ pub(super) fn report_hook_failure(turn: &AnyTurn<'_>, failure: Failure) {
     turn.drop_contained(failure);
 }
 
-/// What a parent that watches is to know of the end.
+/// Stores the final failure for a parent that watches this actor.
 pub(super) fn set_final_failure(turn: &AnyTurn<'_>, report: FailureReport) {
     turn.front().parent_link_or_new().set_final_failure(report);
 }
@@ -500,13 +503,13 @@ fn decide(
     }
 }
 
-/// Offers once more what waits.
+/// Offers once more what a sink has refused.
 pub(crate) fn retry(sink: &Escalations, guarded: &dyn Fn(&mut dyn FnMut())) {
     sink.disarm();
     guarded(&mut || _ = sink.retry());
 }
 
-/// Has what waits offered again after a while, by the actor that the sink belongs to.
+/// Schedules the next offer, by the actor that the sink belongs to.
 fn arm_retry(sink: &Escalations, holder: &AnyActor) {
     if !sink.arm() {
         return;
@@ -526,8 +529,8 @@ fn own_sink(header: &ActorHeader) -> Option<Counted<Escalations>> {
     header.children()?.with(|children| children.sink.clone())
 }
 
-/// Tells the sink of the actor, or else that of the nearest one above that has one, of a failure
-/// that the actor does not settle.
+/// Offers a failure that the actor does not handle to the sink of the actor, or else to that of the
+/// nearest ancestor that has one.
 fn offer_to_sink(turn: &AnyTurn<'_>, info: &FailureInfo) {
     let me = turn.me();
     let mut holder = Some(&me);
@@ -535,7 +538,7 @@ fn offer_to_sink(turn: &AnyTurn<'_>, info: &FailureInfo) {
         if let Some(sink) = own_sink(one) {
             catch_and_discard(turn, &mut || _ = sink.retry());
             let mut offer = Some(info.clone());
-            // If there is no room to keep it for another time, that is counted there.
+            // If there is no room to keep it for a later offer, the sink counts that.
             catch_and_discard(turn, &mut || _ = offer.take().map(|info| sink.offer(info)));
             return arm_retry(&sink, one);
         }

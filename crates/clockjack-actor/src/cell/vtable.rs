@@ -1,9 +1,10 @@
-//! The seam between what every cell does with_untyped and what depends on its types.
+//! The boundary between the code of a cell that is compiled once and the code that is compiled for
+//! each type of actor.
 //!
-//! Lives, failures and watches go the same way whatever an actor and its messages are. Compiled for
-//! each type of actor they would be most of a program on a microcontroller, so they are functions
-//! of `dyn CellVTable` and compiled once. What handles a message is compiled for each type, and never
-//! goes through here.
+//! Life cycle, supervision and watches work the same way for all types of actors and messages.
+//! Compiled for each type of actor they would make up most of a program on a microcontroller, so
+//! they are methods of `dyn CellVTable`, compiled once. The code that handles a message is compiled
+//! for each type and never goes through this vtable.
 
 use clockjack_exec::{Failure, custom::Turn};
 
@@ -14,115 +15,118 @@ use super::{
 };
 use crate::{Actor, FailureReport, Next, Signal, control::Control, header::ActorHeader};
 
-/// A turn of an actor whose messages are not known.
+/// One poll of an actor whose message type is not known.
 pub(crate) type AnyTurn<'t> = Turn<'t, ActorHeader>;
 
-/// The same turn for who need not know the messages.
+/// The same poll for code that need not know the message type.
 #[expect(unsafe_code, reason = "a shared begins with its header")]
 #[inline]
 pub(crate) fn any<'t, M: 'static>(turn: &TurnOf<'t, M>) -> AnyTurn<'t> {
-    // SAFETY: the front begins with its core, at the same alignment.
+    // SAFETY: the shared part begins with its header, at the same alignment.
     unsafe { turn.of_prefix() }
 }
 
-/// A cell in a turn, for what is the same for all types. What knows the types is asked of it.
+/// The typed operations of a cell during a poll, for the code that is compiled once.
 pub(super) trait CellVTable {
     fn status(&self) -> &CellStatus;
 
     fn status_mut(&mut self) -> &mut CellStatus;
 
-    /// What only some have; none if it has not been made.
+    /// State that few actors have; none if it was not allocated.
     fn rare(&self) -> Option<&UntypedRareState>;
 
     fn rare_mut(&mut self) -> Option<&mut UntypedRareState>;
 
-    /// Both, made if need be.
+    /// Both, allocated if necessary.
     fn status_and_rare(&mut self) -> (&mut CellStatus, &mut UntypedRareState);
 
-    /// Whether it cannot be made again.
+    /// Whether the actor cannot be created a second time.
     fn is_single_use(&self) -> bool;
 
-    /// Whether there is a value of the actor, here or lent to a future.
+    /// Whether there is a value of the actor, in the cell or lent to a future.
     fn has_actor(&self) -> bool;
 
-    /// Makes now what a failure would need later.
+    /// Allocates now what a failure would need later.
     fn prepare(&mut self);
 
-    /// Makes the actor, in a guard.
+    /// Creates the actor, inside `catch_unwind`.
     fn create_actor(&mut self) -> Result<(), Failure>;
 
-    /// Lets it start, in a guard.
+    /// Calls `started`, inside `catch_unwind`.
     fn call_started(&mut self) -> Result<Next, Failure>;
 
-    /// Tells it a signal, in a guard.
+    /// Calls the signal handler, inside `catch_unwind`.
     fn deliver_signal(&mut self, signal: Signal) -> Result<Next, Failure>;
 
     /// Drops the actor.
     fn drop_actor(&mut self);
 
-    /// Puts stashed messages in front of the mailbox.
+    /// Moves stashed messages before the mailbox.
     fn unstash(&mut self);
 
-    /// Does what a handler has asked for, for when it returns.
+    /// Applies what a handler has requested for the time after its return.
     fn apply_deferred(&mut self);
 
-    /// Begins the wait for a receive time-out anew, if there is one.
+    /// Restarts the receive timeout, if one is set.
     fn restart_receive_timeout(&mut self);
 
-    /// The job of a receive time-out has come.
+    /// The job of a receive timeout has fired.
     fn receive_timeout_later(&mut self, number: u32);
 
-    /// Does what the notes say; control messages come later.
+    /// Handles what is in the system queue; control messages are queued for later.
     fn drain_system_queue(&mut self);
 
-    /// Looks which futures were woken.
+    /// Collects the futures that were woken.
     fn collect_futures(&mut self);
 
-    /// Handles one thing that waits before the mailbox. None if nothing does.
+    /// Handles one item that precedes the mailbox. None if there is no such item.
     fn next_pending(&mut self, budget: &mut Budget) -> Option<Outcome>;
 
-    /// Whether it has neither a message, beside those that it has stashed, nor a future under way.
-    /// What is pending was looked at before.
+    /// Whether there is neither a message, apart from stashed ones, nor a running future. Pending
+    /// items were checked before.
     fn is_idle(&self) -> bool;
 
-    /// Lets those in who wait for room, as far as there is any.
+    /// Moves messages of waiting senders into the mailbox, as far as there is room.
     fn admit_waiters(&mut self);
 
-    /// Closes the mailbox, and tells those who wait for room.
+    /// Closes the mailbox and refuses the senders that wait for room.
     fn close_mail(&mut self);
 
-    /// Makes dead letters of what waits, in the mailbox, which is closed, or before it. False if
-    /// somebody is about to put in more.
+    /// Turns the messages in the closed mailbox, and those before it, into dead letters. False if a
+    /// producer is still about to write one.
     fn drain_mailbox(&mut self) -> bool;
 
-    /// The same where there is no other turn.
+    /// The same where there is no further poll.
     fn drain_mailbox_now(&mut self);
 
-    /// Takes messages out of the mailbox while a restart is waited for, and keeps them.
+    /// Takes messages out of the mailbox while a restart is pending, and keeps them.
     fn keep_incoming(&mut self, budget: &mut Budget) -> Outcome;
 
-    /// Before a restart: what was stashed is older than what is kept of an earlier one. Gives how
-    /// many are.
+    /// Before a restart: puts the stashed messages before those that were kept by an earlier
+    /// restart, which are younger. Returns the number of the latter.
     fn keep_stashed(&mut self) -> usize;
 
-    /// Ends what belongs to this value of the actor: timers, futures and, if so, adapters.
+    /// Cancels what belongs to this incarnation of the actor: timers, futures and, if requested,
+    /// adapters.
     fn cancel_owned(&mut self, with_adapters: bool);
 
-    /// Makes dead letters of what it has kept. Gives who wants to know of the end, and why it ends.
+    /// Turns all kept messages into dead letters. Returns the watchers, and the failure that is the
+    /// cause of the stop.
     fn discard_all(&mut self) -> (Watchers, Option<FailureReport>);
 
-    /// Takes no more notes. Of those that have come, watches and the like count.
+    /// Closes the system queue. Of the messages in it, only watches and unwatches are still
+    /// processed.
     fn close_system_queue(&mut self, watchers: &mut Watchers);
 }
 
 impl dyn CellVTable + '_ {
-    /// What only some have, made if need be.
+    /// State that few actors have, allocated if necessary.
     pub(super) fn rare_or_new(&mut self) -> &mut UntypedRareState {
         self.status_and_rare().1
     }
 }
 
-/// A cell in a turn.
+/// A cell during a poll.
 pub(super) struct TypedCell<'c, 't, A: Actor, F> {
     pub(super) cell: &'c mut Cell<A, F>,
     pub(super) turn: &'c TurnOf<'t, A::Msg>,

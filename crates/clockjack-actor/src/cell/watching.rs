@@ -1,4 +1,4 @@
-//! Death watch: who watches whom, and children that have ended.
+//! Death watch: who watches whom, and children that have stopped.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl PendingSignal {
-    /// Whose end it tells of.
+    /// The pid of the actor whose termination this reports.
     pub(super) fn stopped_pid(&self) -> Option<Pid> {
         match self {
             Self::Signal(Signal::Terminated(end)) => Some(end.pid),
@@ -28,7 +28,7 @@ impl PendingSignal {
 }
 
 impl<A: Actor> CellState<A> {
-    /// Begins to watch, by a signal or by a message.
+    /// Starts to watch, with a signal or with a message.
     pub(crate) fn watch(
         &mut self,
         turn: &AnyTurn<'_>,
@@ -49,7 +49,7 @@ impl<A: Actor> CellState<A> {
         }
     }
 
-    /// Watches no more; also what has come already does not arrive.
+    /// Stops watching; a notification that has already arrived is removed.
     pub(crate) fn unwatch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
         if let Some(rare) = &mut self.rare {
             rare.unwatch(turn, who);
@@ -58,12 +58,12 @@ impl<A: Actor> CellState<A> {
 }
 
 impl UntypedRareState {
-    /// Whether it watches another one.
+    /// Whether the actor watches another one.
     fn is_watching(&self, who: &AnyActor) -> bool {
         self.watching.contains_key(&who.pid())
     }
 
-    /// Begins to watch. Refused, with the path, if that would be in two ways.
+    /// Starts to watch. Refused, with the path, if the actor is already watched in another way.
     fn watch(
         &mut self,
         status: &mut CellStatus,
@@ -80,7 +80,7 @@ impl UntypedRareState {
         let watch = Watch { message, is_by_message, is_terminated: false, node: None };
         self.watching.insert(pid, watch);
         if is_child(turn, who, Some(true)) {
-            // Its end is reported anyway.
+            // The stop of a child is reported anyway.
             return Ok(());
         }
         if who.send_internal(InternalMessage::Watch { watcher: turn.me() }).is_err() {
@@ -106,7 +106,8 @@ impl UntypedRareState {
         }
     }
 
-    /// Watches one no more whose end is told by hand; gives what was to be told then.
+    /// Removes a watch whose notification a test delivers by hand; returns the message that
+    /// replaces the signal.
     pub(crate) fn take_watch(&mut self, who: Pid) -> Option<Box<dyn Any>> {
         let watch = self.watching.remove(&who)?;
         if !watch.is_terminated {
@@ -119,8 +120,9 @@ impl UntypedRareState {
         }
     }
 
-    /// Tells the actor of the end of one that it watches, if it still does. It is watched until
-    /// that is told, so whoever watches it once more by then is told once.
+    /// Queues the notification that a watched actor has stopped, if it is still watched. The watch
+    /// ends only when the notification is handled, so watching again before that does not cause a
+    /// second notification.
     fn queue_terminated(&mut self, status: &mut CellStatus, end: Terminated) {
         let Some(watch) = self.watching.get_mut(&end.pid) else { return };
         if core::mem::replace(&mut watch.is_terminated, !mutant!("actor-end-told-again")) {
@@ -134,7 +136,7 @@ impl UntypedRareState {
     }
 }
 
-/// Whether it is a child that is there; sets whether it is watched.
+/// Whether it is a current child; sets whether it is watched.
 fn is_child(turn: &AnyTurn<'_>, who: &AnyActor, is_watched: Option<bool>) -> bool {
     let Some(children) = turn.front().children() else { return false };
     children.with(|children| match children.entry_of(who) {
@@ -147,27 +149,27 @@ fn is_child(turn: &AnyTurn<'_>, who: &AnyActor, is_watched: Option<bool>) -> boo
 }
 
 impl dyn CellVTable + '_ {
-    /// Watches as a host has said.
+    /// A host has requested a watch.
     pub(super) fn watch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
         let (status, rare) = self.status_and_rare();
-        // If it watches already, that is as good.
+        // If the actor is watched already, nothing changes.
         drop(rare.watch(status, turn, who, None));
     }
 
-    /// And not any more.
+    /// A host has requested an unwatch.
     pub(super) fn unwatch(&mut self, turn: &AnyTurn<'_>, who: &AnyActor) {
         if let Some(rare) = self.rare_mut() {
             rare.unwatch(turn, who);
         }
     }
 
-    /// Tells the actor of the end of one that it watches, if it still does.
+    /// Queues the notification that a watched actor has stopped, if it is still watched.
     pub(super) fn queue_terminated(&mut self, end: Terminated) {
         let (status, rare) = self.status_and_rare();
         rare.queue_terminated(status, end);
     }
 
-    /// A child has ended and is no child any more.
+    /// A child has stopped and is removed.
     pub(super) fn child_ended(&mut self, turn: &AnyTurn<'_>, child: &AnyActor) {
         let Some(children) = turn.front().children() else { return };
         let Some((gone, is_watched)) = children.with(|children| children.remove(child)) else {
@@ -190,7 +192,8 @@ impl dyn CellVTable + '_ {
         }
     }
 
-    /// Before a restart stops them: nothing that was to come at the end of a child comes.
+    /// Before a restart that stops the children: removes all watches of children, so that no
+    /// notification arrives.
     pub(super) fn forget_children(&mut self, turn: &AnyTurn<'_>) {
         let Some(children) = turn.front().children() else { return };
         let mut pids = alloc::vec::Vec::new();
@@ -200,7 +203,7 @@ impl dyn CellVTable + '_ {
         });
         for pid in pids {
             let watched = self.rare_mut().and_then(|rare| rare.watching.remove(&pid));
-            // What was to be told is the user's, and may do anything when it is dropped.
+            // The message is a value of the user, whose drop may panic.
             drop_reported(turn, watched);
         }
     }
